@@ -183,6 +183,13 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
         where = f"{error.filename!r}: " if error.filename is not None else ""
         return _fail(f"{where}{(error.strerror or str(error)).lower()}", 3 if error.errno in OF_THE_DISK else 2)
+    except Exception as error:
+        from scmsim.core import user_plugins
+
+        mistake = user_plugins.mistake(error)
+        if mistake is None:
+            raise
+        return _fail(mistake, 2)
 
 
 def _click_message(error: click.ClickException) -> str:

@@ -168,6 +168,11 @@ def _replays(trace: str, fs: str | None, models: tuple, by: str | None, out: Any
     return [{**common, **c} for c in combinations], by or experiment.by, out or experiment.out
 
 
+def replays_of(experiment: str) -> list[dict]:
+    """Return the keyword arguments of `pipeline.replay` for each combination of an experiment."""
+    return _replays(experiment, None, (None, None, None), None, None)[0]
+
+
 def _experiment(trace: str) -> Any:
     import pathlib
 

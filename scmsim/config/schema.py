@@ -55,7 +55,7 @@ def plugin(kind: str) -> Rule:
 
 def _existing(folder: pathlib.Path, value: Any) -> pathlib.Path:
     path = pathlib.Path(os.path.normpath(folder / text(value)))
-    if not path.is_file():
+    if not os.path.isfile(path):  # False for a name that is too long, where Path.is_file raises OSError
         raise UsageError(f"no file {value!r} beside the experiment (looked at {str(path)!r})")
     return path
 

@@ -3,13 +3,27 @@
 import difflib
 from collections.abc import Iterable
 
+from scmsim.core.text import shortened
+
 _SHORT = 8  # names that a message may list
+_LONGEST = 300  # characters of a line of a message
 
 
 class ScmsimError(Exception):
-    """Base of every expected error; `str()` is one line that says what is wrong and what to do next."""
+    """Base of every expected error; `str()` is one line that says what is wrong and what to do next.
+
+    A line that quotes something long loses its middle, so that it has at most 300 characters.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__("\n".join(shorten_line(line) for line in message.split("\n")))
+
+
+def shorten_line(line: str) -> str:
+    """Return a line of a message without its middle if it is longer than a line may be."""
+    return line if len(line) <= _LONGEST else shortened(line, _LONGEST)
 
 
 class UsageError(ScmsimError):
@@ -35,7 +49,10 @@ def expect(what: str, value: object, kinds: type | tuple[type, ...], form: str) 
 
 def shown(value: object) -> str:
     """A value as Python writes it, cut to what fits into an error."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python converts; nested too deeply
+        return f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -50,9 +67,13 @@ def unknown(what: str, name: str, allowed: Iterable[str], listing: str = "") -> 
     near = [repr(known) for known in _near(name, allowed)]
     hint = f"did you mean {' or '.join(filter(None, [', '.join(near[:-1]), near[-1]]))}? " if near else ""
     if not listing or len(allowed) <= _SHORT:
-        return UnknownName(f"no {what} named {name!r}; {hint}choose from {', '.join(allowed)}")
+        return UnknownName(f"no {what} named {_quoted(name)}; {hint}choose from {', '.join(allowed)}")
     some = "" if near else f"choose from {', '.join(allowed[:_SHORT])}, ...; "
-    return UnknownName(f"no {what} named {name!r}; {hint}{some}{listing!r} shows all {len(allowed)}")
+    return UnknownName(f"no {what} named {_quoted(name)}; {hint}{some}{listing!r} shows all {len(allowed)}")
+
+
+def _quoted(name: str) -> str:
+    return repr(name) if len(name) <= 60 else repr(f"{name[:57]}...")
 
 
 def _near(name: str, allowed: list[str]) -> list[str]:

@@ -50,6 +50,11 @@ def _headers(file: pathlib.Path, changed_ns: int) -> list[str]:
     return _HEADER.findall(file.read_text(encoding="utf-8"))
 
 
+def check(file: pathlib.Path) -> None:
+    """Raise ConfigError for a family's table with a mistake."""
+    _rows(file)
+
+
 def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
     """What a model says about itself, by the names that a model in a `.py` file gives it: SUMMARY, PARAMS, PAGE_BYTES ..."""
     row = _rows(file)[name]

@@ -2,7 +2,8 @@
 
 A file system may be a row of its family's `models.toml` too (see `scmsim.core.family`).  Besides the package's own folders, those
 of the folder that the environment variable SCMSIM_PLUGINS names are looked at: a file `fs/mine.py` there is the file system `mine`,
-and each row of `fs/mine/models.toml` is one.  A name of the package's own cannot be taken.
+and each row of `fs/mine/models.toml` is one.  The name of a bundled plug-in cannot be taken.  A user's file with a mistake is left
+out of the lists with a warning, and is an error with its line where its name is asked for.
 """
 
 import ast
@@ -11,6 +12,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import logging
 import os
 import pathlib
 import sys
@@ -19,11 +21,11 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from scmsim.core import family, toml
-from scmsim.core.errors import UnknownName, UsageError, unknown
+from scmsim.core import family, toml, user_plugins
+from scmsim.core.errors import ScmsimError, UnknownName, UsageError, unknown
 
 _ROOT = pathlib.Path(__file__).parents[1]
-OWN_FOLDER = "SCMSIM_PLUGINS"
+OWN_FOLDER = user_plugins.FOLDER
 _SOURCES = (".py", ".toml", ".csv", ".npz")  # the last: footprints
 
 # kind -> (folder, suffix of a plug-in, names that a module must define)
@@ -42,7 +44,6 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "crash": ("crash", ".py", ("SUMMARY", "MODELS")),
     "backend": ("perf/backends", ".py", ("SUMMARY", "PARAMS", "start")),
 }
-_OLD = {"Workload": "source"}  # names that plug-ins may still use, for one release
 _SAID = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
 
 # Where the package's own stand: a recovery with its family of file systems, a trace format with those of its subject.
@@ -58,16 +59,36 @@ def names(kind: str) -> list[str]:
 
 
 def _files(kind: str) -> dict[str, pathlib.Path]:
-    """Name -> file of every plug-in of a kind; the user's own come after the package's and never replace one."""
+    """Return name -> file of every sound plug-in of a kind; the user's come after the bundled ones and never replace one."""
+    found = _bundled(kind)
+    return found | {name: file for name, (file, problem) in _users(kind).items() if problem is None}
+
+
+def _bundled(kind: str) -> dict[str, pathlib.Path]:
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    found: dict[str, pathlib.Path] = {}
-    for root in _roots():
-        for name, file in _own(kind, root) if root == _ROOT else _named(kind, root):
-            if name in found:
-                raise UsageError(f"{str(file)!r} has the name of the package's own {kind} {name!r}; choose another")
-            found[name] = file
+    return dict(_own(kind, _ROOT))
+
+
+def _users(kind: str) -> dict[str, tuple[pathlib.Path, str | None]]:
+    """Return name -> (file, what is wrong with it) of the plug-ins in the user's own folder."""
+    bundled, found = _bundled(kind), {}
+    for root in _roots()[1:]:
+        for name, file in _named(kind, root):
+            if name in bundled:
+                problem: str | None = f"{str(file)!r} has the name of the bundled {kind} {name!r}; choose another"
+            else:
+                problem = user_plugins.problem(file, KINDS[kind][2])
+            if problem is not None:
+                _warn(problem)
+            found[name] = file, problem
     return found
+
+
+@functools.cache
+def _warn(problem: str) -> None:
+    """Log a mistake in a user's file, once."""
+    logging.getLogger("scmsim").warning("left out: %s", problem)
 
 
 @functools.cache
@@ -84,7 +105,11 @@ def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
         if not file.stem.startswith("_"):
             yield _name(file, with_room=kind == "crash" and root == _ROOT), file
     for file in sorted(root.glob(_ROWS[kind])) if kind in _ROWS else ():
-        for name in family.names(file):
+        try:
+            rows = family.names(file)
+        except (OSError, UnicodeDecodeError):  # of a user's; what is wrong is said where its name is asked for
+            rows = [file.parent.name]
+        for name in rows:
             yield name, file
 
 
@@ -140,7 +165,10 @@ def sources() -> str:
 
 
 def path(kind: str, name: str) -> pathlib.Path:
-    """File of one plug-in; raises UnknownName with the nearest match."""
+    """Return the file of one plug-in; raises UnknownName with the nearest match, UsageError for a user's file with a mistake."""
+    _, problem = _users(kind).get(name, (None, None))
+    if problem is not None:
+        raise UsageError(problem)
     known = _files(kind)
     if name not in known:
         raise unknown(_SAID.get(kind, kind), name, sorted(known), f"scmsim list {kind}")
@@ -169,7 +197,7 @@ def _assigned(file: pathlib.Path) -> dict[str, Any]:
         if isinstance(target, ast.Name) and target.id.isupper() and getattr(node, "value", None) is not None:
             try:
                 found[target.id] = _literal(node.value, file)  # type: ignore[attr-defined]
-            except ValueError:
+            except (ValueError, TypeError, KeyError, OSError):
                 continue
     return found
 
@@ -193,12 +221,9 @@ def load(kind: str, name: str) -> Any:
     """Import one plug-in and check that it defines what its kind requires."""
     file = path(kind, name)
     module = _row(file, name) if file.name == family.TABLE else _imported(file)
-    for attribute in KINDS[kind][2]:
-        if not hasattr(module, attribute) and hasattr(module, _OLD.get(attribute, "")):
-            setattr(module, attribute, getattr(module, _OLD[attribute]))
     missing = [attribute for attribute in KINDS[kind][2] if not hasattr(module, attribute)]
     if missing:
-        raise TypeError(f"{file.name}: a {kind} plug-in must define {', '.join(missing)}")
+        raise UsageError(f"{str(file)!r}: a {kind} plug-in must define {', '.join(missing)}")
     return module
 
 
@@ -215,9 +240,13 @@ def _row(file: pathlib.Path, name: str) -> types.SimpleNamespace:
 def _imported(file: pathlib.Path) -> Any:
     """The module of a file, of the package or of the user's own folder."""
     root = next(root for root in _roots() if file.is_relative_to(root))
-    package = "scmsim"
-    if root != _ROOT:
-        package = _OWN
-        sys.modules.setdefault(_OWN, types.ModuleType(_OWN)).__path__ = [str(root)]
-        importlib.invalidate_caches()  # a file that was just written
-    return importlib.import_module(".".join((package, *file.relative_to(root).with_suffix("").parts)))
+    if root == _ROOT:
+        return importlib.import_module(".".join(("scmsim", *file.relative_to(root).with_suffix("").parts)))
+    sys.modules.setdefault(_OWN, types.ModuleType(_OWN)).__path__ = [str(root)]
+    importlib.invalidate_caches()  # a file that was just written
+    try:
+        return importlib.import_module(".".join((_OWN, *file.relative_to(root).with_suffix("").parts)))
+    except ScmsimError:
+        raise
+    except Exception as error:
+        raise UsageError(user_plugins.mistake(error) or f"{str(file)!r}: {error}") from error

@@ -221,7 +221,12 @@ def one_of(what: str, names: Callable[[], Iterable[str]] | Iterable[str]) -> Rul
 
 def quoted(value: Any) -> str:
     """A value of TOML as the user wrote it, shortened."""
-    said = str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        said = repr(value)
+    except ValueError:  # a number of more digits than Python converts
+        return "a number that is too large to show"
     return said if len(said) <= 40 else f"{said[:37]}..."
 
 

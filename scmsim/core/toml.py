@@ -9,8 +9,8 @@ import tomllib
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import UsageError
-from scmsim.core.positions import line_of, lines
-from scmsim.core.schema import Broken, Rule, located
+from scmsim.core.positions import Path, line_of, lines
+from scmsim.core.schema import Broken, Mistakes, Rule, located
 from scmsim.core.text import printable
 
 _MOST = 1 << 20  # bytes
@@ -41,7 +41,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     Raises
     ------
     ConfigError
-        Where it is not UTF-8 text, not TOML, or nested too deeply.
+        Where it is not UTF-8 text, not TOML, nested too deeply, or holds a number beyond 64 bits or a NUL character.
     UsageError
         If it cannot be read, or is too large to be a table that somebody wrote.
     """
@@ -65,7 +65,27 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
         table = None
     if table is None or _too_deep(table):
         raise ConfigError(path, [Problem(_deepest(text), "", f"nested more than {_DEEPEST} deep; flatten it")])
+    mistakes = Mistakes()
+    _check_values((), table, mistakes)
+    if mistakes.found:
+        raise mistaken(path, text, Broken(mistakes.found))
     return text, table
+
+
+def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
+    """Note the values that Python parses and no program can take: whole numbers beyond 64 bits, NUL in text."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if "\0" in key:
+                mistakes.note((*at, key), "has a NUL character in its name; remove it")
+            _check_values((*at, key), inner, mistakes)
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            _check_values((*at, i), inner, mistakes)
+    elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        mistakes.note(at, "must be a whole number of at most 64 bits")
+    elif isinstance(value, str) and "\0" in value:
+        mistakes.note(at, "must be text without a NUL character")
 
 
 @functools.lru_cache(maxsize=128)

@@ -18,8 +18,8 @@ _TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60
 def parse_bytes(text: str | int) -> int:
     """Bytes from "4KiB", "4K", "4096", "2MiB", 4096; raises UsageError for anything else or a fraction of a byte."""
     if is_whole(text):
-        return int(text)
-    match = _matched(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?B)?\s*", text)
+        return _in_range(int(text), "a number of bytes")
+    match = _matched(r"\s*(\d{1,40}(?:\.\d{1,40})?)\s*([KMGTP]?)(i?B)?\s*", text)
     if not match:
         raise UsageError(f"{shown(text)} is not a number of bytes; write it like 4096, 4KiB, 2MiB or 1GiB")
     if match[2] and (match[3] or "").upper() == "B":
@@ -53,11 +53,17 @@ def page_order(page: str | int) -> int:
 def parse_time(text: str | int) -> int:
     """Nanoseconds from "300ns", "5s", "1.5ms"; a plain integer is nanoseconds already."""
     if is_whole(text):
-        return int(text)
-    match = _matched(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min)\s*", text, 0)
+        return _in_range(int(text), "a time in nanoseconds")
+    match = _matched(r"\s*(\d{1,40}(?:\.\d{1,40})?)\s*(ns|us|µs|ms|s|min)\s*", text, 0)
     if not match:
         raise UsageError(f"{shown(text)} is not a time; write it like 300ns, 5ms or 5s")
-    return round(float(match[1]) * _TIMES[match[2]])
+    return _in_range(round(float(match[1]) * _TIMES[match[2]]), "a time in nanoseconds")
+
+
+def _in_range(value: int, what: str) -> int:
+    if not 0 <= value < 1 << 62:
+        raise UsageError(f"{shown(value)} is out of range for {what}; give a whole number from 0 to 2^62")
+    return value
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -96,5 +102,5 @@ def parse_param(text: str | int, unit: str) -> int | str:
         raise UsageError(f"{shown(text)} is not a whole number") from None
     if abs(number) >= 1 << 62 or unit == "seed" and number < 0:
         least = "0" if unit == "seed" else "-2^62"
-        raise UsageError(f"{text} is out of range; give a whole number from {least} to 2^62")
+        raise UsageError(f"{shown(number)} is out of range; give a whole number from {least} to 2^62")
     return number

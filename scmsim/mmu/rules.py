@@ -10,8 +10,15 @@ from scmsim.mmu import state as layout
 from scmsim.mmu.state import ANY, CACHE_LEVELS
 
 _CYCLES = whole(0, 1 << 40)
-_TIMES = ("ghz", "cpi", "stlb_hit_cycles", "walk_hidden", "copy_gb_s", "syscall_ns")
-_TIMES_PERHAPS = ("load_gb_s",)
+_TIMES: dict[str, Rule] = {
+    "ghz": number(1e-3, 1e3),
+    "cpi": number(0, 1e3),
+    "stlb_hit_cycles": number(0, 1e6),
+    "walk_hidden": number(0, 1),  # a share: more would make times negative
+    "copy_gb_s": number(1e-6, 1e9),
+    "syscall_ns": number(0, 1e12),
+}
+_TIMES_PERHAPS: dict[str, Rule] = {"load_gb_s": number(1e-6, 1e9)}
 _LEVELS_FOR = ("first_level_for", "second_level_for")
 
 
@@ -27,7 +34,7 @@ def machine(sources: bool) -> Rule:
         "nested_tlb": _arrays("nested_tlb", {}, named[1:], sources),
         "walk": _numbers(_WALK, ("levels", "largest_page"), sources),
         "invalidate": _numbers(_INVALIDATE, (), sources),
-        "time": _numbers(dict.fromkeys((*_TIMES, *_TIMES_PERHAPS), number(0, 1e12)), _TIMES, sources),
+        "time": _numbers(_TIMES | _TIMES_PERHAPS, tuple(_TIMES), sources),
     }
     needed = ("tlb", "walk_cache", "walk", *(("summary", "time") if sources else ()))
     return then(table(fields, needed), _together)

@@ -11,8 +11,8 @@ from scmsim.sweep import point
 from scmsim.sweep.point import Settings
 
 
-class _Nothing:
-    """A trace's files and header without its operations."""
+class WithoutOperations:
+    """A trace's files and header without its operations: replaying it builds the models and checks their parameters."""
 
     def __init__(self, source: Source) -> None:
         self.header, self.files, self.rows = source.header, source.files, 0
@@ -24,7 +24,7 @@ class _Nothing:
 
 def failures(points: list[Settings]) -> list[tuple[Settings, str]]:
     """The points that cannot be run, with the reason."""
-    sources: dict[str, _Nothing | str] = {}
+    sources: dict[str, WithoutOperations | str] = {}
     broken: dict[str, str | None] = {}
     found = []
     for settings in points:
@@ -41,9 +41,9 @@ def failures(points: list[Settings]) -> list[tuple[Settings, str]]:
     return found
 
 
-def _source(settings: Settings) -> _Nothing | str:
+def _source(settings: Settings) -> WithoutOperations | str:
     try:
-        return _Nothing(open_source(point.source(settings))[0])
+        return WithoutOperations(open_source(point.source(settings))[0])
     except ScmsimError as error:
         return str(error)
 

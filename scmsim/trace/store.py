@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.atomic import unwritten
-from scmsim.core.errors import UsageError
+from scmsim.core.errors import UsageError, shown
 from scmsim.core.records import OP, OPS, Files
 from scmsim.trace._path import MAGIC, trace_path
 from scmsim.trace.rules import NEVER, all_sound, first_problem
@@ -36,6 +36,8 @@ COLUMNS = (
     ("buffer", "i8"),
 )
 _SINCE = {"buffer": 2}  # columns that older schemas lack: all zero there
+_HEADER_TYPES: dict[str, type] = {"counts": dict, "bad_lines": dict, "blind_spots": list, "notes": list}
+_IN_WORDS: dict[type, str] = {dict: "table", list: "list"}
 _BLOCK = 1 << 11  # rows that stay in a core's cache while they are filled column by column
 
 
@@ -270,8 +272,12 @@ def _footer(path: pathlib.Path) -> tuple[dict[bytes, bytes], int]:
         metadata, rows, schema = footer.metadata.metadata or {}, footer.metadata.num_rows, footer.schema_arrow
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from None
-    version = metadata.get(b"scmsim.schema", b"").decode("latin-1")
-    if not version.isdigit() or b"scmsim.header" not in metadata or b"scmsim.files" not in metadata:
+    version = metadata.get(b"scmsim.schema", b"")[:10].decode("latin-1")
+    if (
+        not (version.isascii() and version.isdigit())
+        or b"scmsim.header" not in metadata
+        or b"scmsim.files" not in metadata
+    ):
         raise UsageError(f"{str(path)!r} is a Parquet file but not a trace; see 'scmsim trace convert --help'")
     if int(version) > SCHEMA:
         raise UsageError(f"{str(path)!r} has the trace schema {version}, newer than {SCHEMA}; update scmsim to read it")
@@ -319,10 +325,22 @@ def _open(path: pathlib.Path) -> Any:
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    header = json.loads(text)
-    if not isinstance(header, dict) or not isinstance(header.get("counts", {}), dict):
-        raise ValueError("it must be a table, and so must its counts")
+    """Return the provenance of a trace, whose entries have the types that their readers rely on."""
+    header = json.loads(text, parse_constant=_refuse_constant)
+    if not isinstance(header, dict):
+        raise ValueError("it must be a table")
+    for name, kind in _HEADER_TYPES.items():
+        if not isinstance(header.get(name, kind()), kind):
+            raise ValueError(f"its {name!r} must be a {_IN_WORDS[kind]}, not {shown(header[name])}")
+    for name in ("blind_spots", "notes"):
+        if not all(isinstance(line, str) for line in header.get(name, [])):
+            raise ValueError(f"its {name!r} must be texts")
+    json.dumps(header)  # as deep as Python can write it again: else a RecursionError
     return header
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"it has {text}, which is not a number")
 
 
 def _decode(path: pathlib.Path, what: str, read: Any) -> Any:

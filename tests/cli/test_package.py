@@ -34,9 +34,9 @@ def test_light_commands_import_nothing_heavy(argv: list[str]) -> None:
     assert imported("from scmsim.cli import main; main()", *argv) == set()
 
 
-def test_checking_an_experiment_imports_no_numbers(tmp_path: Path) -> None:
+def test_an_experiment_with_a_mistake_is_refused_without_numbers(tmp_path: Path) -> None:
     experiment = tmp_path / "x.toml"
-    experiment.write_text('fs = "nova-cow"\n[workload]\nkind = "microbench"\n')
+    experiment.write_text('fs = "nova-cwo"\n[workload]\nkind = "microbench"\n')
     assert imported("from scmsim.cli import main; main()", "check", str(experiment)) == set()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scmsim.core import registry
-from scmsim.core.errors import UnknownName
+from scmsim.core.errors import UnknownName, UsageError
 from scmsim.core.units import parse_param
 
 PLUGINS = [(kind, name) for kind in registry.KINDS for name in registry.names(kind)]
@@ -53,7 +53,7 @@ def test_sources_follow_tables_and_footprints(tmp_path: Path, monkeypatch: pytes
 def test_a_module_that_lacks_something_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     folder, suffix, required = registry.KINDS["workload"]
     monkeypatch.setitem(registry.KINDS, "workload", (folder, suffix, (*required, "nonsense")))
-    with pytest.raises(TypeError, match="a workload plug-in must define nonsense"):
+    with pytest.raises(UsageError, match="a workload plug-in must define nonsense"):
         registry.load("workload", "microbench")
 
 

@@ -166,6 +166,10 @@ def unknown_op(columns: dict, metadata: dict) -> None:
     columns["op"] = pa.chunked_array([["write", "levitate", "write"]])
 
 
+def header(text: bytes):
+    return lambda columns, metadata: metadata.update({b"scmsim.header": text})
+
+
 def plain_names(columns: dict, metadata: dict) -> None:
     columns["op"] = pa.chunked_array([["write", "read", "write"]])
 
@@ -195,8 +199,16 @@ def test_names_of_operations_decide_not_their_codes(tmp_path: Path) -> None:
         ),
         (
             lambda columns, metadata: metadata.update({b"scmsim.header": b'{"counts": 1}'}),
-            "its header cannot be read .it must be",
+            "its header cannot be read .its 'counts' must be a table",
         ),
+        (lambda columns, metadata: metadata.update({b"scmsim.schema": "²".encode()}), "a Parquet file but not a trace"),
+        (lambda columns, metadata: metadata.update({b"scmsim.schema": b"9" * 5000}), "newer than 2"),
+        (header(b'{"seconds": NaN}'), "its header cannot be read .it has NaN"),
+        (header(b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "its header cannot be read"),
+        (header(b'{"x": ' + b"9" * 5000 + b"}"), "its header cannot be read"),
+        (header(b'{"notes": "one"}'), "its header cannot be read .its 'notes' must be a list"),
+        (header(b'{"blind_spots": [["a"]]}'), "its header cannot be read .its 'blind_spots' must be texts"),
+        (header(b'{"bad_lines": 3}'), "its header cannot be read .its 'bad_lines' must be a table"),
         (lambda columns, metadata: columns.pop("length"), "column 'length' is missing or of a wrong type"),
         (lambda columns, metadata: columns.update(file=pa.array([1.5] * 3)), "column 'file' is missing or of a wrong"),
     ],

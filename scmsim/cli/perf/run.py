@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scmsim.core.errors import EnvironmentProblem
+
 if TYPE_CHECKING:
     import pathlib
 
@@ -124,7 +126,7 @@ def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> i
         asked = [[event.asked() for event in events] for events in backend.passes]
         table = {**size._asdict(), "events": asked, "absent": backend.why_absent, "obstacles": stops}
         click.echo(json.dumps(table, indent=2))
-        return 3 if stops else 0
+        return _stopped(stops)
     click.echo(plan.describe(size))
     for number, events in enumerate(backend.passes, 1):
         click.echo(f"pass {number}: {', '.join(event.asked() for event in events)}")
@@ -133,7 +135,14 @@ def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> i
         click.echo(f"warning: {warning}")
     for stop in stops:
         click.echo(f"would stop: {stop}")
-    return 3 if stops else 0
+    return _stopped(stops)
+
+
+def _stopped(stops: list[str]) -> int:
+    """Return 0 for a plan without obstacles, else raise EnvironmentProblem with the first."""
+    if stops:
+        raise EnvironmentProblem(f"{stops[0]}{f' (and {len(stops) - 1} more obstacles)' if len(stops) > 1 else ''}")
+    return 0
 
 
 def _absent(backend: "Backend") -> str:

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from scmsim.alloc import contiguity
-from scmsim.core import registry
-from scmsim.core.errors import UsageError
+from scmsim.core import registry, user_plugins
+from scmsim.core.errors import ScmsimError, UsageError, shown
 from scmsim.core.records import EVENT, Files
+from scmsim.core.units import is_whole
 
 ROOM = 1 << 14  # events in flight
+_IDLE = 1000  # calls of a kernel in a row that give nothing, while it grows its tables; far more than any model needs
 
 
 class Model:
@@ -30,7 +32,12 @@ class Model:
 
     def __init__(self, fs: str, params: Mapping[str, Any], files: Files, room: int = ROOM) -> None:
         self.fs, self.module = fs, registry.load("fs", fs)
-        self.state = self.module.start(params, files)
+        try:
+            self.state = self._call("start", params, files)
+        except UsageError as error:
+            raise UsageError(f"{fs}: {error}") from None
+        if not hasattr(self.state, "record") or not hasattr(self.state, "arena"):
+            raise UsageError(f"{fs}: its start() must return what new_state() makes, not {shown(self.state)}")
         self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
         self.out = self.buffer(room)
         self.kinds = dict(self.module.SITES)  # mechanism -> what the bytes that it stores are for
@@ -47,19 +54,35 @@ class Model:
         """Yield the events of a batch of operations, a buffer at a time; the next one overwrites it."""
         operations, state, i = batch.view(np.ndarray), self.state, 0
         ours = self.mapped if self.mapped and self.mapped.begin(operations) else None
-        self.short = {}
+        self.short, idle = {}, 0
         while i < len(operations) or self.status[0]["need_collect"]:
+            before = i
             if self.status[0]["need_collect"]:
                 self.module.collect(state.record, state.arena, self.out)
             elif ours:
                 i = ours.emit(operations, i)
             else:
-                i = self.module.emit(state.record, state.arena, operations, i, self.out)
+                i = self._call("emit", state.record, state.arena, operations, i, self.out)
             if emitted := int(self.status[0]["emitted"]):
                 yield self.out[:emitted]
+            idle = 0 if i > before or emitted else idle + 1
+            if idle > _IDLE:
+                raise UsageError(f"operation {i} on {self.fs}: its emit() neither advances nor reserves anything")
             if self.status[0]["cut_to"]:
                 operations = self._cut(operations, i)
             self.make_room()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Call a function of the model; a mistake in a user's file becomes a UsageError of one line."""
+        try:
+            return getattr(self.module, name)(*arguments)
+        except ScmsimError:
+            raise
+        except Exception as error:
+            mistake = user_plugins.mistake(error, registry.path("fs", self.fs))
+            if mistake is None:
+                raise
+            raise UsageError(mistake) from error
 
     def _cut(self, operations: np.ndarray, i: int) -> np.ndarray:
         """The operations, with a write in row `i` that is as long as the model says there is room for."""
@@ -87,7 +110,10 @@ class Model:
     def space(self) -> dict[str, int]:
         """The model's space report, with the contiguity of free space where its allocator tells."""
         free = contiguity.of_model(self.state.record[0], self.state.arena)
-        report: dict[str, int] = {**self.module.space(self.state), **(contiguity.of_runs(*free) if free else {})}
+        space = self._call("space", self.state)
+        if not isinstance(space, dict) or not all(is_whole(value) for value in space.values()):
+            raise UsageError(f"{self.fs}: its space() must return a table of whole numbers, not {shown(space)}")
+        report: dict[str, int] = {**space, **(contiguity.of_runs(*free) if free else {})}
         if "free_bytes" in report:
             report["free_bytes"] -= report.get("promised_bytes", 0)
         return report
