@@ -1,0 +1,185 @@
+"""Compares the rows that scmsim makes of a trace with the truth: equal, said so, or silently wrong."""
+
+import difflib
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scmsim.core.records import FALLOCATE, KEEP_SIZE, OFFSET_UNKNOWN, OPS, PUNCH_HOLE, TRUNCATE, WRITE
+from scmsim.trace import formats
+from scmsim.trace.store import TraceWriter, open_trace
+from tests.programs.program import Ran
+from tests.programs.truth import Truth
+
+COMPARED = frozenset(
+    "create open read write truncate fallocate fsync unlink rename link mkdir rmdir close mmap".split()
+)
+DATA = frozenset("read write truncate fallocate fsync mmap".split())  # what is left where a format has no names
+_WITH_OFFSET = DATA
+Item = tuple[str, str, int, int]
+
+
+@dataclass
+class Verdict:
+    """What came out of one trace."""
+
+    said: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def word(self) -> str:
+        return "silent wrong" if self.wrong else "said so" if self.said else "equal"
+
+    @property
+    def kind(self) -> str:
+        """What is wrong, without numbers: failures of one kind have one cause, mostly."""
+        return self.wrong[0].split(":")[0] if self.wrong else ""
+
+
+def judge(ran: Ran, text: str, out: str, named: bool = True, format_name: str | None = None) -> Verdict:
+    """Convert a trace and compare it."""
+    name, importer = formats.find(text, format_name)
+    with TraceWriter(out, {}) as writer:
+        report = importer.convert(text, writer, under=ran.folder if named else None)
+    return compare(ran, out, report.is_incomplete(), named)
+
+
+def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verdict:
+    """Compare a stored trace with the truth; `incomplete`: the conversion ended with exit code 4."""
+    trace, verdict, truth = open_trace(Path(stored)), Verdict(), ran.truth
+    rows = [row for batch in trace.batches() for row in batch]
+    said = json.dumps(
+        {key: value for key, value in trace.header.items() if key not in ("program",)}, ensure_ascii=False
+    )
+    ops = COMPARED if named else DATA
+    kept = [row for row in rows if OPS[row["op"]] in ops and row["file"] >= 0]
+    table = [os.path.relpath(path, ran.folder) if path.startswith("/") else path for path in trace.files.path]
+    labels = _labels([int(row["file"]) for row in kept], table if named else [""] * len(table))
+    of_truth = _labels([event[1] for event in truth.events if event[0] in ops], [
+        os.path.relpath(file.path, ran.folder) if named else "" for file in truth.files
+    ])  # fmt: skip
+    mine = [(op, of_truth[file], *_place(op, offset, length)) for op, file, offset, length in truth.events if op in ops]
+    theirs = [
+        (OPS[r["op"]], labels[int(r["file"])], *_place(OPS[r["op"]], int(r["offset"]), int(r["length"]))) for r in kept
+    ]
+    unknown = [bool(row["flag"] & OFFSET_UNKNOWN) for row in kept]
+    assumed = sum(count for how, count in trace.header["counts"]["creates"].items() if how != "certainly new")
+    spots = json.dumps(trace.header["blind_spots"], ensure_ascii=False)
+
+    def excused(label: str) -> bool:
+        path = os.path.join(ran.folder, label.rpartition("#")[0])
+        named_there = repr(path) in spots or ("taint" in said and path in said)
+        return incomplete or named_there or ("io_uring" in spots and _by_ring(ran, label, of_truth))
+
+    for line, label in _differences(mine, theirs, unknown, assumed, verdict):
+        (verdict.said if excused(label) else verdict.wrong).append(line)
+    _sizes(ran, trace, rows, (of_truth, labels), verdict, excused)
+    return verdict
+
+
+def _by_ring(ran: Ran, label: str, labels: dict[int, str]) -> bool:
+    """Whether a file is one that a ring's requests touched."""
+    by_ring = {i for i, line in enumerate(ran.script) if line[1] == "io_uring"}
+    events = zip(ran.truth.events, ran.truth.by_call, strict=True)
+    return any(line in by_ring and labels.get(event[1]) == label for event, line in events)
+
+
+def _place(op: str, offset: int, length: int) -> tuple[int, int]:
+    return (max(offset, 0), length) if op in _WITH_OFFSET else (0, 0)
+
+
+def _labels(order: Sequence[int], paths: Sequence[str]) -> dict[int, str]:
+    """Name each object by its first path, and a number where another object had it before."""
+    out: dict[int, str] = {}
+    count: Counter[str] = Counter()
+    for number in order:
+        if number not in out:
+            path = paths[number]
+            if "/#" in path or path.startswith("#"):
+                path = "tmpfile"
+            out[number] = f"{path}#{count[path]}"
+            count[path] += 1
+    return out
+
+
+def _differences(
+    mine: list[Item], theirs: list[Item], unknown: list[bool], assumed: int, verdict: Verdict
+) -> list[tuple[str, str]]:
+    """Return what differs, with the file; what a row itself says is not sure goes to the verdict."""
+    out = []
+    matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+    for tag, a, b, x, y in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        emptied: set[str] = set()
+        left, right = mine[a:b], list(zip(theirs[x:y], unknown[x:y], strict=True))
+        for item in list(left):
+            match = next(
+                (pair for pair in right if pair[0][:2] == item[:2] and pair[0][3] == item[3] and pair[1]), None
+            )
+            if match is None and assumed:
+                match = next(
+                    (p for p in right if p[0][1:] == item[1:] and {p[0][0], item[0]} == {"open", "create"}), None
+                )
+            if match is None and item[0] == "truncate" and item[1] in emptied:
+                verdict.said.append(f"{item}: the file is taken as new")
+                left.remove(item)
+            if match is not None:
+                verdict.said.append(f"{item} came as {match[0]}")
+                emptied |= {item[1]} if item[0] == "open" else set()
+                left.remove(item)
+                right.remove(match)
+        for item in list(left):
+            match = next((pair for pair in right if pair[0][0] == item[0]), None)
+            if match is not None:
+                what = "file" if match[0][1] != item[1] else "offset" if match[0][2] != item[2] else "length"
+                out.append((f"{what} of {item[0]}: {item} came as {match[0]}", item[1]))
+                left.remove(item)
+                right.remove(match)
+        out += [(f"{item[0]} is missing: {item}", item[1]) for item in left]
+        out += [(f"{pair[0][0]} that was not: {pair[0]}", pair[0][1]) for pair in right]
+    return out
+
+
+def _sizes(
+    ran: Ran,
+    trace: Any,
+    rows: Sequence[Any],
+    labels: tuple[dict[int, str], dict[int, str]],
+    verdict: Verdict,
+    excused: Any,
+) -> None:
+    """Compare first and final sizes of the files that both sides know."""
+    sizes: dict[int, int] = {}
+    for row in rows:
+        number, op = int(row["file"]), row["op"]
+        if number < 0:
+            continue
+        size = sizes.setdefault(number, max(int(trace.files.first_size[number]), 0))
+        if op == TRUNCATE:
+            sizes[number] = int(row["offset"])
+        elif (op == WRITE and row["length"]) or (op == FALLOCATE and not row["flag"] & (KEEP_SIZE | PUNCH_HOLE)):
+            sizes[number] = max(size, int(row["offset"] + row["length"]))
+    truth_of = {label: ran.truth.files[number] for number, label in labels[0].items()}
+    doubtful = {int(row["file"]) for row in rows if row["flag"] & OFFSET_UNKNOWN}
+    for number, label in labels[1].items():
+        file, first = truth_of.get(label), int(trace.files.first_size[number])
+        if file is None or file.is_dir:
+            continue
+        wrong = []
+        if file.known and first != file.first:
+            wrong.append(f"first size: {label} has {file.first}, came as {first}")
+        elif not file.known and file.first >= 0 and first > file.first:
+            wrong.append(f"first size too large: {label} has {file.first}, came as {first}")
+        if file.final >= 0 and (file.known or file.first < 0) and sizes.get(number) != file.final:
+            wrong.append(f"final size: {label} has {file.final}, came as {sizes.get(number)}")
+        (verdict.said if excused(label) or number in doubtful else verdict.wrong).extend(wrong)
+    if len(verdict.said) > 20:
+        del verdict.said[20:]
+
+
+__all__ = ["Truth", "Verdict", "compare", "judge"]
