@@ -1,7 +1,7 @@
-"""Drives the agent (`agent.c`): orders one system call after the other from its tasks, and sees what it returned.
+"""Drive the agent (`agent.c`): order one system call after the other from its tasks, and read what it returned.
 
-The agent runs under the tracer that is tried; this side does not.  Orders go through shared memory, so the trace has nothing of them
-but futex calls.
+The agent runs under the tracer that is tested; this side does not.  Orders go through shared memory, so the trace has
+nothing of them but futex calls.
 """
 
 import ctypes
@@ -100,7 +100,7 @@ class Pack:
 
 
 def _iocb(opcode: int, fd: int, offset: int, length: int, buffer: int) -> bytes:
-    return struct.pack("QIIHhIQQqQII", 0, 0, 0, opcode, 0, fd, buffer, length, offset, 0, 0, 0)
+    return struct.pack("QIIHhIQQqQII", 0, 0, 0, opcode, 0, fd & 0xFFFFFFFF, buffer, length, offset, 0, 0, 0)
 
 
 class Agent:

@@ -70,10 +70,11 @@ class Campaign:
         if len(kept) >= self.keep:
             return
         kept.append("")
-        if self.shrink:
+        if self.shrink and word != "refused":
             ran, outcome = _shrunk(place, form, ran, outcome, kind)
         lines = outcome.wrong[:3] if isinstance(outcome, Verdict) else [outcome]
-        kept[-1] = text = f"--- {form.name}, seed {seed}\n{shown(ran.script, ran.results)}\n    " + "\n    ".join(lines)
+        script = shown(ran.script, ran.results) + "\n" if word != "refused" else ""
+        kept[-1] = text = f"--- {form.name}, seed {seed}\n{script}    " + "\n    ".join(lines)
         print(text, flush=True)
 
     def table(self) -> str:

@@ -128,9 +128,9 @@ def _name(d: Draw) -> list[Any]:
 
 
 def _directory(d: Draw) -> list[Any]:
-    r, name = d.random, d.random.choice(("d", "f", "d/f", "@/f"))
+    r, name, place = d.random, d.random.choice(("d", "f", "d/f", "@/f")), d.random.choice(("d", "@", "@/d"))
     return r.choice((
-        ["mkdir", name, 0o755], ["rmdir", name], ["unlinkat", c.AT_FDCWD, name, c.AT_REMOVEDIR], ["chdir", r.choice(("d", "@", "@/d"))],
+        ["mkdir", name, 0o755], ["rmdir", name], ["unlinkat", c.AT_FDCWD, name, c.AT_REMOVEDIR], ["chdir", place],
         ["fchdir", d.fd()], ["mkdirat", c.AT_FDCWD, name, 0o755], ["rename", r.choice(("d", "f")), r.choice(("g", "d/f"))],
     ))  # fmt: skip
 
@@ -145,7 +145,7 @@ def _copy(d: Draw) -> list[Any]:
 
 
 def _size(d: Draw) -> list[Any]:
-    r = d.random
+    r, fd, length = d.random, d.fd(), d.random.choice((4096, 8192))
     mode = r.choice(
         (
             0,
@@ -158,7 +158,7 @@ def _size(d: Draw) -> list[Any]:
         )
     )
     return r.choice((
-        ["ftruncate", d.fd(), d.offset()], ["truncate", d.path(), d.offset()], ["fallocate", d.fd(), mode, r.choice((0, 4096)), r.choice((4096, 8192))],
+        ["ftruncate", d.fd(), d.offset()], ["truncate", d.path(), d.offset()], ["fallocate", fd, mode, r.choice((0, 4096)), length],
     ))  # fmt: skip
 
 

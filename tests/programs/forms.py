@@ -164,9 +164,18 @@ FORMS = [
 ]
 BY_NAME = {form.name: form for form in FORMS}
 SLOW = ("perf named", "-k", *(form.name for form in FORMS if form.tracer == "capture"))  # for those who name them
-_OPTIONS = (
-    (), ("-y",), ("-yy",)), ((), ("-r",), ("-t",), ("-tt",), ("-ttt",)), ((), ("-T",)), ((), ("-X", "raw"), ("-X", "verbose")), ((), ("-n",)), (
-    (), ("-i",)), ((), ("-v",)), (("-s", "0"), ("-s", "32"), ()), ((), ("-x",), ("-xx",)), ((), ("-z",))  # fmt: skip
+_OPTIONS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    ((), ("-y",), ("-yy",)),
+    ((), ("-r",), ("-t",), ("-tt",), ("-ttt",)),
+    ((), ("-T",)),
+    ((), ("-X", "raw"), ("-X", "verbose")),
+    ((), ("-n",)),
+    ((), ("-i",)),
+    ((), ("-v",)),
+    ((), ("-s", "0"), ("-s", "32")),
+    ((), ("-x",), ("-xx",)),
+    ((), ("-z",)),
+)
 
 
 def mixed(seed: str) -> Form:
