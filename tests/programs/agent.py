@@ -27,6 +27,7 @@ ARGUMENTS_AT, BUFFER_AT = 1 << 16, 1 << 18  # what an order points to; what data
 NEW_TASKS = {"fork": FORK, "clone": FORK, "vfork": VFORK, "thread": THREAD}
 CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD = 0x100, 0x200, 0x400, 0x800, 0x10000
 PATIENCE = 5.0  # seconds for one call
+START_PATIENCE = 60.0  # seconds until a tracer runs the program: perf opens hundreds of events before
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SOURCE = pathlib.Path(__file__).with_name("agent.c")
 
@@ -118,7 +119,7 @@ class Agent:
         self._order = 1
         self._ready(0)
         self.tracer = subprocess.Popen([*tracer, agent, shared, "0"], cwd=folder, start_new_session=True, **popen)
-        self._await(0, 1)
+        self._await(0, 1, START_PATIENCE)
         self.tasks[0] = self._read(0, 9)
         self.processes.add(self.tasks[0])
 

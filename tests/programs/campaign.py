@@ -47,6 +47,7 @@ class Campaign:
         if self.mix:
             forms.append(mixed(seed))
         script: list[Line] | None = None
+        self._known: set[str] = set()
         for form in forms:
             try:
                 drawn = Draw(seed, self.kinds) if script is None else None
@@ -66,6 +67,10 @@ class Campaign:
         kind = outcome.kind if isinstance(outcome, Verdict) else outcome
         if word not in ("silent wrong", "crashed", "refused"):
             return
+        if kind in self._known:  # in another form of the same program
+            self.failures.setdefault((form.name.partition(":")[0], kind), [])
+            return
+        self._known.add(kind)
         kept = self.failures.setdefault((form.name.partition(":")[0], kind), [])
         if len(kept) >= self.keep:
             return

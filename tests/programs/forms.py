@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.programs.program import Place
 
-_CALLS = "%file,%desc,%process,io_submit,prlimit64"
+_CALLS = "%file,%desc,%process,io_submit,prlimit64,close_range"
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,21 @@ FORMS = [
 ]
 BY_NAME = {form.name: form for form in FORMS}
 SLOW = ("perf named", "-k", *(form.name for form in FORMS if form.tracer == "capture"))  # for those who name them
+# forms that are known to be read right
+SURE_FORMS = (
+    "best",
+    "plain",
+    "-y",
+    "-yy",
+    "-tt",
+    "-T",
+    "-v",
+    "-s 32",
+    "-a 80",
+    "-e trace=",
+    "stderr -y",
+    "-ff, merged",
+)
 _OPTIONS: tuple[tuple[tuple[str, ...], ...], ...] = (
     ((), ("-y",), ("-yy",)),
     ((), ("-r",), ("-t",), ("-tt",), ("-ttt",)),

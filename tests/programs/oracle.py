@@ -9,11 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scmsim.core.records import FALLOCATE, KEEP_SIZE, OFFSET_UNKNOWN, OPS, PUNCH_HOLE, TRUNCATE, WRITE
+from scmsim.core.records import (
+    DIRECTORY,
+    FALLOCATE,
+    KEEP_SIZE,
+    MMAP,
+    OFFSET_UNKNOWN,
+    OPS,
+    PUNCH_HOLE,
+    READ,
+    TRUNCATE,
+    WRITE,
+)
 from scmsim.trace import formats
 from scmsim.trace.store import TraceWriter, open_trace
+from tests.programs.agent import SHARED_BYTES
 from tests.programs.program import Ran
-from tests.programs.truth import Truth
+from tests.programs.truth import Event
 
 COMPARED = frozenset(
     "create open read write truncate fallocate fsync unlink rename link mkdir rmdir close mmap".split()
@@ -56,16 +68,26 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
         {key: value for key, value in trace.header.items() if key not in ("program",)}, ensure_ascii=False
     )
     ops = COMPARED if named else DATA
-    kept = [row for row in rows if OPS[row["op"]] in ops and row["file"] >= 0]
+    kept = [row for row in rows if OPS[row["op"]] in ops and row["file"] >= 0 and not _is_noise(row)]
     table = [os.path.relpath(path, ran.folder) if path.startswith("/") else path for path in trace.files.path]
-    labels = _labels([int(row["file"]) for row in kept], table if named else [""] * len(table))
-    of_truth = _labels([event[1] for event in truth.events if event[0] in ops], [
-        os.path.relpath(file.path, ran.folder) if named else "" for file in truth.files
-    ])  # fmt: skip
-    mine = [(op, of_truth[file], *_place(op, offset, length)) for op, file, offset, length in truth.events if op in ops]
-    theirs = [
+    opens = {i for i, line in enumerate(ran.script) if "open" in line[1] or line[1] == "creat"}
+    events = [
+        event
+        for event, line in zip(truth.events, truth.by_call, strict=True)
+        if event[0] in ops and (named or not (event[0] == "truncate" and line in opens))
+    ]
+    labels = _labels([int(row["file"]) for row in kept], table, named)
+    paths = [os.path.relpath(file.path, ran.folder) for file in truth.files]
+    of_truth = _labels([event[1] for event in events], paths, named)
+    mine: list[Item] = [(op, of_truth[file], *_place(op, offset, length)) for op, file, offset, length in events]
+    theirs: list[Item] = [
         (OPS[r["op"]], labels[int(r["file"])], *_place(OPS[r["op"]], int(r["offset"]), int(r["length"]))) for r in kept
     ]
+    folders = {of_truth[n] for n, file in enumerate(truth.files) if file.is_dir and n in of_truth}
+    sound = [
+        i for i, item in enumerate(theirs) if not (item[0] in ("read", "write") and item[1] in folders and not item[3])
+    ]
+    theirs, kept = [theirs[i] for i in sound], [kept[i] for i in sound]
     unknown = [bool(row["flag"] & OFFSET_UNKNOWN) for row in kept]
     assumed = sum(count for how, count in trace.header["counts"]["creates"].items() if how != "certainly new")
     spots = json.dumps(trace.header["blind_spots"], ensure_ascii=False)
@@ -73,12 +95,23 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
     def excused(label: str) -> bool:
         path = os.path.join(ran.folder, label.rpartition("#")[0])
         named_there = repr(path) in spots or ("taint" in said and path in said)
-        return incomplete or named_there or ("io_uring" in spots and _by_ring(ran, label, of_truth))
+        odd = any(file.odd for number, file in enumerate(truth.files) if of_truth.get(number) == label)
+        return incomplete or odd or named_there or ("io_uring" in spots and _by_ring(ran, label, of_truth))
 
     for line, label in _differences(mine, theirs, unknown, assumed, verdict):
         (verdict.said if excused(label) else verdict.wrong).append(line)
+    if not named:
+        if mine == theirs:
+            verdict.wrong += _objects(events, [int(row["file"]) for row in kept])
+        return verdict
     _sizes(ran, trace, rows, (of_truth, labels), verdict, excused)
     return verdict
+
+
+def _is_noise(row: Any) -> bool:
+    """Whether a row is the agent's own mmap, or a transfer of no bytes by a directory's descriptor."""
+    no_bytes = row["op"] in (READ, WRITE) and row["flag"] & DIRECTORY and not row["length"]
+    return bool(no_bytes or (row["op"] == MMAP and row["length"] == SHARED_BYTES))
 
 
 def _by_ring(ran: Ran, label: str, labels: dict[int, str]) -> bool:
@@ -92,8 +125,17 @@ def _place(op: str, offset: int, length: int) -> tuple[int, int]:
     return (max(offset, 0), length) if op in _WITH_OFFSET else (0, 0)
 
 
-def _labels(order: Sequence[int], paths: Sequence[str]) -> dict[int, str]:
+def _objects(events: Sequence[Event], objects: Sequence[int]) -> list[str]:
+    """Return the objects of a trace without names, of which each open makes one, that are more than one file."""
+    found: dict[int, int] = {}
+    pairs = zip(events, objects, strict=True)
+    return [f"file of {event[0]}: {event}" for event, number in pairs if found.setdefault(number, event[1]) != event[1]]
+
+
+def _labels(order: Sequence[int], paths: Sequence[str], named: bool) -> dict[int, str]:
     """Name each object by its first path, and a number where another object had it before."""
+    if not named:
+        return dict.fromkeys(order, "")
     out: dict[int, str] = {}
     count: Counter[str] = Counter()
     for number in order:
@@ -168,7 +210,7 @@ def _sizes(
     doubtful = {int(row["file"]) for row in rows if row["flag"] & OFFSET_UNKNOWN}
     for number, label in labels[1].items():
         file, first = truth_of.get(label), int(trace.files.first_size[number])
-        if file is None or file.is_dir:
+        if file is None or file.is_dir or file.odd:
             continue
         wrong = []
         if file.known and first != file.first:
@@ -180,6 +222,3 @@ def _sizes(
         (verdict.said if excused(label) or number in doubtful else verdict.wrong).extend(wrong)
     if len(verdict.said) > 20:
         del verdict.said[20:]
-
-
-__all__ = ["Truth", "Verdict", "compare", "judge"]

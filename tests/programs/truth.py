@@ -23,6 +23,7 @@ class File:
     first: int  # bytes before the program; -1: the program made it
     is_dir: bool = False
     known: bool = False  # whether a call showed its first length before the program changed it
+    odd: bool = False  # whether a failed call changed its length
     final: int = -1  # bytes at the end; -1: the inode was freed
     changed: bool = False  # whether its length may have changed
 
@@ -159,14 +160,18 @@ class Watch:
     def after(self, result: int | None) -> None:
         """Note what the call did, which returned `result`."""
         if result is None or result < 0:
+            self._failed()
             return
         handler = _HANDLERS.get(self.name)
         if handler is not None:
             handler(self, result)
 
-    def now(self, i: int) -> Seen | None:
-        """Return what stands behind the descriptor in argument `i` now."""
-        return self.truth.open_as(self.tid, self.a[i])
+    def _failed(self) -> None:
+        """Forget the length of a file that a failed call changed, as ext4 does at EFAULT: no trace shows it."""
+        for i, was in self.fds.items():
+            seen = self.truth.open_as(self.tid, self.a[i])
+            if was is not None and seen is not None and seen.key in self.truth.numbers and seen.size != was.size:
+                self.truth.files[self.truth.numbers[seen.key]].odd = True
 
     def moved(self, op: str, i: int, length: int, at: int | None = None) -> None:
         """Note a transfer by the descriptor in argument `i`, at its position or at a given one."""
