@@ -30,8 +30,8 @@ from tests.programs.truth import Event
 COMPARED = frozenset(
     "create open read write truncate fallocate fsync unlink rename link mkdir rmdir close mmap".split()
 )
-DATA = frozenset("read write truncate fallocate fsync mmap".split())  # what is left where a format has no names
-_WITH_OFFSET = DATA
+NAMELESS = frozenset({"read", "write", "fallocate", "fsync", "mmap"})  # what a format without names has
+_WITH_OFFSET = NAMELESS | {"truncate"}
 Item = tuple[str, str, int, int]
 
 
@@ -67,15 +67,10 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
     said = json.dumps(
         {key: value for key, value in trace.header.items() if key not in ("program",)}, ensure_ascii=False
     )
-    ops = COMPARED if named else DATA
+    ops = COMPARED if named else NAMELESS
     kept = [row for row in rows if OPS[row["op"]] in ops and row["file"] >= 0 and not _is_noise(row)]
     table = [os.path.relpath(path, ran.folder) if path.startswith("/") else path for path in trace.files.path]
-    opens = {i for i, line in enumerate(ran.script) if "open" in line[1] or line[1] == "creat"}
-    events = [
-        event
-        for event, line in zip(truth.events, truth.by_call, strict=True)
-        if event[0] in ops and (named or not (event[0] == "truncate" and line in opens))
-    ]
+    events = [event for event in truth.events if event[0] in ops]
     labels = _labels([int(row["file"]) for row in kept], table, named)
     paths = [os.path.relpath(file.path, ran.folder) for file in truth.files]
     of_truth = _labels([event[1] for event in events], paths, named)

@@ -9,16 +9,6 @@ from tests.programs.forms import BY_NAME
 from tests.programs.program import Place, run, shown
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"programs need cc and strace: {missing()}")
-    "data",
-    "open",
-    "seek",
-    "duplicate",
-    "close",
-    "name",
-    "sync",
-    "task",
-    "look",
-)  # calls that no known failure is about
 SCRIPT = [
     [0, "chdir", ["@"]],
     [0, "openat", [-100, "new", 0o102, 0o644]],
