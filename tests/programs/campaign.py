@@ -12,7 +12,7 @@ from tests.programs.oracle import Verdict, compare, judge
 from tests.programs.program import Place, Ran, run, shown
 from tests.programs.shrink import smaller
 
-WORDS = ("equal", "said so", "silent wrong", "refused", "crashed", "stuck")
+WORDS = ("equal", "said so", "exit code 4", "silent wrong", "refused", "crashed", "stuck")
 
 
 class Campaign:
@@ -65,7 +65,7 @@ class Campaign:
         word = outcome.word if isinstance(outcome, Verdict) else outcome.partition(":")[0]
         self._count(form, word)
         kind = outcome.kind if isinstance(outcome, Verdict) else outcome
-        if word not in ("silent wrong", "crashed", "refused"):
+        if word not in ("silent wrong", "exit code 4", "crashed", "refused"):
             return
         if kind in self._known:  # in another form of the same program
             self.failures.setdefault((form.name.partition(":")[0], kind), [])
@@ -77,7 +77,7 @@ class Campaign:
         kept.append("")
         if self.shrink and word != "refused":
             ran, outcome = _shrunk(place, form, ran, outcome, kind)
-        lines = outcome.wrong[:3] if isinstance(outcome, Verdict) else [outcome]
+        lines = (outcome.wrong or outcome.lost)[:3] if isinstance(outcome, Verdict) else [outcome]
         script = shown(ran.script, ran.results) + "\n" if word != "refused" else ""
         kept[-1] = text = f"--- {form.name}, seed {seed}\n{script}    " + "\n    ".join(lines)
         print(text, flush=True)

@@ -176,7 +176,6 @@ SURE_FORMS = (
     "-s 32",
     "-a 80",
     "-e trace=",
-    "stderr -y",
     "-ff, merged",
 )
 _OPTIONS: tuple[tuple[tuple[str, ...], ...], ...] = (

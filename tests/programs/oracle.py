@@ -41,15 +41,16 @@ class Verdict:
 
     said: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # differences of a conversion that ended with exit code 4
 
     @property
     def word(self) -> str:
-        return "silent wrong" if self.wrong else "said so" if self.said else "equal"
+        return "silent wrong" if self.wrong else "exit code 4" if self.lost else "said so" if self.said else "equal"
 
     @property
     def kind(self) -> str:
         """What is wrong, without numbers: failures of one kind have one cause, mostly."""
-        return self.wrong[0].split(":")[0] if self.wrong else ""
+        return self.wrong[0].split(":")[0] if self.wrong else f"lost, {self.lost[0].split(':')[0]}" if self.lost else ""
 
 
 def judge(ran: Ran, text: str, out: str, named: bool = True, format_name: str | None = None) -> Verdict:
@@ -91,15 +92,22 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
         path = os.path.join(ran.folder, label.rpartition("#")[0])
         named_there = repr(path) in spots or ("taint" in said and path in said)
         odd = any(file.odd for number, file in enumerate(truth.files) if of_truth.get(number) == label)
-        return incomplete or odd or named_there or ("io_uring" in spots and _by_ring(ran, label, of_truth))
+        return odd or named_there or ("io_uring" in spots and _by_ring(ran, label, of_truth))
 
     for line, label in _differences(mine, theirs, unknown, assumed, verdict):
         (verdict.said if excused(label) else verdict.wrong).append(line)
     if not named:
         if mine == theirs:
             verdict.wrong += _objects(events, [int(row["file"]) for row in kept])
-        return verdict
+        return _lost(verdict, incomplete)
     _sizes(ran, trace, rows, (of_truth, labels), verdict, excused)
+    return _lost(verdict, incomplete)
+
+
+def _lost(verdict: Verdict, incomplete: bool) -> Verdict:
+    """Move what is wrong to what exit code 4 says: a longer text with the same lines that are not understood would end with 0."""
+    if incomplete:
+        verdict.lost, verdict.wrong = verdict.wrong, []
     return verdict
 
 
