@@ -37,7 +37,8 @@ def test_a_raw_file_and_a_numpy_file_say_the_same(raw, tmp_path):
         file.write(raw.read_bytes())
     files = (raw, tmp_path / "a.npy", tmp_path / "b.u64.gz")
     told = [json.loads(run("mmu", file, "--json").stdout)["results"] for file in files]
-    assert told == 3 * [[simulate(PAGES)]]
+    known = {name: count for name, count in simulate(PAGES).items() if name != "instructions"}  # no fetch is in the files
+    assert told == 3 * [[known]]
 
 
 def test_a_pipe_that_gives_a_few_bytes_at_a_time_is_read_whole(raw, tmp_path):

@@ -27,7 +27,7 @@ FORMATS = {
     "bpftrace.txt": "bpftrace", "lackey.txt": "lackey", "lcs_v3.bin": "lcs", "lttng.txt": "lttng",
     "nfsd.txt": "nfsd", "thesios.csv": "thesios", "trace_cmd.txt": "trace-cmd",
     "perf_mem.txt": "perf-mem", "perf_faults.txt": "perf-mem", "drmemtrace.txt": "drmemtrace", "drmemtrace.strace": "strace",
-    "twitter_cache.csv": "twitter-cache", "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
+    "twitter_cache.csv": "twitter-cache", "spc.csv": "spc", "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
 }  # fmt: skip
 
 
