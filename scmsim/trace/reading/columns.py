@@ -219,10 +219,7 @@ def _split(line: str, delimiter: str) -> list[str]:
         return line.split(maxsplit=_MOST_COLUMNS)
     if '"' not in line:
         return [cell.strip() for cell in line.split(delimiter, _MOST_COLUMNS)]
-    try:
-        found = next(text_csv.reader((line,), delimiter=delimiter, skipinitialspace=True, strict=True))
-    except text_csv.Error as error:
-        raise BadLine(f"no line of a table ({error})") from None
+    found = next(text_csv.reader((line,), delimiter=delimiter, skipinitialspace=True))
     return [cell.strip() for cell in found[: _MOST_COLUMNS + 1]]
 
 

@@ -82,8 +82,8 @@ class _Text:
         major, minor, cpu, seconds, _, action, kind, sector, sectors = m.groups()
         self.actions[action] += 1
         device = f"{major[:9]}:{minor[:9]}"
-        if action == "A" and (remap := _REMAP.search(line, m.end(8))) and sector:
-            self.stack.remap(f"{remap[1][:9]}:{remap[2][:9]}", remap[3], device, sector)
+        if self.action != "D":  # a device above has no drivers that requests are issued to
+            self._follow(line, m.end(8), action, device, sector)
         if action != self.action:
             return "another action of the same request"
         if kind is None:
@@ -96,6 +96,13 @@ class _Text:
         file = self.builder.file(f"/dev/block/{device}")
         offset, length = whole(sector or "0", "sector") * SECTOR, whole(sectors or "0", "length") * SECTOR
         return self._request(now, file, kind, offset, length, self.builder.thread(cpu))
+
+    def _follow(self, line: str, end: int, action: str, device: str, sector: str | None) -> None:
+        """Note what the remaps and requests of a trace show about devices that lie on others."""
+        if action == "A" and sector and (remap := _REMAP.search(line, end)):
+            self.stack.remap(f"{remap[1][:9]}:{remap[2][:9]}", remap[3], device, sector)
+        elif action == "Q" and self.action == "C" and not self.stack.is_below(device, sector):
+            self.stack.top.add(device)
 
     def _other(self, line: str) -> str | None:
         if not line.strip():
