@@ -74,9 +74,9 @@ def _pieces(given: Input, text: bytes, size: int) -> Iterator[bytes]:
     """Yield whole lines with the line ends of Linux: all at once, or in pieces where they are very short."""
     if b"\r\n" in text:
         text = text.replace(b"\r\n", b"\n")
-    if b"\n" * _BLANKS in text:
+    if b"\n" * _BLANKS in text or (len(text) > _BLANKS and not text.strip()):
         raise UsageError(
-            f"{given.path!r} has more than {_BLANKS:,} blank lines in a row; if it is not damaged, remove them with grep -v '^$'"
+            f"{given.path!r} has very many blank lines in a row; if it is not damaged, remove them with: grep -v '^ *$'"
         )
     start, step = 0, len(text)
     if text.count(b"\n") * _USUAL_LINE > size:
