@@ -21,7 +21,7 @@ def test_a_replay_beyond_the_memory_names_the_operation(tmp_path: Path, monkeypa
     done = CliRunner().invoke(cli.main, words)
     assert done.exit_code == 3 or isinstance(done.exception, EnvironmentProblem)
     text = done.stderr or str(done.exception)
-    assert "operation 2 (write of '/db/far') on nova-cow: the model's tables need 0.3 GiB" in text
+    assert "operation 1 (write of '/db/far') on nova-cow: the model's tables need 0.3 GiB" in text
     assert "0.1 GiB free" in text and len(text) <= 300 and "Traceback" not in text
     assert not (tmp_path / "out.json").exists()
 

@@ -84,7 +84,7 @@ class Model:
         except ScmsimError as error:
             path = self.paths[op["file"]] if op["file"] >= 0 else ""
             what = f"{OPS[op['op']]} of {shortened(path, 60)!r}" if path else OPS[op["op"]]
-            raise type(error)(f"operation {int(status['seen']) + 1} ({what}) on {self.fs}: {error}") from None
+            raise type(error)(f"operation {int(status['seen'])} ({what}) on {self.fs}: {error}") from None
 
     def buffer(self, room: int) -> np.ndarray:
         """A buffer of `room` events."""
