@@ -1,7 +1,7 @@
 """A comparison as plain text: one line a row, then what only one side has, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
-from scmsim.core.text import printable
+from scmsim.core.text import percent, printable
 from scmsim.core.units import format_bytes
 from scmsim.result.tables.figures import FEW, number
 
@@ -79,7 +79,7 @@ def summary(comparison: Comparison) -> str:
 
 def _cells(row: Row) -> list[str]:
     sizes = ["" if size is None else format_bytes(size) for size in (row.key.file_bytes, row.key.unit_bytes)]
-    percents = ["" if part is None else f"{part:.3g} %" for part in (row.spread_percent, row.tolerance_percent)]
+    percents = ["" if part is None else percent(part, 3) for part in (row.spread_percent, row.tolerance_percent)]
     return [
         row.key.fs,
         row.key.operation,

@@ -15,7 +15,7 @@ from scmsim.cli.trace import _convert
 from scmsim.cli.trace._convert import allow_loss
 from scmsim.cli.trace._tools import COMMANDS
 from scmsim.core.errors import UsageError
-from scmsim.core.text import printable, words
+from scmsim.core.text import percent, printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
@@ -103,7 +103,7 @@ def _print_concerns(header: dict[str, Any]) -> None:
     if header.get("lost_events"):
         click.echo(f"incomplete: {header['lost_events']:,} events lost by the recorder")
     if bad.get("count"):
-        share = f" ({100 * bad['count'] / lines:.2g} %)" if (lines := header.get("counts", {}).get("lines")) else ""
+        share = f" ({percent(100 * bad['count'] / lines)})" if (lines := header.get("counts", {}).get("lines")) else ""
         click.echo(f"{bad['count']:,} lines of the input{share} were not understood, the first of them:")
         for entry in bad["first"]:
             click.echo(printable(f"  line {entry['line']}: {entry['reason']}"))

@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from scmsim.core.errors import UsageError
+from scmsim.core.text import percent
+
 KEPT_BAD_LINES = 20
+MOST_WITHOUT_ROW = 1_000_000  # lines before the first row that are blank, titles or not understood
 ALLOWED = 0.01  # share of the lines that need not be understood; a lost event is always a loss
 
 
@@ -53,6 +57,15 @@ class Report:
         if len(self.bad_lines) < KEPT_BAD_LINES:
             self.bad_lines.append((line, reason))
 
+    def expect_rows(self, path: str) -> None:
+        """Raise UsageError if very many lines were not understood, or were blank, and none made a row."""
+        empty = self.bad + self.left_out["blank line"] + self.left_out["title"] + self.left_out["comment"]
+        if not self.calls and empty > MOST_WITHOUT_ROW:
+            first = f"; line {self.bad_lines[0][0]}: {self.bad_lines[0][1]}" if self.bad_lines else ""
+            raise UsageError(
+                f"the first {self.lines:,} lines of {path!r} make no row{first}; name the right format with --format"
+            )
+
     def is_incomplete(self, allowed: float | None = None) -> bool:
         """Whether more was lost than `allowed`, a share of all; by default any event, or more than ALLOWED of the lines."""
         missed = self.bad + self.unpaired
@@ -65,7 +78,7 @@ class Report:
         share = 100 * self.bad / max(self.lines, 1)
         counts = (
             (self.lost_events, "{:,} events lost by the recorder"),
-            (self.bad, f"{{:,}} of {self.lines:,} lines not understood ({share:.2g} %)"),
+            (self.bad, f"{{:,}} of {self.lines:,} lines not understood ({percent(share)})"),
             (self.unpaired, "{:,} calls seen by only one of two recorders"),
         )
         return [text.format(count) for count, text in counts if count]

@@ -23,10 +23,12 @@ from scmsim.core.records import (
     MMAP,
     MSYNC,
     MUNMAP,
+    OFFSET_UNKNOWN,
     OPEN,
     POPULATE,
     PRIVATE,
     PUNCH_HOLE,
+    READ,
     READDIR,
     SYNC,
     SYNCHRONOUS,
@@ -279,21 +281,40 @@ def fcntl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     return BOOKKEEPING
 
 
-def _copy(imp: Importer, task: Task, source: int, target: int, result: int) -> str | None:
-    # offsets are behind pointers: the positions stand for them
-    first = do_read(imp, task, _find(imp, task, source), HERE, 0, result)
-    second = do_write(imp, task, _find(imp, task, target), HERE, result, CONTINUES if first is None else 0)
+def _copy(imp: Importer, task: Task, source: tuple[int, int], target: tuple[int, int], result: int) -> str | None:
+    """Copy bytes between descriptors, each with the pointer to its offset (0: at the position, which moves)."""
+    (from_fd, from_pointer), (to_fd, to_pointer) = source, target
+    read_from = _read_somewhere if from_pointer else do_read
+    first = read_from(imp, task, _find(imp, task, from_fd), HERE, 0, result)
+    found, flag = _find(imp, task, to_fd), CONTINUES if first is None else 0
+    if to_pointer and found is not None and found.node is not None:
+        second = do_write(imp, task, found, found.position, result, flag | OFFSET_UNKNOWN)
+        found.node.exact = False
+    else:
+        second = do_write(imp, task, found, HERE, result, flag)
     if first is None and second is None:
         imp.report.extra_rows += 1
     return first if second is not None else None
 
 
 def sendfile(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return _copy(imp, task, a[1], a[0], result)
+    return _copy(imp, task, (a[1], a[2]), (a[0], 0), result)
 
 
 def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return _copy(imp, task, a[0], a[2], result)
+    return _copy(imp, task, (a[0], a[1]), (a[2], a[3]), result)
+
+
+def _read_somewhere(
+    imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
+) -> str | None:
+    """Read at an offset that is behind a pointer: the row has the position, marked as unknown, and the position stays."""
+    if found is None:
+        return UNKNOWN_FD
+    if found.node is None:
+        return NOT_A_FILE
+    check_moved(count)
+    return imp.emit(task, READ, found.node, found.position, count, OFFSET_UNKNOWN)
 
 
 def mmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:

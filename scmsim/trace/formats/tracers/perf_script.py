@@ -95,6 +95,7 @@ def convert(
         work = Conversion(given, strict, arch, dialect)
         for block in byte_blocks(given, dialect.text, progress, _BLOCK):
             work.take(dialect.as_perf(block))
+            work.report.expect_rows(given.path)
             rows = work.imp.drain(_KEEP)
             if rows is not None:
                 writer.append(rows)
