@@ -31,7 +31,7 @@ _VECTOR = re.compile(r"\biov_len=(\d{1,18})").findall
 def io_submit(imp: Importer, task: Task, m: Match[str]) -> str | None:
     text, count = _STRINGS('""', m[1]), int(m["result"])
     starts = [found.start() for found in _REQUEST.finditer(text)]
-    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)][:count]
+    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=False)][:count]
     if len(parts) < count:
         imp.report.blind["io_submit"] += 1
     made = 0
