@@ -99,9 +99,13 @@ def _print_concerns(header: dict[str, Any]) -> None:
         click.echo(printable(f"blind spot: {spot}"))
     for note in header.get("notes", []):
         click.echo(printable(f"note: {note}"))
+    from scmsim.trace.reading.report import uncertain
+
     bad = header.get("bad_lines", {})
     if header.get("lost_events"):
         click.echo(f"incomplete: {header['lost_events']:,} events lost by the recorder")
+    for what in uncertain(header):
+        click.echo(what)
     if bad.get("count"):
         share = f" ({percent(100 * bad['count'] / lines)})" if (lines := header.get("counts", {}).get("lines")) else ""
         click.echo(f"{bad['count']:,} lines of the input{share} were not understood, the first of them:")

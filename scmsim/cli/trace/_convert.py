@@ -14,7 +14,7 @@ import click
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
-INCOMPLETE = 4  # exit code: more was lost, or not understood, than is allowed
+INCOMPLETE = 4  # exit code: more was lost, or is uncertain, than is allowed
 Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
@@ -122,8 +122,8 @@ allow_loss = click.option(
     "--allow-loss",
     type=Share(),
     metavar="SHARE",
-    help="Accept that this share of the lines and events is lost or not understood, like 5%. Beyond it the exit code is 4.  "
-    "[default: 1% of the lines, no event]",
+    help="Accept that this share of the rows, or of the bytes, is lost or uncertain, like 5%. Beyond it the exit code is 4.  "
+    "[default: 1%, and no event]",
 )
 
 

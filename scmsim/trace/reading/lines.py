@@ -19,7 +19,9 @@ Progress = Callable[[int, int], None]
 
 
 class BadLine(ValueError):
-    """A line that an importer cannot understand; the text says why."""
+    """A line that an importer cannot understand; the text says why, `call` is what could be read of its system call."""
+
+    call = ""
 
 
 def blocks(

@@ -10,6 +10,7 @@ from scmsim.trace.kernels import file_rules
 from scmsim.trace.syscalls import runs as runs
 from scmsim.trace.syscalls.clock import Clock
 from scmsim.trace.syscalls.importer import Importer, split_raw
+from scmsim.trace.syscalls.names import is_special
 from scmsim.trace.syscalls.paths import open_flags
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import COMMA, DIR, PATH
@@ -147,6 +148,8 @@ class BulkLines:
         if error:
             return stretch.path(asked), 0
         words = words or (_CREAT if name == "creat" else "")
+        if raw < 0 and is_special(asked) and name != "unlink":
+            return odd  # a path may be relative to it
         if _UNKNOWN_FLAGS(words) or asked.startswith("/proc/") or not names.is_plain(asked):
             return odd
         if raw >= 0 and (asked[:1] != "/" or split_raw(self.texts[raw])[0] != asked):

@@ -33,11 +33,11 @@ from typing import Any, NamedTuple
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
-from scmsim.trace.syscalls import data, memory, paths
+from scmsim.trace.syscalls import asynchronous, data, loss, memory, namespaces, paths, space, table
 from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
-from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.importer import Importer, blind_spots
 from scmsim.trace.syscalls.state import Description, Task
 from scmsim.trace.syscalls.text import (
     CALL,
@@ -68,7 +68,8 @@ class _Spec(NamedTuple):
 
 def _specs() -> dict[str, _Spec]:
     out = {}
-    for name, (pattern, handler) in (data.CALLS | paths.CALLS | memory.CALLS).items():
+    modules: tuple[Any, ...] = (data, paths, memory, space, asynchronous, namespaces)
+    for name, (pattern, handler) in ((name, call) for module in modules for name, call in module.CALLS.items()):
         compiled = re.compile(pattern)
         path = 3 if pattern.startswith(paths.AT) else 1 if pattern.startswith(paths.PATH) else None
         out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path)
@@ -76,8 +77,12 @@ def _specs() -> dict[str, _Spec]:
 
 
 _SPECS = _specs()
-# the calls that a recording for this importer must hold
-CALLS = (*_SPECS, "exit", "exit_group", "io_uring_setup", "io_uring_enter", "io_uring_register")
+# the calls that a recording for this importer must hold; messages are too frequent: -y names a descriptor that one brought
+CALLS = tuple(
+    dict.fromkeys(
+        ("exit", "exit_group", *table.with_any("blind"), *(set(_SPECS) - {"recvmsg", "recvmmsg", "recvmmsg_time64"}))
+    )
+)
 
 _FD = re.compile(FD)
 
@@ -127,7 +132,7 @@ class Conversion:
                 continue
             spec = specs.get(name)
             if spec is None:
-                self._other(name, line, number)
+                self._other(task, name, line[m.start(4) :], number)
             else:
                 self._call(task, name, spec, line, m.end(), number)
 
@@ -140,30 +145,41 @@ class Conversion:
         self.report.lines += 1
         self.report.left_out[reason] += 1
 
-    def bad(self, reason: str) -> None:
-        """Count a line that cannot be understood, or raise UsageError for it."""
+    def bad(self, reason: str, call: str = "") -> None:
+        """Count a line that cannot be understood, or raise UsageError for it; `call` is what could be read of its call."""
         self.report.lines += 1
         self._bad(self.report.lines, reason)
+        if m := CALL(call):
+            task = self.imp.tasks.get(m[1]) or self.imp.task(m[1])
+            loss.lost_call(self.imp, task, m[4], call[m.start(4) :])
+        else:
+            loss.lost_line(self.imp, None)
 
     def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
         """A complete call, its arguments beginning at `start`."""
         m = spec.match(text, start)
         if m is None:
-            self._no_match(name, text, number)
+            self._no_match(task, name, text[start - len(name) - 1 :], number)
             return
         result = m[spec.result]
         if result[0] in "-?":
             self._failed(task, name, spec, m, text)
             return
         self.understood = True
+        self.imp.doubt = 0
         try:
             reason = spec.handler(self.imp, task, m)
         except ValueError as error:
             self._bad(number, f"{name}: {error}")
+            loss.lost_call(self.imp, task, name, text[start - len(name) - 1 :])
             return
         if reason is None:
             self.report.calls += 1
             return
+        if reason is why.UNKNOWN_FD and self.imp.doubt:
+            reason = why.LOST_FD
+            self.report.lost_rows += 1
+            self.report.lost_bytes += int(result) if name in loss.MOVERS else 0
         self.report.left_out[reason] += 1
         if reason is why.NOT_A_FILE_OPERATION or reason is why.NO_MODEL:
             self.report.other[name] += 1
@@ -184,25 +200,33 @@ class Conversion:
         self.report.left_out[why.FAILED_CALL] += 1
         self.report.failed[name] += 1
 
-    def _no_match(self, name: str, text: str, number: int) -> None:
+    def _no_match(self, task: Task, name: str, text: str, number: int) -> None:
         if NEVER(text):
             self.report.left_out[why.NEVER_RETURNED] += 1
         elif FAILED(text):
             self._count_failed(name)
         else:
             self._bad(number, f"the arguments or the result of {name} are not complete or not of a known form")
+            loss.lost_call(self.imp, task, name, text)
 
-    def _other(self, name: str, line: str, number: int) -> None:
-        if " = " not in line:
+    def _other(self, task: Task, name: str, text: str, number: int) -> None:
+        """A call without a handler; `text` begins with its name."""
+        if " = " not in text:
             self._bad(number, f"{name} has no result")
+            loss.lost_call(self.imp, task, name, text)
             return
-        self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+        does = table.does(name)
+        if does is None and not FAILED(text) and not NEVER(text):
+            loss.lost_call(self.imp, task, name, text)
+        elif does is not None and "blind" in does and not FAILED(text):
+            self.report.blind[name] += 1
+        self.report.left_out[why.UNKNOWN_CALL if does is None else why.NOT_A_FILE_OPERATION] += 1
         self.report.other[name] += 1
 
     def _bad(self, number: int, reason: str) -> None:
         if self.strict:
             raise UsageError(f"{self.path!r}, line {number}: {reason}; without --strict such lines are only counted")
-        self.report.add_bad(number, reason)
+        self.report.add_bad(number, reason, rows=0)  # `loss` counts them
 
     def _unusual(self, line: str, number: int) -> None:
         m = LINE(line)
@@ -220,6 +244,7 @@ class Conversion:
             self.report.left_out[why.BLANK] += 1
         else:
             self._bad(number, "this is no line of strace")
+            loss.lost_line(self.imp, pid)
 
     def _event(self, pid: str | None, body: str) -> None:
         self.report.left_out[why.PROCESS_EVENT] += 1
@@ -235,7 +260,7 @@ class Conversion:
         if body.endswith(UNFINISHED):
             self._first_half(task, name, body)
         elif spec is None:
-            self._other(name, body, number)
+            self._other(task, name, body, number)
         else:
             self._call(task, name, spec, body, called.end(), number)
 
@@ -245,6 +270,8 @@ class Conversion:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
             return
+        if task.pending is not None:  # the second half of the call before is missing
+            loss.lost_call(self.imp, task, *task.pending)
         self._drop_pending(task)
         self.report.left_out[why.FIRST_HALF] += 1
         task.pending = name, body[: -len(UNFINISHED)]
@@ -256,6 +283,7 @@ class Conversion:
             task.table.slots.pop(m[1], None)
 
     def _second_half(self, pid: str | None, name: str, tail: str, number: int) -> None:
+        is_known = pid in self.imp.tasks
         task = self.imp.tasks.get(pid) or self.imp.task(pid)
         spec = _SPECS.get(name)
         if spec is None:
@@ -263,6 +291,8 @@ class Conversion:
             self.report.other[name] += 1
         elif task.pending is None or task.pending[0] != name:
             self.report.left_out[why.NO_FIRST_HALF] += 1
+            if is_known and not FAILED(tail):  # its first half is missing in the middle of the trace
+                loss.lost_call(self.imp, task, name, f"{name}({tail}")
         else:
             text = task.pending[1] + tail
             task.pending = None
@@ -282,6 +312,12 @@ class Conversion:
             raise UsageError(f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation")
         for task in imp.tasks.values():
             self._drop_pending(task)
+        unknown = report.left_out[why.UNKNOWN_FD]
+        if unknown and not imp.next_row() and not report.left_out[why.OUTSIDE]:
+            raise UsageError(
+                f"{self.path!r} makes no row: {unknown} of {report.lines} lines are calls on descriptors that it never opens; "
+                "record with 'strace -y', which prints the file of each descriptor, or record the opens too"
+            )
         rows = imp.drain(0)
         if rows is not None:
             writer.append(rows)
@@ -296,10 +332,7 @@ class Conversion:
 
 
 def _blind_spots(imp: Importer) -> list[str]:
-    out = []
-    rings = sum(count for name, count in imp.report.other.items() if name.startswith("io_uring_"))
-    if rings:
-        out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
+    out = blind_spots(imp.report)
     for path, length in list(imp.writable.items())[:20]:
         out.append(f"writable shared mapping of {path!r} ({length} bytes): its loads and stores are not in the trace")
     if len(imp.writable) > 20:

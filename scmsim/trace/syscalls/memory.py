@@ -1,5 +1,6 @@
 """Calls on mappings and processes: mmap, munmap, msync, fork, exec.  See `conversion.py` for the rules."""
 
+import re
 from re import Match
 
 from scmsim.core.records import (
@@ -20,6 +21,7 @@ from scmsim.trace.syscalls.text import COMMA, DIR, FD, NUMBER, PATH, REST, RESUL
 
 _KINDS = {"MAP_SYNC": MAP_SYNC, "MAP_POPULATE": POPULATE}
 _PAGE = 4096  # munmap removes whole pages
+_UNREADABLE = re.compile(r"clone3?\((?!\))(?!.*flags)").search
 FORKS = ("clone", "clone3", "fork", "vfork")
 
 
@@ -111,7 +113,10 @@ def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """The parent's side; the child may have been seen already, and then inherited from a fork that was pending."""
-    child, text = m["result"], imp.forks.pop(task.pid, m.string)
+    child, text = m["result"], imp.forks.get(task.pid, m.string)
+    if _UNREADABLE(text):
+        raise ValueError("no flags say what the child shares")
+    imp.forks.pop(task.pid, None)
     if child not in imp.adopted:
         imp.add_child(child, task.pid, text)
     elif imp.adopted.pop(child) != task.pid:

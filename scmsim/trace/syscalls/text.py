@@ -32,7 +32,7 @@ RESULT = r"\)\s+= (?P<result>0x[0-9a-f]{1,16}|-?\d{1,18}(?!\d)|\?)"  # group
 RESULT_FD = RESULT + PATHOF  # groups: descriptor, path
 
 # the usual line: process (with -f), time (with -ttt), name of the call
-CALL = re.compile(r"(?>(?:(\d++) ++)?)(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)([a-z]\w*+)\(").match
+CALL = re.compile(r"(?>(?:(\d++) ++)?)(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)([a-z_]\w*+)\(").match
 # the second half of a split call, in the usual form
 SECOND_HALF = re.compile(r"(?>(?:(\d++) ++)?)(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)<\.\.\. (\w+) resumed> ?")
 # any line: process, time, the rest; [pid N] is the form without -o, 12:34:56 that of -t and -tt
@@ -41,7 +41,7 @@ LINE = re.compile(
     r"(?>(?:(?:(\d{1,12}+)\.(\d{1,9}+)|(\d\d:\d\d:\d\d)(?>(?:\.(\d{1,9}+))?)) ++)?)(.*)",
     re.DOTALL,
 ).match
-NAME = re.compile(r"([a-z]\w*+)\(").match
+NAME = re.compile(r"([a-z_]\w*+)\(").match
 RESUMED = re.compile(r"<\.\.\. (\w+) resumed> ?").match
 UNFINISHED = " <unfinished ...>"
 EVENT = re.compile(r"--- (?:SIG|stopped by|\d|\{)|\+\+\+ |<\.\.\. resuming|strace: |\[ Process ").match
