@@ -112,7 +112,11 @@ def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """The parent's side; the child may have been seen already, and then inherited from a fork that was pending."""
     child, text = m["result"], imp.forks.pop(task.pid, m.string)
+    own = task.pid
+    if child not in imp.adopted and own is not None and int(child) < int(own):  # perhaps of another pid namespace
+        child = next((pid for pid, parent in imp.adopted.items() if parent == own and int(child) < int(pid)), child)
     if child not in imp.adopted:
+        imp.unseen[child] = own
         imp.add_child(child, task.pid, text)
     elif imp.adopted.pop(child) != task.pid:
         imp.mistaken += 1
