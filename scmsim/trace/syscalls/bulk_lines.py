@@ -101,7 +101,7 @@ class BulkLines:
         first, which = runs.distinct(pids)
         known = self.imp.tasks
         keys = [None if pid < 0 else str(pid) for pid in pids[first].tolist()]
-        new = [i for i, key in enumerate(keys) if key not in known and first[i] > 0]
+        new = [i for i, key in enumerate(keys) if first[i] > 0 and (key is None or key not in known)]
         stop = int(first[new[0]]) if new else len(pids)
         keys = keys[: new[0]] if new else keys
         return [known.get(key) or self._who.task(key) for key in keys], which[:stop]

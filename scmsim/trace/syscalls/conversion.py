@@ -39,6 +39,7 @@ from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
 from scmsim.trace.syscalls.identity import Identities
 from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.split_lines import SplitLines
 from scmsim.trace.syscalls.state import Description, Task
 from scmsim.trace.syscalls.text import (
     CALL,
@@ -96,7 +97,7 @@ class Conversion:
         self.understood = False  # some line was a complete call
         self.who = Identities(imp)
         self._raw = False  # some flags were numbers (-X raw)
-        self._held = ("", 0)  # a line that a message splits, without it, and the number of its last part
+        self._split = SplitLines(self.report, self.who, self._lines, self._bad)
         self._taken = 0  # bytes
 
     def take(self, block: bytes) -> None:
@@ -210,52 +211,14 @@ class Conversion:
             self._count_failed(name)
         elif name == "write" and (whole := forms.without_output(text)) is not None and spec.match(whole, start):
             self._call(task, name, spec, whole, start, number)
-        elif not self._is_held(text, number):
+        elif not self._split.hold(text, number):
             self._bad(number, f"the arguments or the result of {name} are not complete or not of a known form")
-
-    def _is_held(self, line: str, number: int) -> bool:
-        """Hold a line without a result until its rest comes, if a message or the program's output splits it."""
-        message = forms.MESSAGE(line)
-        if message is not None:
-            if child := forms.ATTACHED(message[0]):
-                self.who.announce(child[1])
-            line = line[: message.start()]
-        elif not forms.is_open_write(line) or len(line) > _SHORT:
-            return False
-        self._drop_held()
-        self._held = line, number
-        return True
-
-    def _drop_held(self) -> None:
-        held, number = self._held
-        if held:
-            self._held = "", 0
-            self._bad(number, "a message splits this line, and its rest does not follow")
-
-    def _is_rest(self, line: str, number: int) -> bool:
-        """Join a line with the part of it that is held, or count a message between the two."""
-        held, last = self._held
-        if not held or number != last + 1 or line.startswith("[pid "):
-            return False
-        if EVENT(line):
-            if child := forms.ATTACHED(line):
-                self.who.announce(child[1])
-            self.report.left_out[why.PROCESS_EVENT] += 1
-            self._held = held, number
-            return True
-        self._held = "", 0
-        self.report.left_out[forms.JOINED] += 1
-        self.report.lines -= 1
-        lines, self.report.lines = self.report.lines, number - 1
-        self._lines([held + line])
-        self.report.lines = lines + 1
-        return True
 
     def _other(self, name: str, line: str, number: int) -> None:
         if " = " not in line:
             if NEVER(line):
                 self.report.left_out[why.NEVER_RETURNED] += 1
-            elif not self._is_held(line, number):
+            elif not self._split.hold(line, number):
                 self._bad(number, f"{name} has no result")
             return
         self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
@@ -267,7 +230,7 @@ class Conversion:
         self.report.add_bad(number, reason)
 
     def _unusual(self, line: str, number: int) -> None:
-        if self._is_rest(line, number):
+        if self._split.take(line, number):
             return
         if (reason := forms.note(line)) is not None:
             self.report.left_out[reason] += 1
@@ -298,8 +261,7 @@ class Conversion:
             task = self.who.supersede(pid, replaced[1])
         else:
             task = None
-            if attached := forms.ATTACHED(body):
-                self.who.announce(attached[1])
+            self._split.announce(body)
             if pid is not None and body[0] not in "-+<":
                 self.who.next_belongs_to(pid)
         if task is not None:
@@ -334,7 +296,7 @@ class Conversion:
     def _second_half(self, pid: str | None, name: str, line: str, start: int, number: int) -> None:
         """The rest of a split call, which begins at `start`."""
         task, spec, tail = self.imp.tasks.get(pid) or self.who.task(pid, name), _SPECS.get(name), line[start:]
-        if " = " not in tail and forms.MESSAGE(tail) and self._is_held(line, number):
+        if " = " not in tail and forms.MESSAGE(tail) and self._split.hold(line, number):
             return
         if spec is None:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
@@ -356,7 +318,7 @@ class Conversion:
     def finish(self, writer: TraceWriter, blind_spots: Iterable[str] = ()) -> Report:
         """Write what is left, the side table and the provenance, to which a recorder's own blind spots are added."""
         imp, report = self.imp, self.report
-        self._drop_held()
+        self._split.drop()
         if not self.understood and report.left_out[forms.SUMMARY]:
             raise UsageError(f"{self.path!r} holds only the table of strace -c; record without -c, or with -C")
         if not (self.understood or report.calls):

@@ -27,6 +27,7 @@ MESSAGE = re.compile(
     r"|Process \d+ (?:attached|detached|resumed|suspended)\b[^\"]*$|\[ Process PID=\d+ .*$|ptrace\([A-Z_]+\): .*$"
 ).search
 ATTACHED = re.compile(r"Process (\d+) attached").search
+DETACHED = re.compile(r"Process (\d+) detached").search
 SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (\d+) \+\+\+").match
 _MIXED = re.compile(rf"(.*?\bwrite\({FD}, {STRING}, )\d.*?(\)\s+= (\d+))(?!.*\)\s+= )", re.DOTALL).match
 _OPEN_WRITE = re.compile(rf"(?:\W|.*\W|)write\({FD}, {STRING}, \d", re.DOTALL).match

@@ -42,7 +42,8 @@ SECOND_HALF = re.compile(_PID + _SECONDS + r"<\.\.\. (\w+) resumed> ?")
 # any line: process, time, the rest; [pid N] is the form without -o, 12:34:56 that of -t and -tt, a field of 6 columns that of
 # -r in whole seconds, (+ 0.1) that of -r with -t; the brackets are those of -n, -i and --secontext
 LINE = re.compile(
-    r"(?>(?:(?! {1,5}\d++(?<=^.{6}) ) *+(\d{1,7}+)(?!\d)(?:<[^<>]*+>)? ++|(\d++)(?= ++\d{1,12}\.) ++| *+\[pid ++(\d++)(?:<[^<>]*+>)?\] ++)?)"
+    r"(?>(?:(?! {1,5}\d++(?<=^.{6}) ) *+(\d{1,7}+)(?!\d)(?:<[^<>]*+>)? ++|(\d++)(?= ++\d{1,12}\.) ++"
+    r"| *+\[pid ++(\d++)(?:<[^<>]*+>)?\] ++)?)"
     r"(?> *+(?:(?:(\d{1,12}+)(?>(?:\.(\d{1,9}+))?)|(\d\d:\d\d:\d\d)(?>(?:\.(\d{1,9}+))?)) ++(?!\d+\.\d))?)"
     r"(?>(?:\(\+ *+[\d.]++\) ++)?)(?>(?:\[(?: *+\d++|[0-9a-f]{8,16}|\?{8,16}|[\w.:,-]+)\] ++)*)(.*)",
     re.DOTALL,
