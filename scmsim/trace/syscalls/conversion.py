@@ -262,7 +262,7 @@ class Conversion:
         else:
             task = None
             self._split.announce(body)
-            if pid is not None and body[0] not in "-+<":
+            if pid is not None and body[0] not in "-+<" and not forms.DETACHED(body):
                 self.who.next_belongs_to(pid)
         if task is not None:
             self._drop_pending(task)
