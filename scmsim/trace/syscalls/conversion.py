@@ -156,7 +156,11 @@ class Conversion:
     def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
         """A complete call, its arguments beginning at `start`."""
         m = spec.match(text, start)
-        if m is not None and spec.coded and ("0x" in text or "-100" in text or "_mode=0" in text or ", 0" in text):
+        if (
+            m is not None
+            and spec.coded
+            and ("0x" in text or "-100" in text or "_mode=0" in text or (name == "fcntl" and ", 0" in text))
+        ):
             decoded = forms.decode(name, text, start)
             if decoded != text:
                 self._raw, text = True, decoded
