@@ -48,6 +48,7 @@ class Importer:
         self.orphans = False  # a fork was not understood: a task of unknown origin may have descriptors of the trace
         self.tasks: dict[str | None, Task] = {}
         self.forks: dict[str | None, str] = {}  # a process in an unfinished fork -> the arguments
+        self.unseen: dict[str, str | None] = {}  # a child by the result of its fork -> the parent
         self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
         self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
@@ -264,9 +265,10 @@ class Importer:
 
 
 def split_raw(raw: str) -> tuple[str, bool]:
-    """Path and whether it is deleted, from `<path>` or `<path>(deleted)`."""
-    deleted = raw.endswith("(deleted)")
-    return unescape(raw[1 : raw.rindex(">")]), deleted
+    """Return the path and whether it is deleted, from `<path>`, `<path>(deleted)` or, before strace 5.19, `<path (deleted)>`."""
+    if raw.endswith(" (deleted)>"):
+        return unescape(raw[1 : -len(" (deleted)>")]), True
+    return unescape(raw[1 : raw.rindex(">")]), raw.endswith("(deleted)")
 
 
 def blind_spots(report: Report) -> list[str]:
