@@ -32,10 +32,7 @@ _EVENTS = frozenset(
 _EVENT_WIDTH = 25  # perf pads the event to this many characters where a control group follows
 _METRIC_ROW = re.compile(rf"\s*(?:(?:{_CPU.pattern})\s+)?-?{NUMBER}%?(?:\s+-?{NUMBER}%?)*\s*")
 _NO_COUNT = re.compile(
-    rf"\s*(?:#.*|{NUMBER}(?: \+- {NUMBER})? seconds (?:time elapsed|user|sys)\b.*|{NUMBER} \([+-]{NUMBER}\) #*|"
-    r"Some events weren't counted\..*|echo \d > /proc/sys/kernel/nmi_watchdog|perf stat \.\.\.|"
-    r"The events in group usually have to be from the same PMU\..*|Warning:.*)",
-    re.IGNORECASE,
+    rf"\s*(?:#.*|{NUMBER}(?: \+- {NUMBER})? seconds (?:time elapsed|user|sys)\b.*|{NUMBER} \([+-]{NUMBER}\) #*)"
 )
 
 

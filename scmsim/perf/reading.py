@@ -13,6 +13,12 @@ NOT_COUNTED = {"<not supported>": "not supported", "<not counted>": "not counted
 EVENT = r"[A-Za-z_][^\s;\"'#]*"
 CORE_TYPE = r"(?:cpu|cpu_core|cpu_atom|cpu_lowpower|cpum_cf|armv[789]_\w+|apple_\w+)"  # PMUs that count a core's events
 # cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
+# Messages of perf in any form of output
+MESSAGE = re.compile(
+    r"\s*(?:Couldn't resolve comm name for pid \d+|Some events weren't counted\..*|echo \d > /proc/sys/kernel/nmi_watchdog|"
+    r"perf stat \.\.\.|The events in group usually have to be from the same PMU\..*|Warning:.*)$",
+    re.IGNORECASE,
+)
 _NAMED = re.compile(rf"({CORE_TYPE})/([^/=,]+)/(\w*)")
 _INSTANCE = re.compile(r"(\S+) \[([\w.-]+)\]")  # "data_read [uncore_imc_0]" of perf stat --no-merge
 _CLOCK = re.compile(r"(?:task|cpu)-clock(?::\w+)?")  # in ms, and without a unit before perf 4.20
@@ -89,8 +95,9 @@ class Stat:
             raise UsageError(f"perf stat output has more than {MAX_READINGS} readings; import it in parts")
 
     def name(self, number: int, line: str) -> None:
-        """Name a line that is not understood."""
-        self.not_understood.append(f"line {number} {quoted(line)}")
+        """Name a line that is not understood, and is not one of perf's messages."""
+        if not MESSAGE.match(line):
+            self.not_understood.append(f"line {number} {quoted(line)}")
 
 
 def reading(event: str, value: int | float | None, where: str, *, unit: str = "", **more: object) -> Reading:
