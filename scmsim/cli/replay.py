@@ -114,6 +114,8 @@ def command(
     around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
     check(**given)
     replays, by, out = _replays(trace, fs, (machine, paging, medium), by, out)
+    if out is not None:
+        check_writable(out)  # again: the experiment has named its inputs by now
     for job in replays:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from scmsim.config.schema import version
 from scmsim.core import params, registry, schema
+from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError, unknown
 from scmsim.paging._choice import wanted
 from scmsim.result.run import SURROUNDINGS, SYNC_AT_END
@@ -40,6 +41,7 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
         path = pathlib.Path(os.path.abspath(folder / str(value)))
         if not path.is_file():
             raise UsageError(f"no file {str(value)!r} beside the sweep (looked at {str(path)!r})")
+        protect(path)
         return str(path)
     if key == SYNC_AT_END:
         return schema.flag(value)
