@@ -53,8 +53,10 @@ def percent(share: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Return a ratio in words, "4.5 times" or "4,885 times": two digits at least, never an exponent."""
-    return f"{ratio:,.0f} times" if ratio >= 100 else f"{_plain(ratio, 2 if ratio < 10 else 3)} times"
+    """Return a ratio in words, "4.5 times" or "4,885 times": one decimal below 100, never an exponent."""
+    if ratio >= 99.95:
+        return f"{ratio:,.0f} times"
+    return f"{ratio:.1f} times" if ratio >= 1 else f"{_plain(ratio, 2)} times"
 
 
 def _plain(value: float, digits: int) -> str:
