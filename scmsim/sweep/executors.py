@@ -125,7 +125,7 @@ def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) 
         import distributed
     except ImportError:
         raise EnvironmentProblem(
-            "the executor dask needs the extra 'cluster'; in the checkout: pip install -e '.[cluster]'"
+            "executor dask needs the extra 'cluster'; pip install 'scmsim[cluster]' (in a checkout: pip install -e '.[cluster]')"
         ) from None
     with _client(distributed, jobs, scheduler) as client:
         tasks = {
