@@ -175,7 +175,7 @@ def _experiment(trace: str) -> Any:
 
     from scmsim.config import load, resolve
 
-    if pathlib.Path(trace).exists() and not trace.endswith(".toml"):
+    if pathlib.Path(trace).is_file() and not trace.endswith(".toml"):
         return None
     if trace.endswith(".toml") or "/" not in trace and "." not in trace:
         try:

@@ -29,7 +29,7 @@ def altair() -> Any:
         import vl_convert  # noqa: F401 - the page and the figures need it
     except ImportError:
         raise EnvironmentProblem(
-            "figures need altair and vl-convert-python; install them in the checkout with: pip install -e '.[report]'"
+            "figures need altair and vl-convert-python; pip install 'scmsim[report]' (in a checkout: pip install -e '.[report]')"
         ) from None
     return altair
 
