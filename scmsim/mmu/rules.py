@@ -11,7 +11,7 @@ from scmsim.mmu.state import ANY, CACHE_LEVELS
 
 _CYCLES = whole(0, 1 << 40)
 _TIMES = ("ghz", "cpi", "stlb_hit_cycles", "walk_hidden", "copy_gb_s", "syscall_ns")
-_TIMES_PERHAPS = ("load_gb_s",)
+_TIMES_PERHAPS = {"load_gb_s": number(0, 1e12), "lines_in_flight": whole(1, 1 << 20)}
 _LEVELS_FOR = ("first_level_for", "second_level_for")
 
 
@@ -27,7 +27,7 @@ def machine(sources: bool) -> Rule:
         "nested_tlb": _arrays("nested_tlb", {}, named[1:], sources),
         "walk": _numbers(_WALK, ("levels", "largest_page"), sources),
         "invalidate": _numbers(_INVALIDATE, (), sources),
-        "time": _numbers(dict.fromkeys((*_TIMES, *_TIMES_PERHAPS), number(0, 1e12)), _TIMES, sources),
+        "time": _numbers({**dict.fromkeys(_TIMES, number(0, 1e12)), **_TIMES_PERHAPS}, _TIMES, sources),
     }
     needed = ("tlb", "walk_cache", "walk", *(("summary", "time") if sources else ()))
     return then(table(fields, needed), _together)

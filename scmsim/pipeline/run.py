@@ -179,7 +179,8 @@ class Replay:
         """What touches of mapped files asked for, and what of it failed; or that the model has none."""
         sums, model = self.counting.sums[0], self.model
         if model.mapped and model.mapped.active:
-            run.calls -= int(sums["touches"])
+            run.touches = int(sums["touches"])
+            run.calls -= run.touches
             run.payload["written"] += int(sums["stored"])
             run.payload["read"] += int(sums["loaded"])
             run.warnings += model.mapped.remarks()

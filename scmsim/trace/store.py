@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.atomic import unwritten
+from scmsim.core.atomic import draft_of, protect, unwritten
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, OPS, Files
 from scmsim.trace._path import MAGIC, trace_path
@@ -57,7 +57,7 @@ class TraceWriter:
         self.header = header
         self.rows = 0
         self._writer: Any = None
-        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self._temporary = draft_of(self.path)
         self._waiting: list[np.ndarray] = []
         self._waiting_rows = 0
 
@@ -176,6 +176,7 @@ class StoredTrace:
 
 def open_trace(path: str | os.PathLike[str]) -> StoredTrace:
     """Open a stored trace; raises UsageError (one line) for anything that is not one."""
+    protect(path)
     return StoredTrace(path)
 
 

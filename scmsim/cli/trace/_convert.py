@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from scmsim.core import atomic
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
@@ -22,8 +23,7 @@ def convert(
     source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any
 ) -> Any:
     """Convert, and return (name of the format, its Report); `more` goes to the importer."""
-    if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
-        raise UsageError(f"IN and OUT are the same file {out!r}; give OUT another name")
+    atomic.writable(out)
     under = more.get("under")
     if under and not os.path.isabs(under):
         raise UsageError(

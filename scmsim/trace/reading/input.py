@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError
 
 HEAD = 1 << 14  # bytes that a sniffer gets to see
@@ -72,6 +73,8 @@ class Input:
             raise UsageError(f"no file {self.path!r} to convert") from None
         except IsADirectoryError:
             raise UsageError(f"{self.path!r} is a directory; name a trace file in it") from None
+        if self.path != STDIN:
+            protect(path)
         self.total = 0 if self.path == STDIN else os.fstat(self._file.fileno()).st_size
         first = b""
         while len(first) < _LONGEST_MAGIC and (part := self._file.read(_LONGEST_MAGIC - len(first))):
