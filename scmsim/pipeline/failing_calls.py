@@ -1,34 +1,51 @@
 """Calls that fail before they reach a file system: data of a directory (EISDIR), bytes beyond the largest file (EFBIG).
 
+Rows that no model can replay (scmsim.trace.rules) are refused here, in the one pass over each batch.
+
 Such a call moves nothing.  It is replayed as a call of no bytes, which costs its way into the kernel, and is counted by the error's
 name.
 
 Source: Linux fs/read_write.c (a directory has no data), mm/filemap.c: generic_write_checks, fs/open.c: vfs_fallocate, fs/attr.c:
-inode_newsize_ok (`s_maxbytes` of the file system).  Simplified: a write that passes the limit fails as a whole.
+inode_newsize_ok (`s_maxbytes` of the file system), fs/open.c: vfs_truncate (EISDIR).  Simplified: a write that passes the limit
+fails as a whole.
 """
 
 import numpy as np
 
-from scmsim.core.records import FALLOCATE, READ, TRUNCATE, WRITE, Files
+from scmsim.core.records import FALLOCATE, OPS, READ, TRUNCATE, WRITE, Files
 from scmsim.jit import kernel
+from scmsim.trace import rules
 
-LARGEST_FILE = (1 << 63) - 1  # bytes (MAX_LFS_FILESIZE)
+LARGEST_FILE = rules.FILE_END - 4096  # bytes; Linux has 2^63 - 1 (MAX_LFS_FILESIZE), a table of the models less
+FAILS, BROKEN = 1, 2
+_OPS, _THREAD_BYTES, _MOST_MOVED, _HALF = len(OPS), rules.THREAD_BYTES, rules.MOST_MOVED, rules.FILE_END // 2
+_OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 
 
 @kernel
-def any_fails(ops, is_dir, most):
-    """Whether any operation of a batch fails: looked for in every batch, found in hardly any."""
+def found_in(ops, is_dir, most):
+    """Return what a batch has, which is looked for in every batch and found in hardly any: FAILS, BROKEN, 0 for neither.
+
+    BROKEN: a row may break a rule of scmsim.trace.rules.
+    """
+    found = 0
     for i in range(ops.size):
         o = ops[i]
+        if o.op < 0 or o.op >= _OPS or o.length < 0 or o.offset < -1 or o.thread < 0 or o.buffer < 0:
+            return BROKEN
+        if o.file < -1 or o.file >= is_dir.size or o.file2 < -1 or o.file2 >= is_dir.size or o.buffer >= _THREAD_BYTES:
+            return BROKEN
+        if o.length > _MOST_MOVED or o.offset > _HALF or (o.file < 0 and _FILE_OF_OP[o.op]):
+            found |= BROKEN
+        if o.offset < 0 and _OFFSET_OF_OP[o.op]:
+            found |= BROKEN
         if o.op == TRUNCATE:
-            if o.offset > most:
-                return True
+            if o.offset > most or (o.file >= 0 and is_dir[o.file]):
+                found |= FAILS
         elif o.length > 0 and (o.op == READ or o.op == WRITE or o.op == FALLOCATE):
-            if o.op != READ and o.offset > most - o.length:
-                return True
-            if o.op != FALLOCATE and o.file >= 0 and is_dir[o.file]:
-                return True
-    return False
+            if (o.op != READ and o.offset > most - o.length) or (o.file >= 0 and is_dir[o.file]):
+                found |= FAILS
+    return found
 
 
 class FailingCalls:
@@ -45,10 +62,18 @@ class FailingCalls:
     def __init__(self, files: Files, most_bytes: int = LARGEST_FILE) -> None:
         self._is_dir, self._most = np.asarray(files.is_dir, bool), most_bytes
         self.counts: dict[str, int] = {}
+        self.rows = 0  # of the batches before
 
     def replace(self, batch: np.recarray) -> np.recarray:
-        """The operations of a batch, the failing ones as calls of no bytes; the batch itself where none fails."""
-        if not any_fails(batch.view(np.ndarray), self._is_dir, self._most):
+        """Return the operations of a batch, the failing ones as calls of no bytes; the batch itself where none fails.
+
+        Raises UsageError at a row that no model can replay.
+        """
+        found = found_in(batch.view(np.ndarray), self._is_dir, self._most)
+        if found & BROKEN:
+            rules.check_rows(batch, len(self._is_dir), self.rows)
+        self.rows += len(batch)
+        if not found & FAILS:
             return batch
         changed = batch.copy()
         for name, failing in (("EISDIR", self._directories(batch)), ("EFBIG", self._beyond(batch))):
@@ -60,9 +85,10 @@ class FailingCalls:
 
     def _directories(self, batch: np.recarray) -> np.ndarray:
         on_directory = (batch.file >= 0) & self._is_dir[np.maximum(batch.file, 0)]
-        return on_directory & ((batch.op == READ) | (batch.op == WRITE)) & (batch.length > 0)
+        moves = (batch.op == READ) | (batch.op == WRITE) | (batch.op == FALLOCATE)
+        return on_directory & (moves & (batch.length > 0) | (batch.op == TRUNCATE))
 
     def _beyond(self, batch: np.recarray) -> np.ndarray:
         grows = ((batch.op == WRITE) | (batch.op == FALLOCATE)) & (batch.length > 0)
         grows &= batch.offset > self._most - batch.length
-        return grows | (batch.op == TRUNCATE) & (batch.offset > self._most)
+        return ~self._directories(batch) & (grows | (batch.op == TRUNCATE) & (batch.offset > self._most))
