@@ -1,8 +1,9 @@
 """Replays random traces, with plain and wild values, on all models until the time is over; prints what happened.
 
-Run: python tests/fuzz/models.py --seconds 60 [--seed N] [--fs NAMES] [--trace N]
-Ends with 1 if a model crashed, took too long or too much memory, or returned figures that break a law; `--trace N` replays one
-trace of a seed again.
+Run: python tests/fuzz/models.py --seconds 60 [--seed N] [--fs NAMES] [--models N] [--trace N]
+Ends with 1 if a model crashed, took too long or too much memory, or returned figures that break a law.  `--trace N` replays one
+trace of a seed again; `--models N` draws N models by the seed, as each takes minutes to compile.  The time counts from the first
+replay that has its kernels.  With NUMBA_DISABLE_JIT=1 the models run alone, as plain Python, and only their space is looked at.
 """
 
 import argparse
@@ -25,12 +26,14 @@ import scmsim  # noqa: E402
 from scmsim.core import records, registry  # noqa: E402
 from scmsim.core.errors import ScmsimError  # noqa: E402
 from scmsim.core.records import OP, OPS  # noqa: E402
+from scmsim.fs.engine import events  # noqa: E402
 from scmsim.pipeline import place  # noqa: E402
 from scmsim.pipeline.failing_calls import LARGEST_FILE  # noqa: E402
 from tests.conftest import NO_JIT  # noqa: E402
 from tests.fs import drive  # noqa: E402
 from tests.golden.options import SMALL  # noqa: E402
 
+events.MOST_WORDS = 1 << 27  # a sparse file's dense table is refused from 1 GiB on
 FILES = 6  # row 0 is a directory, rows 4 and 5 existed before the trace
 SECONDS = 60  # of one replay, compiled kernels or not
 MEMORY = 3 << 20  # KiB that a process may hold at most
@@ -122,10 +125,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fs", default="all")
+    parser.add_argument("--models", type=int)
     parser.add_argument("--trace", type=int)
     options = parser.parse_args()
     signal.signal(signal.SIGALRM, _late)
     names = [name for name in registry.select("fs", options.fs) if name in SMALL]
+    if options.models:
+        names = sorted(random.Random(options.seed).sample(names, options.models))
+    for fs in () if NO_JIT else names:
+        scmsim.replay(trace(random.Random(0), False), fs, footprints="none")
     seen: Counter[tuple[str, str]] = Counter()
     end, number, failed = time.monotonic() + options.seconds, options.trace or 0, 0
     while time.monotonic() < end and failed <= 50:

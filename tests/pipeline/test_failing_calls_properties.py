@@ -50,6 +50,15 @@ def test_failing_calls_are_counted_and_move_nothing(calls):
             assert found[i] == before[i]
 
 
+def test_what_mkdir_makes_is_a_directory_whatever_the_side_table_says():
+    batch = drive.ops(("write", 1, 0, 9), ("mkdir", 1), ("write", 1, 0, 9), ("truncate", 1, 5), ("stat", 1))
+    for chunk in (1, 2, 5):
+        failing = FailingCalls(FILES)
+        parts = [failing.replace(batch[i : i + chunk]) for i in range(0, 5, chunk)]
+        assert failing.counts == {"EISDIR": 2}
+        assert np.concatenate(parts)["length"].tolist() == [9, 0, 0, 0, 0]
+
+
 ROW = {"op": READ, "file": 1, "file2": -1, "offset": 0, "length": 0, "thread": 0, "buffer": 0, "flag": 0}
 
 
