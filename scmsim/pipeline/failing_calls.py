@@ -19,7 +19,7 @@ from scmsim.trace import rules
 LARGEST_FILE = rules.FILE_END - 4096  # bytes; Linux has 2^63 - 1 (MAX_LFS_FILESIZE), a table of the models less
 FAILS, BROKEN = 1, 2
 DIRECTORY, BEYOND = 1, 2
-_OPS, _THREAD_BYTES, _MOST_MOVED, _HALF = len(OPS), rules.THREAD_BYTES, rules.MOST_MOVED, rules.FILE_END // 2
+_OPS, _THREAD_BYTES, _HALF = len(OPS), rules.THREAD_BYTES, rules.FILE_END // 2
 _OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 
 
@@ -38,7 +38,7 @@ def found_in(ops, is_dir, most):
             return BROKEN
         if (o.file < 0 and _FILE_OF_OP[o.op]) or (o.offset < 0 and _OFFSET_OF_OP[o.op]):
             return BROKEN
-        if o.length > _MOST_MOVED or o.offset > _HALF:
+        if o.length > _HALF or o.offset > _HALF:
             found |= BROKEN
         if o.op == MKDIR:
             if not is_dir[o.file]:

@@ -19,6 +19,7 @@ from scmsim.core.records import (
     MUNMAP,
     OPS,
     READ,
+    READDIR,
     REMAPPED,
     SYNC,
     TRUNCATE,
@@ -35,29 +36,14 @@ NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE, UFEN
 _KNOWN_FLAGS = 2 * REMAPPED - 1
 _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
 # Limits of the models.  Their work and their sums of thousandths of instructions stay within int64 by them (docs/architecture.md).
-FILE_END = (
-    1 << 44
-)  # bytes; ext4's limit.  A write, truncate or fallocate beyond it fails with EFBIG (pipeline/failing_calls.py).
-MOST_MOVED = 1 << 36  # bytes of one transfer; Linux moves 2 GiB in a call
-MOVES = (READ, WRITE, ULOAD, USTORE, UFLUSH)  # that have a cost for each byte or line
-MAPS = (
-    MMAP,
-    MUNMAP,
-    MSYNC,
-    MADVISE,
-    ULOAD,
-    USTORE,
-    UFLUSH,
-    MALLOC,
-    FREE,
-    MM_TO_FILE,
-    FILE_TO_MM,
-)  # that end before FILE_END
+FILE_END = 1 << 44  # bytes, ext4's limit; a write, truncate or fallocate beyond it fails (pipeline/failing_calls.py)
+# operations whose work follows their length, so that they must end before it
+MAPS = (READDIR, MMAP, MUNMAP, MSYNC, MADVISE, ULOAD, USTORE, UFLUSH, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)
 NEVER = -(1 << 62)  # ns; the time of the row above the first one
 THREAD_BYTES = 1 << 36  # bytes of a thread's memory
 OFFSET_OF_OP, FILE_OF_OP = np.zeros(len(OPS), bool), np.ones(len(OPS), bool)  # by operation: must it have one?
-_MOVES, _MAPS = np.zeros(len(OPS), bool), np.zeros(len(OPS), bool)
-_MOVES[list(MOVES)], _MAPS[list(MAPS)] = True, True
+_MAPS = np.zeros(len(OPS), bool)
+_MAPS[list(MAPS)] = True
 OFFSET_OF_OP[list(NEEDS_OFFSET)], FILE_OF_OP[list(NEEDS_NO_FILE)] = True, False
 
 
@@ -96,9 +82,6 @@ def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER
         and within("buffer", 0, THREAD_BYTES - 1)
         and within("thread", 0, np.iinfo("i8").max)
         and (
-            within("length", 0, MOST_MOVED) or not _too_long(columns["op"], columns["offset"], columns["length"]).any()
-        )
-        and (
             (within("length", 0, FILE_END // 2) and within("offset", -1, FILE_END // 2))
             or not _ends_too_far(columns["op"], columns["offset"], columns["length"]).any()
         )
@@ -106,11 +89,6 @@ def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER
         and not (FILE_OF_OP[columns["op"]] & (columns["file"] == -1)).any()
         and (not len(times) or bool(times[0] >= before and (times[1:] >= times[:-1]).all()))
     )
-
-
-def _too_long(op: np.ndarray, offset: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Return which known operations move more bytes than a model takes at once."""
-    return _MOVES[op.clip(0, len(OPS) - 1)] & (op >= 0) & (length > MOST_MOVED)
 
 
 def _ends_too_far(op: np.ndarray, offset: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -140,16 +118,10 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
         ("length", length < 0, length, "length {}, which must be 0 or more"),
         ("end", far, offset, "offset {} plus its length lies beyond 2^62"),
         (
-            "moved",
-            _too_long(op, offset, length),
-            length,
-            "length {}, which must be at most 2^36 (64 GiB) in one transfer",
-        ),
-        (
             "mapped",
             ~far & _ends_too_far(op, offset, length),
             offset,
-            "offset {} plus its length lies beyond 2^44 (16 TiB), the largest file of the models",
+            "offset {} plus its length lies beyond 2^44 (16 TiB), where the models' files end",
         ),
         ("file", no_file | wrong_file, batch["file"], f"file {{}}, but the side table has the rows 0 to {files - 1}"),
         ("file2", wrong_file2, batch["file2"], f"file2 {{}}, but the side table has the rows 0 to {files - 1}"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import FALLOCATE, FSYNC, MUNMAP, OP, READ, TRUNCATE, USTORE, WRITE
+from scmsim.core.records import FALLOCATE, FSYNC, MUNMAP, OP, READ, READDIR, TRUNCATE, USTORE, WRITE
 from scmsim.pipeline.failing_calls import FailingCalls
 from scmsim.trace import rules
 from tests.fs import drive
@@ -68,7 +68,7 @@ ROW = {"op": READ, "file": 1, "file2": -1, "offset": 0, "length": 0, "thread": 0
         ({"length": -1}, "row 7: length -1"),
         ({"offset": -1}, "row 7: offset -1"),
         ({"offset": 1 << 62, "length": 1}, "row 7: offset 4611686018427387904 plus its length lies beyond 2\\^62"),
-        ({"length": (1 << 36) + 1}, "row 7: length 68719476737, which must be at most 2\\^36"),
+        ({"op": READDIR, "length": 1 << 60}, r"row 7: offset 0 plus its length lies beyond 2\^44"),
         (
             {"op": USTORE, "offset": 1 << 44, "length": 1},
             "row 7: offset 17592186044416 plus its length lies beyond 2\\^44",

@@ -33,5 +33,5 @@ def test_what_passes_breaks_no_rule(op: int, one: str, first: int, other: str, s
 @pytest.mark.parametrize("op, file, offset", [(WRITE, 0, 0), (FSYNC, 2, -1), (SYNC, -1, -1)])
 def test_usual_rows_pass(op: int, file: int, offset: int) -> None:
     rows = batch()
-    rows["op"][1], rows["file"][1], rows["offset"][1], rows["length"][1] = op, file, offset, 1 << 36
+    rows["op"][1], rows["file"][1], rows["offset"][1], rows["length"][1] = op, file, offset, 1 << 40
     assert sound(rows) and sound(rows[:0])
