@@ -20,7 +20,7 @@ from scmsim.core.atomic import draft_of, protect, unwritten
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, OPS, Files
 from scmsim.trace._path import MAGIC, trace_path
-from scmsim.trace.rules import NEVER, all_sound, first_problem
+from scmsim.trace.rules import NEVER, all_sound, check_files, first_problem
 
 SCHEMA = 2
 ROWS_PER_GROUP = 1 << 16
@@ -141,6 +141,7 @@ class StoredTrace:
         """Yield record arrays of OP with at most `chunk` rows; raises UsageError at a row that cannot be replayed."""
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
+        check_files(self.files, repr(str(self.path)))
         first, count, before = 0, len(self.files), NEVER
         for columns in self._columns():
             group = _records(columns)
