@@ -52,7 +52,10 @@ class Group(click.Group):
         if command is None:
             raise unknown("command", args[0], self.list_commands(ctx))
         if QUIET not in command.params:
+            from scmsim.cli._inputs import protect
+
             command.params.append(QUIET)
+            protect(command)
         return args[0], command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from scmsim.cli import _stuck
 from scmsim.core.errors import EnvironmentProblem
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -32,12 +33,14 @@ def run(command_line: Callable[[], Any]) -> None:
     for number in caught:
         signal.signal(number, _stop)
     sys.unraisablehook = _lost
+    if caught:
+        _stuck.watch(_abandon)
     try:
         command_line()
     except SystemExit as end:
         for number in caught:
             signal.signal(number, signal.SIG_DFL)  # nothing is left to clean up
-        if end.code and threading.active_count() > 1:
+        if end.code and any(not each.daemon for each in threading.enumerate() if each is not threading.main_thread()):
             _leave(end.code)  # its threads work on what nobody wants any more
         raise
 
@@ -60,6 +63,13 @@ def _lost(report: Any) -> None:
 
     signal.signal(signal.SIGALRM, again)
     signal.setitimer(signal.ITIMER_REAL, 0.001)  # seconds: when the callback has returned
+
+
+def _abandon(code: int) -> None:
+    """End the process while a kernel is at work: results are written whole at the end, so that none is cut."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"\nstopped by {signal.Signals(code - 128).name}; nothing is kept", file=sys.stderr)
+    _leave(code)
 
 
 def _leave(code: Any) -> None:

@@ -1,10 +1,16 @@
 """Reading what a user names as results: a file, a folder of results, the folder of a sweep, or the judge's."""
 
+import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from scmsim.core.errors import UsageError
+
 if TYPE_CHECKING:
     from scmsim.result import Result
+
+
+_MAX_HEAD = 1 << 20  # characters that are read to know perf's output
 
 
 def read_results(path: str, machines: Iterable[str] = ()) -> "Result":
@@ -19,4 +25,26 @@ def read_results(path: str, machines: Iterable[str] = ()) -> "Result":
 
     if card.is_card(path):
         return measured(card.read(path), machines)
-    return table.read(path) if path and table.is_sweep(path) else read_all(path)
+    if path and table.is_sweep(path):
+        return table.read(path)
+    try:
+        return read_all(path)
+    except UsageError:
+        _refuse_perf(path)
+        raise
+
+
+def _refuse_perf(path: str) -> None:
+    """Raise UsageError with the way to import it if the file is the output of perf stat."""
+    from scmsim.perf.parse import stat_kind
+
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            kind = stat_kind(file.read(_MAX_HEAD))
+    except OSError:
+        return
+    if kind:
+        raise UsageError(
+            f"{path!r} is the output of perf stat, not a result; make one with 'scmsim perf import {shlex.quote(path)} -o "
+            "measured.json'"
+        )

@@ -8,7 +8,7 @@ from scmsim.cli._figures import figure_format
 from scmsim.cli._results import read_results
 from scmsim.core.errors import UsageError, unknown
 
-SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if they disagree."
+SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if they disagree or share nothing."
 
 
 @click.command(
@@ -16,14 +16,17 @@ SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if
     help=f"""{SUMMARY}
 
 SIM and MEASURED are results (.json, .parquet) or folders of results: from replay, perf run, perf import, the emulated
-machine or lab tlb. Cells are aligned by file system, operation, file size and unit.""",
+machine or lab tlb; perf's own output becomes a result by perf import. Two simulations must be equal unless --tolerance says
+otherwise. Cells are aligned by file system, operation, file size and unit.""",
 )
 @click.argument("simulated", metavar="SIM", type=click.Path())
 @click.argument("measured", metavar="MEASURED", type=click.Path())
 @click.option(
     "--events", help="Counters and metrics to compare, separated by commas, or all.  [default: those with a tolerance]"
 )
-@click.option("--tolerance", "tolerances", multiple=True, metavar="COUNTER=PERCENT", help="E.g. instructions=5%.")
+@click.option(
+    "--tolerance", "tolerances", multiple=True, metavar="COUNTER=PERCENT", help="E.g. instructions=5%, or all=0%."
+)
 @click.option(
     "--fs", "systems", multiple=True, metavar="OLD=NEW", help="MEASURED's OLD is SIM's NEW, e.g. nova=nova-cow."
 )
@@ -31,7 +34,7 @@ machine or lab tlb. Cells are aligned by file system, operation, file size and u
     "--ignore", multiple=True, type=click.Choice(["fs", "operation", "file", "unit"]), help="What need not agree."
 )
 @click.option("--by", type=click.Choice(["op"]), help="Compare each kind of operation of a trace (replay --by op).")
-@click.option("--summary", is_flag=True, help="Leave out the rows; show each counter's ratios and verdicts only.")
+@click.option("--summary", is_flag=True, help="Show each counter's ratios and verdicts, and the rows that are out.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
 @click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
@@ -88,7 +91,9 @@ def command(
         verdicts.write(junit, "scmsim compare", verdicts.of_comparison(found))
     if figures:
         quantities = [*(each.quantity for each in found.quantities()), *found.absent] if wanted else []
-        drawn = drawing.draw(sides, figures, suffix, quantities=quantities, ignore=parts)
+        drawn = drawing.draw(
+            dict(zip(found.sides, sides.values(), strict=True)), figures, suffix, quantities=quantities, ignore=parts
+        )
         if drawn.paths:
             click.echo(f"{len(drawn.paths)} figures in {figures}", err=True)
         if drawn.left_out:

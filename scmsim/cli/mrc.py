@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from scmsim.core.errors import UsageError
+from scmsim.core.text import printable
 
 SUMMARY = "Exact LRU misses of all TLB geometries, or over all capacities, in one pass."
 _FEWEST = 100  # pages of a sample that a capacity must hold
@@ -46,6 +47,7 @@ def command(
 ) -> None:
     from scmsim.core.atomic import writable
     from scmsim.mmu import mrc, order_of
+    from scmsim.mmu.accesses import is_access_file
 
     _unused(file, curve or sample is not None)
     if sample is not None and not 0 < sample <= 1:
@@ -89,10 +91,17 @@ def command(
         draw(rows, plot)
     for path in filter(None, (out, plot)):
         click.echo(f"wrote {path}", err=True)
+    replayed = None if is_access_file(file) else fs
     if how["as_json"]:
-        click.echo(json.dumps({"accesses": accesses, "rows": rows}))
+        click.echo(json.dumps({"accesses": accesses, "replayed_on": replayed, "rows": rows}))
     elif not out and not plot:
         _print(rows, accesses)
+    if replayed:
+        click.echo(
+            f"scmsim: {printable(file)} holds operations, not addresses: they were replayed on {replayed} (--fs), and an access is "
+            "its touch of a 4 KiB page",
+            err=True,
+        )
 
 
 def _unused(file: str, curve: bool) -> None:

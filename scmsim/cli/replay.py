@@ -114,6 +114,8 @@ def command(
     around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
     check(**given)
     replays, by, out = _replays(trace, fs, (machine, paging, medium), by, out)
+    if out is not None:
+        check_writable(out)  # again: the experiment has named its inputs by now
     for job in replays:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
@@ -178,7 +180,7 @@ def _experiment(trace: str) -> Any:
 
     from scmsim.config import load, resolve
 
-    if pathlib.Path(trace).exists() and not trace.endswith(".toml"):
+    if pathlib.Path(trace).is_file() and not trace.endswith(".toml"):
         return None
     if trace.endswith(".toml") or "/" not in trace and "." not in trace:
         try:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scmsim.compare.tolerances import TOLERANCES
+from scmsim.compare.scope import aligned, kind
+from scmsim.compare.tolerances import ALL, TOLERANCES, limits_of
 from scmsim.core import registry
 from scmsim.core.counters import MEASURED, SCHEMA
 from scmsim.core.errors import unknown
@@ -75,6 +76,10 @@ class Comparison:
     absent: dict[str, list[str]] = field(default_factory=dict)  # judged or asked for, and lacking on a side
     warnings: list[str] = field(default_factory=list)
     common: int = 0  # cells that both have, with or without a row
+    sides: tuple[str, str] = (
+        "simulated",
+        "measured",
+    )  # what the two are called; "first" and "second" where they are alike
 
     @property
     def verdict(self) -> str:
@@ -103,6 +108,7 @@ class Comparison:
         rows = [{**row.key._asdict(), **{k: v for k, v in row._asdict().items() if k != "key"}} for row in self.rows]
         return {
             "verdict": self.verdict,
+            "sides": list(self.sides),
             "counts": counts,
             "quantities": [quantity._asdict() for quantity in self.quantities()],
             "rows": rows,
@@ -130,7 +136,7 @@ def compare(
         Counters (under any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all": every one
         that both sides have.
     tolerances : mapping
-        Percent by counter or metric, over the defaults.
+        Percent by counter or metric, or for "all"; over the defaults.  Two simulations must be equal by default.
     names : mapping
         Other names for file systems of the measured side: {"nova": "nova-cow"}.
     ignore : sequence of str
@@ -144,27 +150,50 @@ def compare(
     for part in ignore:
         if part not in KEYS:
             raise unknown("part of a cell's key", part, KEYS)
+    sides = _sides(simulated, measured)
+    exact = kind(simulated) == kind(measured) == "simulated"
+    about = _wanted(events, _counted(simulated, measured), _tables(measured, simulated))
+    simulated, measured, scopes, mixed = aligned(simulated, measured, about)
     ours, theirs = cells(simulated, ignore=ignore), cells(measured, names, ignore)
     had = [set().union(*(cell.values for cell in side.values())) for side in (ours, theirs)]
     known, tables = had[0] | had[1], _tables(measured, simulated)
     wanted = _wanted(events, known, tables)
-    limits = {name: tolerance.percent for name, tolerance in TOLERANCES.items()}
-    limits |= {_resolved(name, known, tables): percent for name, percent in (tolerances or {}).items()}
+    given = {
+        name if name == ALL else _resolved(name, known, tables): limit for name, limit in (tolerances or {}).items()
+    }
+    limits = limits_of(wanted, given, exact)
     out = Comparison(
         only_simulated=[key for key in ours if key not in theirs],
         only_measured=[key for key in theirs if key not in ours],
         common=len(ours.keys() & theirs.keys()),
+        sides=sides,
     )
     for key, cell in ours.items():
         if key in theirs:
             out.rows += _rows(cell, theirs[key], wanted, limits)
     compared = {row.quantity for row in out.rows}
     for name in wanted:
-        lacking = [side for side, has in zip(("simulated", "measured"), had, strict=True) if name not in has]
+        lacking = [side for side, has in zip(sides, had, strict=True) if name not in has]
         if name not in compared and lacking:
             out.absent[name] = lacking
-    out.warnings = _warnings(simulated, measured, compared)
+    out.warnings = list(dict.fromkeys([*scopes, *_warnings(simulated, measured, compared, sides)]))
     return out
+
+
+def _sides(first: Result, second: Result) -> tuple[str, str]:
+    """Return what the two sides are called."""
+    kinds = (kind(first), kind(second))
+    if kinds[0] and kinds[0] == kinds[1]:
+        return "first", "second"
+    return ("measured", "simulated") if "measured" == kinds[0] or "simulated" == kinds[1] else ("simulated", "measured")
+
+
+def _counted(*sides: Result) -> set[str]:
+    """Return the names of all counters and metrics, those of one mode included."""
+    tables: list[Iterable[str]] = []
+    for run in (run for side in sides for run in side.runs):
+        tables += [run.counters, run.metrics, *run.groups.values()]
+    return set().union(*tables)
 
 
 def _tables(*sides: Result) -> list[str]:
@@ -203,7 +232,7 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
         spread = max((side.spread_percent for side in (mine, other) if side.spread_percent is not None), default=None)
         off, limit = abs(mine.mean - other.mean), limits.get(name)
         noise = 2 * (mine.error + other.error)
-        alike = grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
+        alike = limit != 0 and grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
         if limit is None:
             verdict = "-"
         elif alike or off <= abs(other.mean) * limit / 100:
@@ -219,17 +248,17 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
     return rows
 
 
-def _warnings(simulated: Result, measured: Result, compared: set[str]) -> list[str]:
+def _warnings(simulated: Result, measured: Result, compared: set[str], sides: tuple[str, str]) -> list[str]:
     """What may make the two differ although both are right."""
-    found = [*_machine(simulated, measured, compared), *_kernels(simulated, measured)]
+    found = [*_machine(simulated, measured, compared), *_kernels(simulated, measured, sides)]
     found += _footprints((simulated, measured), compared)
     meanings = [_meanings(side) for side in (simulated, measured)]
     for name in sorted(compared):
         ours, theirs = (by_name.get(name) or _own_event(name) for by_name in meanings)
         if ours and theirs and not same(ours, theirs):
             found.append(f"{name} is {ours} on one side and {theirs} on the other")
-    noted = [f"measured {run.fs}: {warning}" for run in measured.runs for warning in run.warnings]
-    noted += [f"simulated {run.fs}: {warning}" for run in simulated.runs for warning in run.warnings]
+    noted = [f"{sides[1]} {run.fs}: {warning}" for run in measured.runs for warning in run.warnings]
+    noted += [f"{sides[0]} {run.fs}: {warning}" for run in simulated.runs for warning in run.warnings]
     about = [str(warning) for side in (simulated, measured) for warning in harness(side).get("warnings", ())]
     return list(dict.fromkeys([*about, *found, *noted]))
 
@@ -255,15 +284,15 @@ def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
     ]
 
 
-def _kernels(simulated: Result, measured: Result) -> list[str]:
+def _kernels(simulated: Result, measured: Result, names: tuple[str, str]) -> list[str]:
     """Kernels that differ, or that a side does not tell."""
-    sides = {"simulated": simulated, "measured": measured}
+    sides = dict(zip(names, (simulated, measured), strict=True))
     found = {name: _kernel(side) for name, side in sides.items()}
     unknown_sides = [f"the kernel of the {name} side is not recorded" for name, kernels in found.items() if not kernels]
     ours, theirs = found.values()
     if unknown_sides or {_version(kernel) for kernel in ours} & {_version(kernel) for kernel in theirs}:
         return unknown_sides
-    return [f"the kernels differ: Linux {' and '.join(ours)} simulated, Linux {' and '.join(theirs)} measured"]
+    return [f"the kernels differ: Linux {' and '.join(ours)} {names[0]}, Linux {' and '.join(theirs)} {names[1]}"]
 
 
 def _kernel(side: Result) -> list[str]:

@@ -1,7 +1,7 @@
 """A comparison as plain text: one line a row, then what only one side has, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
-from scmsim.core.text import printable
+from scmsim.core.text import percent, printable
 from scmsim.core.units import format_bytes
 from scmsim.result.tables.figures import FEW, number
 
@@ -12,21 +12,24 @@ _HEAD = (
     "unit",
     "quantity",
     "per",
-    "simulated",
-    "measured",
+    "{0}",
+    "{1}",
     "ratio",
     "spread",
     "tolerance",
     "",
-)
+)  # the sides
 _LEFT = (0, 1, 4, 5, 11)  # columns of words
 _SUMMARY_HEAD = ("quantity", "rows", "ok", "noisy", "out", "least ratio", "median", "most")
 _MOST_WARNINGS = 20
+_MOST_OUT = 20  # rows
 
 
 def text(comparison: Comparison, rows: bool = True) -> str:
     """The comparison for a terminal; without `rows`, only their summary by quantity."""
     parts = [_grid(grid, left) for grid, left in tables(comparison, rows)]
+    if not rows:
+        parts += _out(comparison)
     for title, lines in lists(comparison).items():
         parts.append(f"{title}:\n" + "\n".join(f"  {line}" for line in lines))
     if comparison.warnings:
@@ -41,15 +44,32 @@ def tables(comparison: Comparison, rows: bool = True) -> list[tuple[list[list[st
     """Tables of words, the first row being the head, each with its columns that stand on the left."""
     found: list[tuple[list[list[str]], tuple[int, ...]]] = []
     if comparison.rows and rows:
-        found.append(([list(_HEAD), *(_cells(row) for row in comparison.rows)], _LEFT))
+        found.append(
+            ([[word.format(*comparison.sides) for word in _HEAD], *(_cells(row) for row in comparison.rows)], _LEFT)
+        )
     if len({row.key for row in comparison.rows}) > 1:
         found.append(([list(_SUMMARY_HEAD), *map(_quantity, comparison.quantities())], (0,)))
     return found
 
 
+def _out(comparison: Comparison) -> list[str]:
+    """Name the rows that are out."""
+    rows = [row for row in comparison.rows if row.verdict == "out"]
+    lines = [f"  {_difference(row, comparison.sides)}" for row in rows[:_MOST_OUT]]
+    more = len(rows) - _MOST_OUT
+    return ["\n".join(["out:", *lines, *([f"  and {more} more rows; see --json"] if more > 0 else [])])] if rows else []
+
+
+def _difference(row: Row, sides: tuple[str, str]) -> str:
+    ours, theirs = _figure(row.simulated, row.simulated_calls), _figure(row.measured, row.measured_calls)
+    per = f" per {row.per}" if row.per else ""
+    return f"{printable(str(row.key))}: {row.quantity} {ours} {sides[0]}, {theirs} {sides[1]}{per}, ratio {_ratio(row.ratio)}"
+
+
 def lists(comparison: Comparison) -> dict[str, list[str]]:
     """What could not be compared: cells of one side only, and counters that a side lacks."""
-    sides = {"only simulated": comparison.only_simulated, "only measured": comparison.only_measured}
+    first, second = comparison.sides
+    sides = {f"only {first}": comparison.only_simulated, f"only {second}": comparison.only_measured}
     found = {side: [printable(str(key)) for key in keys] for side, keys in sides.items() if keys}
     if comparison.absent:
         lacking = comparison.absent.items()
@@ -79,7 +99,7 @@ def summary(comparison: Comparison) -> str:
 
 def _cells(row: Row) -> list[str]:
     sizes = ["" if size is None else format_bytes(size) for size in (row.key.file_bytes, row.key.unit_bytes)]
-    percents = ["" if part is None else f"{part:.3g} %" for part in (row.spread_percent, row.tolerance_percent)]
+    percents = ["" if part is None else percent(part, 3) for part in (row.spread_percent, row.tolerance_percent)]
     return [
         row.key.fs,
         row.key.operation,

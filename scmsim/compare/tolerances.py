@@ -1,6 +1,9 @@
 """How far a simulated figure may be from a measured one, and why: the defaults of `scmsim compare`."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+
+ALL = "all"  # stands for every counter in the tolerances that a user gives
 
 
 class Tolerance(NamedTuple):
@@ -39,3 +42,14 @@ TOLERANCES: dict[str, Tolerance] = {
     "walk_cycles_percent_data": Tolerance(50, f"{_CYCLES}, and so are all cycles"),
     "walk_cycles_percent_instruction": Tolerance(50, f"{_CYCLES}, and so are all cycles"),
 }
+
+
+def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, float]:
+    """Return the tolerance in percent of each quantity that is judged: as given, as given for all, or the default.
+
+    `exact`: both sides are simulations, which are deterministic, so their default is 0.
+    """
+    defaults = {name: tolerance.percent for name, tolerance in TOLERANCES.items()}
+    if exact or ALL in given:
+        defaults = dict.fromkeys(wanted, given.get(ALL, 0.0))
+    return {**defaults, **{name: percent for name, percent in given.items() if name != ALL}}

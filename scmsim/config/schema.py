@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scmsim.core import params, registry
+from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError
 from scmsim.core.schema import Mistakes, Rule, both, flag, one_of, one_or_several, table, text
 from scmsim.paging._choice import wanted
@@ -57,6 +58,7 @@ def _existing(folder: pathlib.Path, value: Any) -> pathlib.Path:
     path = pathlib.Path(os.path.normpath(folder / text(value)))
     if not os.path.isfile(path):  # False for a name that is too long, where Path.is_file raises OSError
         raise UsageError(f"no file {value!r} beside the experiment (looked at {str(path)!r})")
+    protect(path)
     return path
 
 

@@ -4,11 +4,49 @@ import contextlib
 import errno
 import os
 import pathlib
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors of the environment, not of the user
+
+Path = str | os.PathLike[str]
+_inputs: list[tuple[int, int]] | None = (
+    None  # device and inode of each file that must not be written; None: outside a command
+)
+
+
+@contextlib.contextmanager
+def protected(paths: Iterable[Path]) -> Iterator[None]:
+    """Refuse to write over these files, by whatever name, and over those that `protect` adds, while the block runs."""
+    global _inputs
+    outer = _inputs
+    _inputs = [*(outer or ()), *_identities(paths)]
+    try:
+        yield
+    finally:
+        _inputs = outer
+
+
+def protect(*paths: Path) -> None:
+    """Add files to those that the enclosing `protected` block must not write; outside of one nothing is protected."""
+    if _inputs is not None:
+        _inputs.extend(_identities(paths))
+
+
+def _identities(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
+    """Yield device and inode of each file, which symbolic and hard links share; what is not a file is left out."""
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
+            found = os.stat(path)
+            if stat.S_ISREG(found.st_mode):
+                yield found.st_dev, found.st_ino
+
+
+def draft_of(target: pathlib.Path) -> pathlib.Path:
+    """Return a name beside the target that no other writer of it uses; it ends as the target's does."""
+    return target.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.{target.name}")
 
 
 def writable(path: str | os.PathLike[str]) -> pathlib.Path:
@@ -18,7 +56,7 @@ def writable(path: str | os.PathLike[str]) -> pathlib.Path:
     ------
     UsageError
         Its folder is missing or not writable, or it is a folder itself, or a device or a pipe: the rename would put a file
-        in its place.
+        in its place; or it is an input (see `protected`).
     """
     if not os.fspath(path):
         raise UsageError("the name of the file to write is empty; give one")
@@ -27,6 +65,10 @@ def writable(path: str | os.PathLike[str]) -> pathlib.Path:
         raise UsageError(f"{str(path)!r} is a folder; give the name of a file")
     if target.exists() and not target.is_file():
         raise UsageError(f"{str(path)!r} is a device or a pipe, which a file would replace; give the name of a file")
+    if _inputs and set(_identities([target])) & set(_inputs):
+        raise UsageError(
+            f"{str(path)!r} is an input of this command, which the output would replace; choose another name"
+        )
     _check_parent(target)
     return pathlib.Path(os.path.realpath(target))
 
@@ -62,7 +104,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
         What `writable` refuses; an error of the system while the draft was written, as `unwritten` words it.
     """
     target = writable(path)
-    draft = target.with_name(f".{os.getpid()}.{target.name}")
+    draft = draft_of(target)
     try:
         yield draft
         os.replace(draft, target)

@@ -20,8 +20,8 @@ class Watcher:
 def not_kept(folder: str, why: str) -> str:
     """The sentence for it."""
     return (
-        f"compiled models are not kept, so every run compiles them: cannot write {folder!r} ({why}); "
-        "name a writable folder in XDG_CACHE_HOME"
+        f"compiled models are not kept, so every run compiles them: cannot use {folder!r} ({why}); "
+        "name a writable folder of yours in XDG_CACHE_HOME"
     )
 
 

@@ -1,6 +1,7 @@
 """Text from files as it may be shown: a name may hold line ends and terminal commands, and a file is hostile."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 
@@ -30,6 +31,14 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
     return [f"{shortened(name, width)} [{i}]" for i, name in enumerate(names, 1)]
 
 
+def percent(value: float, digits: int = 2) -> str:
+    """Return a percentage as people write it, with a blank before the sign: `100 %`, `3.2 %`; never in powers of ten."""
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f} %"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.6f} %".replace("0.000000 %", "0 %") if "e" in text else f"{text} %"
+
+
 def words(value: Any) -> str:
     """A value of a header or a manifest as a person reads it: tables as names with values, lists with blanks."""
     if isinstance(value, dict):
@@ -41,3 +50,23 @@ def words(value: Any) -> str:
 
 def _inner(value: Any) -> str:
     return f"({words(value)})" if isinstance(value, dict) else words(value) or "-"
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 in percent, "12.3 %": three digits, more where fewer would claim all of it, never an exponent."""
+    digits = 3
+    while 0 < share < 1 and digits < 17 and float(f"{100 * share:.{digits}g}") == 100:
+        digits += 1
+    return f"{_plain(100 * share, digits)} %"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio in words, "4.5 times" or "4,885 times": one decimal below 100, never an exponent."""
+    if ratio >= 99.95:
+        return f"{ratio:,.0f} times"
+    return f"{ratio:.1f} times" if ratio >= 1 else f"{_plain(ratio, 2)} times"
+
+
+def _plain(value: float, digits: int) -> str:
+    """Return a number of so many significant digits, thousands separated."""
+    return f"{Decimal(f'{value:.{digits}g}'):,f}"

@@ -2,13 +2,18 @@
 
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import Source
+from scmsim.core.records import Files, Source
 from scmsim.pipeline import model_params
 from scmsim.trace import open_trace
+
+if TYPE_CHECKING:
+    from scmsim.fs.engine.model import Model
 
 __all__ = ["recovery_model_of", "check", "models"]
 
@@ -33,6 +38,24 @@ def recovery_model_of(fs: str) -> Any:
             f"no crash guarantee is modelled for {fs!r}: {why}; choose from {', '.join(sorted(_checked(known)))}"
         )
     return registry.load("crash", known[fs]).RecoveryModel
+
+
+def recovery_of(fs: str, given: Mapping[str, Any], files: Files) -> "tuple[Model, Any]":
+    """Return a file-system model and its recovery model, started with all its parameters `given`."""
+    from scmsim.fs.engine.model import Model
+
+    kind = recovery_model_of(fs)
+    model = Model(fs, given, files)
+    return model, kind(fs, given, len(files), model.state)
+
+
+def guarantee_of(fs: str) -> Any:
+    """Return what the recovery model of `fs` guarantees with default parameters; a class may leave that to its instances."""
+    found = getattr(recovery_model_of(fs), "guarantee", None)
+    if found is None:
+        nothing = Files([], np.zeros(0, np.int64), np.zeros(0, bool))
+        found = recovery_of(fs, model_params("fs", fs, {}), nothing)[1].guarantee
+    return found
 
 
 def _checked(known: Mapping[str, str]) -> list[str]:
@@ -87,18 +110,16 @@ def check(
     """
     from scmsim.crash._check import Check, rows
     from scmsim.crash._report import Plan
-    from scmsim.fs.engine.model import Model
     from scmsim.fs.recovery.observe import prologue
 
-    kind = recovery_model_of(fs)
+    recovery_model_of(fs)
     if lines < 0 or samples < 2 or first < 0 or stop <= first:
         raise UsageError("lines must be 0 or more, samples 2 or more, and the range of operations not empty")
     if isinstance(trace, str | pathlib.Path):
         trace = open_trace(trace)
     given = model_params("fs", fs, params or {})
     files, before = prologue(trace)
-    model = Model(fs, given, files)
-    recovery = kind(fs, given, len(files), model.state)
+    model, recovery = recovery_of(fs, given, files)
     work = Check(model, recovery, files.path, len(before), Plan(first, stop, lines, samples, seed, failures))
     work.change = change
     total = min(stop, trace.rows) - first if progress else 0

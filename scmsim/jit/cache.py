@@ -1,10 +1,12 @@
 """Compiled kernels on disk: read where they can be read, kept where they can be kept, never a reason to stop.
 
 numba writes into a function's folder before it reads from it, stops if no folder is writable, and takes what it finds for whole.
+A folder that others can write to is not used, as the index is a pickle, which can run anything (`core.private`).
 Here a read-only folder is read, one that cannot be written is told once, and a file that a power cut or a full disk left in
 pieces counts as missing and is written anew.  What is not there may be among the kernels that a wheel brings (`shipped`).
 """
 
+import functools
 import hashlib
 import os
 import pickle
@@ -12,7 +14,7 @@ import pickle
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
-from scmsim.core import compiling
+from scmsim.core import compiling, private
 from scmsim.jit import shipped
 
 _DIGEST = 16  # bytes before the data of a file
@@ -35,7 +37,7 @@ class _Folder:
 
     def ensure_cache_path(self):
         """Make the folder; that it is not writable is found by writing."""
-        os.makedirs(self.get_cache_path(), exist_ok=True)
+        private.make(self.get_cache_path())
 
     def get_cache_path(self):
         """One folder for the source files of a folder."""
@@ -58,6 +60,8 @@ class _Kernels(CompileResultCacheImpl):
 class _Files(IndexDataCacheFile):
     """numba's two kinds of files, each with a digest in front."""
 
+    _trusted = False
+
     def _dump(self, obj):
         data = super()._dump(obj)
         return _digest(data) + data
@@ -68,6 +72,8 @@ class _Files(IndexDataCacheFile):
 
     def _load_index(self):
         try:
+            if _fault(os.path.dirname(self._index_path)):
+                return {}
             version, stamp, overloads = _read(self._index_path)
         except Exception:  # unpickling what another numba wrote may raise anything
             return {}
@@ -75,37 +81,54 @@ class _Files(IndexDataCacheFile):
 
     def _load_data(self, name):
         try:
-            return _read(self._data_path(name))
+            return _read(self._data_path(name), self._trusted)
         except Exception as error:
             raise OSError(str(error)) from None  # `load` takes it as missing
 
 
 class _Shipped(_Files):
-    """The files of a wheel: when their source was written is of no matter, since its contents were compared."""
+    """The files of a wheel: when their source was written is of no matter, since its contents were compared.
+
+    Who can write them can write the package (`shipped.fits`).
+    """
+
+    _trusted = True
 
     def _load_index(self):
         try:
-            version, _, overloads = _read(self._index_path)
+            version, _, overloads = _read(self._index_path, trusted=True)
         except Exception:
             return {}
         return overloads if version == self._version else {}
 
 
-def _read(path):
+def _read(path, trusted=False):
     with open(path, "rb") as file:
+        if not trusted and private.foreign(file.fileno()):
+            raise PermissionError(f"{path} could be written by others")
         digest, data = file.read(_DIGEST), file.read()
     if digest != _digest(data):
         raise ValueError(f"{path} is damaged")
     return pickle.loads(data)
 
 
+@functools.cache
+def _fault(folder):
+    """Return why nothing in a folder may be loaded, "" if it may; warn at the first that may not."""
+    fault = private.fault(folder)
+    if fault and KernelCache._keeps:
+        KernelCache._keeps = False
+        compiling.watcher.not_kept(folder, fault)
+    return fault
+
+
 def is_folder_writable(path):
-    """Whether files can be made in a folder that may have to be made first."""
+    """Return whether files of the user alone can be made in a folder that may have to be made first."""
     try:
-        os.makedirs(path, exist_ok=True)
+        private.make(path)
     except OSError:
         return False
-    return os.access(path, os.W_OK)
+    return os.access(path, os.W_OK) and not private.fault(path)
 
 
 class KernelCache(FunctionCache):
@@ -141,7 +164,7 @@ class KernelCache(FunctionCache):
 
     def save_overload(self, sig, data):
         """Keep a compiled kernel if that is possible."""
-        if not KernelCache._keeps:
+        if not KernelCache._keeps or _fault(self._cache_path):
             return
         try:
             super().save_overload(sig, data)

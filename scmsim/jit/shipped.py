@@ -14,6 +14,8 @@ from collections.abc import Iterator
 import numba
 from llvmlite import binding as llvm
 
+from scmsim.core import private
+
 ROOT = pathlib.Path(__file__).parents[1]
 # the folders with kernels, and with what they know
 _ROOMS = (
@@ -65,6 +67,8 @@ def fits() -> bool:
     """Whether there are kernels for this Python, numba, CPU and these sources."""
     try:
         made_of = (FOLDER / SOURCES).read_text()
+        if private.wider(FOLDER, ROOT):
+            return False
     except OSError:
         return False
     return has_features() and made_of == contents()

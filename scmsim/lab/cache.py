@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
+from scmsim.core import private
 from scmsim.core.errors import EnvironmentProblem
 
 HERE = pathlib.Path(__file__).parent
@@ -19,11 +20,15 @@ def folder() -> pathlib.Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = pathlib.Path(base) / "scmsim" / "lab"
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        private.make(path)
     except OSError as error:
         raise EnvironmentProblem(
             f"cannot make {str(path)!r}: {(error.strerror or str(error)).lower()}; set XDG_CACHE_HOME to a folder"
         ) from None
+    if fault := private.fault(path):
+        raise EnvironmentProblem(
+            f"cannot run programs of {str(path)!r}: {fault}; set XDG_CACHE_HOME to a folder of yours"
+        )
     return path
 
 

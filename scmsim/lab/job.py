@@ -76,7 +76,7 @@ def load(text: str, given: Mapping[str, Any]) -> Job:
     """
     values = {key: value for key, value in given.items() if value is not None}
     path = pathlib.Path(text)
-    if text in names() and not path.exists():
+    if text in names() and not path.is_file():
         path = _JOBS / f"{text}.toml"
     if path.suffix != ".toml":
         if not path.exists() and not path.suffix and len(path.parts) == 1:

@@ -151,7 +151,7 @@ def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[l
         path = initramfs.tool(system.mkfs[0])
         files |= {place: initramfs.read(file) for place, file in initramfs.with_libraries(path).items()}
         setup.append(["run", path, *system.mkfs[1:]])
-    setup.append(["mount", system.source, system.type, system.options])
+    setup.append(["mount", system.source, system.type, system.mount_options(fresh)])
     if system.dax:
         setup.append(["dax"])
     return setup, initramfs.archive(files)

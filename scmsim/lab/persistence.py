@@ -279,7 +279,7 @@ def _boot(
     """What one guest found, and why it ended before its time ("": it did not)."""
     setup, image = machine.prepared(setting.kernel, system, fresh=False)
     looks = [["look", *paths[i : i + _LOOK_WORDS]] for i in range(0, len(paths), _LOOK_WORDS)]
-    setup += [["states", str(len(numbers)), system.type, system.options], *looks]
+    setup += [["states", str(len(numbers)), system.type, system.mount_options(fresh=False)], *looks]
     job = Plan(np.zeros(0, FILE), np.zeros(0, OPERATION), []).packed(setup)
     with machine.scratch() as folder:
         begun, clock = folder / "progress", [0, time.monotonic()]

@@ -21,8 +21,13 @@ class System:
     modules: tuple[str, ...] = ()
     mkfs: tuple[str, ...] = ()
     options: str = ""
+    format_options: str = ""
     source: str = "DEVICE"
     dax: bool = False
+
+    def mount_options(self, fresh: bool) -> str:
+        """Return the options of a mount; the first one of a fresh device may format it."""
+        return ",".join(filter(None, (self.format_options if fresh else "", self.options)))
 
 
 def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
@@ -60,7 +65,15 @@ def _words(value: Any) -> tuple[str, ...]:
 
 _SYSTEMS = named(
     table(
-        {"modules": _words, "mkfs": _words, "type": _word, "options": _word, "source": _word, "dax": flag},
+        {
+            "modules": _words,
+            "mkfs": _words,
+            "type": _word,
+            "options": _word,
+            "format_options": _word,
+            "source": _word,
+            "dax": flag,
+        },
         {"type": "give the file system's name for mount"},
         form="must be a table with type = ...",
     )

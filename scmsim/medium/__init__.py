@@ -13,7 +13,7 @@ _RULE = table(
         "granule": whole(1, 1 << 20),  # bytes that the medium writes at once
         "buffer": size(0, 1 << 40),  # bytes of the device's write buffer
         "cached": flag,  # 0: the CPU has no cache for it, so the bandwidth holds the latency of every access
-        **dict.fromkeys(("load_ns", "store_ns", "fence_ns"), _TIME),
+        **dict.fromkeys(("load_ns", "stream_ns", "store_ns", "fence_ns"), _TIME),
         **dict.fromkeys(("read_gb_s", "write_gb_s"), number(1e-9, 1e12)),
     },
     {"buffer": 'give the size of the write buffer, "0B" if there is none', "granule": "", "source": ""},

@@ -165,12 +165,13 @@ def simulate_file(
 ) -> dict[str, int]:
     """`simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
 
+    `instructions` are the fetches of the file; without any, they are not known, and the field is absent.
     A file of page runs (`scmsim.mmu.page_runs`) brings the sizes of its pages; `page` is not used then.
     """
     import numpy as np
 
     from scmsim.core.counters import COUNTERS, rounded
-    from scmsim.core.records import CONTIGUOUS, EVENT, LOAD
+    from scmsim.core.records import CONTIGUOUS, EVENT, FETCH, LOAD
     from scmsim.mmu import accesses, page_runs, presets
     from scmsim.mmu.batch import replay_batch
     from scmsim.mmu.columns import SUPPLIED
@@ -179,19 +180,22 @@ def simulate_file(
     order = order_of(page) | CONTIGUOUS * contiguous
     state = presets.machine(machine)
     counters = np.zeros(1, COUNTERS)
+    fetches = 0
     for runs in page_runs.events(path) if page_runs.is_page_runs(path) else ():
+        fetches += int(runs["length"][runs["code"] == FETCH].sum())
         runs["order"] |= CONTIGUOUS * contiguous
         replay(state, counters, runs, np.zeros(len(runs), np.int64), len(runs))
     for codes, addresses in () if page_runs.is_page_runs(path) else accesses.read(path):
         if codes is None:
             replay_batch(state, counters, addresses, LOAD, order)
             continue
+        fetches += int(np.count_nonzero(codes == FETCH))
         events = np.zeros(len(codes), EVENT)
         events["code"], events["vaddr"], events["order"] = codes, addresses, order
         events["width"], events["length"] = 1, 1
         replay(state, counters, events, np.zeros(len(codes), np.int64), len(codes))
-    total = rounded(counters[0])
-    return {field: total[field] for field in SUPPLIED}
+    total = {**rounded(counters[0]), "instructions": fetches}
+    return {field: total[field] for field in SUPPLIED if field != "instructions" or fetches}
 
 
 def plain_misses(

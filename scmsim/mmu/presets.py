@@ -37,7 +37,8 @@ def read(name: str) -> dict[str, Any]:
 
 
 def timing(name: "str | dict[str, Any]") -> dict[str, float]:
-    """Numbers of a machine's [time] table: ghz, cpi, stlb_hit_cycles, walk_hidden (0..1), copy_gb_s, syscall_ns (load_gb_s)."""
+    """Numbers of a machine's [time] table: ghz, cpi, stlb_hit_cycles, walk_hidden (0..1), copy_gb_s, syscall_ns; perhaps
+    load_gb_s, lines_in_flight."""
     table = name if isinstance(name, dict) else read(name)
     return {key: value for key, value in table.get("time", {}).items() if key != "source"}
 

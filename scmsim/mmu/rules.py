@@ -18,7 +18,7 @@ _TIMES: dict[str, Rule] = {
     "copy_gb_s": number(1e-6, 1e9),
     "syscall_ns": number(0, 1e12),
 }
-_TIMES_PERHAPS: dict[str, Rule] = {"load_gb_s": number(1e-6, 1e9)}
+_TIMES_PERHAPS: dict[str, Rule] = {"load_gb_s": number(1e-6, 1e9), "lines_in_flight": whole(1, 1 << 20)}
 _LEVELS_FOR = ("first_level_for", "second_level_for")
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.perf.parse import Reading, merged, parse_stat
+from scmsim.perf.merge import merge
+from scmsim.perf.parse import read_stat
+from scmsim.perf.reading import Reading
 
 MODES = {"": "", "u": "user", "k": "kernel"}
 
@@ -54,7 +56,7 @@ def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = Fal
     UsageError
         If the text is not what perf stat writes.
     """
-    readings = merged(parse_stat(text))
+    readings = merge(read_stat(text)).readings
     found = Counts()
     for event, reading in zip(events, _in_order(events, readings), strict=True):
         if reading is None or reading.value is None:

@@ -34,7 +34,20 @@ def same(one: str, other: str) -> bool:
 
 def _bare(event: str) -> str:
     term = re.search(r"\bname=([^,/]+)", event) or re.fullmatch(r"\w+/([^/=,]+)/\w*", event)
-    return term[1] if term else re.sub(r":[ukhGHpPSDWeIb]+$", "", event)
+    return term[1] if term else modifier(event)[0]
+
+
+def modifier(event: str) -> tuple[str, str]:
+    """Return an event's name and the mode that its modifiers choose: "user", "kernel", "hypervisor", or "" for user and kernel.
+
+    Modifiers follow a colon, or the last slash of a PMU's event: `cycles:u`, `cpu/event=0x49,umask=0x0e/k`.
+    """
+    match = re.fullmatch(r"(.+(?=:)|.+/)(?:(?<!/):)?([ukhGHpPSDWeIbR]+)", event)
+    if not match:
+        return event, ""
+    modes = set("ukh") & set(match[2])
+    chosen = modes - {"h"} or modes
+    return match[1], {"u": "user", "k": "kernel", "h": "hypervisor"}[chosen.pop()] if len(chosen) == 1 else ""
 
 
 def fields(event: str, table: str | None = None) -> tuple[str, ...]:
@@ -54,6 +67,17 @@ def fields(event: str, table: str | None = None) -> tuple[str, ...]:
         return (_EVERYWHERE.get(name, name),)
     meanings = {_table(one).get(name, ()) for one in ([table] if table else registry.names("events"))} - {()}
     return meanings.pop() if len(meanings) == 1 else (name,)
+
+
+def meanings(event: str) -> dict[str, list[str]]:
+    """Return what an event that CPUs count differently is, each with its event tables; empty for one with a single meaning."""
+    name, found = spelled(event), dict[str, list[str]]()
+    if name in SCHEMA or name in _EVERYWHERE:
+        return {}
+    for table in registry.names("events"):
+        for field in _table(table).get(name, ()):
+            found.setdefault(field, []).append(table)
+    return found if len(found) > 1 else {}
 
 
 def check_table(table: str | None) -> None:

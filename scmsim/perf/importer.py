@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scmsim.core.errors import UsageError
-from scmsim.perf.event_names import check_table, fields
-from scmsim.perf.parse import Reading, merged, parse_stat, stat_kind
+from scmsim.perf.event_names import check_table, fields, modifier
+from scmsim.perf.parse import stat_kind
 from scmsim.perf.script import parse_script
+from scmsim.perf.stat_run import fill
 from scmsim.result import Result, Run, metrics, provenance
 
 MAX_BYTES = 1 << 28  # of a file; the longest perf script of a profile is some tens of MB
@@ -62,6 +63,8 @@ class About:
         Calls that perf's files cover; 0 if unknown.
     table : str or None
         Event table of the measured CPU (`scmsim list events`): what ambiguous event names mean.
+    mode : str
+        "user" or "kernel" where perf counted one of them without saying so in the names (--all-user, --all-kernel).
     cpu, kernel : str
         Of the measured machine.
     repeats, total : int
@@ -73,6 +76,7 @@ class About:
     cell: Mapping[str, Any] | None = None
     calls: int = 0
     table: str | None = None
+    mode: str = ""
     cpu: str = ""
     kernel: str = ""
     repeats: int = 10
@@ -130,7 +134,10 @@ def _read(path: pathlib.Path) -> str:
         raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
     if len(content) > MAX_BYTES:
         raise UsageError(f"{str(path)!r} is larger than {MAX_BYTES >> 20} MiB; is it a perf.data? give its perf script")
-    return content.decode("utf-8", "replace")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")  # the no-break spaces of an 8-bit locale stay what they are
 
 
 def _kind(path: pathlib.Path, text: str) -> str:
@@ -151,78 +158,16 @@ def _kind(path: pathlib.Path, text: str) -> str:
 
 
 def _stat_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
-    found = parse_stat(text)
-    _check_counted_once(found)
-    readings = merged(found)
     run = _perf_run(path, about)
-    for event, reading in readings.items():
-        name, mode = _modifier(event)
-        for field in fields(name, about.table):
-            _take(run, field, mode, reading)
-    for field, modes in _split_fields(run).items():
-        if {"user", "kernel"} <= modes.keys():
-            run.counters.setdefault(field, modes["user"] + modes["kernel"])
-        elif field not in run.counters:
-            only = next(iter(modes))
-            run.warnings.append(f"{field} was counted in {only} mode only; it has no total")
-    absent = dict(run.why_absent)
-    run.derive()
-    run.why_absent |= {field: why for field, why in absent.items() if field not in run.counters}
+    fill(run, text, about.table, about.mode)
     return [run]
-
-
-def _check_counted_once(readings: Sequence[Reading]) -> None:
-    """Refuse a file in which an event stands twice for one place and interval: a sum would be twice the count."""
-    counted = collections.Counter(
-        (reading.event, reading.pmu, reading.cpu, reading.interval) for reading in readings if reading.value is not None
-    )
-    twice = next((key[0] for key, times in counted.items() if times > 1), None)
-    if twice:
-        raise UsageError(
-            f"{twice!r} was counted more than once; give each perf stat a file of its own, and each event once"
-        )
-
-
-def _modifier(event: str) -> tuple[str, str]:
-    """Name and mode ("user", "kernel", or "" for both) of an event such as "cycles:u" or "cpu-clock:pppH"."""
-    match = re.fullmatch(r"(.+):([ukhGHpPSDWeIb]+)", event)
-    if not match:
-        return event, ""
-    modes = {"u", "k"}.intersection(match[2])
-    return match[1], {"u": "user", "k": "kernel"}[modes.pop()] if len(modes) == 1 else ""
-
-
-def _take(run: Run, field: str, mode: str, reading: Reading) -> None:
-    """Put one reading into a run: its counters, its modes (groups "user", "kernel"), or the reasons of absence."""
-    run.events[field] = reading.event
-    if reading.value is None:
-        run.why_absent[field] = f"perf: {reading.event} {reading.reason}"
-        return
-    value = round(reading.value * (1_000_000 if reading.unit == "msec" else 1))  # times in ns
-    if mode:
-        run.groups.setdefault(mode, {})[field] = value
-    else:
-        run.counters[field] = value
-    if reading.running_percent < 99.995:
-        run.warnings.append(
-            f"{reading.event} was on a counter for {reading.running_percent:g} % of the time; scaled up"
-        )
-
-
-def _split_fields(run: Run) -> dict[str, dict[str, int]]:
-    """field -> mode -> value, of fields counted by mode."""
-    found: dict[str, dict[str, int]] = {}
-    for mode, table in run.groups.items():
-        for field, value in table.items():
-            found.setdefault(field, {})[mode] = value
-    return found
 
 
 def _script_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
     profile = parse_script(text)
     run = _perf_run(path, about)
     for row in profile.rows:
-        for field in fields(_modifier(row.event)[0], about.table):
+        for field in fields(modifier(row.event)[0], about.table):
             run.events[field] = row.event
             run.counters[field] = profile.events[row.event]
             if row.own:

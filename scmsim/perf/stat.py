@@ -163,7 +163,7 @@ def check_permission(count: str, machine: Machine) -> None:
     if level == 2 and count != "user":
         raise EnvironmentProblem(
             f"kernel.perf_event_paranoid is {level}: the kernel, where a file system runs, may not be counted; {remedy}, or "
-            "count user mode alone (count = 'user')"
+            "count user mode alone (--count user; in a matrix file count = 'user')"
         )
 
 

@@ -11,6 +11,7 @@ from scmsim.core.records import Source
 from scmsim.core.units import parse_param
 from scmsim.paging import _choice as choice
 from scmsim.paging._meminfo import read as read_meminfo
+from scmsim.trace.rules import check_files
 
 Params = Mapping[str, Mapping[str, str | int]]
 Progress = Callable[[str, int, int], None]
@@ -101,11 +102,14 @@ def open_source(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
     if isinstance(trace, str | os.PathLike):
         from scmsim.trace import open_trace
 
-        return open_trace(trace), [trace]
+        source = open_trace(trace)
+        check_files(source.files, repr(os.fspath(trace)))
+        return source, [trace]
     if isinstance(trace, type) or not all(hasattr(trace, name) for name in ("header", "files", "rows", "batches")):
         raise UsageError(
             f"trace must be the path of a stored trace or one workload such as microbench.Workload(), not {shown(trace)}"
         )
+    check_files(trace.files)
     return trace, []
 
 

@@ -1,34 +1,71 @@
 """Calls that fail before they reach a file system: data of a directory (EISDIR), bytes beyond the largest file (EFBIG).
 
+Rows that no model can replay (scmsim.trace.rules) are refused here, in the one pass over each batch.
+
 Such a call moves nothing.  It is replayed as a call of no bytes, which costs its way into the kernel, and is counted by the error's
 name.
 
 Source: Linux fs/read_write.c (a directory has no data), mm/filemap.c: generic_write_checks, fs/open.c: vfs_fallocate, fs/attr.c:
-inode_newsize_ok (`s_maxbytes` of the file system).  Simplified: a write that passes the limit fails as a whole.
+inode_newsize_ok (`s_maxbytes` of the file system), fs/open.c: vfs_truncate (EISDIR).  Simplified: a write that passes the limit
+fails as a whole.
 """
 
 import numpy as np
 
-from scmsim.core.records import FALLOCATE, READ, TRUNCATE, WRITE, Files
+from scmsim.core.records import FALLOCATE, MKDIR, OPS, READ, TRUNCATE, WRITE, Files
 from scmsim.jit import kernel
+from scmsim.trace import rules
 
-LARGEST_FILE = (1 << 63) - 1  # bytes (MAX_LFS_FILESIZE)
+LARGEST_FILE = rules.FILE_END - 4096  # bytes; Linux has 2^63 - 1 (MAX_LFS_FILESIZE), a table of the models less
+FAILS, BROKEN = 1, 2
+DIRECTORY, BEYOND = 1, 2
+_OPS, _THREAD_BYTES, _HALF = len(OPS), rules.THREAD_BYTES, rules.FILE_END // 2
+_OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 
 
 @kernel
-def any_fails(ops, is_dir, most):
-    """Whether any operation of a batch fails: looked for in every batch, found in hardly any."""
+def found_in(ops, is_dir, most):
+    """Return what a batch has, which is looked for in every batch and found in hardly any: FAILS, BROKEN, 0 for neither.
+
+    BROKEN: a row may break a rule of scmsim.trace.rules.
+    """
+    found = 0
     for i in range(ops.size):
         o = ops[i]
-        if o.op == TRUNCATE:
-            if o.offset > most:
-                return True
+        if o.op < 0 or o.op >= _OPS or o.length < 0 or o.offset < -1 or o.thread < 0 or o.buffer < 0:
+            return BROKEN
+        if o.file < -1 or o.file >= is_dir.size or o.file2 < -1 or o.file2 >= is_dir.size or o.buffer >= _THREAD_BYTES:
+            return BROKEN
+        if (o.file < 0 and _FILE_OF_OP[o.op]) or (o.offset < 0 and _OFFSET_OF_OP[o.op]):
+            return BROKEN
+        if o.length > _HALF or o.offset > _HALF:
+            found |= BROKEN
+        if o.op == MKDIR:
+            if not is_dir[o.file]:
+                found |= FAILS  # to be looked at: the object is a directory from here on
+        elif o.op == TRUNCATE:
+            if o.offset > most or is_dir[o.file]:
+                found |= FAILS
         elif o.length > 0 and (o.op == READ or o.op == WRITE or o.op == FALLOCATE):
-            if o.op != READ and o.offset > most - o.length:
-                return True
-            if o.op != FALLOCATE and o.file >= 0 and is_dir[o.file]:
-                return True
-    return False
+            if (o.op != READ and o.offset > most - o.length) or is_dir[o.file]:
+                found |= FAILS
+    return found
+
+
+@kernel
+def mark(ops, is_dir, most, out):
+    """Set out[i] to DIRECTORY or BEYOND for a row that fails, else 0; what a row makes a directory stays one in `is_dir`."""
+    for i in range(ops.size):
+        o = ops[i]
+        out[i] = 0
+        if o.op == MKDIR:
+            is_dir[o.file] = True
+        moves = o.length > 0 and (o.op == READ or o.op == WRITE or o.op == FALLOCATE)
+        if moves or o.op == TRUNCATE:
+            if is_dir[o.file]:
+                out[i] = DIRECTORY
+            elif o.op != READ and o.offset > most - (o.length if moves else 0):
+                out[i] = BEYOND
 
 
 class FailingCalls:
@@ -43,26 +80,29 @@ class FailingCalls:
     """
 
     def __init__(self, files: Files, most_bytes: int = LARGEST_FILE) -> None:
-        self._is_dir, self._most = np.asarray(files.is_dir, bool), most_bytes
+        self._is_dir, self._most = np.array(files.is_dir, bool), most_bytes
         self.counts: dict[str, int] = {}
+        self.rows = 0  # of the batches before
 
     def replace(self, batch: np.recarray) -> np.recarray:
-        """The operations of a batch, the failing ones as calls of no bytes; the batch itself where none fails."""
-        if not any_fails(batch.view(np.ndarray), self._is_dir, self._most):
+        """Return the operations of a batch, the failing ones as calls of no bytes; the batch itself where none fails.
+
+        Raises UsageError at a row that no model can replay.
+        """
+        found = found_in(batch.view(np.ndarray), self._is_dir, self._most)
+        if found & BROKEN:
+            rules.check_rows(batch, len(self._is_dir), self.rows)
+        self.rows += len(batch)
+        if not found & FAILS:
             return batch
+        failing = np.zeros(len(batch), np.int64)
+        mark(batch.view(np.ndarray), self._is_dir, self._most, failing)
+        if not failing.any():
+            return batch
+        for name, code in (("EISDIR", DIRECTORY), ("EFBIG", BEYOND)):
+            if count := int((failing == code).sum()):
+                self.counts[name] = self.counts.get(name, 0) + count
         changed = batch.copy()
-        for name, failing in (("EISDIR", self._directories(batch)), ("EFBIG", self._beyond(batch))):
-            if failing.any():
-                self.counts[name] = self.counts.get(name, 0) + int(failing.sum())
-                changed["op"][failing & (batch.op == TRUNCATE)] = FALLOCATE
-                changed["offset"][failing], changed["length"][failing] = 0, 0
+        changed["op"][(failing > 0) & (batch.op == TRUNCATE)] = FALLOCATE
+        changed["offset"][failing > 0], changed["length"][failing > 0] = 0, 0
         return changed
-
-    def _directories(self, batch: np.recarray) -> np.ndarray:
-        on_directory = (batch.file >= 0) & self._is_dir[np.maximum(batch.file, 0)]
-        return on_directory & ((batch.op == READ) | (batch.op == WRITE)) & (batch.length > 0)
-
-    def _beyond(self, batch: np.recarray) -> np.ndarray:
-        grows = ((batch.op == WRITE) | (batch.op == FALLOCATE)) & (batch.length > 0)
-        grows &= batch.offset > self._most - batch.length
-        return grows | (batch.op == TRUNCATE) & (batch.offset > self._most)

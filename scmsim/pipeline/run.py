@@ -179,7 +179,8 @@ class Replay:
         """What touches of mapped files asked for, and what of it failed; or that the model has none."""
         sums, model = self.counting.sums[0], self.model
         if model.mapped and model.mapped.active:
-            run.calls -= int(sums["touches"])
+            run.touches = int(sums["touches"])
+            run.calls -= run.touches
             run.payload["written"] += int(sums["stored"])
             run.payload["read"] += int(sums["loaded"])
             run.warnings += model.mapped.remarks()
@@ -216,6 +217,8 @@ class Replay:
         if told:
             run.warnings.append(f"the device is full: {', '.join(told)}; a larger one: --set {run.fs}.capacity=...")
         run.errors |= self.loop.failing.counts
+        if (beyond := run.errors.get("EFBIG", 0)) and not hasattr(self.model.module, "LARGEST_FILE"):
+            run.warnings.append(f"{beyond:,} calls reach beyond 16 TiB, where the model's files end: replayed as EFBIG")
         if self.model.mapped:
             run.errors |= self.model.mapped.errors()
 

@@ -108,6 +108,11 @@ class Counting(Stage):
             self.bins = np.zeros(len(events), np.int64)
         assign_bins(events, len(events), self.rows, len(self.counters) - 1, self.bins)
 
+    def end(self) -> None:
+        """Raise UsageError when a sum has passed int64: instructions, in thousandths, are the largest."""
+        if min(self.counters["instructions"].min(), self.sums["written"][0], self.sums["read"][0]) < 0:
+            raise UsageError("the sums of this trace pass 2^63 (instructions in thousandths, or bytes); cut the trace")
+
     def totals(self) -> list[np.ndarray]:
         return [self.counters, self.sums, self.operations, self.ended]
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem
+from scmsim.core.extras import install
 
 # Okabe and Ito's (2008), told apart with every kind of colour vision
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8B6D00", "#6A51A3", "#999999")
@@ -29,7 +30,7 @@ def altair() -> Any:
         import vl_convert  # noqa: F401 - the page and the figures need it
     except ImportError:
         raise EnvironmentProblem(
-            "figures need altair and vl-convert-python; install them in the checkout with: pip install -e '.[report]'"
+            f"figures need altair and vl-convert-python; install them {install('report')}"
         ) from None
     return altair
 

@@ -16,7 +16,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scmsim.core.atomic import whole, writable
+from scmsim.core.atomic import protect, protected, whole, writable
 from scmsim.core.errors import UsageError, expect
 from scmsim.result.rows import columns, notes_of, plain, rows_of
 from scmsim.result.rules import check
@@ -117,9 +117,14 @@ class Result:
         content = self._json_bytes() if path.suffix == ".json" else self._csv_bytes(rows)
         if path.suffix == ".parquet":
             content = self._parquet_bytes(rows)
-        with whole(path) as draft:
+        with protected(self._inputs()), whole(path) as draft:
             draft.write_bytes(content)
         return path
+
+    def _inputs(self) -> list[str]:
+        """Return the files that the result was computed from, as its manifest names them; a file may hold anything."""
+        inputs = self.manifest.get("inputs")
+        return list(inputs) if isinstance(inputs, dict) else []
 
     def _json_bytes(self) -> bytes:
         return self.to_json().encode() + b"\n"
@@ -156,6 +161,12 @@ def check_writable(path: str | pathlib.Path) -> pathlib.Path:
 
 def read(path: str | pathlib.Path) -> Result:
     """Read a result written as .json or .parquet; raises UsageError for another format or schema."""
+    found = _content(path)
+    protect(path, *found._inputs())
+    return found
+
+
+def _content(path: str | pathlib.Path) -> Result:
     expect("path", path, (str, os.PathLike), "the name of a file or a folder")
     where, path = repr(str(path)), pathlib.Path(path)
     if where == "''" or not path.exists():
@@ -176,7 +187,7 @@ def is_result(path: pathlib.Path) -> bool:
         if path.suffix == ".csv":
             with path.open(encoding="utf-8") as file:
                 return file.readline(200).startswith("fs,machine,")
-        read(path)
+        _content(path)
     except (OSError, ValueError, UsageError):
         return False
     return True

@@ -6,12 +6,16 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from scmsim.core import params, registry
 from scmsim.core.text import printable
 from scmsim.core.units import format_bytes
 from scmsim.result import Run
+from scmsim.result.run import SURROUNDINGS, SYNC_AT_END
 
 MOST_LETTERS = 24  # of a name beside a bar
 _TITLES = {"file_bytes": "file", "unit_bytes": "unit"}
+_ABSENT_BY_DEFAULT = (*SURROUNDINGS, SYNC_AT_END)
+PARAM = "param."  # before the name of an axis that is a parameter of the models
 REPEAT = "repeat"  # of a measurement: no parameter
 
 
@@ -31,7 +35,28 @@ def axes(runs: Sequence[Run]) -> dict[str, list[Any]]:
         columns[name] = values if len(set(values) - {None}) > 1 else []
     for name in dict.fromkeys(name for run in runs for name in run.cell if name != REPEAT):
         columns[name] = [run.cell.get(name) for run in runs]
+    columns |= _parameters(runs)
     return {name: values for name, values in columns.items() if len(set(values)) > 1}
+
+
+def _parameters(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """Return the parameters in which runs of one file system differ, which their cells do not name already."""
+    found = {}
+    named = {name.rpartition(".")[2] for run in runs for name in run.cell}
+    for name in dict.fromkeys(name for run in runs for name in run.params if name.rpartition(".")[2] not in named):
+        values: dict[Any, set[Any]] = {}
+        for run in runs:
+            if name in run.params or name in _ABSENT_BY_DEFAULT:
+                same = run.fs if name in _ABSENT_BY_DEFAULT or _is_of_fs(name, run.fs) else (run.fs, run.paging)
+                values.setdefault(same, set()).add(run.params.get(name))
+        if any(len(different) > 1 for different in values.values()):
+            found[f"{PARAM}{name}"] = [run.params.get(name) for run in runs]
+    return found
+
+
+def _is_of_fs(name: str, fs: str) -> bool:
+    """Return whether a file system has the parameter; others are those of the mapping, whose name stands for its defaults."""
+    return fs in registry.names("fs") and name in params.declared("fs", fs)
 
 
 def title(axis: str) -> str:
@@ -59,7 +84,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
             if values[i] is None:
                 continue
             text = said(axis, values[i])
-            parts.append(f"{title(axis)} {text}" if isinstance(values[i], int) else text)
+            parts.append(f"{title(axis)} {text}" if isinstance(values[i], int) or axis.startswith(PARAM) else text)
         if len({one.cell.get(REPEAT) for one in runs}) > 1:
             parts.append(f"#{run.cell.get(REPEAT)}")
         names.append(" ".join(parts))

@@ -57,6 +57,7 @@ def _run_row(run: Run) -> dict[str, Any]:
     ]
     row: dict[str, Any] = {**run.names(), **{f"cell_{key}": value for key, value in run.cell.items()}}
     row |= {"calls": run.calls, "operations": run.operations, "repeated": run.repeated}
+    row |= {"touches": run.touches} if run.touches else {}
     for prefix, table in tables:
         row.update({f"{prefix}{name}": value for name, value in table.items()})
     row["warnings"] = "; ".join(run.warnings)

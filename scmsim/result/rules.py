@@ -79,7 +79,7 @@ _SIZE = Rule(lambda value: value is None or _is_count(value), f"{_COUNT.words} o
 _PLAIN = Rule(_is_plain, "text, a number, true, false or null")
 _FIELDS = {
     "fs": ("", _NAME), "machine": ("", _LABEL), "paging": ("", _LABEL), "medium": ("", _LABEL),
-    "calls": ("", _COUNT), "operations": ("", _COUNT), "repeated": ("", _COUNT),
+    "calls": ("", _COUNT), "operations": ("", _COUNT), "touches": ("", _COUNT), "repeated": ("", _COUNT),
     "counters": ("t", _COUNT), "metrics": ("t", _METRIC), "why_absent": ("t", _TEXT), "estimated": ("l", _TEXT),
     "sites": ("tt", _COUNT), "groups": ("tt", _COUNT), "group_operations": ("t", _COUNT),
     "payload": ("t", _COUNT), "stored_bytes": ("t", _COUNT),

@@ -9,6 +9,7 @@ FOOTPRINTS = "footprints"  # among a run's params: the kernel and file system wh
 SYSTEM = "system"  # among a run's params: what else ran, and how rep-strings count
 # Arguments of a replay that say which kernel it is and what else runs.
 SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM)
+TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 SHORT = "short writes"  # among a run's errors: writes that did less than they were asked, as the device was full behind them
 SYNC_AT_END = "sync_at_end"  # among a run's params: what was left dirty was written back, and counts
 
@@ -22,6 +23,8 @@ class Run:
     calls, operations : int
         Calls that did something (a write and the fsync that continues it are one) and trace operations, setup left out.  A call
         that failed for want of space moves nothing and costs nothing in the models; it is one of the operations only.
+    touches : int
+        Loads, stores, write-backs and fences of the program through its mappings, which are operations and not calls.
     repeated : int
         Operations that were not replayed one by one, because they belong to passes that repeat (see `scmsim.pipeline.periods`).
     counters : dict
@@ -53,6 +56,7 @@ class Run:
     medium: str | None = None
     calls: int = 0
     operations: int = 0
+    touches: int = 0
     repeated: int = 0
     counters: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, float | None] = field(default_factory=dict)
@@ -119,6 +123,22 @@ class Run:
     def failed(self) -> int:
         """Operations that failed, by whatever error."""
         return sum(count for name, count in self.errors.items() if name != SHORT and not name.startswith("first "))
+
+    @property
+    def divisor(self) -> int:
+        """What figures of the table are divided by: calls, or touches where these are more."""
+        return max(self.calls, self.touches)
+
+    @property
+    def unit(self) -> str:
+        """What `divisor` counts: "call" or "touch"."""
+        return "touch" if self.touches > self.calls else "call"
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether instructions were charged beyond the loads and stores themselves; not of a model without costs."""
+        counted = [self.counters.get(name) for name in ("instructions", *TRAFFIC)]
+        return None in counted or not self.divisor or counted[0] > counted[1] + counted[2]  # type: ignore[operator]
 
     def names(self) -> dict[str, str | None]:
         """The combination: fs, machine, paging, medium."""

@@ -2,13 +2,14 @@
 
 import fnmatch
 import html as markup
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from scmsim.core import params, registry
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 from scmsim.core.units import parse_param
-from scmsim.result import glossary
+from scmsim.result import glossary, names
 from scmsim.result.rows import columns, notes_of, rows_of
 from scmsim.result.run import SYNC_AT_END, Run
 from scmsim.result.tables import breakdown, layout, summary
@@ -155,9 +156,20 @@ def _kept(runs: Sequence[Run], rows: Sequence[Row]) -> list[Row]:
 
 
 def _heads(runs: Sequence[Run]) -> list[list[str]]:
-    varying = [name for name in _varying(runs) if name != "fs"]
-    names = [f"{run.fs} ({run.failed:,} failed)" if run.failed else run.fs for run in runs]
-    return [["", *names], *([n, *(str(run.names()[n] or ABSENT) for run in runs)] for n in varying)]
+    varying = {name: values for name, values in names.axes(runs).items() if name != "fs"}
+    rows = [[names.title(name), *(_head(name, value) for value in values)] for name, values in varying.items()]
+    columns = list(zip([run.fs for run in runs], *(row[1:] for row in rows), strict=True))
+    found = [columns[: i + 1].count(column) for i, column in enumerate(columns)]  # the how manieth of this head it is
+    systems = [run.fs if n == 1 else f"{run.fs} ({n})" for run, n in zip(runs, found, strict=True)]
+    failed = [
+        f"{system} ({run.failed:,} failed)" if run.failed else system for system, run in zip(systems, runs, strict=True)
+    ]
+    return [["", *failed], *rows]
+
+
+def _head(axis: str, value: Any) -> str:
+    """Return a value of a head row; sizes of parameters with their suffix."""
+    return ABSENT if value is None else names.said(axis, value)
 
 
 def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> list[list[str]]:
@@ -166,7 +178,7 @@ def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> lis
     for title, section in chosen.items():
         kept = _kept(runs, section)
         if kept and title:
-            rows.append([title, *[""] * len(runs)])
+            rows.append([_section(title, runs), *[""] * len(runs)])
         for row in kept:
             cells = [row.cell(run) for run in runs]
             if ratios:
@@ -176,6 +188,11 @@ def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> lis
                 ]
             rows.append([f"  {row.label}" if title else row.label, *cells])
     return rows
+
+
+def _section(title: str, runs: Sequence[Run]) -> str:
+    """Return the title of a section; "per touch" where touches are what happens."""
+    return "per touch" if title == "per call" and any(run.unit == "touch" for run in runs) else title
 
 
 def _ratio(row: Row, run: Run, first: Run) -> str:
@@ -194,7 +211,7 @@ def _exact(runs: Sequence[Run], chosen: Chosen) -> list[list[object]]:
     rows: list[list[object]] = [["section", "row", *head[1:]]]
     rows += [["", *cells] for cells in varying]
     for title, section in chosen.items():
-        rows += [[title, row.label, *(row.value(run) for run in runs)] for row in _kept(runs, section)]
+        rows += [[_section(title, runs), row.label, *(row.value(run) for run in runs)] for row in _kept(runs, section)]
     return rows
 
 
@@ -212,24 +229,33 @@ def _explained(runs: Sequence[Run], chosen: Chosen) -> list[str]:
     return ["what the rows mean (more: scmsim explain NAME)", *lines]
 
 
-def _varying(runs: Sequence[Run]) -> list[str]:
-    return [name for name in runs[0].names() if len({run.names()[name] for run in runs}) > 1]
-
-
 def _common(runs: Sequence[Run]) -> str:
     """What all runs share, e.g. "machine i7-8700k, medium nvdimm", and parameters that are not the defaults."""
-    shared = [name for name in runs[0].names() if name != "fs" and name not in _varying(runs) and runs[0].names()[name]]
-    chosen = dict.fromkeys(text for run in runs for text in _parameters(run))
+    shared = [
+        name
+        for name, value in runs[0].names().items()
+        if name != "fs" and {run.names()[name] for run in runs} == {value} - {None}
+    ]
+    varying = names.axes(runs)
+    chosen = dict.fromkeys(text for run in runs for text in _parameters(run, varying))
     return printable(", ".join([*(f"{name} {runs[0].names()[name]}" for name in shared), *chosen]))
 
 
-def _parameters(run: Run) -> list[str]:
-    """Parameters that differ from the models' defaults, written as for --set."""
-    found = ["written back at the end"] if run.params.get(SYNC_AT_END) else []
+def _parameters(run: Run, varying: Iterable[str]) -> list[str]:
+    """Parameters that differ from the models' defaults, written as for --set; without those of the heads."""
+    found = (
+        ["written back at the end"]
+        if run.params.get(SYNC_AT_END) and f"{names.PARAM}{SYNC_AT_END}" not in varying
+        else []
+    )
     for kind, name in (("fs", run.fs), ("paging", run.paging)):
         declared = params.declared(kind, name) if name in registry.names(kind) else {}
         for key, (default, unit, _) in declared.items():
-            if key in run.params and run.params[key] != parse_param(default, unit):
+            if (
+                f"{names.PARAM}{key}" not in varying
+                and key in run.params
+                and run.params[key] != parse_param(default, unit)
+            ):
                 found.append(f"{name}.{key}={params.shown(run.params[key], unit)}")
     return found
 

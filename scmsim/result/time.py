@@ -4,7 +4,7 @@
 invalidations of translations + dependent loads x latency of the medium + the bandwidth of loads and that of stores, each the
 slower of core and medium + fences x drain + calls x system-call entry + what calls waited for the file system's own threads.
 The form of the sum follows the sustained-rate reasoning for persistent memory: what one call waits for is added, what overlaps
-is the larger of the two.
+is the larger of the two.  What one core loads is bounded by its lines in flight, each under way for the latency of the medium.
 
 Non-temporal stores drain from their buffers while the code that issues them runs.  Measured (tests/verification/overlap.c): a
 copy by such stores takes the longer of its bytes, loaded and stored, and its instructions, those between its pages too.  A copy
@@ -21,6 +21,7 @@ Number = int | float
 _WALKS = ("dtlb_load_misses_walk_active", "dtlb_store_misses_walk_active", "itlb_misses_walk_active")
 _STLB_HITS = ("dtlb_load_misses_stlb_hit", "dtlb_store_misses_stlb_hit", "itlb_misses_stlb_hit")
 
+_LINE = 64  # bytes
 GRANULES = (64, 256, 4096)  # bytes, of which `counters.SCHEMA` counts what the medium writes
 
 
@@ -61,10 +62,12 @@ def estimate(
     time : mapping
         A machine's [time] table: `ghz`, `cpi` (cycles per instruction without waiting for memory), `stlb_hit_cycles`,
         `walk_hidden` (share of walk cycles that out-of-order execution hides, 0..1), `copy_gb_s` (bytes per ns that
-        one core can store), `syscall_ns`; perhaps `load_gb_s` (bytes per ns that one core can load).
+        one core can store), `syscall_ns`; perhaps `load_gb_s` (bytes per ns that one core can load) and `lines_in_flight`
+        (lines of a run that one core waits for at once).
     medium : mapping
-        A medium: `load_ns`, `read_gb_s`, `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), `cached` (false:
-        the CPU has no cache for it, and the bandwidth holds the latency of every access).
+        A medium: `load_ns`, perhaps `stream_ns` (latency of a line in a run, where it is not `load_ns`), `read_gb_s`,
+        `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), `cached` (false: the CPU has no cache for it,
+        and the bandwidth holds the latency of every access).
     calls : int
         System calls that the counters cover.
     waited_ns : int
@@ -105,7 +108,16 @@ def _instructions_ns(given: Mapping[str, Any], time: Mapping[str, Any]) -> float
 
 
 def _loads_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    return float(_of(given, "pm_loaded_bytes") / min(_of(medium, "read_gb_s"), time.get("load_gb_s", math.inf)))
+    return float(_of(given, "pm_loaded_bytes") / load_gb_s(time, medium))
+
+
+def load_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
+    """Return the bytes per ns that one core loads in a run: the least of medium, core, and lines in flight over their latency."""
+    bounds = [_of(medium, "read_gb_s"), time.get("load_gb_s", math.inf)]
+    latency = medium.get("stream_ns") or _of(medium, "load_ns")
+    if latency and "lines_in_flight" in time and medium.get("cached", True):
+        bounds.append(_LINE * time["lines_in_flight"] / latency)
+    return float(min(bounds))
 
 
 def _stores_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:

@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, unknown
+from scmsim.core.extras import install
 from scmsim.core.processes import processes
 from scmsim.sweep.point import Settings, evaluate
 
@@ -125,7 +126,7 @@ def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) 
         import distributed
     except ImportError:
         raise EnvironmentProblem(
-            "the executor dask needs the extra 'cluster'; in the checkout: pip install -e '.[cluster]'"
+            f"the executor dask needs the package distributed; install it {install('cluster')}"
         ) from None
     with _client(distributed, jobs, scheduler) as client:
         tasks = {

@@ -10,10 +10,12 @@ import hashlib
 import json
 import os
 import pathlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scmsim.config.schema import version
 from scmsim.core import params, registry, schema
+from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError, unknown
 from scmsim.paging._choice import wanted
 from scmsim.result.run import SURROUNDINGS, SYNC_AT_END
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 Settings = dict[str, Any]
 FORMAT = 1
+WARNINGS = "\n"  # between the warnings of a row, which hold semicolons
 PLAIN = ("fs", "policy", "machine", "paging", "medium", "trace", "workload.kind")
 SETTINGS = (*PLAIN, *SURROUNDINGS, SYNC_AT_END, "workload.KEY", "set.NAME.KEY", "machine.PART.KEY")
 _OWNERS = ("fs", "policy", "paging")  # kinds whose parameters `set` gives
@@ -40,6 +43,7 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
         path = pathlib.Path(os.path.abspath(folder / str(value)))
         if not path.is_file():
             raise UsageError(f"no file {str(value)!r} beside the sweep (looked at {str(path)!r})")
+        protect(path)
         return str(path)
     if key == SYNC_AT_END:
         return schema.flag(value)
@@ -122,6 +126,22 @@ def varying(points: list[Settings]) -> set[str]:
     return {key for key in keys if len({str(settings.get(key)) for settings in points}) > 1}
 
 
+def differing(points: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the parameters that have several values among the points that they concern; one that is fixed has a single value."""
+    keys = {key for settings in points for key in settings}
+    return {key for key in keys if len({str(one.get(key)) for one in points if _concerns(key, one)}) > 1}
+
+
+def _concerns(key: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether a parameter has a part in a point: one of another file system, policy, mapping or workload has none."""
+    kind, *rest = key.split(".")
+    if kind == "set":
+        return key in settings or rest[0] in {settings.get(owner) for owner in _OWNERS}
+    if kind == "workload" and rest != ["kind"]:
+        return key in settings or settings.get("trace") is None
+    return True
+
+
 def in_words(settings: Settings, keys: set[str]) -> str:
     """A point by those of its parameters that are in `keys`, "fs=nova-cow, workload.unit=4KiB"; by all if it has none of them."""
     chosen = [key for key in settings if key in keys] or list(settings)
@@ -161,6 +181,7 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
     chosen = {kind: settings[kind] for kind in ("paging", "medium", *SURROUNDINGS, SYNC_AT_END) if kind in settings}
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0]
+    row["warnings"] = WARNINGS.join(result.runs[0].warnings)
     told = settings.keys() - {"paging"}  # what ran, which may not be what was asked for
     return {key: value for key, value in row.items() if key not in told and value is not None}
 

@@ -50,13 +50,12 @@ class Work:
     repeated: int = 0
     moved: int = 0
     seconds: float = 0.0
-    warned: int = 0  # points whose run has warnings
+    warned: int = 0  # of all points, those computed before too: whose run has warnings
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a point's row; one without operations, of a policy, adds nothing."""
         self.operations += row.get("operations", 0)
         self.repeated += row.get("repeated", 0)
-        self.warned += bool(row.get("warnings"))
         self.moved += row.get("payload_written", 0) + row.get("payload_read", 0)
 
 
@@ -146,7 +145,8 @@ def run(
         work.seconds = time.monotonic() - started
         keys = varying(sweep.points)
         order = {in_words(one, keys): failed[key] for key, one in ahead.points.items() if key in failed}
-        return Outcome(store.gather(place, list(ahead.points), order), len(ahead.points), len(todo), order, work)
+        results, work.warned = store.gather(place, list(ahead.points), order)
+        return Outcome(results, len(ahead.points), len(todo), order, work)
 
 
 def compile_points(points: list[Settings], jobs: int, compiling: Compiling) -> None:

@@ -37,8 +37,11 @@ def save(folder: Folder, key: str, settings: Settings, row: Mapping[str, Any]) -
     folder.save(key, {"point": settings, "row": row})
 
 
-def gather(folder: Folder, keys: Sequence[str], failed: Mapping[str, str]) -> pathlib.Path:
-    """Write the rows of `keys`, in that order, as one Parquet file, and the failures beside it; returns its path."""
+def gather(folder: Folder, keys: Sequence[str], failed: Mapping[str, str]) -> tuple[pathlib.Path, int]:
+    """Write the rows of `keys`, in that order, as one Parquet file, and the failures beside it.
+
+    Returns its path, and how many rows have warnings.
+    """
     import pyarrow
     import pyarrow.parquet
 
@@ -49,7 +52,7 @@ def gather(folder: Folder, keys: Sequence[str], failed: Mapping[str, str]) -> pa
     with whole(folder.path / RESULTS) as draft:
         pyarrow.parquet.write_table(pyarrow.table(columns), draft, compression="zstd")
     resumable.write(folder.path / FAILED, json.dumps(dict(failed), indent=2))
-    return folder.path / RESULTS
+    return folder.path / RESULTS, sum(bool(row.get("warnings")) for row in rows)
 
 
 def _row(found: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UsageError
 from scmsim.result import Result, Run, metrics
 from scmsim.result.rules import check
+from scmsim.sweep.point import WARNINGS, differing
 from scmsim.sweep.store import FAILED, RESULTS, SWEEP
 
 _TABLES = ("payload", "stored_bytes", "space", "time_ns", "errors")
@@ -70,9 +71,10 @@ def _axes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     said = [[row.get(name) for row in rows] for name in names if name in _NAMED or name.startswith("cell_")]
     said.append([row.get("fs") or row.get("policy") for row in rows])
     found = []
+    different = differing([{key: value for key, value in row.items() if value is not None} for row in rows])
     for name in names:
         column = [row.get(name) for row in rows]
-        if name.startswith(_SETTINGS) and len(set(column)) > 1 and column not in said:
+        if name.startswith(_SETTINGS) and name in different and column not in said:
             said.append(column)
             found.append(name)
     return found
@@ -90,7 +92,9 @@ def _run(row: Mapping[str, Any], axes: Sequence[str]) -> Run:
         found = {name.removeprefix(f"{table}_"): value for name, value in given.items() if name.startswith(f"{table}_")}
         whole = table != "time_ns"
         setattr(run, table, {name: int(value) if whole else value for name, value in found.items()})
-    run.warnings = [text for text in str(given.get("warnings", "")).split("; ") if text]
+    run.warnings = [text for text in str(given.get("warnings", "")).split(WARNINGS) if text]
+    run.params = {name.removeprefix("param_"): value for name, value in given.items() if name.startswith("param_")}
+    run.touches = int(given.get("touches", 0))
     run.cell = {name.removeprefix("cell_"): value for name, value in given.items() if name.startswith("cell_")}
     run.cell |= {name: given[name] for name in axes if name in given}
     check(run)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.errors import UsageError
+from scmsim.core.atomic import protected, writable
 from scmsim.core.records import Files
 from scmsim.trace.store import StoredTrace, TraceWriter
 
@@ -15,9 +15,8 @@ CHUNK = 1 << 16
 
 def different(out: "str | os.PathLike[str]", *sources: "str | os.PathLike[str]") -> None:
     """Raise UsageError if the output is one of the inputs."""
-    for source in sources:
-        if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
-            raise UsageError(f"the input and the output are the same file {str(out)!r}; give the output another name")
+    with protected(sources):
+        writable(out)
 
 
 def derived(step: str, traces: Iterable[StoredTrace], **parameters: Any) -> dict[str, Any]:

@@ -6,19 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scmsim.core.errors import UsageError
 from scmsim.core.records import (
     FALLOCATE,
     FILE_TO_MM,
     FREE,
+    MADVISE,
     MALLOC,
     MM_TO_FILE,
     MMAP,
+    MSYNC,
+    MUNMAP,
     OPS,
     READ,
+    READDIR,
     REMAPPED,
     SYNC,
     TRUNCATE,
     UFENCE,
+    UFLUSH,
     ULOAD,
     USTORE,
     WRITE,
@@ -29,10 +35,16 @@ NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
 NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE, UFENCE)
 _KNOWN_FLAGS = 2 * REMAPPED - 1
 _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
+# Limits of the models.  Their work and their sums of thousandths of instructions stay within int64 by them (docs/architecture.md).
+FILE_END = 1 << 44  # bytes, ext4's limit; a write, truncate or fallocate beyond it fails (pipeline/failing_calls.py)
+# operations whose work follows their length, so that they must end before it
+MAPS = (READDIR, MMAP, MUNMAP, MSYNC, MADVISE, ULOAD, USTORE, UFLUSH, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)
 NEVER = -(1 << 62)  # ns; the time of the row above the first one
 THREAD_BYTES = 1 << 36  # bytes of a thread's memory
-_OFFSET_OF_OP, _FILE_OF_OP = np.zeros(len(OPS), bool), np.ones(len(OPS), bool)  # by operation: must it have one?
-_OFFSET_OF_OP[list(NEEDS_OFFSET)], _FILE_OF_OP[list(NEEDS_NO_FILE)] = True, False
+OFFSET_OF_OP, FILE_OF_OP = np.zeros(len(OPS), bool), np.ones(len(OPS), bool)  # by operation: must it have one?
+_MAPS = np.zeros(len(OPS), bool)
+_MAPS[list(MAPS)] = True
+OFFSET_OF_OP[list(NEEDS_OFFSET)], FILE_OF_OP[list(NEEDS_NO_FILE)] = True, False
 
 
 class Broken(NamedTuple):
@@ -69,10 +81,20 @@ def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER
         and within("flag", 0, _KNOWN_FLAGS)
         and within("buffer", 0, THREAD_BYTES - 1)
         and within("thread", 0, np.iinfo("i8").max)
-        and not (_OFFSET_OF_OP[columns["op"]] & (columns["offset"] == -1)).any()
-        and not (_FILE_OF_OP[columns["op"]] & (columns["file"] == -1)).any()
+        and (
+            (within("length", 0, FILE_END // 2) and within("offset", -1, FILE_END // 2))
+            or not _ends_too_far(columns["op"], columns["offset"], columns["length"]).any()
+        )
+        and not (OFFSET_OF_OP[columns["op"]] & (columns["offset"] == -1)).any()
+        and not (FILE_OF_OP[columns["op"]] & (columns["file"] == -1)).any()
         and (not len(times) or bool(times[0] >= before and (times[1:] >= times[:-1]).all()))
     )
+
+
+def _ends_too_far(op: np.ndarray, offset: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Return which known operations end beyond what a mapping can have."""
+    ends = offset.clip(0, _FAR) + length.clip(0, _FAR)
+    return _MAPS[op.clip(0, len(OPS) - 1)] & (op >= 0) & (ends > FILE_END)
 
 
 def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
@@ -91,10 +113,16 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
     wrong_file2 = (batch["file2"] < -1) | (batch["file2"] >= files)
     no_offset = (offset == -1) & np.isin(op, NEEDS_OFFSET)
     rules = (
-        ("operation", op < 0, op, "unknown operation"),
+        ("operation", (op < 0) | (op >= len(OPS)), op, "unknown operation"),
         ("offset", (offset < -1) | no_offset, offset, "offset {}, which must be 0 or more"),
         ("length", length < 0, length, "length {}, which must be 0 or more"),
         ("end", far, offset, "offset {} plus its length lies beyond 2^62"),
+        (
+            "mapped",
+            ~far & _ends_too_far(op, offset, length),
+            offset,
+            "offset {} plus its length lies beyond 2^44 (16 TiB), where the models' files end",
+        ),
         ("file", no_file | wrong_file, batch["file"], f"file {{}}, but the side table has the rows 0 to {files - 1}"),
         ("file2", wrong_file2, batch["file2"], f"file2 {{}}, but the side table has the rows 0 to {files - 1}"),
         ("flags", (batch["flag"] & ~_KNOWN_FLAGS) != 0, batch["flag"], "unknown bits in the flags {:#x}"),
@@ -124,6 +152,21 @@ def files_problems(files: Files) -> Iterator[str]:
     """Yield what is wrong with the side table."""
     if not len(files.path) == len(files.first_size) == len(files.is_dir):
         yield "the columns of the side table differ in length"
-    bad = np.flatnonzero(np.asarray(files.first_size) < -1)
+    sizes = np.asarray(files.first_size)
+    bad = np.flatnonzero((sizes < -1) | (sizes >= FILE_END))
     if len(bad):
-        yield f"side table row {bad[0]}: first size {files.first_size[bad[0]]}, which must be -1 or more"
+        yield f"side table row {bad[0]}: first size {sizes[bad[0]]}, which must be -1 or more and below 2^44 (16 TiB)"
+
+
+def check_files(files: Files, where: str = "the trace") -> None:
+    """Raise UsageError if the side table cannot be replayed."""
+    for problem in files_problems(files):
+        raise UsageError(f"{where}: {problem}; make the trace again")
+
+
+def check_rows(batch: np.ndarray, files: int, first: int) -> None:
+    """Raise UsageError at the first row that cannot be replayed; `first` is the number of the batch's first row."""
+    found = [(int(broken.rows[0]), broken.text) for broken in problems(batch, files)]
+    if found:
+        row, text = min(found)
+        raise UsageError(f"the trace: row {first + row}: {text}")

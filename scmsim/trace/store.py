@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.atomic import unwritten
+from scmsim.core.atomic import draft_of, protect, unwritten
 from scmsim.core.errors import UsageError, shown
 from scmsim.core.records import OP, OPS, Files
 from scmsim.trace._path import MAGIC, trace_path
-from scmsim.trace.rules import NEVER, all_sound, first_problem
+from scmsim.trace.rules import NEVER, all_sound, check_files, first_problem
 
 SCHEMA = 2
 ROWS_PER_GROUP = 1 << 16
@@ -59,7 +59,7 @@ class TraceWriter:
         self.header = header
         self.rows = 0
         self._writer: Any = None
-        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self._temporary = draft_of(self.path)
         self._waiting: list[np.ndarray] = []
         self._waiting_rows = 0
 
@@ -143,6 +143,7 @@ class StoredTrace:
         """Yield record arrays of OP with at most `chunk` rows; raises UsageError at a row that cannot be replayed."""
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
+        check_files(self.files, repr(str(self.path)))
         first, count, before = 0, len(self.files), NEVER
         for columns in self._columns():
             group = _records(columns)
@@ -178,6 +179,7 @@ class StoredTrace:
 
 def open_trace(path: str | os.PathLike[str]) -> StoredTrace:
     """Open a stored trace; raises UsageError (one line) for anything that is not one."""
+    protect(path)
     return StoredTrace(path)
 
 

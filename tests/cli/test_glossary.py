@@ -118,3 +118,14 @@ def test_the_glossary_costs_no_heavy_import() -> None:
     code = "import sys, scmsim.result.glossary; print(any(m in sys.modules for m in ('numba', 'pandas', 'pyarrow')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize("term", glossary.terms(), ids=lambda term: f"{term.kind} {term.name}")
+def test_every_name_finds_its_own_term(term: glossary.Term) -> None:
+    found = glossary.find(term.name)
+    assert 0 < len(found) <= 6 and any(term.name in (one.name, one.field, *one.aliases) for one in found)
+
+
+@pytest.mark.parametrize("word", ["instructions", "files", "relinks"])
+def test_a_row_whose_field_has_its_name_is_found(word: str) -> None:
+    assert len(glossary.find(word)) < 4

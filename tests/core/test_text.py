@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from scmsim import cli
 from scmsim.compare import compare
 from scmsim.compare.table import text
-from scmsim.core.text import printable, words
+from scmsim.core.text import percent, printable, times, words
 from scmsim.result import Result, Run
 
 EVIL = "ext4\n\x1b[31m<script>\udc80"
@@ -71,3 +71,18 @@ def test_the_message_of_an_error() -> None:
 def test_tables_as_words() -> None:
     assert words({"kind": "fio", "job": "", "sizes": [1, 2], "of": {"a": 1}}) == "kind fio, job -, sizes 1 2, of (a 1)"
     assert (words({}), words([]), words("x"), words([{"a": 1}, {"a": 2}])) == ("", "", "x", "(a 1) (a 2)")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(1, "100 %"), (0, "0 %"), (0.9996, "99.96 %"), (0.123456, "12.3 %"), (1e-6, "0.0001 %"), (41.2, "4,120 %"), (0.5, "50 %")],
+)  # fmt: skip
+def test_a_share_in_percent_has_no_exponent_and_is_all_only_if_it_is(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(4885.3, "4,885 times"), (4.5, "4.5 times"), (0.0312, "0.031 times"), (5, "5.0 times"), (99.96, "100 times")]
+)  # fmt: skip
+def test_a_ratio_in_words_has_no_exponent(ratio: float, text: str) -> None:
+    assert times(ratio) == text

@@ -1,16 +1,20 @@
 """Crash states of a kernel: recordings made by hand, and a made-up kernel in place of the guest."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from scmsim.core.errors import UnknownName, UsageError
+from scmsim import crash
+from scmsim.core.errors import EnvironmentProblem, UnknownName, UsageError
 from scmsim.core.records import CREATE, FSYNC, OP, RENAME, WRITE, Files
 from scmsim.crash import kernel
 from scmsim.crash.kernel import _check, _outcomes, _walk
 from scmsim.crash.kernel._files import FIRST, Words
 from scmsim.fs.recovery.expected import FileState
 from scmsim.fs.recovery.image import label_of
-from scmsim.lab import counts, persistence
+from scmsim.fs.recovery.model import Guarantee
+from scmsim.lab import counts, persistence, systems
 from scmsim.lab.persistence import Entry, Name, Recording, Seen, SeenFile
 from scmsim.lab.plan import FILE, OPERATION
 
@@ -206,3 +210,33 @@ def test_what_is_promised_is_said_or_refused():
     assert kernel.guarantee_of("my-fs", "atomic").atomic
     with pytest.raises(UsageError, match="--promise"):
         kernel.guarantee_of("my-fs")
+
+
+def test_each_checked_model_says_what_it_promises():
+    found = {fs: kernel.guarantee_of(fs) for fs in crash._checked(crash.models())}
+    assert all(isinstance(guarantee, Guarantee) for guarantee in found.values())
+    assert found["nova-cow"].atomic and not found["nova-inplace"].atomic and found["winefs"].at_return
+
+
+@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace", "pmfs-4k", "winefs"])
+def test_what_a_crash_left_is_mounted_without_a_format(fs, tmp_path, monkeypatch):
+    system = systems.load()[fs]
+    assert "init" in system.mount_options(fresh=True).split(",") and system.modules
+    mounts = []
+
+    def packed(plan, setup):
+        mounts.extend(words[3] for words in setup if words[0] == "states")
+        raise EnvironmentProblem("no guest here")
+
+    monkeypatch.setattr(persistence.machine, "prepared", lambda *_, **__: ([], b""))
+    monkeypatch.setattr(persistence.Plan, "packed", packed)
+    setting = SimpleNamespace(kernel=None)
+    with pytest.raises(EnvironmentProblem):
+        list(persistence.look(setting, system, tmp_path, tmp_path, range(1), []))
+    assert mounts == ["data_cow" if fs == "nova-cow" else ""]
+
+
+def test_options_that_format_at_each_mount_are_refused():
+    system = systems.System("mine", "NOVA", options="init,data_cow")
+    with pytest.raises(UsageError, match="'mine' has 'init'.*format_options"):
+        kernel.check(None, system, None, promise="call")

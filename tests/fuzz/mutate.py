@@ -26,6 +26,7 @@ SAMPLES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "perf-script": (["formats/perf_raw.txt", "formats/perf_named.txt"], {}),
     "msr": (["formats/msr.csv"], {}),
     "tencent": (["formats/tencent.csv"], {}),
+    "spc": (["formats/spc.csv"], {}),
     "fiu-file": (["formats/fiu_file.txt"], {}),
     "fiu-block": (["formats/fiu_block.txt"], {}),
     "alibaba": (["formats/alibaba.csv"], {}),

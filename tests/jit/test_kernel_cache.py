@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from scmsim.core import compiling
+from scmsim.core import compiling, private
 from scmsim.jit import cache, kernel
 from tests.conftest import NO_JIT
 
@@ -88,7 +89,7 @@ def test_a_read_only_folder_is_read(told: Told, monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(os, "makedirs", refuse)
+    monkeypatch.setattr(private, "make", refuse)
     monkeypatch.setattr(cache._Files, "_open_for_write", refuse)
     assert run() and not told.unkept
     assert kernel(twice)(0.5) == 1.0 and told.unkept[0][1] == "read-only file system"
@@ -105,7 +106,9 @@ def test_a_full_disk_is_told_with_the_folder(told: Told, tmp_path: Path, monkeyp
 
 
 def test_a_library_warns_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.warns(UserWarning, match="cannot write '/a'.*read-only.*; name a writable folder in XDG_CACHE_HOME"):
+    with pytest.warns(
+        UserWarning, match="cannot use '/a'.*read-only.*; name a writable folder of yours in XDG_CACHE_HOME"
+    ):
         compiling.Watcher().not_kept("/a", "read-only file system")
 
 
@@ -122,3 +125,48 @@ def test_the_command_line_runs_without_a_cache_folder(tmp_path: Path) -> None:
     assert done.returncode == 0 and '"accesses": 8' in done.stdout, done
     (line,) = done.stderr.splitlines()
     assert line.startswith("scmsim: warning: compiled models are not kept") and "'/proc/nope/scmsim/" in line
+
+
+class Planted:
+    """What runs when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (str(self.mark),)
+
+
+def plant(folder: Path, mark: Path) -> None:
+    """Replace each index by one that makes a folder."""
+    for index in folder.rglob("*.nbi"):
+        data = pickle.dumps(Planted(mark))
+        index.write_bytes(cache._digest(data) + data)
+
+
+@pytest.mark.parametrize("where", ["folder", "parent", "file"])
+def test_a_planted_index_does_not_run_where_others_can_write(told: Told, tmp_path: Path, where: str) -> None:
+    run()
+    mark = tmp_path / "ran"
+    plant(tmp_path, mark)
+    (index,) = tmp_path.rglob("*.nbi")
+    place = {"folder": index.parent, "parent": tmp_path, "file": index}[where]
+    place.chmod(0o777)
+    cache._fault.cache_clear()
+    assert not run() and not mark.exists()
+    if where == "file":
+        assert not told.unkept, "it is made again"
+    else:
+        assert [why for _, why in told.unkept] == [f"others can write to {str(place)!r}"]
+        assert not run() and len(told.unkept) == 1
+    cache._fault.cache_clear()
+    place.chmod(0o700)
+    plant(tmp_path, mark)
+    run()
+    assert mark.exists(), "the planted file works where it is trusted"
+
+
+def test_folders_are_made_for_the_user_alone(told: Told, tmp_path: Path) -> None:
+    run()
+    folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert folders and all(path.stat().st_mode & 0o777 == 0o700 for path in folders)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.perf.parse import Reading, merged, parse_stat, stat_kind
+from scmsim.perf.merge import merged
+from scmsim.perf.parse import parse_stat, stat_kind
+from scmsim.perf.reading import Reading
 from scmsim.perf.script import parse_script
 
 DATA = Path(__file__).parent.parent / "data" / "perf"
@@ -113,7 +115,7 @@ def test_hybrid_cpus_and_new_fields() -> None:
     assert (raw.event, raw.value, raw.pmu, raw.unit) == ("cpu_core/event=0x12,umask=0xe/", 7, "cpu_core", "")
     assert merged([atom, core])["cycles:u"] == core
     twice = merged([core, core._replace(pmu="cpu_atom", value=5, running_percent=40.0)])["cycles:u"]
-    assert (twice.value, twice.running_percent, twice.pmu) == (1005, 40.0, "")
+    assert (twice.value, twice.running_percent, twice.pmu) == (602, 100.0, "")  # 1000 in 60 % of the time and 5 in 40 %
 
 
 def test_csv_with_a_raw_event_and_a_share_of_the_time() -> None:

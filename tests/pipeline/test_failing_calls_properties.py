@@ -1,38 +1,38 @@
 """Failing calls: the kernel that looks for them, and what is made of them, against plain Python."""
 
+import re
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim.core.records import FALLOCATE, FSYNC, OP, READ, TRUNCATE, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import FALLOCATE, FSYNC, MUNMAP, OP, READ, READDIR, TRUNCATE, USTORE, WRITE
 from scmsim.pipeline.failing_calls import FailingCalls
+from scmsim.trace import rules
 from tests.fs import drive
 
 MOST = 1 << 20
 FILES = drive.files(0, 0, 0, dirs=[0])
 rows = st.tuples(
     st.sampled_from([READ, WRITE, TRUNCATE, FALLOCATE, FSYNC]),
-    st.integers(-1, 2),
-    st.sampled_from([0, 1, MOST - 1, MOST, MOST + 1, (1 << 63) - 1]),
+    st.integers(0, 2),
+    st.sampled_from([0, 1, MOST - 1, MOST, MOST + 1, (1 << 62) - MOST]),
     st.sampled_from([0, 1, MOST]),
 )
 
 
 def error(op, file, offset, length):
     """Name of the error that a call meets, or None."""
-    if op in (READ, WRITE) and length > 0 and file == 0:
+    if file == 0 and (op == TRUNCATE or (op in (READ, WRITE, FALLOCATE) and length > 0)):
         return "EISDIR"
     if op in (WRITE, FALLOCATE) and length > 0 and offset + length > MOST:
         return "EFBIG"
     return "EFBIG" if op == TRUNCATE and offset > MOST else None
 
 
-def both(op, file, offset, length):
-    """Whether a call fails for two reasons at once; then it counts for each."""
-    return op == WRITE and file == 0 and length > 0 and offset + length > MOST
-
-
-@given(st.lists(rows.filter(lambda row: not both(*row)), max_size=12))
+@given(st.lists(rows, max_size=12))
 def test_failing_calls_are_counted_and_move_nothing(calls):
     batch = np.zeros(len(calls), OP).view(np.recarray)
     for name, values in zip(("op", "file", "offset", "length"), zip(*calls, strict=True), strict=False):
@@ -48,3 +48,54 @@ def test_failing_calls_are_counted_and_move_nothing(calls):
             assert (found.offset[i], found.length[i]) == (0, 0) and found.op[i] != TRUNCATE
         else:
             assert found[i] == before[i]
+
+
+def test_what_mkdir_makes_is_a_directory_whatever_the_side_table_says():
+    batch = drive.ops(("write", 1, 0, 9), ("mkdir", 1), ("write", 1, 0, 9), ("truncate", 1, 5), ("stat", 1))
+    for chunk in (1, 2, 5):
+        failing = FailingCalls(FILES)
+        parts = [failing.replace(batch[i : i + chunk]) for i in range(0, 5, chunk)]
+        assert failing.counts == {"EISDIR": 2}
+        assert np.concatenate(parts)["length"].tolist() == [9, 0, 0, 0, 0]
+
+
+ROW = {"op": READ, "file": 1, "file2": -1, "offset": 0, "length": 0, "thread": 0, "buffer": 0, "flag": 0}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"length": -1}, "row 7: length -1"),
+        ({"offset": -1}, "row 7: offset -1"),
+        ({"offset": 1 << 62, "length": 1}, "row 7: offset 4611686018427387904 plus its length lies beyond 2\\^62"),
+        ({"op": READDIR, "length": 1 << 60}, r"row 7: offset 0 plus its length lies beyond 2\^44"),
+        (
+            {"op": USTORE, "offset": 1 << 44, "length": 1},
+            "row 7: offset 17592186044416 plus its length lies beyond 2\\^44",
+        ),
+        ({"op": MUNMAP, "length": 1 << 60}, "row 7: offset 0 plus its length lies beyond 2\\^44"),
+        ({"file": 3}, "row 7: file 3"),
+        ({"file": -1}, "row 7: file -1"),
+        ({"file2": 9}, "row 7: file2 9"),
+        ({"op": 99}, "row 7: unknown operation"),
+        ({"thread": -1}, "row 7: thread -1"),
+        ({"buffer": 1 << 36}, "row 7: buffer 68719476736"),
+    ],
+)
+def test_a_row_that_no_model_can_replay_is_refused_by_replay_and_store_alike(wrong, text, tmp_path):
+    batch = np.zeros(2, OP).view(np.recarray)
+    for name, value in (ROW | wrong).items():
+        batch[name] = ROW[name], value
+    failing = FailingCalls(FILES)
+    failing.rows = 6
+    with pytest.raises(UsageError, match=text):
+        failing.replace(batch)
+    row, said = rules.first_problem(batch, len(FILES.path))
+    assert row == 1 and re.match(text, f"row 7: {said}")
+    assert not rules.all_sound({name: batch[name] for name in OP.names}, len(FILES.path))
+
+
+@pytest.mark.parametrize("size", [-2, 1 << 44, 1 << 60])
+def test_a_first_size_that_no_model_holds_is_refused(size):
+    with pytest.raises(UsageError, match=f"side table row 1: first size {size}, which must be -1 or more and below"):
+        rules.check_files(drive.files(0, size))

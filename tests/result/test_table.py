@@ -11,7 +11,7 @@ from click.testing import Result as Done
 from scmsim import cli, replay
 from scmsim.core.errors import UnknownName
 from scmsim.core.text import distinct, shortened
-from scmsim.result import Result, Run
+from scmsim.result import Result, Run, names
 from scmsim.result.table import number
 from scmsim.result.tables import breakdown, layout, summary
 from scmsim.workload import thesis
@@ -222,3 +222,67 @@ def test_replay_takes_patterns_lists_and_formats(tmp_path: Path) -> None:
 def test_a_name_that_is_none_is_one_short_line(args: tuple[str, ...], said: str) -> None:
     done = run("replay", "quickstart", *args)
     assert done.exit_code == 2 and said in done.stderr and len(done.stderr.splitlines()[-1]) < 260
+
+
+def figures(table: str, label: str) -> list[str]:
+    return [cell for cell in cells(table, label) if cell]
+
+
+def touched(**params: object) -> Run:
+    """A run of 4 calls and 400,004 touches."""
+    run = made("ext4-dax", 8_041_726 * 4, calls=4, operations=400_008, touches=400_004, params=params)
+    run.sites["page fault"] = {"instructions": 20 * 4_000_000}
+    run.counters |= {"page_faults_pte": 99_000, "page_faults_pmd": 1_000}
+    return run
+
+
+def test_figures_of_a_mapped_trace_are_per_touch() -> None:
+    table = Result({}, [touched()]).table("site")
+    assert "\nper touch" in table and "\nper call" not in table and "per touch of the run (400,004 touches)" in table
+    assert figures(table, "instructions") == ["1,608"] and figures(table, "calls") == ["4"]
+    assert figures(table, "touches of mapped files") == ["400,004"]
+    assert "\nper call" in Result({}, [made("a", 200_000, touches=3)]).table()
+
+
+def test_page_faults_have_rows() -> None:
+    table = Result({}, [touched()]).table()
+    assert figures(table, "page faults, 4 KiB") == ["99,000"] and figures(table, "page faults, 2 MiB") == ["1,000"]
+    assert figures(table, "page faults: instructions each") == ["800"]
+    assert figures(table, "page faults: share of all instructions, %") == ["12.44"]
+    assert "page fault" not in Result({}, [made("a", 200_000)]).table()
+
+
+def test_columns_that_differ_in_a_parameter_name_it() -> None:
+    runs = [touched(data_alignment=0), touched(data_alignment=2 << 20), touched(data_alignment=2 << 20)]
+    table = Result({}, runs).table()
+    assert figures(table, "data_alignment") == ["0", "2MiB", "2MiB"]
+    assert table.splitlines()[2].split() == ["ext4-dax", "ext4-dax", "ext4-dax", "(2)"]
+    assert names.labels(runs) == [
+        "ext4-dax data_alignment 0",
+        "ext4-dax data_alignment 2MiB",
+        "ext4-dax data_alignment 2MiB (3)",
+    ]
+    far = made("ext4-dax", 80_000_000, calls=4, operations=400_008, touches=400_004, params={"data_alignment": 4096})
+    assert "ext4-dax with data_alignment 4KiB has 2.5 times" in summary.sentences([runs[1], far])[0]
+    synced = [made("a", 200_000), made("a", 200_000, params={"sync_at_end": True})]
+    assert names.labels(synced) == ["a", "a sync_at_end True"]
+
+
+def test_parameters_of_another_mapping_or_a_cell_are_not_named_again() -> None:
+    mapped = [
+        made("a", 200_000, params={"user_page": 4096 << i}, paging=paging) for i, paging in enumerate(("linux", "b"))
+    ]
+    assert names.labels(mapped) == ["a linux", "a b"]
+    swept = [made("a", 200_000, cell={"set.a.unit": unit}, params={"unit": unit}) for unit in (1, 2)]
+    assert list(names.axes(swept)) == ["set.a.unit"]
+
+
+def test_a_model_without_costs_is_named_and_not_compared() -> None:
+    bare = made("toy", 200_000)
+    bare.counters["instructions"] = bare.counters[LOADS]
+    said = summary.sentences([made("a", 1_000_000), bare, made("b", 200_000)])
+    assert said[0].startswith("toy: its model has no costs")
+    assert said[1].startswith("a has 5.0 times the loads and stores of b") and not any(
+        "toy" in line for line in said[1:2]
+    )
+    assert not any("no costs" in line for line in summary.sentences([made("a", 1_000_000), Run("b", calls=1000)]))

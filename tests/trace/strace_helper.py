@@ -61,7 +61,7 @@ def convert(source: Path, folder: Path, **options: Any) -> Case:
 def convert_lines(folder: Path, *lines: str, **options: Any) -> Case:
     """Convert lines; a bare call gets the process and the time of a single process."""
     text = folder / "in.strace"
-    stamped = (STAMP + line if re.match(r"[a-z]\w*\(", line) else line for line in lines)
+    stamped = (STAMP + line if re.match(r"[a-z_]\w*\(", line) else line for line in lines)
     text.write_text("".join(f"{line}\n" for line in stamped), encoding="latin-1")
     return convert(text, folder, **options)
 

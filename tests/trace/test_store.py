@@ -158,7 +158,7 @@ def test_memory_objects_need_no_file(tmp_path: Path) -> None:
 def test_side_table_problems_are_found(tmp_path: Path) -> None:
     files = Files(["/a"], np.array([-5]), np.array([False]))
     assert all_problems(open_trace(write(tmp_path / "t.parquet", rows(1), files=files))) == [
-        "side table row 0: first size -5, which must be -1 or more"
+        "side table row 0: first size -5, which must be -1 or more and below 2^44 (16 TiB)"
     ]
 
 

@@ -124,7 +124,7 @@ def test_scale_in_turn_and_together(small: Path, tmp_path: Path) -> None:
     [
         (("filter", "IN", "-o", "OUT", "--op", "wirte"), "did you mean 'write'"),
         (("filter", "IN", "-o", "OUT", "--under", "/nowhere"), "no row of"),
-        (("filter", "IN", "-o", "IN"), "are the same file"),
+        (("filter", "IN", "-o", "IN"), "is an input of this command"),
         (("cut", "IN", "-o", "OUT", "--from", "2s"), "no row of"),
         (("cut", "IN", "-o", "OUT", "--from", "2s", "--to", "1s"), "is empty"),
         (("cut", "IN", "-o", "OUT", "--from", "soon"), "'soon' is not a time"),

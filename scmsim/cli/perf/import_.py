@@ -24,6 +24,11 @@ files of perf stat for one cell are its repeats.""",
 @click.option("--unit", help="Bytes of a call, e.g. 4KiB.")
 @click.option("--calls", type=click.IntRange(0), default=0, help="Calls that each of perf's files covers.")
 @click.option("--events", "table", help="Event table of the measured CPU (scmsim list events).")
+@click.option(
+    "--mode",
+    type=click.Choice(["user", "kernel"]),
+    help="What perf counted, if --all-user or --all-kernel was given: the names of the events do not say.",
+)
 @click.option("--cpu", default="", help="CPU of the measured machine, for the comparison's warnings.")
 @click.option("--kernel", default="", help="Kernel of the measured machine, e.g. 5.13.13.")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=10, show_default=True, help="Of the thesis' columns.")
@@ -38,6 +43,7 @@ def command(
     unit: str | None,
     calls: int,
     table: str | None,
+    mode: str | None,
     cpu: str,
     kernel: str,
     repeats: int,
@@ -55,7 +61,7 @@ def command(
     sizes = {"file_bytes": file_size, "unit_bytes": unit}
     cell: dict[str, str | int] = {"operation": operation} if operation else {}
     cell |= {key: parse_bytes(text) for key, text in sizes.items() if text}
-    about = About(label, names, cell, calls, table, cpu, kernel, repeats, parse_bytes(total))
+    about = About(label, names, cell, calls, table, mode or "", cpu, kernel, repeats, parse_bytes(total))
     result = import_files(files, about)
     result.write(out)
     fs = sorted({run.fs for run in result.runs})

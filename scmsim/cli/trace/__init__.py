@@ -15,7 +15,7 @@ from scmsim.cli.trace import _convert
 from scmsim.cli.trace._convert import allow_loss
 from scmsim.cli.trace._tools import COMMANDS
 from scmsim.core.errors import UsageError
-from scmsim.core.text import printable, words
+from scmsim.core.text import percent, printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
@@ -99,11 +99,15 @@ def _print_concerns(header: dict[str, Any]) -> None:
         click.echo(printable(f"blind spot: {spot}"))
     for note in header.get("notes", []):
         click.echo(printable(f"note: {note}"))
+    from scmsim.trace.reading.report import uncertain
+
     bad = header.get("bad_lines", {})
     if header.get("lost_events"):
         click.echo(f"incomplete: {header['lost_events']:,} events lost by the recorder")
+    for what in uncertain(header):
+        click.echo(what)
     if bad.get("count"):
-        share = f" ({100 * bad['count'] / lines:.2g} %)" if (lines := header.get("counts", {}).get("lines")) else ""
+        share = f" ({percent(100 * bad['count'] / lines)})" if (lines := header.get("counts", {}).get("lines")) else ""
         click.echo(f"{bad['count']:,} lines of the input{share} were not understood, the first of them:")
         for entry in bad["first"]:
             click.echo(printable(f"  line {entry['line']}: {entry['reason']}"))

@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
+from scmsim.core import atomic
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
-INCOMPLETE = 4  # exit code: more was lost, or not understood, than is allowed
+INCOMPLETE = 4  # exit code: more was lost, or is uncertain, than is allowed
 Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
@@ -22,8 +23,7 @@ def convert(
     source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any
 ) -> Any:
     """Convert, and return (name of the format, its Report); `more` goes to the importer."""
-    if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
-        raise UsageError(f"IN and OUT are the same file {out!r}; give OUT another name")
+    atomic.writable(out)
     under = more.get("under")
     if under and not os.path.isabs(under):
         raise UsageError(
@@ -122,8 +122,8 @@ allow_loss = click.option(
     "--allow-loss",
     type=Share(),
     metavar="SHARE",
-    help="Accept that this share of the lines and events is lost or not understood, like 5%. Beyond it the exit code is 4.  "
-    "[default: 1% of the lines, no event]",
+    help="Accept that this share of the rows, or of the bytes, is lost or uncertain, like 5%. Beyond it the exit code is 4.  "
+    "[default: 1%, and no event]",
 )
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
+from scmsim.crash import guarantee_of as of_model
 from scmsim.crash import models, recovery_model_of
 from scmsim.fs.recovery.model import Guarantee
 
@@ -23,7 +24,7 @@ PROMISES = {
 
 
 def guarantee_of(fs: str, promise: str = "") -> Guarantee:
-    """What a file system of the lab is held to: what the model of its name says, or else one of PROMISES.
+    """Return the guarantee that a file system of the lab must keep: one of PROMISES, or that of the model of its name.
 
     Raises
     ------
@@ -36,7 +37,7 @@ def guarantee_of(fs: str, promise: str = "") -> Guarantee:
         raise UsageError(
             f"no model says what {fs!r} promises; say what it is held to with --promise {', '.join(PROMISES)}"
         )
-    found: Guarantee = recovery_model_of(fs).guarantee
+    found: Guarantee = of_model(fs)
     return found
 
 
@@ -81,6 +82,11 @@ def check(
 
     if system.source != "DEVICE":
         raise UsageError(f"{system.name!r} has no device: a crash leaves nothing of it")
+    if "init" in system.options.split(","):
+        raise UsageError(
+            f"{system.name!r} has 'init' among its options, which formats the device at each mount and hides what a crash left; "
+            "move it to format_options in the table of --systems"
+        )
     guarantee = guarantee_of(system.name, promise)
     if model:
         recovery_model_of(system.name)

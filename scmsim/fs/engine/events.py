@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.errors import UsageError
+from scmsim.core.memory import expect_room
 from scmsim.core.records import CONTINUES, FENCE, MUNMAP, PM, SETUP, TEXT, WORK, WRITE, pack
 from scmsim.jit import kernel
 
@@ -111,6 +112,7 @@ class State:
                 f"the model's tables would take {8 * length >> 30} GiB: a file's page table follows its largest offset; "
                 "look for huge offsets with 'scmsim trace info'"
             )
+        expect_room(8 * need, "the model's tables")  # the old arena is copied: both are there for a moment
         arena = np.zeros(length, np.int64)
         arena[: len(self.arena)] = self.arena
         self.arena = arena

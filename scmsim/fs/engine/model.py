@@ -8,7 +8,9 @@ import numpy as np
 from scmsim.alloc import contiguity
 from scmsim.core import registry, user_plugins
 from scmsim.core.errors import ScmsimError, UsageError, shown
-from scmsim.core.records import EVENT, Files
+from scmsim.core.memory import expect_room
+from scmsim.core.records import EVENT, OPS, Files
+from scmsim.core.text import shortened
 from scmsim.core.units import is_whole
 
 ROOM = 1 << 14  # events in flight
@@ -38,6 +40,7 @@ class Model:
             raise UsageError(f"{fs}: {error}") from None
         if not hasattr(self.state, "record") or not hasattr(self.state, "arena"):
             raise UsageError(f"{fs}: its start() must return what new_state() makes, not {shown(self.state)}")
+        self.paths = files.path
         self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
         self.out = self.buffer(room)
         self.kinds = dict(self.module.SITES)  # mechanism -> what the bytes that it stores are for
@@ -70,7 +73,7 @@ class Model:
                 raise UsageError(f"operation {i} on {self.fs}: its emit() neither advances nor reserves anything")
             if self.status[0]["cut_to"]:
                 operations = self._cut(operations, i)
-            self.make_room()
+            self.make_room(operations[min(i, len(operations) - 1)])
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """Call a function of the model; a mistake in a user's file becomes a UsageError of one line."""
@@ -92,16 +95,19 @@ class Model:
         self.status[0]["cut_to"] = 0
         return operations
 
-    def make_room(self) -> None:
-        """Room for what the model said did not fit."""
+    def make_room(self, op: np.void) -> None:
+        """Make the room that the model needs for an operation; raises ScmsimError, which names it, where there is none."""
         status = self.status[0]
-        if status["need_words"]:
-            try:
+        try:
+            if status["need_words"]:
                 self.state.grow(int(status["need_words"]))
-            except UsageError as error:
-                raise UsageError(f"operation {int(status['seen'])} on {self.fs}: {error}") from None
-        if status["need_events"] > len(self.out):
-            self.out = self.buffer(int(status["need_events"]))
+            if status["need_events"] > len(self.out):
+                expect_room(int(status["need_events"]) * EVENT.itemsize, "its events")
+                self.out = self.buffer(int(status["need_events"]))
+        except ScmsimError as error:
+            path = self.paths[op["file"]] if op["file"] >= 0 else ""
+            what = f"{OPS[op['op']]} of {shortened(path, 60)!r}" if path else OPS[op["op"]]
+            raise type(error)(f"operation {int(status['seen'])} ({what}) on {self.fs}: {error}") from None
 
     def buffer(self, room: int) -> np.ndarray:
         """A buffer of `room` events."""

@@ -145,7 +145,7 @@ class Mapped:
             i = 0
             while i < len(batch):
                 i = self.kernels.change(state.record, state.arena, batch, i, self.model.out)
-                self.model.make_room()
+                self.model.make_room(batch[min(i, len(batch) - 1)])
         self.kept = []
 
     def emit(self, operations: np.ndarray, i: int) -> int:

@@ -18,6 +18,9 @@ from scmsim.jit.binding import bind
 
 DIRECT, FAN_SHIFT = 12, 8  # pointers in an inode; log2 of those in an indirect block
 INODE = 128  # bytes
+LARGEST_FILE = (
+    12 + (1 << 8) + (1 << 16) + (1 << 24)
+) << 10  # bytes (ext2_max_size: what three levels of pointers lead to)
 
 
 # indirect blocks

@@ -125,8 +125,8 @@ def find(text: str) -> list[Term]:
     names = {term: {_plain(name) for name in (term.name, term.field, *term.aliases)} - {""} for term in terms()}
     exact = [term for term, own in names.items() if wanted in own]
     if exact or not wanted:
-        shown = {term.field for term in exact}  # a row says what its metric is
-        return [term for term in exact if term.name not in shown] or list(terms())
+        shown = [term for term in exact if not any(term.name == one.field and one is not term for one in exact)]
+        return shown or exact or list(terms())  # a row says what its metric is
     holding = [term for term, own in names.items() if any(f" {wanted} " in f" {name} " for name in own)]
     if holding:
         return holding[:_MOST]

@@ -26,7 +26,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 def heading(run: Run, by: str) -> str:
     """What the breakdown is by, and what its figures are divided by."""
     if by == "site" or not run.group_operations:
-        return f"by {by}, per call of the run ({run.calls:,} calls)"
+        return f"by {by}, per {run.unit} of the run ({run.divisor:,} {'touches' if run.unit == 'touch' else 'calls'})"
     return {
         "op": "by op, per operation of that kind",
         "file": "by file, per operation on that file",
@@ -36,8 +36,9 @@ def heading(run: Run, by: str) -> str:
 def rows(run: Run, by: str, top: int = TOP) -> list[list[str]]:
     """A head, then one row a part, the largest TLB traffic first; a counter that no part has is left out.
 
-    By site, figures are per call of the run and add up to the run's own.  By operation and file they are per operation of the part,
-    with its number of operations and its share of the run's loads and stores; files beyond the first `top` are one row.
+    By site, figures are per call (or touch) of the run and add up to the run's own.  By operation and file they are per
+    operation of the part, with its number of operations and its share of the run's loads and stores; files beyond the
+    first `top` are one row.
     """
     parts = run.sites if by == "site" else run.groups
     counted = {} if by == "site" else run.group_operations
@@ -65,7 +66,7 @@ def _row(
     shown: Mapping[str, tuple[str, ...]],
     counted: bool,
 ) -> list[str]:
-    divisor = operations if counted else run.calls
+    divisor = operations if counted else run.divisor
     share = _ratio(_added(part, _TRAFFIC), _added(run.counters, _TRAFFIC))
     front = [number(operations), number(None if share is None else round(100 * share, 2))] if counted else []
     totals = {label: _added(part, fields) for label, fields in shown.items()}

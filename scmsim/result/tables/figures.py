@@ -59,13 +59,42 @@ def _payload(name: str) -> Callable[[Run], Value]:
 def _per_call(label: str, total: Callable[[Run], Value]) -> Row:
     def divided(run: Run) -> Value:
         value = total(run)
-        return value / run.calls if value is not None and run.calls else None
+        return value / run.divisor if value is not None and run.divisor else None
 
     def few(run: Run) -> str | None:
         value = total(run)
-        return f"{value:,} in all" if value and 10 * value < run.calls and value < FEW else None
+        return f"{value:,} in all" if value and 10 * value < run.divisor and value < FEW else None
 
     return Row(label, divided, few)
+
+
+def _time(run: Run) -> Value:
+    """Return the estimate per call or touch, ns."""
+    per_call = run.metrics.get("estimated_ns_per_call")
+    return per_call if run.unit == "call" else sum(run.time_ns.values()) / run.divisor if run.time_ns else None
+
+
+def _faults(level: str) -> Callable[[Run], Value]:
+    return lambda run: run.counters.get(f"page_faults_{level}") or None
+
+
+def _all_faults(run: Run) -> int:
+    return sum(run.counters.get(f"page_faults_{level}", 0) for level in ("pte", "pmd", "pud"))
+
+
+def _of_faults(run: Run) -> Value:
+    """Return the instructions of the mechanism that handles page faults, where there were any."""
+    return run.sites.get("page fault", {}).get("instructions") if _all_faults(run) else None
+
+
+def _of_a_fault(run: Run) -> Value:
+    value = _of_faults(run)
+    return None if value is None else value / _all_faults(run)
+
+
+def _share_of_faults(run: Run) -> Value:
+    value, whole = _of_faults(run), run.counters.get("instructions")
+    return 100 * value / whole if value is not None and whole else None
 
 
 _walks = _metric("dtlb_walks")
@@ -111,7 +140,11 @@ TLB_PARTS: list[Row] = [
 ]  # fmt: skip
 
 SECTIONS: dict[str, list[Row]] = {
-    "": [Row("calls", lambda run: run.calls), Row("trace operations", lambda run: run.operations or None)],
+    "": [
+        Row("calls", lambda run: run.calls),
+        Row("touches of mapped files", lambda run: run.touches or None),
+        Row("trace operations", lambda run: run.operations or None),
+    ],
     "per call": [
         _per_call("instructions", _counter("instructions")),
         _per_call("loads + stores (TLB traffic)", _metric("tlb_traffic")),
@@ -123,7 +156,16 @@ SECTIONS: dict[str, list[Row]] = {
         _per_call("bytes loaded", _counter("pm_loaded_bytes")),
         _per_call("cache-line flushes", _counter("flushes")),
         _per_call("store fences", _counter("fences")),
-        Row("time (estimate), ns", _metric("estimated_ns_per_call")),
+        Row("time (estimate), ns", _time),
+    ],
+    "page faults of mapped files": [
+        *(
+            Row(f"page faults, {name}", _faults(level))
+            for name, level in zip(_SIZES, ("pte", "pmd", "pud"), strict=True)
+        ),
+        Row("page faults: write-protected", lambda run: run.counters.get("page_faults_write_protect") or None),
+        Row("page faults: instructions each", _of_a_fault),
+        Row("page faults: share of all instructions, %", _share_of_faults),
     ],
     "ratios": [
         Row("loads + stores with an address, %", _metric("addressed_percent")),

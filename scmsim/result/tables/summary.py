@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from scmsim.core.records import KINDS
-from scmsim.result.run import Run
+from scmsim.core.text import times
+from scmsim.result.names import axes, said, title
+from scmsim.result.run import TRAFFIC, Run
 from scmsim.result.tables.figures import FEW, number
 
 _DIFFERENT = 1.1
 _PART = 0.1
 _CAUSES = 3
-_TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 Figure = Callable[[Run], float | None]
 Causes = Callable[[Run], Mapping[str, float]]
 
@@ -40,17 +41,36 @@ def extremes(runs: Sequence[Run], value: Figure) -> Extremes | None:
 
 def traffic_of_sites(run: Run) -> dict[str, float]:
     """Loads and stores of each mechanism."""
-    return {site: sum(counts.get(field, 0) for field in _TRAFFIC) for site, counts in run.sites.items()}
+    return {site: sum(counts.get(field, 0) for field in TRAFFIC) for site, counts in run.sites.items()}
 
 
 def sentences(runs: Sequence[Run]) -> list[str]:
-    """At most three: loads and stores, bytes stored, page walks; none for runs of different work."""
-    sound = [run for run in runs if run.calls and not run.errors]
-    if len({(run.calls, run.operations, run.payload.get("written")) for run in sound}) != 1:
+    """At most four: models without costs, loads and stores, bytes stored, page walks; none for runs of different work."""
+    uncharged = list(dict.fromkeys(run.fs for run in runs if not run.is_charged))
+    return [*_without_costs(uncharged), *_differences(runs)]
+
+
+def _without_costs(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"{', '.join(names)}: its model has no costs; its instructions, loads, stores and times are too few, and not compared."
+    ]
+
+
+def _differences(runs: Sequence[Run]) -> list[str]:
+    sound = [run for run in runs if run.divisor and not run.errors]
+    if len({(run.divisor, run.operations, run.payload.get("written")) for run in sound}) != 1:
         return []
     names = _names(sound)
     return [
-        *_compared(sound, names, "loads and stores", lambda run: run.metrics.get("tlb_traffic"), traffic_of_sites),
+        *_compared(
+            [run for run in sound if run.is_charged],
+            names,
+            "loads and stores",
+            lambda run: run.metrics.get("tlb_traffic"),
+            traffic_of_sites,
+        ),
         *_compared(
             [run for run in sound if not run.space.get("dirty_bytes")],
             names,
@@ -58,7 +78,7 @@ def sentences(runs: Sequence[Run]) -> list[str]:
             lambda run: run.counters.get("pm_stored_bytes"),
             lambda run: {kind: run.stored_bytes.get(kind, 0) for kind in KINDS if kind != "none"},
         ),
-        *_walks(sound, names),
+        *_walks([run for run in sound if run.is_charged], names),
     ]
 
 
@@ -70,12 +90,12 @@ def _compared(runs: Sequence[Run], names: Mapping[int, str], what: str, total: F
     a, b = causes(most), causes(least)
     gaps = sorted(((a[name] - b.get(name, 0), name) for name in a), reverse=True)
     parts = [
-        f"{name} {number(round(a[name] / most.calls))} a call against {number(round(b.get(name, 0) / most.calls))}"
+        f"{name} {number(_rounded(a[name] / most.divisor))} a {most.unit} against {number(_rounded(b.get(name, 0) / most.divisor))}"
         for gap, name in gaps[:_CAUSES]
         if gap >= _PART * (high - low)
     ]
     because = f": {', '.join(parts)}" if parts else ""
-    return [f"{names[id(most)]} has {_times(high / low)} times the {what} of {names[id(least)]}{because}."]
+    return [f"{names[id(most)]} has {times(high / low)} the {what} of {names[id(least)]}{because}."]
 
 
 def _walks(runs: Sequence[Run], names: Mapping[int, str]) -> list[str]:
@@ -87,11 +107,25 @@ def _walks(runs: Sequence[Run], names: Mapping[int, str]) -> list[str]:
     ]
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 100 else f"{ratio:,.0f}"
+def _rounded(value: float) -> float:
+    """Return a figure that reads well in a sentence: whole from 10 on."""
+    return round(value) if value >= 10 else float(f"{value:.2g}")
 
 
 def _names(runs: Sequence[Run]) -> dict[int, str]:
-    """A name for each run: its file system, and whatever else tells them apart."""
-    telling = [part for part in runs[0].names() if part == "fs" or len({run.names()[part] for run in runs}) > 1]
-    return {id(run): " on ".join(str(run.names()[part]) for part in telling) for run in runs}
+    """Return a name for each run: its file system, and whatever else tells the runs apart."""
+    varying = axes(runs)
+    telling = [part for part in runs[0].names() if part == "fs" or part in varying]
+    return {
+        id(run): " with ".join(
+            [
+                " on ".join(str(run.names()[part]) for part in telling),
+                *(
+                    f"{title(name)} {said(name, values[i])}"
+                    for name, values in varying.items()
+                    if name not in run.names()
+                ),
+            ]
+        )
+        for i, run in enumerate(runs)
+    }

@@ -89,7 +89,7 @@ def advise(
     grains = [*WORDS, *(format_bytes(1 << order) for order in GRAINS)]
     infeasible = 0
     for (small, large), share in itertools.product(pairs, SHARES):
-        classes = model.classes(small, large, share)
+        classes = model.classes(small, large, share) if model.holds_pages(small, large) else None
         if classes is None:
             infeasible += len(grains)
             continue
@@ -135,6 +135,11 @@ class _Model:
         self.capacity = capacity or 1 << max(24, int(4 * found.sums[k.MOST]).bit_length())
         self.shape, self.tags = shape_of(machine)
         self.overwritten = found.rows[:, k.OVERWRITTEN] > 0
+
+    def holds_pages(self, small: int, large: int) -> bool:
+        """Return whether one page of the largest size that the thresholds offer fits on the device."""
+        largest = 1 << 30 if large < FAR else 2 << 20 if small < FAR else 4096
+        return largest <= self.capacity
 
     def classes(self, small: int, large: int, share: int) -> np.ndarray | None:
         """Page class of each file (0: 4 KiB, 1: 2 MiB, 2: 1 GiB); None if the files do not fit."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from scmsim.core.text import percent
 from scmsim.core.units import format_bytes
 from scmsim.lab.tlb import COLUMNS
 from scmsim.result.tables import layout
@@ -82,4 +83,4 @@ def head(made: Mapping[str, Any]) -> str:
 
 def _shares(sizes: Mapping[str, int]) -> str:
     total = sum(sizes.values())
-    return ", ".join(f"{100 * n / total:.3g} % of {format_bytes(int(size))}" for size, n in sizes.items())
+    return ", ".join(f"{percent(100 * n / total, 3)} of {format_bytes(int(size))}" for size, n in sizes.items())

@@ -232,6 +232,8 @@ class Merge:
         text = self._texts.take(tid, name, value, args)
         if text is None:
             self.report.unpaired += 1
+            if value is not None and value >= 0:
+                yield f"{tid} {stamp} {name}() = {value}\n"  # not understood: what it may have changed is in doubt
             return
         self.report.paired += 1
         found = _RESULT(text) if name in _FORKS else None

@@ -126,6 +126,8 @@ class Nameless:
             return f"copy_file_range({fd(source)}, NULL, {fd(target)}, NULL, {value}, 0) = {value}"
         if name == "unshare":
             return f"unshare({'CLONE_FILES' if args[0] & _CLONE_FILES else '0'}) = 0"
+        if name == "io_submit":
+            return f"io_submit(0x0, 0, []) = {value}"
         self._unseen[name] += 1
         return "prctl() = 0"
 

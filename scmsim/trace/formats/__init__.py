@@ -9,11 +9,24 @@ Names that begin with `_` are shared parts.
 """
 
 import os
+import re
 from typing import Any
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.input import Input
+
+# beginnings of files that other programs read, and what to do with them
+_OTHERS = (
+    (re.compile(rb"^ *(?:\d+\.\d+|\?) \( *(?:[\d.]+ ms|\.\.\.)? *\): ", re.MULTILINE),
+     "text of 'perf trace', which shortens arguments",
+     "record with 'perf record -e raw_syscalls:*' and give the text of 'perf script', or use strace"),
+    (re.compile(rb"PERFILE2|2ELIFREP"), "a perf.data file", "give the text of 'perf script' on it"),
+    (re.compile(rb"\x17\x08\x44tracing"), "a trace.dat file", "give the text of 'trace-cmd report' on it"),
+    (re.compile(rb"\x07\x41\x61\x65|\x65\x61\x41\x07"), "binary output of blktrace", "give the text of 'blkparse' on it"),
+    (re.compile(rb"\xc1\x1f\xfc\xc1|\xc1\xfc\x1f\xc1"), "a CTF stream of LTTng", "give the text of 'babeltrace2' on its folder"),
+    (re.compile(rb"\xff\xfe|\xfe\xff"), "text in UTF-16", "convert it to UTF-8 with 'iconv -f UTF-16 -t UTF-8'"),
+)  # fmt: skip
 
 
 def sniff_name(head: bytes, path: str | os.PathLike[str]) -> str | None:
@@ -45,6 +58,9 @@ def find(path: "str | os.PathLike[str] | Input", name: str | None = None) -> tup
     if not path.head:
         raise UsageError(f"{path.path!r} is empty; run the tracer again")
     if found is None:
+        for pattern, what, advice in _OTHERS:
+            if pattern.match(path.head) or (pattern.flags & re.MULTILINE and pattern.search(path.head)):
+                raise UsageError(f"{path.path!r} is {what}; {advice}")
         known = ", ".join(registry.names("format"))
         raise UsageError(
             f"{path.path!r} has none of the formats {known}; force one with --format NAME, "

@@ -34,7 +34,7 @@ NO_RAW = -1
 ODD = -2  # RAW or PATH that a call never fits
 MOST = 1 << 31  # bytes that a call can move: Linux moves at most 0x7ffff000
 
-_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "path")
+_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt", "path")
 FIRST, IDENT = _NODE.index("first"), _NODE.index("ident")
 NODE = np.dtype((np.record, [(name, "i8") for name in _NODE]))
 FOUND = np.dtype(
@@ -82,7 +82,7 @@ def _emit(s, out, call, op, node, offset, length, flag, above):
         s.counts[THREADS] += 1
     row = out[s.counts[ROWS]]
     row[0], row[1], row[2], row[3] = call[NOW], offset, length, ident
-    row[4], row[5], row[6], row[7] = parent, s.tasks[task, 1], flag, op
+    row[4], row[5], row[6], row[7] = parent, s.tasks[task, 1], flag | s.nodes[node].doubt, op
     s.counts[ROWS] += 1
     return MADE
 
@@ -93,7 +93,7 @@ def _new_node(s, path, created):
     s.counts[NODES] += 1
     one = s.nodes[node]
     one.first, one.exact, one.open_question = -1 if created else 0, created, not created
-    one.length = one.written = one.is_dir = 0
+    one.length = one.written = one.is_dir = one.doubt = 0
     one.ident = one.row = -1
     one.path, one.inside = path, s.paths[path].inside if path >= 0 else 1
     if path >= 0:

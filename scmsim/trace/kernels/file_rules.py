@@ -6,6 +6,10 @@ the records of `file_calls.py`, compiled.  Both have the same fields, which the 
 
 from scmsim.core.records import APPENDS, OFFSET_UNKNOWN, SYNCHRONOUS
 
+# doubts that a line leaves which was not understood; bits of a flag beside those of a row, counted and removed before it is stored
+POSITION_LOST, LENGTH_LOST, FILE_LOST = (1 << i for i in range(40, 43))
+LOST = POSITION_LOST | LENGTH_LOST | FILE_LOST
+
 HERE = -1  # offset of a transfer at the position
 CREAT, EXCL, TRUNC, APPEND, SYNC, CLOEXEC, DIR = (1 << i for i in range(7))  # flags of an open
 UNSEEN, ABSENT, PRESENT = range(3)  # what is known about a name
@@ -36,6 +40,7 @@ def holds(node, end, oldest):
 def set_length(node, length):
     """The length of the file is known from here on."""
     node.length, node.exact, node.open_question, node.row = length, True, False, -1
+    node.doubt &= ~LENGTH_LOST
 
 
 def seek(found, position):
@@ -71,6 +76,16 @@ def write(node, found, at, count, flag):
         found.position = start + count
     node.written, node.length = max(node.written, start + count), max(node.length, start + count)
     return start, flag
+
+
+def extend(node, end):
+    """Make the file at least `end` bytes long without writing: an fallocate."""
+    node.written, node.length = max(node.written, end), max(node.length, end)
+
+
+def shift(node, by):
+    """Change the length by bytes that an fallocate inserted or removed."""
+    node.length, node.written = max(node.length + by, 0), max(node.written + by, 0)
 
 
 def opened(flags, known, in_new):

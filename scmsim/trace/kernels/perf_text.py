@@ -177,9 +177,11 @@ def _line(text, start, end, row):
             value = (value ^ np.uint64(text[at])) * _PRIME
             at += 1
         row[CALL] = np.int64(value)
-    good = at + 2 < end and text[at] == _COLON and text[at + 1] == _SPACE
-    if good:
-        good = _named(text, at + 2, end, row) if named else _raw(text, at + 2, end, row)
+    good = at < end and text[at] == _COLON
+    if good and named:
+        good = _named(text, at + 1, end, row)  # a call without arguments ends at the colon
+    elif good:
+        good = at + 2 < end and text[at + 1] == _SPACE and _raw(text, at + 2, end, row)
     if not good:
         row[KIND] = BAD
 

@@ -29,7 +29,7 @@ _TEXT = np.zeros((len(NAMES), _LONGEST), np.uint8)
 for _i, _text in enumerate(NAMES):
     _TEXT[_i, : len(_text) + 1] = np.frombuffer(_text.encode() + b"(", np.uint8)
 _LENGTH = np.array([len(name) + 1 for name in NAMES])
-_DIGITS = 18
+_DIGITS, _PID_DIGITS = 18, 7
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _SET, _CUR = np.frombuffer(b"SEEK_SET)SEEK_CUR)", np.uint8).reshape(2, 9)
 _HERE, _NO_ENTRY = np.frombuffer(b"AT_FDCWD", np.uint8), np.frombuffer(b"ENOENT ", np.uint8)
@@ -106,6 +106,8 @@ def _prefix(text, at, end, row):
     while k < end and _ZERO <= text[k] <= _NINE:
         k += 1
     if k > at and k < end and text[k] == _SPACE:
+        if k - at > _PID_DIGITS:
+            return -1  # seconds since 1970, perhaps
         row[PID], at = _number(text, at, end)
         if at < 0:
             return -1

@@ -256,6 +256,7 @@ class TraceBuilder:
         for lines in blocks(self.given, what, progress):
             self.each(lines, handle)
             self.flush()
+            self.report.expect_rows(self.given.path)
 
     def each(self, lines: Iterable[str], handle: Callable[[str], str | None]) -> None:
         """As `lines`, of some lines; the rows wait for a `flush`."""

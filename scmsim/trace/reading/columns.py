@@ -1,8 +1,10 @@
 """Tables of numbers as text, a record a line: whole blocks by Arrow's reader, a block with a bad line line by line.
 
-Both ways give the same columns (tested); the second one knows which line is bad, and why.
+Both ways give the same columns (tested); the second one knows which line is bad, and why, and reads quoted cells.
+Title lines before the first row are left out, as are comments (`#`).
 """
 
+import csv as text_csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -10,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from scmsim.core.errors import UsageError
 from scmsim.trace.reading.builder import BLANK, FAR, TraceBuilder
-from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks, clip, whole
+from scmsim.trace.reading.lines import MOST_TITLES, BadLine, Progress, byte_blocks, clip, is_title, whole
 
 _BLOCK = 1 << 22
 _NOT_WHOLE = (b"0x", b"0X", b"-0")  # how a number begins that Arrow takes and `whole` does not
@@ -25,7 +28,8 @@ class Column:
     """One column: its name, its place in a line, and what it is.
 
     `kind` is "whole" (0 or more, given times `unit`), "time" (a decimal number of `unit` nanoseconds, given in ns) or
-    "word"; `codes` gives the words that are allowed and the number that each stands for (None: any word).
+    "word"; `codes` gives the words that are allowed and the number that each stands for (None: any word); `hint` says what to do
+    about another word.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Column:
     kind: str = "whole"
     unit: int = 1
     codes: dict[str, int] | None = None
+    hint: str = ""
 
 
 @dataclass
@@ -82,14 +87,20 @@ def tables(
         What the text should be, for messages.
     """
     reader = Reader(columns, width, delimiter)
-    first = builder.report.lines
+    first, at_start = builder.report.lines, True
     for block in byte_blocks(builder.given, what, progress, _BLOCK):
+        if at_start:
+            titles = reader.titles(block, builder)
+            first, block, at_start = first + titles[0], titles[1], not titles[1]
+            if at_start:
+                continue
         table = reader.fast(block)
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         if table is None or len(next(iter(table.values()), ())) != count:
             table = reader.slow(block, first, builder)
         first += count
         yield table
+        builder.report.expect_rows(builder.given.path)
 
 
 class Reader:
@@ -98,11 +109,37 @@ class Reader:
     def __init__(self, columns: list[Column], width: int | None, delimiter: str) -> None:
         self.columns, self.width, self.delimiter = columns, width, delimiter
 
+    def titles(self, block: bytes, builder: TraceBuilder) -> tuple[int, bytes]:
+        """Count the title lines at the start of a table; return how many, and the block after them."""
+        count = 0
+        while block and count < MOST_TITLES:
+            line, _, rest = block.partition(b"\n")
+            if not is_title(title := line.decode("latin-1"), self.delimiter):
+                break
+            self._check_titles(title)
+            count, block = count + 1, rest
+            builder.report.lines += 1
+            builder.report.left_out["title" if line.strip() else BLANK] += 1
+        return count, block
+
+    def _check_titles(self, line: str) -> None:
+        """Raise UsageError for a title line that has a column of the format in another place."""
+        there = [title.strip(' \t"').lower() for title in line.lstrip("#").split(self.delimiter)]
+        for column in self.columns if self.width else ():
+            name = column.name.lower()
+            if there.count(name) == 1 and there.index(name) != column.place:
+                raise UsageError(
+                    f"column {column.name!r} is number {there.index(name) + 1} of the title line, not {column.place + 1} as in "
+                    "this format; name the columns of the table with --format csv --columns"
+                )
+
     def fast(self, block: bytes) -> Table | None:
         """The columns of a block, or None if a line of it is not as it should be."""
         import pyarrow as pa
         from pyarrow import csv
 
+        if b'"' in block or (self.delimiter == " " and (b"  " in block or b"\n " in b"\n" + block or b" \n" in block)):
+            return None
         edges = b"\n", self.delimiter.encode()
         for sign in (sign for sign in _NOT_WHOLE if sign in block):
             if block.startswith(sign) or any(edge + sign in block for edge in edges):
@@ -135,7 +172,9 @@ class Reader:
             if array.null_count or not len(array):
                 return None
             if column.kind == "word":
-                words = Words(np.from_dlpack(array.indices).astype("i8"), array.dictionary.to_pylist())
+                words = Words(
+                    np.from_dlpack(array.indices).astype("i8"), [word.strip() for word in array.dictionary.to_pylist()]
+                )
                 if column.codes is not None and not all(word in column.codes for word in words.values):
                     return None
                 out[column.name] = words if column.codes is None else words.numbers(column.codes.__getitem__)
@@ -151,8 +190,7 @@ class Reader:
         rows: list[list[Any]] = []
         lines = block.decode("latin-1").removesuffix("\n").split("\n")
         for number, line in enumerate(lines, before + 1):
-            line = line.removesuffix("\r")
-            if not line:
+            if not line.strip():
                 builder.report.lines += 1
                 builder.report.left_out[BLANK] += 1
                 continue
@@ -160,16 +198,29 @@ class Reader:
                 rows.append(self._row(line))
             except BadLine as error:
                 builder.report.lines += 1
+                if line.startswith("#"):
+                    builder.report.left_out["comment"] += 1
+                    continue
                 builder.bad(str(error), number)
         columns = list(zip(*rows, strict=True)) or [()] * len(self.columns)
         return {column.name: _packed(column, values) for column, values in zip(self.columns, columns, strict=True)}
 
     def _row(self, line: str) -> list[Any]:
-        cells = line.split(self.delimiter, _MOST_COLUMNS)
+        cells = _split(line, self.delimiter)
         needed = self.width or max(column.place for column in self.columns) + 1
         if len(cells) < needed or (self.width and len(cells) > self.width):
             raise BadLine(f"{len(cells)} columns instead of {needed}")
         return [_cell(column, cells[column.place]) for column in self.columns]
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line without quotes and without blanks round them."""
+    if delimiter == " ":
+        return line.split(maxsplit=_MOST_COLUMNS)
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(delimiter, _MOST_COLUMNS)]
+    found = next(text_csv.reader((line,), delimiter=delimiter, skipinitialspace=True))
+    return [cell.strip() for cell in found[: _MOST_COLUMNS + 1]]
 
 
 def _cell(column: Column, text: str) -> Any:
@@ -177,7 +228,7 @@ def _cell(column: Column, text: str) -> Any:
         if column.codes is None:
             return text
         if text not in column.codes:
-            raise BadLine(f"unknown {column.name} {clip(text)!r}; known: {', '.join(column.codes)}")
+            raise BadLine(f"unknown {column.name} {clip(text)!r}; known: {', '.join(column.codes)}{column.hint}")
         return column.codes[text]
     if column.kind == "whole":
         number = whole(text.strip(), column.name)

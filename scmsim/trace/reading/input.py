@@ -9,10 +9,12 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError
 
 HEAD = 1 << 14  # bytes that a sniffer gets to see
 STDIN = "-"
+_BOM = b"\xef\xbb\xbf"
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _LONGEST_MAGIC = 6
 _PACKED = 1 << 14  # bytes of compressed data read ahead: `taken` tells the progress
@@ -50,6 +52,8 @@ def _stdin() -> Any:
 class Input:
     """A file to convert; `head` is its first bytes, decompressed.  A context manager.
 
+    A text loses its byte-order mark; its line ends are `\\n` in `head` (`byte_blocks` gives the rest so).
+
     Attributes
     ----------
     path : str
@@ -69,14 +73,18 @@ class Input:
             raise UsageError(f"no file {self.path!r} to convert") from None
         except IsADirectoryError:
             raise UsageError(f"{self.path!r} is a directory; name a trace file in it") from None
+        if self.path != STDIN:
+            protect(path)
         self.total = 0 if self.path == STDIN else os.fstat(self._file.fileno()).st_size
         first = b""
         while len(first) < _LONGEST_MAGIC and (part := self._file.read(_LONGEST_MAGIC - len(first))):
             first += part
         self._raw = _Raw(first, self._file)
         self._stream = self._decompressed(first)
-        self.head = self._read_all(HEAD)
-        self._rest = self.head
+        start = self._read_all(HEAD)
+        is_text = b"\0" not in start
+        self._rest = start.removeprefix(_BOM) if is_text else start
+        self.head = self._rest.replace(b"\r\n", b"\n") if is_text else start
 
     @classmethod
     def of(cls, given: "str | os.PathLike[str] | Input") -> "Input":

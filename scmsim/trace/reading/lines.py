@@ -8,14 +8,20 @@ from scmsim.trace.reading.input import Input
 
 _BLOCK = 1 << 20
 LONGEST = 1 << 20  # bytes; a longer line is cut into pieces of about this length, which then are bad lines
+MOST_TITLES = 20  # lines before the first row of a table
 _DIGITS = 18  # of the largest number, so that sums stay in 64 bits
 _FAR_TIME = 1 << 62  # ns
+_BLANKS = 1 << 16  # blank lines in a row that end a conversion: each costs an importer microseconds
+_USUAL_LINE = 16  # bytes: a block of shorter lines is given in pieces, because an importer needs memory for each line
+_PIECES = 16
 
 Progress = Callable[[int, int], None]
 
 
 class BadLine(ValueError):
-    """A line that an importer cannot understand; the text says why."""
+    """A line that an importer cannot understand; the text says why, `call` is what could be read of its system call."""
+
+    call = ""
 
 
 def blocks(
@@ -55,7 +61,7 @@ def _whole_lines(given: Input, what: str, size: int) -> Iterator[bytes]:
             raise UsageError(f"{given.path!r} is not {what}: it holds binary data")
         end = block.rfind(b"\n") + 1
         if end:
-            yield rest + block[:end]
+            yield from _pieces(given, rest + block[:end], size)
             rest = block[end:]
         else:
             rest += block
@@ -63,7 +69,40 @@ def _whole_lines(given: Input, what: str, size: int) -> Iterator[bytes]:
                 yield rest
                 rest = b""
     if rest:
-        yield rest
+        yield from _pieces(given, rest, size)
+
+
+def _pieces(given: Input, text: bytes, size: int) -> Iterator[bytes]:
+    """Yield whole lines with the line ends of Linux: all at once, or in pieces where they are very short."""
+    if b"\r\n" in text:
+        text = text.replace(b"\r\n", b"\n")
+    if b"\n" * _BLANKS in text or (len(text) > _BLANKS and not text.strip()):
+        raise UsageError(
+            f"{given.path!r} has very many blank lines in a row; if it is not damaged, remove them with: grep -v '^ *$'"
+        )
+    start, step = 0, len(text)
+    if text.count(b"\n") * _USUAL_LINE > size:
+        step = size // _PIECES
+    while start < len(text):
+        end = text.find(b"\n", start + step - 1) + 1 or len(text)
+        yield text[start:end]
+        start = end
+
+
+def is_title(line: str, delimiter: str) -> bool:
+    """Return whether a line before the first row of a table is a title: blank, a comment, or without a number."""
+    return line.startswith("#") or not any(cell.strip(' \t"')[:1].isdigit() for cell in line.split(delimiter))
+
+
+def rows_of(head: bytes, delimiter: str) -> bytes:
+    """Return the beginning of a table from its first row on, without quotes and without blanks round the cells."""
+    lines = head.decode("latin-1").split("\n")
+    first = next((i for i, line in enumerate(lines[:MOST_TITLES]) if not is_title(line, delimiter)), 0)
+    cells = ((cell.strip(' \t"') for cell in line.split(delimiter)) for line in lines[first : first + 1])
+    return (
+        "\n".join(delimiter.join(filter(None, row) if delimiter == " " else row) for row in cells).encode("latin-1")
+        + b"\n"
+    )
 
 
 def whole(text: str, what: str) -> int:

@@ -5,20 +5,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from scmsim.core.errors import UsageError
+from scmsim.core.text import percent
+
 KEPT_BAD_LINES = 20
-ALLOWED = 0.01  # share of the lines that need not be understood; a lost event is always a loss
+MOST_WITHOUT_ROW = 1_000_000  # lines before the first row that are blank, titles or not understood
+ALLOWED = 0.01  # share of rows, and of bytes, that may be lost or uncertain; a lost event is always a loss
 
 
 def missed(header: Mapping[str, Any]) -> str:
-    """What a trace lost on its way, in words; empty where that is nothing, or too little to matter."""
-    counts, events = header.get("counts", {}), header.get("lost_events")
-    lines, bad = counts.get("lines"), counts.get("bad")
-    report = Report(lines=_count(lines), bad=_count(bad), lost_events=_count(events))
+    """Return what a trace lost on its way, in words; empty where that is nothing, or too little to matter."""
+    counts = header.get("counts", {})
+    report = _of(counts)
+    report.lost_events, report.unpaired = _count(header.get("lost_events")), _count(header.get("unpaired_calls"))
+    if "lost_rows" not in counts:  # a trace from before losses were measured by their consequences: by its lines
+        report.lost_rows, report.rows = report.bad, max(report.lines - report.bad, 0)
     return "; ".join(report.losses()) if report.is_incomplete() else ""
+
+
+def uncertain(header: Mapping[str, Any]) -> list[str]:
+    """Return what depends on lines that were not understood, a phrase each, by the header of a trace."""
+    return _of(header.get("counts", {})).consequences()
+
+
+def _of(counts: Mapping[str, Any]) -> "Report":
+    """Return the report that a header tells about."""
+    report = Report()
+    for name in ("lines", "rows", "bad", *_LOSSES):
+        setattr(report, name, _count(counts.get(name)))
+    return report
 
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) else 0  # a file may hold anything
+
+
+_LOSSES = ("lost_rows", "uncertain_rows", "bytes", "lost_bytes", "uncertain_bytes")
 
 
 @dataclass
@@ -27,6 +49,11 @@ class Report:
 
     `failed` and `other` say more about reasons of `left_out`: names of the calls that failed, and of those that are no
     file operation or have no model.  `rows` = `calls` + `extra_rows`: an open that truncates, or a copy, is two rows.
+    `blind` are calls that move data or change a length without a row.
+
+    `lost_rows` and `lost_bytes` are calls without a row, because their line, or one that they depend on, was not understood.
+    `uncertain_rows` and `uncertain_bytes` are rows whose file, position or length may be wrong for that reason.  `bytes` are those
+    that all rows read and write.
     """
 
     lines: int = 0
@@ -39,34 +66,69 @@ class Report:
     left_out: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     other: Counter[str] = field(default_factory=Counter)
+    blind: Counter[str] = field(default_factory=Counter)
     lost_events: int = 0  # that the recorder said it lost
     unpaired: int = 0  # calls that only one of two recorders saw
+    lost_rows: int = 0
+    lost_bytes: int = 0
+    uncertain_rows: int = 0
+    uncertain_bytes: int = 0
+    bytes: int = 0
     unknown_offsets: int = 0
     creates: Counter[str] = field(default_factory=Counter)
     blind_spots: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     duration_ns: int = 0
 
-    def add_bad(self, line: int, reason: str) -> None:
-        """Count a line that could not be understood; the first ones are kept with their number."""
+    def add_bad(self, line: int, reason: str, rows: int = 1) -> None:
+        """Count a line that could not be understood, and the rows that it might have made; the first ones are kept."""
         self.bad += 1
+        self.lost_rows += rows
         if len(self.bad_lines) < KEPT_BAD_LINES:
             self.bad_lines.append((line, reason))
 
+    def expect_rows(self, path: str) -> None:
+        """Raise UsageError if very many lines were not understood, or were blank, and none made a row."""
+        empty = self.bad + self.left_out["blank line"] + self.left_out["title"] + self.left_out["comment"]
+        if not self.calls and empty > MOST_WITHOUT_ROW:
+            first = f"; line {self.bad_lines[0][0]}: {self.bad_lines[0][1]}" if self.bad_lines else ""
+            raise UsageError(
+                f"the first {self.lines:,} lines of {path!r} make no row{first}; name the right format with --format"
+            )
+
+    def share_lost(self) -> float:
+        """Return the larger of two shares that are lost or uncertain: that of the rows, and that of the bytes."""
+        lost = self.lost_rows + self.unpaired + self.lost_events
+        return max(
+            (lost + self.uncertain_rows) / max(self.rows + lost, 1),
+            (self.lost_bytes + self.uncertain_bytes) / max(self.bytes + self.lost_bytes, 1),
+        )
+
     def is_incomplete(self, allowed: float | None = None) -> bool:
-        """Whether more was lost than `allowed`, a share of all; by default any event, or more than ALLOWED of the lines."""
-        missed = self.bad + self.unpaired
-        if allowed is None:
-            return self.lost_events > 0 or missed > ALLOWED * self.lines
-        return missed + self.lost_events > allowed * (self.lines + self.lost_events)
+        """Return whether a larger share was lost than `allowed`; by default any event, or more than ALLOWED."""
+        if allowed is None and self.lost_events:
+            return True
+        return self.share_lost() > (ALLOWED if allowed is None else allowed)
 
     def losses(self) -> list[str]:
-        """What was lost or not understood, a phrase each; empty if nothing was."""
-        share = 100 * self.bad / max(self.lines, 1)
+        """Return what was lost, uncertain or not understood, a phrase each; empty if nothing was."""
         counts = (
             (self.lost_events, "{:,} events lost by the recorder"),
-            (self.bad, f"{{:,}} of {self.lines:,} lines not understood ({share:.2g} %)"),
+            (self.bad, f"{{:,}} of {self.lines:,} lines not understood ({_percent(self.bad, self.lines)})"),
             (self.unpaired, "{:,} calls seen by only one of two recorders"),
+        )
+        return [text.format(count) for count, text in counts if count] + self.consequences()
+
+    def consequences(self) -> list[str]:
+        """Return what depends on what was not understood, a phrase each."""
+        counts = (
+            (self.lost_rows if self.lost_rows > self.bad else 0, "{:,} calls without their row"),
+            (
+                self.lost_bytes,
+                f"at least {{:,}} bytes lost ({_percent(self.lost_bytes, self.bytes + self.lost_bytes)})",
+            ),
+            (self.uncertain_rows, f"{{:,}} rows uncertain ({_percent(self.uncertain_rows, self.rows)})"),
+            (self.uncertain_bytes, f"{{:,}} bytes uncertain ({_percent(self.uncertain_bytes, self.bytes)})"),
         )
         return [text.format(count) for count, text in counts if count]
 
@@ -79,12 +141,12 @@ class Report:
             raise RuntimeError(f"{self.calls} calls and {self.extra_rows} extra rows are not {self.rows} rows")
 
     def counts(self) -> dict[str, Any]:
-        """The numbers for the header of a trace."""
+        """Return the numbers for the header of a trace."""
         names = ("lines", "calls", "rows", "extra_rows", "files", "bad", "left_out", "failed", "other", "creates")
-        return {name: getattr(self, name) for name in (*names, "unknown_offsets")}
+        return {name: getattr(self, name) for name in (*names, "blind", *_LOSSES, "unknown_offsets")}
 
     def provenance(self) -> dict[str, Any]:
-        """What the header of a trace says about its making."""
+        """Return what the header of a trace says about its making."""
         bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]
         return {
             "blind_spots": self.blind_spots,
@@ -94,7 +156,11 @@ class Report:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, JSON-able."""
+        """Return everything, JSON-able."""
         bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]
         rest = {name: getattr(self, name) for name in ("lost_events", "blind_spots", "notes", "duration_ns")}
         return {**self.counts(), "bad_lines": bad_lines, **rest}
+
+
+def _percent(part: int, whole: int) -> str:
+    return percent(100 * part / max(whole, 1), 3)

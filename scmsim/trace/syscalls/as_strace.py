@@ -178,7 +178,7 @@ def take_line(work: Conversion, rewrite: Callable[[str], str | NoCall], line: st
     try:
         made = rewrite(line)
     except BadLine as error:
-        work.bad(str(error))
+        work.bad(str(error), error.call)
         return
     if isinstance(made, NoCall):
         work.leave_out(made)

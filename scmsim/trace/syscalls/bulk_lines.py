@@ -9,7 +9,9 @@ from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, UNLINK, WRI
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.syscalls import runs as runs
 from scmsim.trace.syscalls.clock import Clock
+from scmsim.trace.syscalls.identity import Identities
 from scmsim.trace.syscalls.importer import Importer, split_raw
+from scmsim.trace.syscalls.names import is_special
 from scmsim.trace.syscalls.paths import open_flags
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import COMMA, DIR, PATH
@@ -32,13 +34,17 @@ class BulkLines:
         Whole lines.
     lines : callable(list of str)
         Works on lines one by one.
+    who : Identities
+        Finds the task of a process that is new.
     """
 
-    def __init__(self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[list[str]], None]) -> None:
+    def __init__(
+        self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[list[str]], None], who: Identities
+    ) -> None:
         from scmsim.trace.kernels import file_calls, strace_text
 
         self.imp, self.clock, self.block, self.text, self.calls = imp, clock, block, strace_text, file_calls
-        self._lines, self._understood = lines, False
+        self._lines, self._understood, self._who = lines, False, who
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         self.rows = np.empty((count, strace_text.WIDTH), "i8")
         spans = np.empty((strace_text.MOST_TEXTS * count, 2), "i8")
@@ -96,10 +102,10 @@ class BulkLines:
         first, which = runs.distinct(pids)
         known = self.imp.tasks
         keys = [None if pid < 0 else str(pid) for pid in pids[first].tolist()]
-        new = [i for i, key in enumerate(keys) if key not in known and first[i] > 0]
+        new = [i for i, key in enumerate(keys) if first[i] > 0 and (key is None or key not in known)]
         stop = int(first[new[0]]) if new else len(pids)
         keys = keys[: new[0]] if new else keys
-        return [known.get(key) or self.imp.task(key) for key in keys], which[:stop]
+        return [known.get(key) or self._who.task(key) for key in keys], which[:stop]
 
     def _as_calls(self, rows: np.ndarray, now: np.ndarray, task: np.ndarray, slot: np.ndarray) -> np.ndarray:
         text, kernel = self.text, self.calls
@@ -147,6 +153,8 @@ class BulkLines:
         if error:
             return stretch.path(asked), 0
         words = words or (_CREAT if name == "creat" else "")
+        if raw < 0 and is_special(asked) and name != "unlink":
+            return odd  # a path may be relative to it
         if _UNKNOWN_FLAGS(words) or asked.startswith("/proc/") or not names.is_plain(asked):
             return odd
         if raw >= 0 and (asked[:1] != "/" or split_raw(self.texts[raw])[0] != asked):

@@ -33,11 +33,13 @@ from typing import Any, NamedTuple
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
-from scmsim.trace.syscalls import data, memory, paths
+from scmsim.trace.syscalls import asynchronous, data, forms, loss, memory, namespaces, paths, space, table
 from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
-from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.identity import Identities
+from scmsim.trace.syscalls.importer import Importer, blind_spots
+from scmsim.trace.syscalls.split_lines import SplitLines
 from scmsim.trace.syscalls.state import Description, Task
 from scmsim.trace.syscalls.text import (
     CALL,
@@ -64,20 +66,26 @@ class _Spec(NamedTuple):
     result: int
     handler: Any
     path: int | None
+    coded: bool  # it has constants, which -X raw prints as numbers
 
 
 def _specs() -> dict[str, _Spec]:
     out = {}
-    for name, (pattern, handler) in (data.CALLS | paths.CALLS | memory.CALLS).items():
+    modules: tuple[Any, ...] = (data, paths, memory, space, asynchronous, namespaces)
+    for name, (pattern, handler) in ((name, call) for module in modules for name, call in module.CALLS.items()):
         compiled = re.compile(pattern)
         path = 3 if pattern.startswith(paths.AT) else 1 if pattern.startswith(paths.PATH) else None
-        out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path)
+        out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path, name in forms.CODED)
     return out
 
 
 _SPECS = _specs()
-# the calls that a recording for this importer must hold
-CALLS = (*_SPECS, "exit", "exit_group", "io_uring_setup", "io_uring_enter", "io_uring_register")
+# the calls that a recording for this importer must hold; messages are too frequent: -y names a descriptor that one brought
+CALLS = tuple(
+    dict.fromkeys(
+        ("exit", "exit_group", *table.with_any("blind"), *(set(_SPECS) - {"recvmsg", "recvmmsg", "recvmmsg_time64"}))
+    )
+)
 
 _FD = re.compile(FD)
 
@@ -92,12 +100,15 @@ class Conversion:
         self.report = imp.report
         self.clock = Clock()
         self.understood = False  # some line was a complete call
+        self.who = Identities(imp)
+        self._raw = False  # some flags were numbers (-X raw)
+        self._split = SplitLines(self.report, self.who, self._lines, self._bad_half)
         self._taken = 0  # bytes
 
     def take(self, block: bytes) -> None:
         """Work on the next lines; in a long text, on stretches of plain calls all at once."""
         if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
-            if BulkLines(self.imp, self.clock, block, self._lines).work():
+            if BulkLines(self.imp, self.clock, block, self._lines, self.who).work():
                 self.understood = True
         else:
             self._lines(block.decode("latin-1").removesuffix("\n").split("\n"))
@@ -110,6 +121,8 @@ class Conversion:
         self.report.lines += len(lines)
         for line in lines:
             number += 1
+            if "/*" in line:
+                line = forms.plain(line)
             m = CALL(line) or second_half(line)
             if m is None:
                 self._unusual(line, number)
@@ -117,17 +130,17 @@ class Conversion:
             pid, seconds, fraction, name = m.groups()
             imp.now = clock.seconds(seconds, fraction) if seconds is not None else clock.count(number)
             if m.re is SECOND_HALF:
-                self._second_half(pid, name, line[m.end() :], number)
+                self._second_half(pid, name, line, m.end(), number)
                 continue
             task = tasks.get(pid)
             if task is None:
-                task = imp.task(pid)
+                task = self.who.task(pid)
             if line.endswith(UNFINISHED):
                 self._first_half(task, name, line[m.start(4) :])
                 continue
             spec = specs.get(name)
             if spec is None:
-                self._other(name, line, number)
+                self._other(task, name, line, m.end(), number)
             else:
                 self._call(task, name, spec, line, m.end(), number)
 
@@ -140,30 +153,53 @@ class Conversion:
         self.report.lines += 1
         self.report.left_out[reason] += 1
 
-    def bad(self, reason: str) -> None:
-        """Count a line that cannot be understood, or raise UsageError for it."""
+    def bad(self, reason: str, call: str = "") -> None:
+        """Count a line that cannot be understood, or raise UsageError for it; `call` is what could be read of its call."""
         self.report.lines += 1
         self._bad(self.report.lines, reason)
+        if m := CALL(call):
+            task = self.imp.tasks.get(m[1]) or self.imp.task(m[1])
+            loss.lost_call(self.imp, task, m[4], call[m.start(4) :])
+        else:
+            loss.lost_line(self.imp, None)
 
     def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
         """A complete call, its arguments beginning at `start`."""
         m = spec.match(text, start)
+        if (
+            m is not None
+            and spec.coded
+            and ("0x" in text or "-100" in text or "_mode=0" in text or (name == "fcntl" and ", 0" in text))
+        ):
+            decoded = forms.decode(name, text, start)
+            if decoded != text:
+                self._raw, text = True, decoded
+                m = spec.match(text, start)
         if m is None:
-            self._no_match(name, text, number)
+            self._no_match(task, name, spec, text, start, number)
+            return
+        if "(INJ" in text and text.find(" (INJECTED", m.end()) >= 0:
+            self.report.left_out[forms.INJECTED] += 1
             return
         result = m[spec.result]
         if result[0] in "-?":
             self._failed(task, name, spec, m, text)
             return
         self.understood = True
+        self.imp.doubt = 0
         try:
             reason = spec.handler(self.imp, task, m)
         except ValueError as error:
             self._bad(number, f"{name}: {error}")
+            loss.lost_call(self.imp, task, name, text[start - len(name) - 1 :])
             return
         if reason is None:
             self.report.calls += 1
             return
+        if reason is why.UNKNOWN_FD and self.imp.doubt:
+            reason = why.LOST_FD
+            self.report.lost_rows += 1
+            self.report.lost_bytes += int(result) if name in loss.MOVERS else 0
         self.report.left_out[reason] += 1
         if reason is why.NOT_A_FILE_OPERATION or reason is why.NO_MODEL:
             self.report.other[name] += 1
@@ -184,60 +220,98 @@ class Conversion:
         self.report.left_out[why.FAILED_CALL] += 1
         self.report.failed[name] += 1
 
-    def _no_match(self, name: str, text: str, number: int) -> None:
-        if NEVER(text):
+    def _no_match(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
+        decoded = forms.decode(name, text, start) if spec.coded and "-100" in text else text
+        if decoded != text and spec.match(decoded, start):
+            self._raw = True
+            self._call(task, name, spec, decoded, start, number)
+        elif NEVER(text):
             self.report.left_out[why.NEVER_RETURNED] += 1
         elif FAILED(text):
             self._count_failed(name)
-        else:
+        elif name == "write" and (whole := forms.without_output(text)) is not None and spec.match(whole, start):
+            self._call(task, name, spec, whole, start, number)
+        elif not self._split.hold(text, number):
             self._bad(number, f"the arguments or the result of {name} are not complete or not of a known form")
+            loss.lost_call(self.imp, task, name, text[start - len(name) - 1 :])
 
-    def _other(self, name: str, line: str, number: int) -> None:
-        if " = " not in line:
-            self._bad(number, f"{name} has no result")
+    def _other(self, task: Task, name: str, line: str, start: int, number: int) -> None:
+        """A call without a handler, its arguments beginning at `start`."""
+        text = line[start - len(name) - 1 :]
+        if " = " not in text:
+            if NEVER(text):
+                self.report.left_out[why.NEVER_RETURNED] += 1
+            elif not self._split.hold(line, number):
+                self._bad(number, f"{name} has no result")
+                loss.lost_call(self.imp, task, name, text)
             return
-        self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+        does = table.does(name)
+        if does is None and not FAILED(text) and not NEVER(text):
+            loss.lost_call(self.imp, task, name, text)
+        elif does is not None and "blind" in does and not FAILED(text):
+            self.report.blind[name] += 1
+        self.report.left_out[why.UNKNOWN_CALL if does is None else why.NOT_A_FILE_OPERATION] += 1
         self.report.other[name] += 1
 
     def _bad(self, number: int, reason: str) -> None:
         if self.strict:
             raise UsageError(f"{self.path!r}, line {number}: {reason}; without --strict such lines are only counted")
-        self.report.add_bad(number, reason)
+        self.report.add_bad(number, reason, rows=0)  # `loss` counts them
+
+    def _bad_half(self, number: int, reason: str, line: str) -> None:
+        """Count the first part of a split line, whose rest does not follow."""
+        self._bad(number, reason)
+        m = LINE(line)
+        loss.lost_line(self.imp, m and (m[1] or m[2] or m[3]))
 
     def _unusual(self, line: str, number: int) -> None:
+        if self._split.take(line, number):
+            return
+        if (reason := forms.note(line)) is not None:
+            self.report.left_out[reason] += 1
+            return
         m = LINE(line)
         assert m is not None  # it matches anything
-        pid, short_pid, seconds, fraction, of_day, day_fraction, body = m.groups()
-        pid = pid or short_pid
-        self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
+        pid, long_pid, short_pid, seconds, fraction, of_day, day_fraction, body = m.groups()
+        pid = pid or long_pid or short_pid
+        if seconds is not None or of_day is not None or not body.startswith(" "):
+            self.imp.now = self.clock.any(seconds, fraction or "0", of_day, day_fraction, number)
         if EVENT(body):
             self._event(pid, body)
         elif resumed := RESUMED(body):
-            self._second_half(pid, resumed[1], body[resumed.end() :], number)
+            self._second_half(pid, resumed[1], line, m.start(8) + resumed.end(), number)
         elif called := NAME(body):
-            self._first_half_or_call(pid, called, body, number)
+            self._first_half_or_call(pid, called[1], line, m.start(8) + called.end(), number)
         elif not line.strip():
             self.report.left_out[why.BLANK] += 1
         else:
             self._bad(number, "this is no line of strace")
+            loss.lost_line(self.imp, pid)
 
     def _event(self, pid: str | None, body: str) -> None:
         self.report.left_out[why.PROCESS_EVENT] += 1
         if EXITED(body):
-            task = self.imp.tasks.pop(pid, None)
-            if task is not None:
-                self._drop_pending(task)
+            task = self.who.exit(pid)
             self.imp.forks.pop(pid, None)
-
-    def _first_half_or_call(self, pid: str | None, called: re.Match[str], body: str, number: int) -> None:
-        name, task = called[1], self.imp.tasks.get(pid) or self.imp.task(pid)
-        spec = _SPECS.get(name)
-        if body.endswith(UNFINISHED):
-            self._first_half(task, name, body)
-        elif spec is None:
-            self._other(name, body, number)
+        elif replaced := forms.SUPERSEDED(body):
+            task = self.who.supersede(pid, replaced[1])
         else:
-            self._call(task, name, spec, body, called.end(), number)
+            task = None
+            self._split.announce(body)
+            if pid is not None and body[0] not in "-+<" and not forms.DETACHED(body):
+                self.who.next_belongs_to(pid)
+        if task is not None:
+            self._drop_pending(task)
+
+    def _first_half_or_call(self, pid: str | None, name: str, line: str, start: int, number: int) -> None:
+        task = self.imp.tasks.get(pid) or self.who.task(pid)
+        spec = _SPECS.get(name)
+        if line.endswith(UNFINISHED):
+            self._first_half(task, name, line[start - len(name) - 1 :])
+        elif spec is None:
+            self._other(task, name, line, start, number)
+        else:
+            self._call(task, name, spec, line, start, number)
 
     def _first_half(self, task: Task, name: str, body: str) -> None:
         """A call that is not complete, its name at the start of `body`."""
@@ -245,6 +319,8 @@ class Conversion:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
             return
+        if task.pending is not None:  # the second half of the call before is missing
+            loss.lost_call(self.imp, task, *task.pending)
         self._drop_pending(task)
         self.report.left_out[why.FIRST_HALF] += 1
         task.pending = name, body[: -len(UNFINISHED)]
@@ -255,14 +331,19 @@ class Conversion:
             task.closing = self.imp.describe(task, m[1], m[2]) or Description(None)
             task.table.slots.pop(m[1], None)
 
-    def _second_half(self, pid: str | None, name: str, tail: str, number: int) -> None:
-        task = self.imp.tasks.get(pid) or self.imp.task(pid)
-        spec = _SPECS.get(name)
+    def _second_half(self, pid: str | None, name: str, line: str, start: int, number: int) -> None:
+        """The rest of a split call, which begins at `start`."""
+        is_known = pid in self.imp.tasks
+        task, spec, tail = self.imp.tasks.get(pid) or self.who.task(pid, name), _SPECS.get(name), line[start:]
+        if " = " not in tail and forms.MESSAGE(tail) and self._split.hold(line, number):
+            return
         if spec is None:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
         elif task.pending is None or task.pending[0] != name:
             self.report.left_out[why.NO_FIRST_HALF] += 1
+            if is_known and not FAILED(tail):  # its first half is missing in the middle of the trace
+                loss.lost_call(self.imp, task, name, f"{name}({tail}")
         else:
             text = task.pending[1] + tail
             task.pending = None
@@ -278,28 +359,45 @@ class Conversion:
     def finish(self, writer: TraceWriter, blind_spots: Iterable[str] = ()) -> Report:
         """Write what is left, the side table and the provenance, to which a recorder's own blind spots are added."""
         imp, report = self.imp, self.report
+        self._split.drop()
+        if not self.understood and report.left_out[forms.SUMMARY]:
+            raise UsageError(f"{self.path!r} holds only the table of strace -c; record without -c, or with -C")
         if not (self.understood or report.calls):
             raise UsageError(f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation")
         for task in imp.tasks.values():
             self._drop_pending(task)
+        unknown = report.left_out[why.UNKNOWN_FD]
+        if unknown and not imp.next_row() and not report.left_out[why.OUTSIDE]:
+            raise UsageError(
+                f"{self.path!r} makes no row: {unknown} of {report.lines} lines are calls on descriptors that it never opens; "
+                "record with 'strace -y', which prints the file of each descriptor, or record the opens too"
+            )
         rows = imp.drain(0)
         if rows is not None:
             writer.append(rows)
         files = imp.files()
         report.files, report.duration_ns = len(files), self.clock.now
         report.left_out = +report.left_out  # drops zeros
-        report.blind_spots, report.notes = [*_blind_spots(imp), *blind_spots], _notes(imp, self.clock)
+        report.blind_spots, report.notes = (
+            [*_blind_spots(imp), *blind_spots],
+            [*_notes(imp, self.clock), *self._doubts()],
+        )
         report.check()
         writer.header.update(_header(self.path, imp, self.clock, self.form))
         writer.close(files)
         return report
 
+    def _doubts(self) -> list[str]:
+        out = []
+        if self._raw:
+            out.append("flags are numbers (strace -X raw): they are read as those of x86-64")
+        if self.who.guessed:
+            out.append(f"{self.who.guessed} stretches of lines name no process although several live: one is assumed")
+        return out
+
 
 def _blind_spots(imp: Importer) -> list[str]:
-    out = []
-    rings = sum(count for name, count in imp.report.other.items() if name.startswith("io_uring_"))
-    if rings:
-        out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
+    out = blind_spots(imp.report)
     for path, length in list(imp.writable.items())[:20]:
         out.append(f"writable shared mapping of {path!r} ({length} bytes): its loads and stores are not in the trace")
     if len(imp.writable) > 20:

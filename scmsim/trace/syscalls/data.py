@@ -8,10 +8,7 @@ from scmsim.core.records import (
     CONTINUES,
     DATA_ONLY,
     DIRECTORY,
-    FALLOCATE,
     FSYNC,
-    KEEP_SIZE,
-    PUNCH_HOLE,
     READ,
     READDIR,
     SYNC,
@@ -24,7 +21,6 @@ from scmsim.trace.kernels.file_calls import MOST
 from scmsim.trace.kernels.file_rules import HERE
 from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
-    NO_MODEL,
     NOT_A_FILE,
     NOT_A_FILE_OPERATION,
     UNKNOWN_FD,
@@ -54,7 +50,9 @@ def check_moved(count: int) -> None:
         raise ValueError("a call cannot move that many bytes")
 
 
-def do_read(imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int) -> str | None:
+def do_read(
+    imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int, flag: int = 0
+) -> str | None:
     """Read `count` of `asked` bytes at an offset (HERE: at the position, which moves)."""
     if found is None:
         return UNKNOWN_FD
@@ -64,7 +62,7 @@ def do_read(imp: Importer, task: Task, found: Description | None, at: int, asked
     check_moved(count)
     start, doubt, row = file_rules.read(node, found, at, asked, count, imp.drained)
     imp.existed(row)
-    return imp.emit(task, READ, node, start, count, doubt)
+    return imp.emit(task, READ, node, start, count, doubt | flag)
 
 
 def do_write(imp: Importer, task: Task, found: Description | None, at: int, count: int, flag: int) -> str | None:
@@ -111,8 +109,15 @@ def pwrite(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, at, flags, count = m.groups()
-    flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "APPEND" in flags else 0)
-    return do_write(imp, task, imp.describe(task, fd, raw), int(at), int(count), flag)
+    flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "RWF_APPEND" in flags else 0)
+    found = imp.describe(task, fd, raw)
+    if found is None or not found.append or "RWF_NOAPPEND" not in flags:
+        return do_write(imp, task, found, int(at), int(count), flag)
+    found.append = False
+    try:
+        return do_write(imp, task, found, int(at), int(count), flag)
+    finally:
+        found.append = True
 
 
 def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -> str | None:
@@ -142,15 +147,23 @@ def sendfile(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def lseek(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, offset, whence, result = m.groups()
-    found = imp.describe(task, fd, raw)
+    return _seek(imp, imp.describe(task, fd, raw), int(offset), whence, int(result))
+
+
+def _seek(imp: Importer, found: Description | None, offset: int, whence: str, result: int) -> str:
     if found is None:
         return UNKNOWN_FD
     if found.node is None:
         return NOT_A_FILE
-    if whence == "SEEK_END" and not found.node.is_dir and int(result) >= int(offset):
-        imp.measured(found.node, int(result) - int(offset))
-    file_rules.seek(found, int(result))
+    if whence == "SEEK_END" and not found.node.is_dir and result >= offset:
+        imp.measured(found.node, result - offset)
+    file_rules.seek(found, result)
     return BOOKKEEPING
+
+
+def llseek(imp: Importer, task: Task, m: Match[str]) -> str | None:
+    fd, raw, offset, result, whence, _ = m.groups()
+    return _seek(imp, imp.describe(task, fd, raw), int(offset), whence, int(result))
 
 
 def _node(imp: Importer, task: Task, fd: str, raw: str | None) -> Node | str:
@@ -200,20 +213,6 @@ def ftruncate(imp: Importer, task: Task, m: Match[str]) -> str | None:
     return imp.emit(task, TRUNCATE, node, length, 0, 0)
 
 
-def fallocate(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    fd, raw, mode, offset, length, _ = m.groups()
-    node = _node(imp, task, fd, raw)
-    if isinstance(node, str):
-        return node
-    if "COLLAPSE" in mode or "INSERT" in mode or "UNSHARE" in mode:
-        return NO_MODEL
-    flag = (KEEP_SIZE if "KEEP_SIZE" in mode else 0) | (PUNCH_HOLE if "PUNCH_HOLE" in mode else 0)
-    end = int(offset) + int(length)
-    if not flag & KEEP_SIZE and end > node.length:
-        node.length, node.open_question, node.row = end, False, -1
-    return imp.emit(task, FALLOCATE, node, int(offset), int(length), flag)
-
-
 def getdents(imp: Importer, task: Task, m: Match[str]) -> str | None:
     node = _node(imp, task, m[1], m[2])
     if isinstance(node, str):
@@ -228,6 +227,7 @@ def close(imp: Importer, task: Task, m: Match[str]) -> str | None:
     if found is None:
         found = imp.describe(task, fd, raw)
         task.table.slots.pop(fd, None)
+        task.table.unsure.discard(fd)
     task.closing = None
     if found is None:
         return UNKNOWN_FD
@@ -241,12 +241,15 @@ def close(imp: Importer, task: Task, m: Match[str]) -> str | None:
 def close_range(imp: Importer, task: Task, m: Match[str]) -> str | None:
     first, last = number(m[1]), number(m[2])
     reason: str | None = BOOKKEEPING
+    if "UNSHARE" in m[3]:
+        task.table = task.table.copy()
     if "CLOEXEC" in m[3]:
         task.table.at_exec.update(fd for fd in task.table.slots if first <= int(fd) <= last)
         return reason
     for fd in sorted((fd for fd in task.table.slots if first <= int(fd) <= last), key=int):
-        node = task.table.slots.pop(fd).node
-        if node is not None:
+        found = task.table.slots.pop(fd)
+        node = found.node
+        if node is not None and not found.path_only:
             reason = imp.also(task, reason, CLOSE, node, -1, 0, DIRECTORY if node.is_dir else 0)
     return reason
 
@@ -278,6 +281,8 @@ def _duplicate(imp: Importer, task: Task, old: tuple, new: tuple, at_exec: bool)
         found = imp.adopt(new[1])
     if found is None:
         task.table.slots.pop(new[0], None)
+        if imp.doubt:
+            task.table.lose(new[0])
     else:
         task.table.put(new[0], found, at_exec)
 
@@ -315,14 +320,15 @@ CALLS = {
     "copy_file_range": (_RANGE + COMMA + _RANGE + COMMA + REST + RESULT, copy_range),
     "splice": (_RANGE + COMMA + _RANGE + COMMA + REST + RESULT, copy_range),
     "sendfile": (FD + COMMA + FD + COMMA + OFFSET_AT + COMMA + r"\d+" + RESULT, sendfile),
+    "_llseek": (FD + COMMA + SIGNED + COMMA + r"\[" + NUMBER + r"\]" + COMMA + WORD + RESULT, llseek),
     "lseek": (FD + COMMA + SIGNED + COMMA + WORD + RESULT, lseek),
     "fsync": (FD + RESULT, fsync),
     "fdatasync": (FD + RESULT, fdatasync),
     "sync_file_range": (FD + COMMA + NUMBER + COMMA + NUMBER + COMMA + REST + RESULT, sync_file_range),
+    "sync_file_range2": (FD + COMMA + r"[^,]+" + COMMA + NUMBER + COMMA + NUMBER + RESULT, sync_file_range),
     "sync": (RESULT, sync),
     "syncfs": (FD + RESULT, syncfs),
     "ftruncate": (FD + COMMA + NUMBER + RESULT, ftruncate),
-    "fallocate": (FD + COMMA + WORD + COMMA + NUMBER + COMMA + NUMBER + RESULT, fallocate),
     "getdents64": (FD + COMMA + REST + RESULT, getdents),
     "close": (FD + RESULT, close),
     "close_range": (NUMBER + COMMA + NUMBER + COMMA + WORD + RESULT, close_range),
@@ -332,13 +338,14 @@ CALLS = {
     "pipe": (_PAIR + f"({REST})" + RESULT, fd_pair),
 }
 _SAME = {
-    "pread64": "pread", "pwrite64": "pwrite", "sendfile": "sendfile64", "ftruncate": "ftruncate64", "dup2": "dup3",
+    "pread64": "pread",
+    "pwrite64": "pwrite", "_llseek": "llseek", "sendfile": "sendfile64", "ftruncate": "ftruncate64", "dup2": "dup3",
     "fcntl": "fcntl64", "getdents64": "getdents", "pipe": "pipe2 socketpair",
 }  # fmt: skip
 _OTHER_FDS = (
     "socket accept accept4 epoll_create epoll_create1 eventfd eventfd2 signalfd signalfd4 timerfd_create inotify_init "
-    "inotify_init1 fanotify_init memfd_create memfd_secret pidfd_open pidfd_getfd userfaultfd perf_event_open "
-    "bpf fsopen fsmount open_tree mq_open landlock_create_ruleset"
+    "inotify_init1 fanotify_init memfd_create memfd_secret pidfd_open userfaultfd perf_event_open "
+    "fsopen fsmount fspick open_tree open_tree_attr mq_open landlock_create_ruleset"
 )
 CALLS |= {alias: CALLS[name] for name, aliases in _SAME.items() for alias in aliases.split()}
 CALLS |= {name: (f"({REST})" + RESULT_FD, other_fd) for name in _OTHER_FDS.split()}

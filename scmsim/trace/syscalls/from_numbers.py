@@ -7,15 +7,19 @@ So capture needs one importer, and `--keep-raw` keeps text that `scmsim trace co
 import errno
 from collections.abc import Callable, Sequence
 
+from scmsim.trace.syscalls import table
+
 _TOP = 1 << 63
 _ERRORS = 4096  # a result in -4095 .. -1 is an errno
 
-# their meaning is in memory that perf does not read: paths, struct stat, clone3's flags, offsets behind pointers
-NEEDS_MEMORY = frozenset(
-    "open openat openat2 creat stat lstat fstat newfstatat statx access faccessat faccessat2 truncate unlink rmdir "
-    "unlinkat mkdir mkdirat rename renameat renameat2 link linkat symlink symlinkat chdir fchdir getcwd clone clone3 "
-    "fork vfork execve execveat unshare sendfile copy_file_range splice".split()
-)
+# their meaning is in memory that perf does not read: paths, struct stat, clone3's flags, offsets behind pointers, requests
+NEEDS_MEMORY = (
+    table.with_any("name", "place", "process")
+    | frozenset(
+        "open openat openat2 creat stat lstat fstat newfstatat statx access faccessat faccessat2 truncate sendfile "
+        "copy_file_range splice io_submit".split()
+    )
+) - {"open_by_handle_at", "fsmount", "open_tree", "open_tree_attr"}
 
 _PROTECTION = ((1, "PROT_READ"), (2, "PROT_WRITE"), (4, "PROT_EXEC"))
 _MAPPING = (
@@ -32,6 +36,8 @@ _OPEN = (
     (0o10000, "O_DSYNC"), (0o4000000, "O_SYNC"), (0o2000000, "O_CLOEXEC"), (0o10000000, "O_PATH"),
 )  # fmt: skip
 _CLOEXEC = 0o2000000
+_FICLONE, _CLONE_RANGE, _DEDUPE = 0x40049409, 0x4020940D, 0xC0189436  # linux/fs.h
+_CLOSE_RANGE = ((2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC"))
 _SEEK = {0: "SEEK_SET", 1: "SEEK_CUR", 2: "SEEK_END", 3: "SEEK_DATA", 4: "SEEK_HOLE"}
 _FCNTL = {0: "F_DUPFD", 1: "F_GETFD", 2: "F_SETFD", 3: "F_GETFL", 4: "F_SETFL", 1030: "F_DUPFD_CLOEXEC"}
 
@@ -67,6 +73,14 @@ def _fcntl(a: Args) -> str:
     if command == "F_SETFD":
         return f"{fd(a[0])}, F_SETFD, {'FD_CLOEXEC' if a[2] & 1 else '0'}"
     return f"{fd(a[0])}, {command}, {a[2]}" if command.startswith("F_DUP") else f"{fd(a[0])}, {command}"
+
+
+def _ioctl(a: Args) -> str:
+    command = a[1] & 0xFFFFFFFF
+    if command == _FICLONE:
+        return f"{fd(a[0])}, FICLONE, {fd(a[2])}"
+    name = {_CLONE_RANGE: "FICLONERANGE", _DEDUPE: "FIDEDUPERANGE"}.get(command, f"{command:#x}")
+    return f"{fd(a[0])}, {name}, {a[2]:#x}"
 
 
 def _mmap(a: Args) -> str:
@@ -109,7 +123,8 @@ _ARGS: dict[str, Callable[[Args], str]] = {
     "getdents64": lambda a: f"{fd(a[0])}, {a[1]:#x}, {a[2]}",
     "getdents": lambda a: f"{fd(a[0])}, {a[1]:#x}, {a[2]}",
     "close": lambda a: f"{fd(a[0])}",
-    "close_range": lambda a: f"{a[0] & 0xFFFFFFFF}, {a[1] & 0xFFFFFFFF}, {'CLOSE_RANGE_CLOEXEC' if a[2] & 4 else '0'}",
+    "close_range": lambda a: f"{a[0] & 0xFFFFFFFF}, {a[1] & 0xFFFFFFFF}, {flags(a[2], _CLOSE_RANGE)}",
+    "ioctl": _ioctl,
     "dup": lambda a: f"{fd(a[0])}",
     "dup2": lambda a: f"{fd(a[0])}, {fd(a[1])}",
     "dup3": lambda a: f"{fd(a[0])}, {fd(a[1])}, {'O_CLOEXEC' if a[2] & _CLOEXEC else '0'}",

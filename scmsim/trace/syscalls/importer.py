@@ -1,13 +1,15 @@
 """The state of one strace conversion: rows waiting to be written, inodes with their numbers, descriptors, paths."""
 
 from array import array
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from scmsim.core.records import CONTINUES, OFFSET_UNKNOWN, OP, OPEN, Files
+from scmsim.core.records import CONTINUES, OFFSET_UNKNOWN, OP, OPEN, READ, WRITE, Files
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.reading.report import Report
+from scmsim.trace.syscalls import table as system_calls
 from scmsim.trace.syscalls.names import Names, is_special
 from scmsim.trace.syscalls.state import Description, Maps, Node, Place, Table, Task
 from scmsim.trace.syscalls.text import SELF_FD, unescape
@@ -18,6 +20,8 @@ NO_MODEL = "file operation without a model"
 BOOKKEEPING = "bookkeeping (descriptors, positions, processes)"
 FAILED_CALL = "failed call"
 UNKNOWN_FD = "descriptor from before the trace"
+LOST_FD = "descriptor that a line which was not understood may have opened"
+UNKNOWN_CALL = "system call that the table lacks"
 OUTSIDE = "outside of the chosen directory"
 SYMLINK = "symbolic link"
 FIRST_HALF = "first half of a split call"
@@ -40,8 +44,11 @@ class Importer:
         self.names = names
         self.report = Report()
         self.now = 0
+        self.doubt = 0  # bits of file_rules.LOST: about the call in work
+        self.orphans = False  # a fork was not understood: a task of unknown origin may have descriptors of the trace
         self.tasks: dict[str | None, Task] = {}
         self.forks: dict[str | None, str] = {}  # a process in an unfinished fork -> the arguments
+        self.unseen: dict[str, str | None] = {}  # a child by the result of its fork -> the parent
         self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
         self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
@@ -63,6 +70,7 @@ class Importer:
             ident = self.number(node)
         if task.thread < 0:
             task.thread = self._next_thread()
+        flag |= node.doubt | self.doubt
         self._buffer.extend((self.now, offset, length, ident, file2, task.thread, flag, op))
         return None
 
@@ -128,11 +136,22 @@ class Importer:
         for column, name in enumerate(_FIELDS):
             out[name] = table[:, column]
         del table  # an array that is looked at cannot shrink
+        self._count_lost(out)
         del self._buffer[: count * WIDTH]
         self.drained += count
         self.report.rows += count
         self.report.unknown_offsets += int(np.count_nonzero(out["flag"] & OFFSET_UNKNOWN))
         return out
+
+    def _count_lost(self, rows: np.ndarray) -> None:
+        """Count the rows that depend on what was not understood, and remove their marks."""
+        report, moves = self.report, np.isin(rows["op"], (READ, WRITE))
+        uncertain = rows["flag"] & file_rules.LOST != 0
+        report.bytes += int(rows["length"][moves].sum())
+        if uncertain.any():
+            report.uncertain_rows += int(np.count_nonzero(uncertain))
+            report.uncertain_bytes += int(rows["length"][moves & uncertain].sum())
+            rows["flag"] &= ~np.int64(file_rules.LOST)
 
     def files(self) -> Files:
         """The side table."""
@@ -174,6 +193,7 @@ class Importer:
                 self.adopted[pid] = parent
                 return self.add_child(pid, parent, text)
         task = self.tasks[pid] = Task(pid, Table(), Place(self._cwd), Maps())
+        task.table.doubt = self.orphans
         return task
 
     def add_child(self, pid: str, parent: str | None, text: str) -> Task:
@@ -183,21 +203,24 @@ class Importer:
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
         """The description behind a descriptor, checked against what -y prints; None if nothing is known about it."""
-        found = task.table.slots.get(fd)
-        if raw is None or (found is not None and raw == found.raw):
+        table = task.table
+        found, is_unsure = table.slots.get(fd), table.is_unsure(fd)
+        if raw is None:
+            self.doubt |= file_rules.FILE_LOST if is_unsure else 0
             return found
-        if found is not None and self._same(found, raw):
-            found.raw = raw
-            return found
-        found = task.table.slots[fd] = self.adopt(raw)
-        task.table.at_exec.discard(fd)
+        if found is None or (raw != found.raw and not self._same(found, raw)):
+            found = self.adopt(raw)
+            found.doubt |= file_rules.POSITION_LOST if is_unsure and found.doubt else 0
+            table.put(fd, found, False)
+        found.raw = raw
+        table.unsure.discard(fd)
         return found
 
     def adopt(self, raw: str) -> Description:
         """A description that was opened out of sight, from what -y prints about it: its position is not known."""
         path, deleted = split_raw(raw)
         if not path.startswith("/") or is_special(path):
-            return Description(None, raw)
+            return Description(None, raw, path=path if path.startswith("/") else "")
         node = self.names.deleted.get(path) if deleted else None
         return Description(node or self.names.node(path), raw, known=False)
 
@@ -211,18 +234,29 @@ class Importer:
 
     def base(self, task: Task, fd: str, raw: str | None) -> str:
         """Directory that a relative path starts from: the working directory or that of a descriptor."""
+        place = task.place
         if fd == "AT_FDCWD":
-            if raw is not None and raw != task.place.raw:
-                task.place.raw, task.place.cwd = raw, split_raw(raw)[0]
-            return task.place.cwd
+            if raw is not None:
+                if raw != place.raw:
+                    place.raw, place.cwd = raw, split_raw(raw)[0]
+                place.doubt = 0
+            self.doubt |= place.doubt
+            return place.cwd
         if raw is not None:
             return split_raw(raw)[0]
         found = task.table.slots.get(fd)
-        return found.node.path if found is not None and found.node is not None else ""
+        self.doubt |= file_rules.FILE_LOST if task.table.is_unsure(fd) else 0
+        if found is None:
+            return ""
+        return found.path if found.node is None else found.node.path
 
     def path(self, task: Task, fd: str, raw: str | None, quoted: str) -> str:
         """The path that a call names, relative to a descriptor."""
-        return self.names.join(self.base(task, fd, raw), unescape(quoted))
+        text, before = unescape(quoted), self.doubt
+        base = self.base(task, fd, raw)
+        if text.startswith("/"):
+            self.doubt = before | task.place.root_doubt
+        return self.names.join(base, text)
 
     def by_link(self, task: Task, path: str) -> Description | None:
         """The description that /proc/self/fd/N names."""
@@ -231,6 +265,19 @@ class Importer:
 
 
 def split_raw(raw: str) -> tuple[str, bool]:
-    """Path and whether it is deleted, from `<path>` or `<path>(deleted)`."""
-    deleted = raw.endswith("(deleted)")
-    return unescape(raw[1 : raw.rindex(">")]), deleted
+    """Return the path and whether it is deleted, from `<path>`, `<path>(deleted)` or, before strace 5.19, `<path (deleted)>`."""
+    if raw.endswith(" (deleted)>"):
+        return unescape(raw[1 : -len(" (deleted)>")]), True
+    return unescape(raw[1 : raw.rindex(">")]), raw.endswith("(deleted)")
+
+
+def blind_spots(report: Report) -> list[str]:
+    """Return the calls that move data or change a length without a row, and those of which the table knows nothing."""
+    blind, out = Counter(report.blind), []
+    if rings := sum(blind.pop(name, 0) for name in list(blind) if name.startswith("io_uring_")):
+        out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
+    out += [f"{name}: {count} calls; what they change is not in the trace" for name, count in blind.most_common()]
+    if report.left_out[UNKNOWN_CALL]:
+        lacking = [f"{name} {count}" for name, count in report.other.most_common() if system_calls.does(name) is None]
+        out.append(f"system calls that the table lacks: {', '.join(lacking[:8])}; what they change is not known")
+    return out

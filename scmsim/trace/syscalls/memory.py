@@ -1,5 +1,6 @@
 """Calls on mappings and processes: mmap, munmap, msync, fork, exec.  See `conversion.py` for the rules."""
 
+import re
 from re import Match
 
 from scmsim.core.records import (
@@ -20,6 +21,7 @@ from scmsim.trace.syscalls.text import COMMA, DIR, FD, NUMBER, PATH, REST, RESUL
 
 _KINDS = {"MAP_SYNC": MAP_SYNC, "MAP_POPULATE": POPULATE}
 _PAGE = 4096  # munmap removes whole pages
+_UNREADABLE = re.compile(r"clone3?\((?!\))(?!.*flags)").search
 FORKS = ("clone", "clone3", "fork", "vfork")
 
 
@@ -111,8 +113,15 @@ def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """The parent's side; the child may have been seen already, and then inherited from a fork that was pending."""
-    child, text = m["result"], imp.forks.pop(task.pid, m.string)
+    child, text = m["result"], imp.forks.get(task.pid, m.string)
+    if _UNREADABLE(text):
+        raise ValueError("no flags say what the child shares")
+    imp.forks.pop(task.pid, None)
+    own = task.pid
+    if child not in imp.adopted and own is not None and int(child) < int(own):  # perhaps of another pid namespace
+        child = next((pid for pid, parent in imp.adopted.items() if parent == own and int(child) < int(pid)), child)
     if child not in imp.adopted:
+        imp.unseen[child] = own
         imp.add_child(child, task.pid, text)
     elif imp.adopted.pop(child) != task.pid:
         imp.mistaken += 1

@@ -22,6 +22,7 @@ class Names:
         self.deleted: dict[str, Node] = {}  # the last inode that had this path
         self.links: dict[str, str] = {}  # a symbolic link to a file -> its target
         self._dirs: dict[str, str] = {}  # a directory -> the directory that its path leads to
+        self.doubt = 0  # FILE_LOST: any name may mean another file than it seems to
 
     def join(self, base: str, path: str) -> str:
         """Absolute path, as far as `base` tells ("" if unknown), with known links to directories followed."""
@@ -72,6 +73,7 @@ class Names:
             node = self.table[path] = Node(path, self.inside(path), is_dir=is_dir)
         elif is_dir:
             node.is_dir = True
+        node.doubt |= self.doubt
         return node
 
     def make(self, path: str, *, is_dir: bool = False) -> Node:
@@ -113,7 +115,21 @@ class Names:
         first, second = self.node(one), self.node(other)
         self.table[one], self.table[other] = second, first
         first.path, second.path = other, one
+        if first.is_dir or second.is_dir:
+            between = f"{one}/\0"  # no path has this
+            self._move_below(one + "/", between)
+            self._move_below(other + "/", one + "/")
+            self._move_below(between, other + "/")
         return first
+
+    def lose(self, path: str) -> None:
+        """Doubt what a name means."""
+        self.node(path).doubt |= file_rules.FILE_LOST
+
+    def mounted(self, path: str) -> None:
+        """Forget the names at and below a path, over which another file system is mounted, or from which one is removed."""
+        for each in [name for name in self.table if name == path or name.startswith(path.rstrip("/") + "/")]:
+            del self.table[each]
 
     def _move_below(self, old: str, new: str) -> None:
         for path in [path for path in self.table if path.startswith(old)]:

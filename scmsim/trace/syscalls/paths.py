@@ -62,11 +62,15 @@ def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) ->
     path = split_raw(raw)[0] if raw is not None else imp.names.follow(asked)
     link_itself = "O_PATH" in flags and "O_NOFOLLOW" in flags and asked in imp.names.links
     if link_itself or (same is None and is_special(path)) or (raw is not None and not path.startswith("/")):
-        task.table.put(fd, Description(None, raw), "O_CLOEXEC" in flags)
+        task.table.put(fd, Description(None, raw, path=path if path.startswith("/") else ""), "O_CLOEXEC" in flags)
         return NOT_A_FILE
+    if raw is not None:
+        imp.doubt = 0
     if raw is not None and same is None and "O_TMPFILE" not in flags:
         imp.names.learn(asked, path)
     node, how = (same.node, OPEN) if same is not None else _find_or_make(imp, asked, path, flags)
+    if node is not None:
+        node.doubt |= imp.doubt
     found = Description(node, raw)
     found.append, found.path_only = "O_APPEND" in flags, "O_PATH" in flags
     found.synchronous = bool(open_flags(flags) & file_rules.SYNC)
@@ -323,17 +327,18 @@ def _symlink(imp: Importer, path: str, target: str) -> str | None:
 
 
 def chdir(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    task.place.cwd = imp.path(task, "AT_FDCWD", None, m[1])
+    task.place.move(imp.path(task, "AT_FDCWD", None, m[1]))
     return BOOKKEEPING
 
 
 def fchdir(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    task.place.cwd = imp.base(task, m[1], m[2])
+    task.place.move(imp.base(task, m[1], m[2]))
+    task.place.doubt |= imp.doubt
     return BOOKKEEPING
 
 
 def getcwd(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    task.place.cwd = unescape(m[1])
+    task.place.move(unescape(m[1]))
     return BOOKKEEPING
 
 

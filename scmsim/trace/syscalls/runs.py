@@ -26,7 +26,7 @@ from scmsim.trace.syscalls.state import Description, Node, Table, Task
 
 ENOUGH = 64  # calls for which a stretch pays
 _REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # by number of the kernel
-_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir")
+_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt")
 _FOUND = ("position", "doubt", "append", "synchronous", "path_only")
 _of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
 
@@ -122,8 +122,10 @@ class Stretch:
         return index
 
     def follow(self, calls: np.ndarray) -> int:
-        """Work on calls up to the first odd one; returns how many."""
+        """Work on calls up to the first odd one; returns how many.  Where a loss leaves a doubt, the handlers take each call."""
         kernel, imp = self._kernel, self.imp
+        if imp.names.doubt or any(task.is_doubtful() for task in self.tasks):
+            return 0
         tables = list({id(task.table): task.table for task in self.tasks}.values())
         row_of = {id(table): i for i, table in enumerate(tables)}
         slots = np.array([[self._found(table.slots.get(fd)) for fd in self.fds] for table in tables], "i8")
@@ -190,7 +192,7 @@ class Stretch:
             node = nodes[i]
             (
                 node.first, node.length, node.written, node.row, node.ident, node.exact, node.open_question, node.inside,
-                node.is_dir,
+                node.is_dir, node.doubt,
             ) = row  # fmt: skip
 
     def _keep_founds(self, table: np.ndarray, tables: list[Table], before: np.ndarray, state: Any) -> None:

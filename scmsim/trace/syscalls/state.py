@@ -15,11 +15,12 @@ class Node:
     `length` is its length now (a lower bound unless `exact`), `written` the end of the furthest byte that the trace
     itself wrote, `first` its length before the trace (-1: made by the trace).  `open_question` is true while something
     seen later can still raise `first`.  `row` is the number of the CREATE row while the file is only assumed to be new,
-    else -1.  `name` is its first path, `path` its present one.
+    else -1.  `name` is its first path, `path` its present one.  `doubt` has bits of `file_rules.LOST`: what a line that was not
+    understood may have changed.
     """
 
     __slots__ = (
-        "exact", "first", "ident", "inside", "is_dir", "length", "name", "open_question", "path", "row", "written",
+        "doubt", "exact", "first", "ident", "inside", "is_dir", "length", "name", "open_question", "path", "row", "written",
     )  # fmt: skip
 
     def __init__(self, path: str, inside: bool, *, created: bool = False, is_dir: bool = False) -> None:
@@ -27,7 +28,7 @@ class Node:
         self.inside = inside
         self.is_dir = is_dir
         self.ident = self.row = -1
-        self.length = self.written = 0
+        self.length = self.written = self.doubt = 0
         self.first = -1 if created else 0
         self.exact = created
         self.open_question = not created
@@ -36,14 +37,16 @@ class Node:
 class Description:
     """An open file description: what dup and fork share.  `node` is None where it is no file (pipe, socket, device).
 
-    `doubt` is OFFSET_UNKNOWN while `position` is an assumption; `raw` is the text that -y printed last; `path_only` is
-    that of O_PATH, which opens nothing.
+    `doubt` is OFFSET_UNKNOWN while `position` is an assumption, with POSITION_LOST where that is the fault of a line that was not
+    understood; `raw` is the text that -y printed last; `path_only` is that of O_PATH, which opens nothing; `path` is that of an
+    object that is not a file, such as a directory of /proc.
     """
 
-    __slots__ = ("append", "doubt", "node", "path_only", "position", "raw", "synchronous")
+    __slots__ = ("append", "doubt", "node", "path", "path_only", "position", "raw", "synchronous")
 
-    def __init__(self, node: Node | None, raw: str | None = None, *, known: bool = True) -> None:
+    def __init__(self, node: Node | None, raw: str | None = None, *, known: bool = True, path: str = "") -> None:
         self.node = node
+        self.path = path
         self.raw = raw
         self.position = 0
         self.doubt = 0 if known else OFFSET_UNKNOWN
@@ -51,33 +54,70 @@ class Description:
 
 
 class Table:
-    """A descriptor table: descriptor (text of strace, number of perf) -> description; an execve closes `at_exec`."""
+    """A descriptor table: descriptor (text of strace, number of perf) -> description; an execve closes `at_exec`.
 
-    __slots__ = ("at_exec", "slots")
+    `unsure` are the descriptors that a line which was not understood may have opened or closed; with `doubt`, all that have no
+    description are such.
+    """
+
+    __slots__ = ("at_exec", "doubt", "slots", "unsure")
 
     def __init__(self, slots: dict[Any, Description] | None = None, at_exec: set[Any] | None = None) -> None:
         self.slots = slots if slots is not None else {}
         self.at_exec = at_exec if at_exec is not None else set()
+        self.unsure: set[Any] = set()
+        self.doubt = False
 
     def put(self, fd: str | int, description: Description, at_exec: bool) -> None:
         self.slots[fd] = description
+        self.unsure.discard(fd)
         if at_exec:
             self.at_exec.add(fd)
         else:
             self.at_exec.discard(fd)
 
     def copy(self) -> "Table":
-        return Table(dict(self.slots), set(self.at_exec))
+        other = Table(dict(self.slots), set(self.at_exec))
+        other.unsure, other.doubt = set(self.unsure), self.doubt
+        return other
+
+    def is_unsure(self, fd: Any) -> bool:
+        """Return whether a line that was not understood may have changed what a descriptor means."""
+        return fd in self.unsure or (self.doubt and fd not in self.slots)
+
+    def lose(self, fd: Any) -> None:
+        """Forget what a descriptor means."""
+        self.slots.pop(fd, None)
+        self.unsure.add(fd)
+
+    def lose_all(self) -> None:
+        """Doubt every descriptor."""
+        self.unsure.update(self.slots)
+        self.doubt = True
 
 
 class Place:
-    """The working directory, shared by threads (CLONE_FS); `raw` is the text that -y printed last."""
+    """The working directory, shared by threads (CLONE_FS); `raw` is the text that -y printed last.
 
-    __slots__ = ("cwd", "raw")
+    `doubt` is FILE_LOST where relative paths, `root_doubt` where all paths may mean other files than they seem to.
+    """
+
+    __slots__ = ("cwd", "doubt", "raw", "root_doubt")
 
     def __init__(self, cwd: str = "", raw: str | None = None) -> None:
         self.cwd = cwd
         self.raw = raw
+        self.doubt = self.root_doubt = 0
+
+    def copy(self) -> "Place":
+        other = Place(self.cwd, self.raw)
+        other.doubt, other.root_doubt = self.doubt, self.root_doubt
+        return other
+
+    def move(self, cwd: str) -> None:
+        """Change the working directory."""
+        self.cwd = cwd
+        self.doubt = self.doubt if not cwd.startswith("/") else 0
 
 
 class Maps:
@@ -162,14 +202,19 @@ class Task:
         return Task(
             pid,
             self.table if "CLONE_FILES" in text else self.table.copy(),
-            self.place if "CLONE_FS" in text else Place(self.place.cwd, self.place.raw),
+            self.place if "CLONE_FS" in text else self.place.copy(),
             self.maps if "CLONE_VM" in text or "vfork(" in text else self.maps.copy(),
         )
+
+    def is_doubtful(self) -> bool:
+        """Return whether a line that was not understood may have changed descriptors or the working directory."""
+        return bool(self.table.doubt or self.table.unsure or self.place.doubt or self.place.root_doubt)
 
     def execute(self) -> None:
         """A successful execve: a new address space, an own table without the close-on-exec descriptors."""
         self.table = self.table.copy()
         for fd in self.table.at_exec:
             self.table.slots.pop(fd, None)
+            self.table.unsure.discard(fd)
         self.table.at_exec.clear()
         self.maps = Maps()

@@ -27,7 +27,10 @@ FORMATS = {
     "bpftrace.txt": "bpftrace", "lackey.txt": "lackey", "lcs_v3.bin": "lcs", "lttng.txt": "lttng",
     "nfsd.txt": "nfsd", "thesios.csv": "thesios", "trace_cmd.txt": "trace-cmd",
     "perf_mem.txt": "perf-mem", "perf_faults.txt": "perf-mem", "drmemtrace.txt": "drmemtrace", "drmemtrace.strace": "strace",
-    "twitter_cache.csv": "twitter-cache", "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
+    "twitter_cache.csv": "twitter-cache", "spc.csv": "spc", "ftrace_syscalls.txt": "trace-cmd",
+    "dxt_lustre.txt": "darshan-dxt", "blkparse_dm.txt": "blkparse",
+    "blkparse_input_file.txt": "blkparse", "perf_copies.txt": "perf-script",
+    "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
 }  # fmt: skip
 
 

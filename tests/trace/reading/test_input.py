@@ -19,8 +19,16 @@ def test_progress_of_compressed_input_is_that_of_what_is_stored(tmp_path: Path) 
 
 
 def test_what_makes_a_conversion_incomplete() -> None:
-    """Lines that were not understood and calls that one of two recorders missed count together."""
-    assert not Report(lines=1000, bad=5, unpaired=5).is_incomplete()
-    assert Report(lines=1000, bad=5, unpaired=6).is_incomplete() and Report(lines=1000, lost_events=1).is_incomplete()
-    some = Report(lines=90, bad=3, unpaired=2, lost_events=10)
+    """Rows lost and uncertain count together, and bytes by themselves; how many lines they come from does not matter."""
+    assert not Report(rows=990, lost_rows=5, unpaired=5).is_incomplete()
+    assert (
+        Report(rows=990, lost_rows=5, uncertain_rows=6).is_incomplete()
+        and Report(rows=990, lost_events=1).is_incomplete()
+    )
+    some = Report(rows=85, bad=1, lost_rows=3, unpaired=2, lost_events=10)
     assert some.is_incomplete(0.149) and not some.is_incomplete(0.15)
+    assert (
+        Report(rows=1000, bytes=98, lost_bytes=2).is_incomplete()
+        and Report(rows=9, bytes=100, uncertain_bytes=2).is_incomplete()
+    )
+    assert not Report(lines=10, bad=10, rows=10).is_incomplete()

@@ -94,6 +94,8 @@ def lines_of_strace(draw: Any) -> str:
                 f"read({who}, {data}, {asked}) = -1 EIO (Input/output error)", f"write({who}, {data}, 07) = 7",
                 f"close({who}) = 0", 'openat(AT_FDCWD, "/d/b", O_RDWR|O_CREAT) = 4</d/b>',
                 'openat(AT_FDCWD, "/d/b", O_WRONLY|O_APPEND|O_SYNC) = 4</d/b>',
+                f"lseek({who}, garbage", f"ftruncate({who}, garbage) = 0", "openat(AT_FDCWD, garbage) = 4", "close(garbage",
+                'unlink("/d/b", garbage', "Hello, world!", "frobnicate(3) = 0", f"dup2({who}, 60 garbage",
             ]
         )
     )  # fmt: skip

@@ -163,9 +163,8 @@ ROWS = {
         [A, "fallocate(3, 0, 5, 10) = 0", "fallocate(3, FALLOC_FL_INSERT_RANGE, 0, 4096) = 0",
         "fallocate(3, FALLOC_FL_UNSHARE_RANGE, 0, 4096) = 0",
          "fallocate(3, FALLOC_FL_ZERO_RANGE, 5, 9) = 0", 'open("/d/a", O_WRONLY|O_APPEND) = 4', W % 4],
-        [("open", "/d/a", -1, 0, 0), ("fallocate", "/d/a", 5, 10, 0), ("fallocate", "/d/a", 5, 9, 0), ("open", "/d/a", -1, 0,
-        0),
-         ("write", "/d/a", 15, 4, APPENDS | OFFSET_UNKNOWN)],
+        [("open", "/d/a", -1, 0, 0), ("fallocate", "/d/a", 5, 10, 0), ("fallocate", "/d/a", 0, 4096, 0),
+         ("fallocate", "/d/a", 5, 9, 0), ("open", "/d/a", -1, 0, 0), ("write", "/d/a", 4111, 4, APPENDS | OFFSET_UNKNOWN)],
     ),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 from scmsim.trace.reading.builder import TraceBuilder
 from scmsim.trace.reading.columns import Column, tables
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.lines import Progress, rows_of
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
@@ -27,7 +27,7 @@ class Blocks:
     line : pattern
         Of the first line.
     columns : list of Column
-        `width` are in a line, `delimiter` stands between two.
+        `width` are in a line (None: at least these), `delimiter` stands between two.
     request : tuple of str
         The columns of time, kind, offset and size.
     device, path : tuple of str, str
@@ -43,7 +43,7 @@ class Blocks:
     clock: str
     line: re.Pattern[bytes]
     columns: list[Column]
-    width: int
+    width: int | None
     delimiter: str
     request: tuple[str, str, str, str]
     device: tuple[str, ...]
@@ -53,8 +53,8 @@ class Blocks:
     tick_ns: int = 0
 
     def sniff(self, head: bytes, path: str | os.PathLike[str]) -> bool:
-        """Whether the first line of a file is one of these traces."""
-        return self.line.match(head) is not None
+        """Return whether the first row of a file is one of these traces."""
+        return b"\0" not in head and self.line.match(rows_of(head, self.delimiter)) is not None
 
     def convert(
         self,

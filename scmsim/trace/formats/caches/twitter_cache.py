@@ -14,7 +14,7 @@ from scmsim.core.records import CREATE, READ, TRUNCATE, UNLINK, WRITE
 from scmsim.trace.reading.builder import BLANK, EMPTY, MOST_FILES, TraceBuilder, decoded
 from scmsim.trace.reading.by_path import Names
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.lines import BadLine, Progress, clip, is_title, nanoseconds, rows_of, whole
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
@@ -32,7 +32,7 @@ _DELETED = "delete of an object that is not there"
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     """Whether the first line is one of these requests."""
-    return _LINE.match(head) is not None
+    return b"\0" not in head and _LINE.match(rows_of(head, ",")) is not None
 
 
 def convert(
@@ -61,8 +61,10 @@ class _Store:
     def take(self, line: str) -> str | None:
         """Work on a request."""
         line = line.removesuffix("\r")
-        if not line:
+        if not line.strip():
             return BLANK
+        if not self.builder.report.calls and is_title(line, ","):
+            return "title"
         cells = line.rsplit(",", 5)  # a key may have commas
         seconds, comma, key = cells[0].partition(",")
         if len(cells) != 6 or not comma or not key:

@@ -15,7 +15,7 @@ from scmsim.core.records import READ, WRITE
 from scmsim.trace.reading.builder import TraceBuilder
 from scmsim.trace.reading.columns import Column, Words, tables
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress, clip
+from scmsim.trace.reading.lines import MOST_TITLES, Progress, clip
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
@@ -25,6 +25,8 @@ PARAMS: dict[str, tuple[str | int, str, str]] = {
     "delimiter": ("comma", "comma|semicolon|tab|space", "what stands between the columns"),
     "time_unit": ("s", "s|ms|us|ns", "unit of the time column"),
     "unit": (1, "bytes", "what an offset and a length count (512 for sectors)"),
+    "offset_unit": (0, "bytes", "what an offset counts, where it is not `unit` (SPC, CloudPhysics: 512)"),
+    "length_unit": (0, "bytes", "what a length counts, where it is not `unit`"),
     "granularity": ("file", "file|block", "whether a file of the table is a file, or a device that is all there"),
     "read": ("", "text", "further words for a read, like R+0"),
     "write": ("", "text", "further words for a write, like W+1"),
@@ -35,6 +37,7 @@ _UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 _READS, _WRITES = ("read", "Read", "READ", "r", "R"), ("write", "Write", "WRITE", "w", "W")
 _TOOL = "a table with these columns"
 _MOST_COLUMNS = 1000
+_HINT = "; --set read=WORD or write=WORD adds one, and the format ops-csv knows every operation"
 _MOST_UNIT = 1 << 30  # bytes
 
 
@@ -54,6 +57,8 @@ def convert(
     delimiter: str = "comma",
     time_unit: str = "s",
     unit: int = 1,
+    offset_unit: int = 0,
+    length_unit: int = 0,
     granularity: str = "file",
     read: str = "",
     write: str = "",
@@ -63,16 +68,23 @@ def convert(
     with Input.of(path) as given:
         places, titles = _places(columns, given, _DELIMITERS[delimiter])
         ops = {word: READ for word in (*_READS, *_words(read))} | {word: WRITE for word in (*_WRITES, *_words(write))}
-        if not 1 <= unit <= _MOST_UNIT:
-            raise UsageError(f"a unit of {unit} bytes is not between 1 and {_MOST_UNIT}; give it with --set unit=512")
-        wanted = [_column(role, place, _UNITS_NS[time_unit], unit, ops) for role, place in places.items()]
+        units = {"unit": unit, "offset_unit": offset_unit or unit, "length_unit": length_unit or unit}
+        for name, value in units.items():
+            if not 1 <= value <= _MOST_UNIT:
+                raise UsageError(
+                    f"{name} {value} is not between 1 and {_MOST_UNIT} bytes; give it like --set {name}=512"
+                )
+        wanted = [
+            _column(role, place, _UNITS_NS[time_unit], units.get(f"{role}_unit", 1), ops)
+            for role, place in places.items()
+        ]
         builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=granularity)
-        if titles:
-            _skip_titles(builder)
+        for _ in range(titles):
+            _skip_title(builder)
         for table in tables(builder, wanted, None, _DELIMITERS[delimiter], _TOOL, progress):
             _add(builder, table)
         clock = f"{time_unit} of the table" if "time" in places else "line numbers (no time column was named)"
-        return builder.finish(form, _TOOL, clock=clock, columns=columns, unit=unit)
+        return builder.finish(form, _TOOL, clock=clock, columns=columns, units=units)
 
 
 def _words(text: str) -> list[str]:
@@ -83,12 +95,12 @@ def _column(role: str, place: int, unit_ns: int, unit: int, ops: dict[str, int])
     if role == "time":
         return Column(role, place, "time", unit_ns)
     if role == "op":
-        return Column(role, place, "word", codes=ops)
+        return Column(role, place, "word", codes=ops, hint=_HINT)
     return Column(role, place, "word") if role in ("file", "thread") else Column(role, place, "whole", unit)
 
 
-def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int], bool]:
-    """Place of each role's column, and whether the file has a title line."""
+def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int], int]:
+    """Return the place of each role's column, and how many lines at the start end with the titles (0: there are none)."""
     pairs = [pair.partition("=") for pair in columns.split(",") if pair]
     for role, _, name in pairs:
         if role.strip() not in _ROLES:
@@ -105,12 +117,20 @@ def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int],
     if len(set(wanted.values())) < len(wanted):
         raise UsageError(f"--columns {columns!r} gives a column two roles; give each its own")
     if all(name.isdecimal() for name in wanted.values()):
-        return {role: _number(name) for role, name in wanted.items()}, False
-    titles = [title.strip() for title in given.head.split(b"\n", 1)[0].decode("utf-8-sig", "replace").split(delimiter)]
-    for name in wanted.values():
-        if name not in titles:
-            raise unknown("column", name, [clip(title) for title in titles[:50]])
-    return {role: titles.index(name) for role, name in wanted.items()}, True
+        return {role: _number(name) for role, name in wanted.items()}, 0
+    lines = titles_of(given.head, delimiter)
+    for count, titles in enumerate(lines, 1):
+        if set(wanted.values()) <= set(titles):
+            return {role: titles.index(name) for role, name in wanted.items()}, count
+    titles = next((titles for titles in lines if len(titles) > 1), [""])
+    name = next(name for name in wanted.values() if name not in titles)
+    raise unknown("column", name, [clip(title) for title in titles[:50]])
+
+
+def titles_of(head: bytes, delimiter: str) -> list[list[str]]:
+    """Return the cells of the first lines of a table, one of which may have its titles."""
+    lines = head.decode("utf-8", "replace").split("\n")[:MOST_TITLES]
+    return [[cell.strip(' \t"') for cell in line.removeprefix("#").split(delimiter)] for line in lines]
 
 
 def _number(text: str) -> int:
@@ -119,7 +139,7 @@ def _number(text: str) -> int:
     return int(text) - 1
 
 
-def _skip_titles(builder: TraceBuilder) -> None:
+def _skip_title(builder: TraceBuilder) -> None:
     builder.given.skip_line()
     builder.report.lines += 1
     builder.report.left_out["title"] += 1

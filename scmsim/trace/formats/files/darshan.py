@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.extras import install
 from scmsim.trace.formats.files._dxt import NOTES, OPS, Segments
 from scmsim.trace.reading.builder import FAR, TraceBuilder
 from scmsim.trace.reading.input import STDIN, Input
@@ -14,7 +15,7 @@ from scmsim.trace.reading.lines import Progress
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
-SUMMARY = "binary log of Darshan with extended tracing (needs the package darshan: pip install -e '.[darshan]')"
+SUMMARY = "binary log of Darshan with extended tracing (needs the package darshan: pip install darshan)"
 _TOOL = "a Darshan log with extended tracing"
 _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")  # DARSHAN_MAGIC_NR, after 8 bytes of version
 
@@ -57,7 +58,7 @@ def _open(path: str) -> Any:
     except ImportError as error:
         raise EnvironmentProblem(
             f"{path!r} is a Darshan log, and the package 'darshan' cannot be imported ({error}); "
-            "install it in the checkout with pip install -e '.[darshan]', or convert the text of darshan-dxt-parser"
+            f"install it {install('darshan')}, or convert the text of darshan-dxt-parser"
         ) from None
     try:
         log = darshan.DarshanReport(path, read_all=False)

@@ -1,6 +1,7 @@
 """Text of darshan-dxt-parser (Darshan's extended tracing): POSIX reads and writes of every rank of a parallel program.
 
-`# DXT, ... file_name: P` begins a file; a row is `MODULE RANK read|write SEGMENT OFFSET LENGTH START END [PTHREAD]`.  Rows of
+`# DXT, ... file_name: P` begins a file; a row is `MODULE RANK read|write SEGMENT OFFSET LENGTH START END [PTHREAD]`; on Lustre
+`[OST]` stands after END, one for each server that has a part of the segment.  Rows of
 X_MPIIO are the same bytes seen from above and are left out.  A rank is a thread; a row has the time of its start.
 """
 
@@ -17,6 +18,7 @@ from scmsim.trace.store import TraceWriter
 SUMMARY = "text of darshan-dxt-parser (Darshan's extended tracing)"
 _TOOL = "text of darshan-dxt-parser"
 _FILE = re.compile(r"# DXT, file_id: \d+, file_name: (.*)")
+_OST = re.compile(r"\[\s*\d+\s*\]")  # object storage target of Lustre
 _OTHER_MODULES = ("X_MPIIO", "X_STDIO")
 
 
@@ -57,7 +59,9 @@ class _Text:
             m = _FILE.match(line)
             self.path = m[1].strip() if m else self.path
             return "title"
-        words = line.split()
+        words = _OST.sub(" ", line).split()
+        if not words:
+            raise BadLine("this is no row of darshan-dxt-parser")
         if words[0] in _OTHER_MODULES:
             return f"row of {words[0]} (X_POSIX has the bytes)"
         self._segment(words)

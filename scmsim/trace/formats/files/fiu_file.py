@@ -11,7 +11,7 @@ import re
 from scmsim.core.records import APPENDS, CLOSE, OPEN
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.lines import BadLine, Progress, clip, is_title, nanoseconds, rows_of, whole
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
@@ -23,7 +23,7 @@ _HOW = ("HIT", "MISS", "APPEND")
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     """Whether the first line of a file is one of these traces."""
-    return _LINE.match(head) is not None
+    return b"\0" not in head and _LINE.match(rows_of(head, " ")) is not None
 
 
 def convert(
@@ -45,6 +45,8 @@ def _take(builder: TraceBuilder, line: str) -> str | None:
     words = line.split()
     if not words:
         return BLANK
+    if not builder.report.calls and is_title(line, " "):
+        return "title"
     if len(words) not in (5, 8):
         raise BadLine(f"{len(words)} columns instead of 5 or 8")
     ns, op, inode, size = nanoseconds(words[1], 1), words[2], whole(words[3], "inode"), whole(words[4], "size")

@@ -25,8 +25,7 @@ _COLUMNS = {
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     """Whether the title line has the columns."""
-    titles = {title.strip() for title in head.split(b"\n", 1)[0].decode("utf-8-sig", "replace").split(",")}
-    return {*_COLUMNS.values(), "service_class"} <= titles
+    return any({*_COLUMNS.values(), "service_class"} <= set(titles) for titles in csv.titles_of(head, ","))
 
 
 def convert(

@@ -6,7 +6,6 @@ that it opened is a pointer.
 
 import functools
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from scmsim.core.records import (
@@ -16,36 +15,50 @@ from scmsim.core.records import (
     CREATE,
     DATA_ONLY,
     DIRECTORY,
-    FALLOCATE,
     FSYNC,
-    KEEP_SIZE,
-    MAP_SYNC,
-    MMAP,
-    MSYNC,
-    MUNMAP,
+    OFFSET_UNKNOWN,
     OPEN,
-    POPULATE,
-    PRIVATE,
-    PUNCH_HOLE,
+    READ,
     READDIR,
     SYNC,
     SYNCHRONOUS,
     TRUNCATE,
-    WRITABLE_SHARED,
+)
+from scmsim.trace.formats.tracers._perf_arguments import (
+    MOST,
+    Arguments,
+    Handler,
+    as_fd,
+    as_offset,
+    as_signed,
+    find,
+    node_of,
+)
+from scmsim.trace.formats.tracers._perf_others import (
+    close_range,
+    io_submit,
+    ioctl,
+    mmap,
+    msync,
+    munmap,
+    other_fd,
+    received,
+    unseen_fds,
+    unshare,
 )
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.kernels.file_rules import HERE
+from scmsim.trace.syscalls import table
 from scmsim.trace.syscalls.data import check_moved, do_read, do_write
 from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
     CREATES,
-    NO_MODEL,
     NOT_A_FILE,
     NOT_A_FILE_OPERATION,
     UNKNOWN_FD,
     Importer,
 )
-from scmsim.trace.syscalls.memory import take_place
+from scmsim.trace.syscalls.space import allocate
 from scmsim.trace.syscalls.state import Description, Node, Task
 
 NAMELESS = "call on a path, whose name perf does not record"
@@ -59,77 +72,44 @@ _OPEN_FLAGS = (
     (_O_DSYNC, file_rules.SYNC), (_O_CLOEXEC, file_rules.CLOEXEC), (_O_TMPFILE, file_rules.CREAT | file_rules.EXCL),
 )  # fmt: skip
 _F_DUPFD, _F_GETFL, _F_SETFD, _F_SETFL, _F_DUPFD_CLOEXEC = 0, 3, 2, 4, 1030
-_FALLOC_KEEP, _FALLOC_PUNCH, _FALLOC_OTHER = 1, 2, 0x08 | 0x20 | 0x40  # collapse, insert, unshare
-_PROT_WRITE, _MAP_SHARED, _MAP_ANONYMOUS = 2, 1, 0x20
-_MAP_KINDS = ((0x80000, MAP_SYNC), (0x8000, POPULATE))
-_PAGE, _MS_SYNC = 4096, 4
+_FALLOCATE = ((1, "KEEP_SIZE"), (2, "PUNCH_HOLE"), (8, "COLLAPSE_RANGE"), (32, "INSERT_RANGE"))
 _SEEK_END, _RWF_SYNC, _RWF_APPEND = 2, 2 | 4, 16
-_MOST = 1 << 60
-_WORD = 0xFFFFFFFF
-
-Arguments = tuple[int, int, int, int, int, int]
-Handler = Callable[[Importer, Task, Arguments, int], str | None]
-
-
-def _fd(number: int) -> int:
-    """A descriptor argument as an int of C."""
-    number &= _WORD
-    return number - (1 << 32) if number >> 31 else number
-
-
-def _signed(number: int) -> int:
-    return number if -_MOST < number < _MOST else 0
-
-
-def _find(imp: Importer, task: Task, fd: int) -> Description | None:
-    return task.table.slots.get(_fd(fd))
-
-
-def _node(imp: Importer, task: Task, fd: int) -> Node | str:
-    found = _find(imp, task, fd)
-    return UNKNOWN_FD if found is None else found.node or NOT_A_FILE
 
 
 def read(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_read(imp, task, _find(imp, task, a[0]), HERE, 0, result)
+    return do_read(imp, task, find(imp, task, a[0]), HERE, 0, result)
 
 
 def pread(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_read(imp, task, _find(imp, task, a[0]), _offset(a[3]), 0, result)
+    return do_read(imp, task, find(imp, task, a[0]), as_offset(a[3]), 0, result)
 
 
 def preadv2(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_read(imp, task, _find(imp, task, a[0]), HERE if a[3] == -1 else _offset(a[3]), 0, result)
+    return do_read(imp, task, find(imp, task, a[0]), HERE if a[3] == -1 else as_offset(a[3]), 0, result)
 
 
 def write(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_write(imp, task, _find(imp, task, a[0]), HERE, result, 0)
+    return do_write(imp, task, find(imp, task, a[0]), HERE, result, 0)
 
 
 def pwrite(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_write(imp, task, _find(imp, task, a[0]), _offset(a[3]), result, 0)
+    return do_write(imp, task, find(imp, task, a[0]), as_offset(a[3]), result, 0)
 
 
 def pwritev2(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     flag = (SYNCHRONOUS if a[5] & _RWF_SYNC else 0) | (APPENDS if a[5] & _RWF_APPEND else 0)
-    return do_write(imp, task, _find(imp, task, a[0]), HERE if a[3] == -1 else _offset(a[3]), result, flag)
-
-
-def _offset(number: int) -> int:
-    if not 0 <= number < _MOST:
-        raise ValueError("the offset is not below 2^60")
-    return number
+    return do_write(imp, task, find(imp, task, a[0]), HERE if a[3] == -1 else as_offset(a[3]), result, flag)
 
 
 def lseek(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    found = _find(imp, task, a[0])
+    found = find(imp, task, a[0])
     if found is None:
         return UNKNOWN_FD
     if found.node is None:
         return NOT_A_FILE
-    found.position, found.doubt = _offset(result), 0
-    back = _signed(a[1])
-    if a[2] == _SEEK_END and result >= back and result - back < _MOST:
+    found.position, found.doubt = as_offset(result), 0
+    back = as_signed(a[1])
+    if a[2] == _SEEK_END and result >= back and result - back < MOST:
         imp.measured(found.node, result - back)
     return BOOKKEEPING
 
@@ -145,9 +125,9 @@ def is_path_only(flags: Any) -> Any:
 
 
 def _open(imp: Importer, task: Task, flags: int, result: int) -> str | None:
-    fd = _fd(result)
+    fd = as_fd(result)
     if is_path_only(flags):
-        task.table.slots.pop(fd, None)
+        task.table.put(fd, Description(None), False)
         return BOOKKEEPING
     path = imp.nameless_path(task, fd)
     how = file_rules.opened(int(open_flags(flags)), file_rules.UNSEEN, False)
@@ -183,7 +163,9 @@ def creat(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def close(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    found = task.table.slots.pop(_fd(a[0]), None)
+    found = find(imp, task, a[0])
+    task.table.slots.pop(as_fd(a[0]), None)
+    task.table.unsure.discard(as_fd(a[0]))
     if found is None:
         return UNKNOWN_FD
     if found.node is None:
@@ -192,7 +174,7 @@ def close(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def _sync(imp: Importer, task: Task, fd: int, flag: int, offset: int = -1, length: int = 0) -> str | None:
-    node = _node(imp, task, fd)
+    node = node_of(imp, task, fd)
     return node if isinstance(node, str) else imp.emit(task, FSYNC, node, offset, length, flag)
 
 
@@ -205,7 +187,7 @@ def fdatasync(imp: Importer, task: Task, a: Arguments, result: int) -> str | Non
 
 
 def sync_file_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return _sync(imp, task, a[0], DATA_ONLY, _offset(a[1]), _offset(a[2]))
+    return _sync(imp, task, a[0], DATA_ONLY, as_offset(a[1]), as_offset(a[2]))
 
 
 def sync(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
@@ -214,33 +196,29 @@ def sync(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def syncfs(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    node = _node(imp, task, a[0])
+    node = node_of(imp, task, a[0])
     return node if isinstance(node, str) else imp.emit(task, SYNC, node, -1, 0, 0)
 
 
 def ftruncate(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    node = _node(imp, task, a[0])
+    node = node_of(imp, task, a[0])
     if isinstance(node, str):
         return node
-    file_rules.set_length(node, _offset(a[1]))
+    file_rules.set_length(node, as_offset(a[1]))
     return imp.emit(task, TRUNCATE, node, a[1], 0, 0)
 
 
 def fallocate(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    node = _node(imp, task, a[0])
+    node = node_of(imp, task, a[0])
     if isinstance(node, str):
         return node
-    if a[1] & _FALLOC_OTHER:
-        return NO_MODEL
-    flag = (KEEP_SIZE if a[1] & _FALLOC_KEEP else 0) | (PUNCH_HOLE if a[1] & _FALLOC_PUNCH else 0)
-    end = _offset(a[2]) + _offset(a[3])
-    if not flag & KEEP_SIZE and end > node.length:
-        node.length, node.open_question, node.row = end, False, -1
-    return imp.emit(task, FALLOCATE, node, a[2], a[3], flag)
+    return allocate(
+        imp, task, node, tuple(word for bit, word in _FALLOCATE if a[1] & bit), as_offset(a[2]), as_offset(a[3])
+    )
 
 
 def getdents(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    node = _node(imp, task, a[0])
+    node = node_of(imp, task, a[0])
     if isinstance(node, str):
         return node
     check_moved(result)
@@ -257,20 +235,22 @@ def dup3(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def _duplicate(imp: Importer, task: Task, old: int, new: int, at_exec: bool) -> str:
-    found = _find(imp, task, old)
+    found = find(imp, task, old)
     if found is None:
-        task.table.slots.pop(_fd(new), None)
+        task.table.slots.pop(as_fd(new), None)
+        if imp.doubt:
+            task.table.lose(as_fd(new))
     else:
-        task.table.put(_fd(new), found, at_exec)
+        task.table.put(as_fd(new), found, at_exec)
     return BOOKKEEPING
 
 
 def fcntl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     if a[1] in (_F_DUPFD, _F_DUPFD_CLOEXEC):
         return _duplicate(imp, task, a[0], result, a[1] == _F_DUPFD_CLOEXEC)
-    found = _find(imp, task, a[0])
+    found = find(imp, task, a[0])
     if a[1] == _F_SETFD:
-        (task.table.at_exec.add if a[2] & 1 else task.table.at_exec.discard)(_fd(a[0]))
+        (task.table.at_exec.add if a[2] & 1 else task.table.at_exec.discard)(as_fd(a[0]))
     elif a[1] in (_F_GETFL, _F_SETFL):
         if found is not None:
             found.append = bool((a[2] if a[1] == _F_SETFL else result) & _O_APPEND)
@@ -279,56 +259,40 @@ def fcntl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     return BOOKKEEPING
 
 
-def _copy(imp: Importer, task: Task, source: int, target: int, result: int) -> str | None:
-    # offsets are behind pointers: the positions stand for them
-    first = do_read(imp, task, _find(imp, task, source), HERE, 0, result)
-    second = do_write(imp, task, _find(imp, task, target), HERE, result, CONTINUES if first is None else 0)
+def _copy(imp: Importer, task: Task, source: tuple[int, int], target: tuple[int, int], result: int) -> str | None:
+    """Copy bytes between descriptors, each with the pointer to its offset (0: at the position, which moves)."""
+    (from_fd, from_pointer), (to_fd, to_pointer) = source, target
+    read_from = _read_somewhere if from_pointer else do_read
+    first = read_from(imp, task, find(imp, task, from_fd), HERE, 0, result)
+    found, flag = find(imp, task, to_fd), CONTINUES if first is None else 0
+    if to_pointer and found is not None and found.node is not None:
+        second = do_write(imp, task, found, found.position, result, flag | OFFSET_UNKNOWN)
+        found.node.exact = False
+    else:
+        second = do_write(imp, task, found, HERE, result, flag)
     if first is None and second is None:
         imp.report.extra_rows += 1
     return first if second is not None else None
 
 
 def sendfile(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return _copy(imp, task, a[1], a[0], result)
+    return _copy(imp, task, (a[1], a[2]), (a[0], 0), result)
 
 
 def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return _copy(imp, task, a[0], a[2], result)
+    return _copy(imp, task, (a[0], a[1]), (a[2], a[3]), result)
 
 
-def mmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    ended = take_place(imp, task, result, result + _offset(a[1]))
-    if a[3] & _MAP_ANONYMOUS or _fd(a[4]) < 0:
-        return ended
-    node = _node(imp, task, a[4])
-    if isinstance(node, str):
-        return ended and node
-    task.maps.add(result, result + _offset(a[1]), node, _offset(a[5]), not a[3] & _MAP_SHARED)
-    flag = sum(flag for bit, flag in _MAP_KINDS if a[3] & bit)
-    if a[2] & _PROT_WRITE:
-        flag |= WRITABLE_SHARED if a[3] & _MAP_SHARED else PRIVATE
-    if flag & WRITABLE_SHARED:
-        imp.writable[node.path] = imp.writable.get(node.path, 0) + _offset(a[1])
-    return imp.also(task, ended, MMAP, node, _offset(a[5]), _offset(a[1]), flag)
-
-
-def munmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    reason: str | None = NOT_A_FILE_OPERATION
-    for low, high, node, offset in task.maps.cut(a[0], a[0] - -a[1] // _PAGE * _PAGE):
-        reason = imp.also(task, reason, MUNMAP, node, offset, high - low, 0)
-    return reason
-
-
-def msync(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    reason: str | None = NOT_A_FILE_OPERATION
-    for low, high, node, offset in task.maps.within(a[0], a[0] + a[1]) if a[2] & _MS_SYNC else ():
-        reason = imp.also(task, reason, MSYNC, node, offset, high - low, 0)
-    return reason
-
-
-def other_fd(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    task.table.slots[_fd(result)] = Description(None)
-    return NOT_A_FILE
+def _read_somewhere(
+    imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
+) -> str | None:
+    """Read at an offset that is behind a pointer: the row has the position, marked as unknown, and the position stays."""
+    if found is None:
+        return UNKNOWN_FD
+    if found.node is None:
+        return NOT_A_FILE
+    check_moved(count)
+    return imp.emit(task, READ, found.node, found.position, count, OFFSET_UNKNOWN)
 
 
 def execve(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
@@ -344,30 +308,58 @@ def ignored(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     return BOOKKEEPING
 
 
-# name -> (number on x86-64 or -1, number in asm-generic (arm64, riscv64) or -1, handler); asm/unistd_64.h, asm-generic/unistd.h
+# handler -> the calls that it takes; their numbers are in the table of system calls
+_TAKES: tuple[tuple[Handler, str], ...] = (
+    (read, "read readv"),
+    (write, "write writev"),
+    (open_, "open"),
+    (close, "close"),
+    (lseek, "lseek"),
+    (mmap, "mmap"),
+    (munmap, "munmap"),
+    (msync, "msync"),
+    (pread, "pread64 preadv"),
+    (pwrite, "pwrite64 pwritev"),
+    (ignored, "clone fork vfork clone3"),
+    (unshare, "unshare"),
+    (dup, "dup dup2"),
+    (dup3, "dup3"),
+    (sendfile, "sendfile sendfile64"),
+    (other_fd,
+        "socket accept accept4 eventfd eventfd2 epoll_create epoll_create1 memfd_create memfd_secret signalfd "
+        "signalfd4 timerfd_create inotify_init inotify_init1 fanotify_init pidfd_open userfaultfd "
+        "perf_event_open fsopen fsmount fspick open_tree open_tree_attr mq_open landlock_create_ruleset"),
+    (execve, "execve execveat"),
+    (fcntl, "fcntl"),
+    (fsync, "fsync"),
+    (fdatasync, "fdatasync"),
+    (on_path,
+        "truncate unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat mkdir mkdirat rmdir "
+        "stat lstat newfstatat statx access faccessat faccessat2 mount umount2 chroot pivot_root setns"),
+    (ftruncate, "ftruncate"),
+    (getdents, "getdents getdents64"),
+    (creat, "creat"),
+    (fallocate, "fallocate"),
+    (openat, "openat"),
+    (openat2, "openat2"),
+    (preadv2, "preadv2"),
+    (pwritev2, "pwritev2"),
+    (copy_range, "copy_file_range splice"),
+    (sync, "sync"),
+    (syncfs, "syncfs"),
+    (sync_file_range, "sync_file_range"),
+    (received, "pidfd_getfd open_by_handle_at"),
+    (unseen_fds, "pipe pipe2 socketpair recvmsg recvmmsg"),
+    (close_range, "close_range"),
+    (io_submit, "io_submit"),
+    (ioctl, "ioctl"),
+)  # fmt: skip
+# name -> (number on x86-64 or -1, number on arm64 and riscv64 or -1, handler)
 CALLS: dict[str, tuple[int, int, Handler]] = {
-    "read": (0, 63, read), "write": (1, 64, write), "open": (2, -1, open_), "close": (3, 57, close),
-    "lseek": (8, 62, lseek), "mmap": (9, 222, mmap), "munmap": (11, 215, munmap),
-    "msync": (26, 227, msync), "pread64": (17, 67, pread), "pwrite64": (18, 68, pwrite),
-    "readv": (19, 65, read), "writev": (20, 66, write), "pipe": (22, -1, ignored), "dup": (32, 23, dup),
-    "dup2": (33, -1, dup), "dup3": (292, 24, dup3), "sendfile": (40, 71, sendfile), "sendfile64": (40, 71, sendfile),
-    "socket": (41, 198, other_fd), "accept": (43, 202, other_fd), "accept4": (288, 242, other_fd),
-    "clone": (56, 220, ignored), "fork": (57, -1, ignored), "vfork": (58, -1, ignored), "clone3": (435, 435, ignored),
-    "execve": (59, 221, execve), "execveat": (322, 281, execve), "fcntl": (72, 25, fcntl), "fsync": (74, 82, fsync),
-    "fdatasync": (75, 83, fdatasync), "truncate": (76, 45, on_path), "ftruncate": (77, 46, ftruncate),
-    "getdents": (78, -1, getdents), "getdents64": (217, 61, getdents), "creat": (85, -1, creat),
-    "fallocate": (285, 47, fallocate), "openat": (257, 56, openat), "openat2": (437, 437, openat2),
-    "preadv": (295, 69, pread), "pwritev": (296, 70, pwrite), "preadv2": (327, 286, preadv2),
-    "pwritev2": (328, 287, pwritev2), "copy_file_range": (326, 285, copy_range), "splice": (275, 76, copy_range),
-    "sync": (162, 81, sync), "syncfs": (306, 267, syncfs), "sync_file_range": (277, 84, sync_file_range),
-    "eventfd2": (290, 19, other_fd), "epoll_create1": (291, 20, other_fd), "memfd_create": (319, 279, other_fd),
-    "unlink": (87, -1, on_path), "unlinkat": (263, 35, on_path), "rename": (82, -1, on_path),
-    "renameat": (264, 38, on_path), "renameat2": (316, 276, on_path), "link": (86, -1, on_path),
-    "linkat": (265, 37, on_path), "symlink": (88, -1, on_path), "symlinkat": (266, 36, on_path),
-    "mkdir": (83, -1, on_path), "mkdirat": (258, 34, on_path), "rmdir": (84, -1, on_path), "stat": (4, -1, on_path),
-    "lstat": (6, -1, on_path), "newfstatat": (262, 79, on_path), "statx": (332, 291, on_path),
-    "access": (21, -1, on_path), "faccessat": (269, 48, on_path), "faccessat2": (439, 439, on_path),
-}  # fmt: skip
+    name: (*(table.calls()[name].numbers[arch] for arch in ("x86_64", "arm64")), handler)  # type: ignore[misc]
+    for handler, names in _TAKES
+    for name in names.split()
+}
 FORKS = ("clone", "fork", "vfork", "clone3")
 RINGS = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 RING_NUMBERS = (425, 426, 427)  # on every architecture

@@ -44,6 +44,10 @@ _REGISTERED = (
 _SLOTS = 10**4
 _AT = ((0x100, "AT_SYMLINK_NOFOLLOW"), (0x1000, "AT_EMPTY_PATH"))
 _CLONE = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))
+_NAMESPACES = (
+    (0x80, "CLONE_NEWTIME"), (0x20000, "CLONE_NEWNS"), (0x2000000, "CLONE_NEWCGROUP"), (0x4000000, "CLONE_NEWUTS"),
+    (0x8000000, "CLONE_NEWIPC"), (0x10000000, "CLONE_NEWUSER"), (0x20000000, "CLONE_NEWPID"), (0x40000000, "CLONE_NEWNET"),
+)  # fmt: skip
 _FORMATS = (
     (0o040000, "S_IFDIR"),
     (0o100000, "S_IFREG"),
@@ -109,6 +113,7 @@ class _Text:
 
     def __init__(self) -> None:
         self.lost = self.faults = 0
+        self._read = ""  # name and result of the call in work, as far as they could be read
         self._paths: dict[str, list[str]] = {}
         self._missed: Counter[str] = Counter()
         self._rings: dict[str, int] = {}  # rings that have registered files
@@ -141,7 +146,12 @@ class _Text:
             "e": self._end,
             "r": self._register,
         }
-        made = take[kind](tid, parts)
+        self._read = ""
+        try:
+            made = take[kind](tid, parts)
+        except BadLine as error:
+            error.call = f"{stamp} {self._read}" if self._read else ""
+            raise
         return made if isinstance(made, NoCall) else f"{stamp} {made}"
 
     def _other(self, line: str) -> NoCall:
@@ -189,7 +199,9 @@ class _Text:
     def _call(self, tid: str, parts: list[str]) -> str | NoCall:
         paths = self._paths.pop(tid, [])
         name = _NAMES.get(_whole(parts[0]), "")
-        value, args = _integer(parts[1]), [_whole(part, 16) for part in parts[2:8]]
+        value = _integer(parts[1])
+        self._read = f"{name}() = {value}" if value >= 0 else ""
+        args = [_whole(part, 16) for part in parts[2:8]]
         left = [_whole(part, 16) for part in parts[8:10]]
         if any(len(path) >= _CUT for path in paths):
             raise BadLine(f"{name} with a path of {_CUT} characters or more, which bpftrace cuts")
@@ -231,6 +243,16 @@ def _in_memory(name: str, a: list[int], value: int, left: list[int], paths: list
         return str(fd(a[0]))
     if name == "getcwd":
         return f"{path}, {a[1]}"
+    if name == "mount":
+        return f"NULL, {path}, NULL, 0, NULL" if path else NoCall(_PATH)
+    if name in ("umount2", "pivot_root"):
+        return f"{path}, {path if name == 'pivot_root' else 0}" if path else NoCall(_PATH)
+    if name == "chroot":
+        return path
+    if name == "setns":
+        return f"{fd(a[0])}, {flags(a[1], _NAMESPACES)}"
+    if name == "io_submit":  # its requests are not recorded: a blind spot
+        return "0x0, 0, []"
     if name == "unshare":
         return "CLONE_FILES" if a[0] & 0x400 else "0"
     if name == "sendfile":

@@ -33,7 +33,7 @@ from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls import runs as runs
-from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.importer import Importer, blind_spots
 from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Maps, Place, Table, Task
 
@@ -95,6 +95,7 @@ def convert(
         work = Conversion(given, strict, arch, dialect)
         for block in byte_blocks(given, dialect.text, progress, _BLOCK):
             work.take(dialect.as_perf(block))
+            work.report.expect_rows(given.path)
             rows = work.imp.drain(_KEEP)
             if rows is not None:
                 writer.append(rows)
@@ -283,7 +284,7 @@ class Conversion:
         rows = zip(*(column.tolist() for column in columns), arguments, strict=True)
         imp, handlers, left_out, tasks, kept = self.imp, self.handlers, report.left_out, self.tasks, 0
         for i, (now, number, pid, tid, value, a) in enumerate(rows):
-            imp.now = now
+            imp.now, imp.doubt = now, 0
             task = tasks.get(tid) or self._task(pid, tid)
             try:
                 reason = handlers[number](imp, task, a, value)
@@ -293,6 +294,9 @@ class Conversion:
             if reason is None:
                 kept += 1
             else:
+                if reason is why.UNKNOWN_FD and imp.doubt:
+                    reason = why.LOST_FD
+                    report.lost_rows += 1
                 left_out[reason] += 1
                 if number in self.forks:
                     self._fork(task, pid, value)
@@ -360,6 +364,7 @@ class Conversion:
         report.blind_spots = [
             _SPOT,
             *([f"io_uring: {self.rung} calls; what they start is not in the trace"] * (self.rung > 0)),
+            *blind_spots(report),
         ]
         if self.lost:
             report.blind_spots.append(f"{tool} lost {self.lost} events: positions and sizes after that may be wrong")

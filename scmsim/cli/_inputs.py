@@ -1,0 +1,35 @@
+"""Protection of a command's inputs: no file that its arguments name is overwritten by its output.
+
+Parameters are known by their names, so a new command is protected without a line of its own.  A parameter that is not in OUTPUTS
+counts as an input, so an output under a new name is refused the second time it is written, not silently left unprotected.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+OUTPUTS = frozenset({"out", "named", "plot", "chart", "figures", "junit", "keep", "keep_raw"})
+
+
+def protect(command: click.Command) -> None:
+    """Make the command refuse to write over a file that one of its arguments names."""
+    run = command.callback
+    if run is None or isinstance(command, click.Group):
+        return
+
+    @functools.wraps(run)
+    def protected(*args: Any, **given: Any) -> Any:
+        from scmsim.core import atomic
+
+        with atomic.protected(_inputs(click.get_current_context())):
+            return run(*args, **given)
+
+    command.callback = protected
+
+
+def _inputs(context: click.Context) -> Iterator[str]:
+    for name, value in context.params.items():
+        if name not in OUTPUTS:
+            yield from (text for text in (value if isinstance(value, tuple) else (value,)) if isinstance(text, str))

@@ -1,0 +1,24 @@
+"""How to install what only some commands need, in a checkout and beside an installed wheel."""
+
+import importlib.metadata
+import pathlib
+import re
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def install(extra: str) -> str:
+    """Return the words and the command that install an extra here."""
+    if (_ROOT / "pyproject.toml").is_file():
+        return f"in the checkout with: pip install -e '.[{extra}]'"
+    return f"with: pip install {' '.join(requirements(extra))}"
+
+
+def requirements(extra: str) -> list[str]:
+    """Return the names of an extra's packages, as the installed distribution lists them."""
+    try:
+        listed = importlib.metadata.requires("scmsim") or []
+    except importlib.metadata.PackageNotFoundError:
+        listed = []
+    found = [re.match(r"[\w.-]+", line) for line in listed if re.search(rf"extra\s*==\s*['\"]{extra}['\"]", line)]
+    return [match[0] for match in found if match] or [f"'scmsim[{extra}]'"]

@@ -1,0 +1,153 @@
+"""One event as `perf stat` printed it, and what its output holds besides."""
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scmsim.core.errors import UsageError
+from scmsim.perf import numbers
+
+MAX_EVENT = 256
+MAX_READINGS = 1 << 20
+NOT_COUNTED = {"<not supported>": "not supported", "<not counted>": "not counted"}
+EVENT = r"[A-Za-z_][^\s;\"'#]*"
+CORE_TYPE = r"(?:cpu|cpu_core|cpu_atom|cpu_lowpower|cpum_cf|armv[789]_\w+|apple_\w+)"  # PMUs that count a core's events
+# cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
+# Messages of perf in any form of output
+MESSAGE = re.compile(
+    r"\s*(?:Couldn't resolve comm name for pid \d+|Some events weren't counted\..*|echo \d > /proc/sys/kernel/nmi_watchdog|"
+    r"perf stat \.\.\.|The events in group usually have to be from the same PMU\..*|Warning:.*)$",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(rf"({CORE_TYPE})/([^/=,]+)/(\w*)")
+_INSTANCE = re.compile(r"(\S+) \[([\w.-]+)\]")  # "data_read [uncore_imc_0]" of perf stat --no-merge
+_CLOCK = re.compile(r"(?:task|cpu)-clock(?::\w+)?")  # in ms, and without a unit before perf 4.20
+
+
+class Reading(NamedTuple):
+    """One event as perf reported it.
+
+    Attributes
+    ----------
+    event : str
+        Name as perf printed it, without the PMU of a hybrid CPU; a modifier stays: "page-faults:u".
+    value : int, float or None
+        None where perf could not count; then `reason` says why ("not supported" or "not counted").
+    unit : str
+        "" for counts, else perf's own: "msec", "Joules".
+    running_percent : float
+        Share of the time in which the event was on a counter; below 100 the value is an extrapolation.
+    pmu : str
+        "cpu_core", "cpu_atom" ... where the event named one, else "".
+    cpu : str
+        Aggregation as perf printed it ("CPU0", "S0-D0", "perf-1234"), "" for the whole run.
+    interval : float or None
+        Seconds since the start, of `perf stat -I`.
+    spread_percent : float or None
+        With `perf stat -r`: standard error of the mean over the mean, in percent (perf calls it variance).
+    cgroup : str or None
+        The control group that was counted, with -G or --for-each-cgroup.
+    """
+
+    event: str
+    value: int | float | None
+    unit: str = ""
+    running_percent: float = 100.0
+    pmu: str = ""
+    cpu: str = ""
+    reason: str = ""
+    interval: float | None = None
+    spread_percent: float | None = None
+    cgroup: str | None = None
+
+
+@dataclass
+class Stat:
+    """The output of one `perf stat`.
+
+    Attributes
+    ----------
+    readings : list of Reading
+        Counts, in the order in which perf printed them, without rows that total other rows.
+    not_understood : list of str
+        Lines that are neither a count nor known to be none, each with its number.
+    system_wide : bool
+        Whether the output says that all tasks of the CPUs were counted (-a, -C).
+    metrics : int
+        Lines with metrics alone (--metric-only, --topdown).
+    totals : list of Reading
+        Rows that total the intervals (--summary): compared with them, never added to them.
+    notes : list of str
+        What a reader must know of the counts.
+    """
+
+    readings: list[Reading] = field(default_factory=list)
+    not_understood: list[str] = field(default_factory=list)
+    system_wide: bool = False
+    metrics: int = 0
+    totals: list[Reading] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, found: Reading, total: bool = False) -> None:
+        """Add a reading; one that totals the intervals is kept apart."""
+        (self.totals if total else self.readings).append(found)
+        if len(self.readings) > MAX_READINGS:
+            raise UsageError(f"perf stat output has more than {MAX_READINGS} readings; import it in parts")
+
+    def name(self, number: int, line: str) -> None:
+        """Name a line that is not understood, and is not one of perf's messages."""
+        if not MESSAGE.match(line):
+            self.not_understood.append(f"line {number} {quoted(line)}")
+
+
+def reading(event: str, value: int | float | None, where: str, *, unit: str = "", **more: object) -> Reading:
+    """Return a reading whose event is split into name and PMU; raise UsageError where it has no event or unit."""
+    instance = _INSTANCE.fullmatch(event)
+    pmu = event.partition("/")[0] if "/" in event else ""
+    if instance:
+        event, pmu = instance[1], instance[2]
+    if len(event) > MAX_EVENT or not event.isprintable() or not re.fullmatch(EVENT, event):
+        raise UsageError(f"{where} of perf stat's output names no event: {quoted(event)}")
+    named = _NAMED.fullmatch(event)
+    if named:
+        event = named[2] + (f":{named[3]}" if named[3] else "")
+    if unit and not unit.isprintable():
+        raise UsageError(f"{where} of perf stat's output has a unit that is not text: {quoted(unit)}")
+    if not unit and _CLOCK.fullmatch(event):
+        unit = "msec"
+    return Reading(event, value, unit[:MAX_EVENT], pmu=pmu, **more)  # type: ignore[arg-type]
+
+
+def counted(text: str, where: str, groups: bool) -> tuple[int | float | None, str]:
+    """Return a value and the reason of its absence; `groups`: its digits may be grouped (plain text)."""
+    text = text.strip(" \t")
+    if text in NOT_COUNTED:
+        return None, NOT_COUNTED[text]
+    try:
+        return (numbers.grouped if groups else numbers.ungrouped)(text), ""
+    except UsageError as error:
+        if groups:
+            raise UsageError(f"{where} of perf stat's output: {error}") from None
+        raise UsageError(f"{where} of perf stat's output has {quoted(text)} where a count belongs") from None
+
+
+def percentage(value: object, where: str) -> float:
+    """Return a share of the time in percent, at most 100."""
+    percent = optional(value, where)
+    if percent is None or percent > 100.01:
+        raise UsageError(f"{where} of perf stat's output has {quoted(str(value))} where a percentage belongs")
+    return min(percent, 100.0)
+
+
+def optional(value: object, where: str) -> float | None:
+    """Return a number without groups; None for None."""
+    if value is None:
+        return None
+    found, _ = counted(str(value), where, groups=False)
+    return None if found is None else float(found)
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, cut to 80 characters."""
+    text = text.strip()
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")

@@ -1,0 +1,151 @@
+"""What a line that was not understood may have changed: descriptors, positions, lengths, names.
+
+Rules
+-----
+- What can be read of the line limits the doubt: its task, its descriptor, its result, its paths, and by the table of system calls
+  what such a call can do at all.  A call that does nothing to files costs nothing.
+- Rows that depend on what is in doubt are made all the same, and counted (`uncertain_rows`).  A call on a descriptor that may have
+  been opened by such a line is left out, and counted (`lost_rows`).
+- A doubt ends where a later line shows the truth: an open or what -y prints (which file), an lseek (the position), a stat, a
+  truncate or an lseek to the end (the length).
+"""
+
+import re
+
+from scmsim.core.records import OFFSET_UNKNOWN
+from scmsim.trace.kernels.file_rules import FILE_LOST, LENGTH_LOST, POSITION_LOST
+from scmsim.trace.syscalls import table
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.state import Description, Node, Task
+from scmsim.trace.syscalls.text import DIR, FD, PATH, PATHOF
+
+_HEAD = re.compile(rf"\w+\({FD}").match
+_RESULT = re.compile(rf"\)\s+= (-?\d{{1,18}}){PATHOF}(?: <[\d.]+>)?(?: \(.*\))?$").search
+_PATHS = re.compile(rf"(?:{DIR}, *)?{PATH}").finditer
+_SHARES = re.compile(r"\bCLONE_[A-Z]+|^v?fork\(").search
+# calls whose result is a count of bytes that were moved, and the number of paths that those need which change names
+MOVERS = table.with_any("position", "length") & frozenset(
+    "read readv write writev pread64 preadv preadv2 pwrite64 pwritev pwritev2 sendfile sendfile64 copy_file_range splice".split()
+)
+_TWO_PATHS = frozenset("rename renameat renameat2 link linkat symlink symlinkat".split())
+_CLOSES = frozenset(("close", "close_range"))
+_REPLACES = frozenset(("dup2", "dup3"))
+# descriptors appear, but the result is not one
+_OPENS_OTHERWISE = frozenset(
+    "pipe pipe2 socketpair recvmsg recvmmsg recvmmsg_time64 socketcall fcntl fcntl64 close_range seccomp bpf".split()
+)
+
+
+def lost_line(imp: Importer, pid: str | None) -> None:
+    """Doubt what a line of any meaning may have changed: the state of its task, or of all tasks where no task can be read."""
+    imp.report.lost_rows += 1
+    if pid is None:
+        imp.orphans = True
+    for task in [imp.tasks.get(pid) or imp.task(pid)] if pid is not None else list(imp.tasks.values()):
+        _lose_task(task)
+
+
+def _lose_task(task: Task) -> None:
+    task.table.lose_all()
+    task.place.doubt = FILE_LOST
+    for found in task.table.slots.values():
+        _lose_position(found)
+
+
+def lost_call(imp: Importer, task: Task, name: str, text: str) -> None:
+    """Doubt what a call of that name may have changed, by what `text`, from its name on, still shows."""
+    what = table.does(name)
+    if what is None:
+        what = table.UNKNOWN
+    elif what <= {"none", "attribute"}:
+        return
+    imp.report.lost_rows += 1
+    head, ended = _HEAD(text), _RESULT(text)
+    fd = head[1] if head else None
+    result = int(ended[1]) if ended else None
+    if result is not None and result > 0 and name in MOVERS:
+        imp.report.lost_bytes += result
+    found = imp.describe(task, head[1], head[2]) if head else None
+    _lose_data(imp, task, what, found, name, text)
+    if "descriptor" in what:
+        _lose_descriptor(task, name, text, fd, result)
+    if "name" in what:
+        _lose_names(imp, task, name, text)
+    if "place" in what:
+        task.place.doubt = FILE_LOST
+        task.place.root_doubt |= FILE_LOST if name not in ("chdir", "fchdir", "getcwd") else 0
+    if "process" in what:
+        _lose_process(imp, task, name, text, result)
+    if "blind" in what:
+        imp.report.blind[name] += 1
+
+
+def _lose_data(
+    imp: Importer, task: Task, what: frozenset[str], found: Description | None, name: str, text: str
+) -> None:
+    """Positions and lengths: those of one descriptor if the line names it, else those of all."""
+    known = [found] if found is not None else list(task.table.slots.values())
+    if "position" in what:
+        for each in known:
+            _lose_position(each)
+    if "length" not in what:
+        return
+    nodes = [each.node for each in known if each.node is not None] if "descriptor" not in what else []
+    for node in [*nodes, *_named(imp, task, text)]:
+        node.exact = False
+        node.doubt |= LENGTH_LOST
+
+
+def _lose_position(found: Description) -> None:
+    if found.node is not None:
+        found.doubt |= OFFSET_UNKNOWN | POSITION_LOST
+
+
+def _named(imp: Importer, task: Task, text: str) -> list[Node]:
+    """The known files that the quoted texts of a line name."""
+    names = imp.names
+    nodes = [names.table.get(names.follow(imp.path(task, m[1] or "AT_FDCWD", m[2], m[3]))) for m in _PATHS(text)]
+    return [node for node in nodes if node is not None]
+
+
+def _lose_descriptor(task: Task, name: str, text: str, fd: str | None, result: int | None) -> None:
+    descriptors = task.table
+    if result is not None and result < 0:
+        return
+    if name in ("fcntl", "fcntl64") and " F_" in text and "F_DUPFD" not in text:
+        return
+    if name == "close" and fd is not None:
+        descriptors.lose(fd)
+    elif name in _CLOSES or (name in _REPLACES and result is None) or table.does(name) is None:
+        descriptors.lose_all()
+    elif result is None or (name in _OPENS_OTHERWISE and "F_DUPFD" not in text):
+        descriptors.doubt = True  # a new descriptor has a number that was free
+    else:
+        descriptors.lose(str(result))
+
+
+def _lose_names(imp: Importer, task: Task, name: str, text: str) -> None:
+    paths = [imp.path(task, m[1] or "AT_FDCWD", m[2], m[3]) for m in _PATHS(text)]
+    if len(paths) < 1 + (name in _TWO_PATHS):
+        imp.names.doubt = FILE_LOST
+    for path in paths:
+        imp.names.lose(path)
+
+
+def _lose_process(imp: Importer, task: Task, name: str, text: str, result: int | None) -> None:
+    if name.startswith("exec"):
+        if result in (0, None):
+            task.execute()
+        return
+    if name == "unshare" or table.does(name) is None:
+        task.table.lose_all()
+        return
+    child = str(result) if result is not None and result > 0 else None
+    if child is None:
+        imp.orphans = True
+    elif child not in imp.tasks:
+        imp.add_child(child, task.pid, text)
+    if child is not None and not _SHARES(text):  # nothing says whether the two share their descriptors
+        imp.tasks[child].table.lose_all()
+        task.table.lose_all()
+    imp.forks.pop(task.pid, None)
