@@ -99,7 +99,7 @@ def summary(comparison: Comparison) -> str:
 
 def _cells(row: Row) -> list[str]:
     sizes = ["" if size is None else format_bytes(size) for size in (row.key.file_bytes, row.key.unit_bytes)]
-    percents = ["" if part is None else percent(part, 3) for part in (row.spread_percent, row.tolerance_percent)]
+    percents = ["" if part is None else percent(part / 100) for part in (row.spread_percent, row.tolerance_percent)]
     return [
         row.key.fs,
         row.key.operation,

@@ -31,14 +31,6 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
     return [f"{shortened(name, width)} [{i}]" for i, name in enumerate(names, 1)]
 
 
-def percent(value: float, digits: int = 2) -> str:
-    """Return a percentage as people write it, with a blank before the sign: `100 %`, `3.2 %`; never in powers of ten."""
-    if abs(value) >= 10 ** (digits - 1):
-        return f"{value:,.0f} %"
-    text = f"{value:.{digits}g}"
-    return f"{float(text):.6f} %".replace("0.000000 %", "0 %") if "e" in text else f"{text} %"
-
-
 def words(value: Any) -> str:
     """A value of a header or a manifest as a person reads it: tables as names with values, lists with blanks."""
     if isinstance(value, dict):

@@ -9,8 +9,7 @@ from typing import Any
 from scmsim.core import params, registry
 from scmsim.core.text import printable
 from scmsim.core.units import format_bytes
-from scmsim.result import Run
-from scmsim.result.run import SURROUNDINGS, SYNC_AT_END
+from scmsim.result.run import SURROUNDINGS, SYNC_AT_END, Run
 
 MOST_LETTERS = 24  # of a name beside a bar
 _TITLES = {"file_bytes": "file", "unit_bytes": "unit"}

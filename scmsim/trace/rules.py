@@ -158,6 +158,18 @@ def files_problems(files: Files) -> Iterator[str]:
         yield f"side table row {bad[0]}: first size {sizes[bad[0]]}, which must be -1 or more and below 2^44 (16 TiB)"
 
 
+def clip_first_sizes(files: Files) -> tuple[Files, str]:
+    """Return the side table with first sizes that a model can hold, and a note if one was larger ("" if none was)."""
+    sizes = np.asarray(files.first_size)
+    large = int((sizes >= FILE_END).sum())
+    if not large:
+        return files, ""
+    note = (
+        f"{large} files were larger than 16 TiB before the trace; they are taken as 16 TiB, where the models' files end"
+    )
+    return Files(files.path, np.minimum(sizes, FILE_END - 1), files.is_dir), note
+
+
 def check_files(files: Files, where: str = "the trace") -> None:
     """Raise UsageError if the side table cannot be replayed."""
     for problem in files_problems(files):

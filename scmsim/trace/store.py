@@ -20,7 +20,7 @@ from scmsim.core.atomic import draft_of, protect, unwritten
 from scmsim.core.errors import UsageError, shown
 from scmsim.core.records import OP, OPS, Files
 from scmsim.trace._path import MAGIC, trace_path
-from scmsim.trace.rules import NEVER, all_sound, check_files, first_problem
+from scmsim.trace.rules import NEVER, all_sound, check_files, clip_first_sizes, first_problem
 
 SCHEMA = 2
 ROWS_PER_GROUP = 1 << 16
@@ -102,6 +102,9 @@ class TraceWriter:
 
     def close(self, files: Files) -> None:
         """Write what is left and the side table, and put the file in its place."""
+        files, note = clip_first_sizes(files)
+        if note:
+            self.header["notes"] = [*self.header.get("notes", []), note]
         self._flush(1)
         self._writer.add_key_value_metadata(
             {

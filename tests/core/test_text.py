@@ -82,7 +82,8 @@ def test_a_share_in_percent_has_no_exponent_and_is_all_only_if_it_is(share: floa
 
 
 @pytest.mark.parametrize(
-    ("ratio", "text"), [(4885.3, "4,885 times"), (4.5, "4.5 times"), (0.0312, "0.031 times"), (5, "5.0 times"), (99.96, "100 times")]
+    ("ratio", "text"),
+    [(4885.3, "4,885 times"), (4.5, "4.5 times"), (0.0312, "0.031 times"), (5, "5.0 times"), (99.96, "100 times")],
 )  # fmt: skip
 def test_a_ratio_in_words_has_no_exponent(ratio: float, text: str) -> None:
     assert times(ratio) == text

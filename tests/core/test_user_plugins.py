@@ -3,6 +3,7 @@
 import logging
 import pathlib
 import re
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -41,6 +42,8 @@ def write(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
     """Return a function that writes the notebook's file system with one change, as `mine`."""
     monkeypatch.setenv("SCMSIM_PLUGINS", str(tmp_path))
     (tmp_path / "fs").mkdir()
+    for name in [name for name in sys.modules if name.startswith("scmsim_plugins")]:
+        monkeypatch.delitem(sys.modules, name)  # of another test
 
     def written(change: tuple[str, str]) -> None:
         assert change[0] in SOUND

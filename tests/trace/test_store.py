@@ -255,3 +255,10 @@ def test_totals(tmp_path: Path) -> None:
         "duration_ns": 3, "threads": 4, "files": 3, "files_used": 1, "ops": {"read": 2, "write": 2},
     }  # fmt: skip
     json.dumps(found)
+
+
+def test_a_first_size_beyond_what_a_model_holds_is_clipped_with_a_note(tmp_path: Path) -> None:
+    files = Files(["/a", "/b"], np.array([1 << 60, 7]), np.array([False, False]))
+    trace = open_trace(write(tmp_path / "t.parquet", rows(1), files=files))
+    assert trace.files.first_size.tolist() == [(1 << 44) - 1, 7]
+    assert [note for note in trace.header["notes"] if "1 files were larger than 16 TiB" in note]

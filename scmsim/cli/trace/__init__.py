@@ -107,7 +107,7 @@ def _print_concerns(header: dict[str, Any]) -> None:
     for what in uncertain(header):
         click.echo(what)
     if bad.get("count"):
-        share = f" ({percent(100 * bad['count'] / lines)})" if (lines := header.get("counts", {}).get("lines")) else ""
+        share = f" ({percent(bad['count'] / lines)})" if (lines := header.get("counts", {}).get("lines")) else ""
         click.echo(f"{bad['count']:,} lines of the input{share} were not understood, the first of them:")
         for entry in bad["first"]:
             click.echo(printable(f"  line {entry['line']}: {entry['reason']}"))

@@ -83,4 +83,4 @@ def head(made: Mapping[str, Any]) -> str:
 
 def _shares(sizes: Mapping[str, int]) -> str:
     total = sum(sizes.values())
-    return ", ".join(f"{percent(100 * n / total, 3)} of {format_bytes(int(size))}" for size, n in sizes.items())
+    return ", ".join(f"{percent(n / total)} of {format_bytes(int(size))}" for size, n in sizes.items())

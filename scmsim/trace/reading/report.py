@@ -163,4 +163,4 @@ class Report:
 
 
 def _percent(part: int, whole: int) -> str:
-    return percent(100 * part / max(whole, 1), 3)
+    return percent(part / max(whole, 1))
