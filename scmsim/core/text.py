@@ -1,6 +1,7 @@
 """Text from files as it may be shown: a name may hold line ends and terminal commands, and a file is hostile."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 
@@ -41,3 +42,21 @@ def words(value: Any) -> str:
 
 def _inner(value: Any) -> str:
     return f"({words(value)})" if isinstance(value, dict) else words(value) or "-"
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 in percent, "12.3 %": three digits, more where fewer would claim all of it, never an exponent."""
+    digits = 3
+    while 0 < share < 1 and digits < 17 and float(f"{100 * share:.{digits}g}") == 100:
+        digits += 1
+    return f"{_plain(100 * share, digits)} %"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio in words, "4.5 times" or "4,885 times": two digits at least, never an exponent."""
+    return f"{ratio:,.0f} times" if ratio >= 100 else f"{_plain(ratio, 2 if ratio < 10 else 3)} times"
+
+
+def _plain(value: float, digits: int) -> str:
+    """Return a number of so many significant digits, thousands separated."""
+    return f"{Decimal(f'{value:.{digits}g}'):,f}"
