@@ -124,7 +124,7 @@ def palette(text: str) -> tuple[str, ...]:
     for part in found:
         if len(part) != 7 or part[0] != "#" or not set(part[1:]) <= set("0123456789abcdef"):
             raise UsageError(
-                f"--palette {text!r}: {part!r} is not a colour; give one of {', '.join(PALETTES)}, or colours as #rrggbb with commas"
+                f"--palette {text!r}: {part!r} is not a colour; give one of {', '.join(PALETTES)}, or #rrggbb with commas"
             )
     return tuple(found)
 
