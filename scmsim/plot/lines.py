@@ -81,7 +81,9 @@ def _chart(runs: Sequence[Run], figure: Figure, axis: str) -> Chart | None:
         return None
     apart = [title(name) for name in others if name not in words and name != dashed]
     caption = f"{figure.title}, over {title(axis)}" + (f"; a line for each {', '.join(apart)}." if apart else ".")
-    return Chart(figure.name, figure.title, caption, rows, _spec(_merged(rows), title(axis), f"{figure.title}. {caption}"))
+    return Chart(
+        figure.name, figure.title, caption, rows, _spec(_merged(rows), title(axis), f"{figure.title}. {caption}")
+    )
 
 
 def _merged(rows: Rows) -> Rows:
