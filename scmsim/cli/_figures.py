@@ -1,6 +1,12 @@
-"""The option of the commands that draw figures."""
+"""The options of the commands that draw figures."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from scmsim.plot.library import Style
 
 figure_format = click.option(
     "--format",
@@ -10,3 +16,25 @@ figure_format = click.option(
     show_default=True,
     help="Of the figures.",
 )
+figure_title = click.option("--title", default="", help="Title of the figure.  [default: what it shows]")
+
+
+def figure_style(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that a figure for a paper needs: its width and its colours."""
+    command = click.option(
+        "--palette",
+        default="",
+        metavar="COLOURS",
+        help="Colours of the figures: okabe-ito, bright, grey, or #rrggbb with commas.  [default: okabe-ito]",
+    )(command)
+    return click.option("--width", type=click.IntRange(200, 10_000), metavar="PX", help="Width of the figures, in px.")(
+        command
+    )
+
+
+def chosen(width: int | None, title: str, palette: str) -> "Style":
+    """Return the style that the options ask for; raises UsageError for an unknown palette."""
+    from scmsim.plot import theme
+    from scmsim.plot.library import Style
+
+    return Style(width or 0, title, theme.palette(palette) if palette else ())

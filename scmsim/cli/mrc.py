@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from scmsim.cli._figures import chosen, figure_style, figure_title
 from scmsim.core.errors import UsageError
-from scmsim.core.text import printable
+from scmsim.core.text import printable, shortened
 
 SUMMARY = "Exact LRU misses of all TLB geometries, or over all capacities, in one pass."
 _FEWEST = 100  # pages of a sample that a capacity must hold
@@ -33,7 +34,11 @@ columns page, sets, ways, misses; with --curve page, entries, misses.""",
 @click.option("--paging", help="How its memory is mapped.  [default: as the file system wants it]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, rows.")
 @click.option("-o", "--out", type=click.Path(), help="Write the rows to F.csv or F.parquet.")
-@click.option("--plot", type=click.Path(), help="Draw the misses: F.svg, F.png, F.html (needs the extra 'report').")
+@click.option(
+    "--plot", type=click.Path(), help="Draw the misses: F.svg, F.png, F.pdf, F.html (needs the extra 'report')."
+)
+@figure_title
+@figure_style
 def command(
     file: str,
     sets: str,
@@ -49,11 +54,12 @@ def command(
     from scmsim.mmu import mrc, order_of
     from scmsim.mmu.accesses import is_access_file
 
+    style = chosen(how["width"], how["title"], how["palette"])
     _unused(file, curve or sample is not None)
     if sample is not None and not 0 < sample <= 1:
         raise UsageError(f"--sample {sample}; give a share of the pages, more than 0 and at most 1")
     out, plot = how["out"], how["plot"]
-    for path, kinds in ((out, (".csv", ".parquet")), (plot, (".svg", ".png", ".html"))):
+    for path, kinds in ((out, (".csv", ".parquet")), (plot, (".svg", ".png", ".pdf", ".html"))):
         if path is not None and pathlib.Path(path).suffix not in kinds:
             raise UsageError(f"{path!r}: the name must end in {' or '.join(kinds)}")
         if path is not None:
@@ -88,7 +94,7 @@ def command(
     if plot is not None:
         from scmsim.plot.misses import draw
 
-        draw(rows, plot)
+        draw(rows, plot, _of(file, fs, paging), style)
     for path in filter(None, (out, plot)):
         click.echo(f"wrote {path}", err=True)
     replayed = None if is_access_file(file) else fs
@@ -102,6 +108,14 @@ def command(
             "its touch of a 4 KiB page",
             err=True,
         )
+
+
+def _of(file: str, fs: str, paging: str | None) -> str:
+    """What was counted: the file, and of a trace of operations the file system that it was replayed on."""
+    from scmsim.mmu import accesses
+
+    name = shortened(pathlib.Path(file).name, 60)
+    return name if accesses.is_access_file(file) else f"{name} on {fs}{f' ({paging})' if paging else ''}"
 
 
 def _unused(file: str, curve: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scmsim.cli._figures import figure_format
+from scmsim.cli._figures import chosen, figure_format, figure_style
 from scmsim.cli._results import read_results
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
@@ -32,15 +32,25 @@ Simulated and measured runs are compared where their cells agree. Needs the extr
 @click.option("--trace", type=click.Path(), help="Add the miss-ratio curve of this trace on each simulated run.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Write each chart as a file into DIR, too.")
 @figure_format
+@figure_style
 def command(
-    results: tuple[str, ...], out: str, title: str, fs: str | None, trace: str | None, figures: str | None, suffix: str
+    results: tuple[str, ...],
+    out: str,
+    title: str,
+    fs: str | None,
+    trace: str | None,
+    figures: str | None,
+    suffix: str,
+    width: int | None,
+    palette: str,
 ) -> None:
     from scmsim.plot import files
-    from scmsim.report import page
+    from scmsim.report import lead, page
     from scmsim.result import Result, names
     from scmsim.study.tlb.card import is_card
     from scmsim.study.tlb.card import read as read_card
 
+    style = chosen(width, "", palette)
     page.check(out)
     if figures:
         files.check_folder(figures)
@@ -53,7 +63,11 @@ def command(
     for path, each in read.items():
         if failed := each.manifest.get("failed points"):
             click.echo(f"scmsim: warning: {path}: points that failed are not shown: {printable(str(failed))}", err=True)
-    manifest = next(iter(read.values())).manifest if len(read) == 1 else {"results": list(results)}
+    parts = list(read.values())
+    own = [one.runs for one in parts]
+    manifest = (
+        parts[0].manifest if len(parts) == 1 else lead.merged([one.manifest for one in parts], own, list(results))
+    )
     whole = Result(manifest, [run for one in read.values() for run in one.runs])
     if fs:
         wanted = [name.strip() for name in fs.split(",")]
@@ -66,10 +80,13 @@ def command(
     made = read_card(cards[0]) if cards else None
     if made and fs:
         made["cells"] = [cell for cell in made["cells"] if cell["fs"] in wanted]
-    length = page.write(whole, out, title=title, curves=curves, compared=_compared(list(read.values())), card=made)
+    compared = _compared(parts)
+    length = page.write(whole, out, title=title, curves=curves, compared=compared, card=made)
     click.echo(f"wrote {out} ({length / 1024:,.0f} KiB)", err=True)
     if figures:
-        for written in files.write_charts(page.drawn(names.means(whole.runs), curves), figures, suffix):
+        for written in files.write_charts(
+            page.drawn(names.means(whole.runs), curves, compared), figures, suffix, style
+        ):
             click.echo(str(written))
 
 

@@ -1,20 +1,21 @@
 """Charts of a report: one Vega-Lite chart, its words and its rows each; horizontal bars, so that they fit a phone.
 
-Colours are Okabe and Ito's (2008), told apart with every kind of colour vision; nothing is told by colour alone: bars have labels
-and tooltips, and every chart's rows come with it.
+Nothing is shown by colour alone: bars have labels and tooltips, and every chart's rows come with it.
 """
 
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from scmsim.core.records import KINDS, OPS
 from scmsim.core.text import printable
-from scmsim.plot.library import COLOURS, Chart, Rows, altair
+from scmsim.plot.library import Chart, Rows, altair
+from scmsim.plot.theme import OTHER, SAME, colours
 from scmsim.result import Run
 from scmsim.result.names import labels, short
 
-OTHER = "other"
 _SIDES = ("load", "store")
 _SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}  # as they are said, and as counters name them
 MOST_SITES = 8  # colours that can be told apart
@@ -22,22 +23,20 @@ MOST_FILES = 20
 MOST_HOT = 4  # runs whose files stand side by side
 _LABEL = 170  # px that a label on the left may take
 _LINE = 13  # px of a line of it
+_NUMBER = 52  # px that a number after a bar may take
+_GROUPED = 8  # names; more stand in groups
+_ALIKE = 0.005  # of an axis: lines that are nearer to each other cover each other
+_UNSEEN = 0.004  # of the longest bar: less than 2 px
 _SHORT = 14  # letters of a label in a legend of which two stand side by side on a phone
 NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 # A bar's number: its scale is that of the longest bar, so a short one cannot be read off the axis.
 _SAID = "datum.value >= 1e4 ? format(datum.value, '.3~s') : format(datum.value, ',.4~r')"
-# Models name the same thing differently; one name gives it one colour.
-_SAME_SITE = {"copy": "data copy", "block zeroing": "zeroing"}
-_COLOUR_OF = {
-    "data": 0, "data copy": 0, "file data": 0, "zeroing": 1, "log": 2, "log append": 2, "metadata": 3, "inode": 3,
-    "journal": 4, "allocation": 5, "allocated ahead": 5, "namespace": 6, "syscall": 7, OTHER: 8,
-}  # fmt: skip
 
 
 def charts(runs: Sequence[Run]) -> list[Chart]:
     """Every chart that the runs have counters for, in the page's order."""
     makers: tuple[Callable[[Sequence[Run]], Chart | None], ...] = (
-        traffic, time, misses, regions, walks, walk_cycles, sites, amplification, stored, space, hot,
+        traffic, time, misses, regions, walks, walk_cycles, sites, amplification, stored, space, overhead, hot,
     )  # fmt: skip
     return [chart for make in makers if (chart := make(runs)) is not None]
 
@@ -60,20 +59,18 @@ def _gather(runs: Sequence[Run], parts: Mapping[str, Callable[[Run], float | Non
     return [row for row in found if row["value"] is not None]
 
 
-def _bars(
-    name: str, title: str, caption: str, rows: Rows, unit: str, *, order: Sequence[str] = (), stack: bool = True
+def bars(
+    name: str, title: str, caption: str, rows: Rows, unit: str, *, stack: bool = True, grouped: bool = False
 ) -> Chart | None:
     """Horizontal bars: a run each, parts stacked; or, not stacked, one group of bars a run."""
+    rows = _visible(rows) if stack else rows
     if not any(row["value"] for row in rows):
         return None
     alt = altair()
-    parts = list(order) or list(dict.fromkeys(row["part"] for row in rows))
+    parts = list(dict.fromkeys(row["part"] for row in rows))
     runs = list(dict.fromkeys(row["run"] for row in rows))
     several = len(parts) > 1
     shown = dict(zip(runs, short(runs), strict=True))
-    lines = 1 + max(name.count("\n") for name in shown.values())
-    split = {"labelExpr": "split(datum.label, '\\n')", "labelOffset": (1 - lines) * _LINE / 2} if lines > 1 else {}
-    y = alt.Y("name:N", title=None, sort=[*shown.values()], axis=alt.Axis(labelLimit=_LABEL, **split))
     ranked = [{**row, "name": shown[row["run"]], "rank": parts.index(row["part"])} for row in rows]
     ends = _totals(ranked) if stack else ranked
     tooltip = [
@@ -84,19 +81,58 @@ def _bars(
     coloured: dict[str, Any] = {"tooltip": tooltip}
     if several:
         coloured["color"] = alt.Color(
-            "part:N", scale=alt.Scale(domain=parts, range=_colours(parts)), legend=legend(parts)
+            "part:N", scale=alt.Scale(domain=parts, range=colours(parts)), legend=legend(parts)
         )
         coloured["order"] = alt.Order("rank:Q")
-    bars = alt.Chart(alt.InlineData(values=ranked)).mark_bar().encode(**coloured)
+    marks = alt.Chart(alt.InlineData(values=ranked)).mark_bar().encode(**coloured)
     numbers = alt.Chart(alt.InlineData(values=ends)).mark_text(align="left", dx=3, fontSize=10)
     numbers = numbers.transform_calculate(said=_SAID).encode(text="said:N")
-    room = alt.Scale(domainMax=1.15 * max(row["value"] for row in ends))  # for the numbers
-    x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=NUMBER, tickCount=5), scale=room)
+    x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=NUMBER, tickCount=5), scale=room(ends))
     group = {"yOffset": alt.YOffset("part:N", sort=parts)} if several and not stack else {}
-    height = len(runs) * max(26 if stack or not several else 11 * len(parts) + 12, lines * _LINE + 10)
-    chart = alt.layer(bars, numbers).encode(x=x.stack("zero" if stack else None), y=y, **group)
+    y, lines = _names(list(shown.values()), grouped)
+    height = lines * (26 if stack or not several else 11 * len(parts) + 12)
+    chart = alt.layer(marks, numbers).encode(x=x.stack("zero" if stack else None), y=y, **group)
     chart = chart.properties(width="container", height=height, description=f"{title}. {caption}")
     return Chart(name, title, caption, rows, chart.to_dict())
+
+
+def room(rows: Rows) -> Any:
+    """The scale of bars with their numbers after them: however narrow the chart, the longest bar leaves room for its number."""
+    most = max(row["value"] for row in rows)
+    return altair().Scale(domainMin=0, nice=False, domainMax={"expr": f"{most!r} * width / max(width - {_NUMBER}, 20)"})
+
+
+def _names(names: Sequence[str], always: bool) -> tuple[Any, float]:
+    """The axis of the bars' names and how many lines of 26 px they take; names that begin alike stand below that word."""
+    alt = altair()
+    domain, told = [], {}
+    heads = [name.partition("\n")[0].partition(" ")[0] for name in names]
+    grouped = (always or len(names) > _GROUPED) and 1 < len(set(heads)) < len(names)
+    for i, (head, name) in enumerate(zip(heads, names, strict=True)):
+        if grouped and head not in heads[:i]:
+            domain.append(f"{head}:")
+        domain.append(name)
+        told[name] = name[len(head) :].strip() if grouped else name
+    lines = 1 + max(name.count("\n") for name in told.values())
+    words = {name: text for name, text in told.items() if text != name}
+    said = f"({json.dumps(words)})[datum.value] || datum.value" if words else "datum.value"
+    axis: dict[str, Any] = {"labelLimit": _LABEL}
+    if lines > 1:
+        axis |= {"labelExpr": f"split({said}, '\\n')", "labelOffset": (1 - lines) * _LINE / 2}
+    elif words:
+        axis["labelExpr"] = said
+    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=domain), axis=alt.Axis(**axis))
+    return y, len(domain) * max(1, (lines * _LINE + 10) / 26)
+
+
+def _visible(rows: Rows) -> Rows:
+    """Rows of stacked bars without the parts that cannot be seen in any bar: together they are "other"."""
+    longest = max((row["value"] for row in _totals([{**row, "name": row["run"]} for row in rows])), default=0)
+    seen = [row for row in rows if row["value"] > _UNSEEN * longest]
+    kept = {row["part"] for row in seen} - {OTHER}
+    rest = _totals([{**row, "name": row["run"]} for row in rows if row["part"] not in kept])
+    others = [{"run": row["name"], "part": OTHER, "value": row["value"]} for row in rest]
+    return [row for row in rows if row["part"] in kept] + (others if any(row["value"] for row in others) else [])
 
 
 def _totals(rows: Rows) -> Rows:
@@ -105,17 +141,6 @@ def _totals(rows: Rows) -> Rows:
     for row in rows:
         total[row["name"]] = total.get(row["name"], 0) + row["value"]
     return [{"name": name, "value": value} for name, value in total.items()]
-
-
-def _colours(parts: Sequence[str]) -> list[str]:
-    """A colour for each part: the one that its name has in every chart, else the next that no other part takes."""
-    taken = {_COLOUR_OF[part] for part in parts if part in _COLOUR_OF}
-    free = [i for i in range(len(COLOURS)) if i not in taken] or list(range(len(COLOURS)))
-    others = [part for part in parts if part not in _COLOUR_OF]
-    number = {part: free[i % len(free)] for i, part in enumerate(others)} | {
-        part: _COLOUR_OF[part] for part in parts if part in _COLOUR_OF
-    }
-    return [COLOURS[number[part]] for part in parts]
 
 
 def legend(names: Sequence[str], **symbols: Any) -> Any:
@@ -131,7 +156,7 @@ def traffic(runs: Sequence[Run]) -> Chart | None:
         "stores": lambda run: per_call(run, "mem_inst_retired_all_stores"),
     }
     caption = "Retired load and store instructions per call: what perf counts as dTLB-loads and dTLB-stores on Intel."
-    return _bars("traffic", "TLB traffic", caption, _gather(runs, parts), "instructions per call")
+    return bars("traffic", "TLB traffic", caption, _gather(runs, parts), "instructions per call")
 
 
 def time(runs: Sequence[Run]) -> Chart | None:
@@ -142,7 +167,7 @@ def time(runs: Sequence[Run]) -> Chart | None:
         for term in terms
     }
     caption = "Estimated time of a call in nanoseconds, by cause. An estimate from the counts, not a prediction."
-    return _bars("time", "Estimated time", caption, _gather(runs, parts), "ns per call (estimate)")
+    return bars("time", "Estimated time", caption, _gather(runs, parts), "ns per call (estimate)")
 
 
 def misses(runs: Sequence[Run]) -> Chart | None:
@@ -150,13 +175,13 @@ def misses(runs: Sequence[Run]) -> Chart | None:
     caption = "Data TLB look-ups per call that missed the first level, by "
     sized = _gather(runs, {f"{name} pages": partial(_misses_of, size=size) for name, size in _SIZES.items()})
     if any(row["value"] for row in sized):
-        return _bars("misses", "First-level TLB misses", f"{caption}the size of the page.", sized, "misses per call")
+        return bars("misses", "First-level TLB misses", f"{caption}the size of the page.", sized, "misses per call")
     parts = {
         "second level": lambda run: per_call(run, *(f"dtlb_{side}_misses_stlb_hit" for side in _SIDES)),
         "page walk": lambda run: per_call(run, *(f"dtlb_{side}_misses_walk_completed" for side in _SIDES)),
     }
     caption += "what answered them: the second level, or a page walk."
-    return _bars("misses", "First-level TLB misses", caption, _gather(runs, parts), "misses per call")
+    return bars("misses", "First-level TLB misses", caption, _gather(runs, parts), "misses per call")
 
 
 def regions(runs: Sequence[Run]) -> Chart | None:
@@ -178,14 +203,14 @@ def regions(runs: Sequence[Run]) -> Chart | None:
     caption = (
         "The same by whose addresses they were, the kernel's or the program's (its buffer), and by what answered them."
     )
-    return _bars("regions", "First-level misses by region", caption, _gather(runs, parts), "misses per call")
+    return bars("regions", "First-level misses by region", caption, _gather(runs, parts), "misses per call")
 
 
 def walks(runs: Sequence[Run]) -> Chart | None:
     """Page walks by page size."""
     parts = {f"{name} pages": partial(_walks_of, size=size) for name, size in _SIZES.items()}
     caption = "Page walks for data per call, by the size of the page that the walk ended at."
-    return _bars("walks", "Page walks", caption, _gather(runs, parts), "walks per call")
+    return bars("walks", "Page walks", caption, _gather(runs, parts), "walks per call")
 
 
 def _walks_of(run: Run, size: str) -> float | None:
@@ -205,7 +230,7 @@ def walk_cycles(runs: Sequence[Run]) -> Chart | None:
         "instructions": lambda run: run.metrics.get("walk_cycles_percent_instruction"),
     }
     caption = "Cycles with a page walk under way, in percent of all cycles (of a simulation: of the estimated ones)."
-    return _bars("walk-cycles", "Cycles in page walks", caption, _gather(runs, parts), "% of cycles")
+    return bars("walk-cycles", "Cycles in page walks", caption, _gather(runs, parts), "% of cycles")
 
 
 def sites(runs: Sequence[Run]) -> Chart | None:
@@ -215,7 +240,7 @@ def sites(runs: Sequence[Run]) -> Chart | None:
     for run in runs:
         traffic.append({})
         for site, counts in run.sites.items():
-            name = _SAME_SITE.get(site, site)
+            name = SAME.get(site, site)
             value = sum(counts.get(field, 0) for field in fields) / (run.calls or 1)
             traffic[-1][name] = traffic[-1].get(name, 0) + value
     total = {site: sum(values.get(site, 0) for values in traffic) for values in traffic for site in values}
@@ -225,7 +250,7 @@ def sites(runs: Sequence[Run]) -> Chart | None:
         rows += [{"run": name, "part": printable(site), "value": values.get(site, 0)} for site in largest]
         rows.append({"run": name, "part": OTHER, "value": sum(v for site, v in values.items() if site not in largest)})
     caption = "Retired loads and stores per call, by the mechanism inside the file system that causes them."
-    return _bars("sites", "Where the traffic comes from", caption, rows, "loads + stores per call")
+    return bars("sites", "Where the traffic comes from", caption, rows, "loads + stores per call")
 
 
 def amplification(runs: Sequence[Run]) -> Chart | None:
@@ -239,7 +264,7 @@ def amplification(runs: Sequence[Run]) -> Chart | None:
     }
     parts = {part: lambda run, metric=metric: run.metrics.get(metric) for part, metric in levels.items()}
     caption = "Bytes for each byte that the program wrote: stored by the file system, in lines written back, and at the medium."
-    return _bars(
+    return bars(
         "amplification", "Write amplification", caption, _gather(runs, parts), "bytes per byte written", stack=False
     )
 
@@ -254,21 +279,29 @@ def stored(runs: Sequence[Run]) -> Chart | None:
         if kind != "none"
     }
     caption = "Bytes stored to persistent memory per call, by what they are: file data, zeroing, log, metadata."
-    return _bars("stored", "Bytes stored", caption, _gather(runs, parts), "bytes per call")
+    return bars("stored", "Bytes stored", caption, _gather(runs, parts), "bytes per call")
 
 
 def space(runs: Sequence[Run]) -> Chart | None:
-    """Space at the end."""
+    """Space that files take at the end; that of the file system itself, which may be 1,000 times as large, is `overhead`."""
     fields = {
         "file data": "live_bytes",
         "waste in last pages": "waste_bytes",
-        "metadata": "metadata_bytes",
-        "page tables": "page_table_bytes",
         "allocated ahead": "preallocated_bytes",
     }
     parts = {part: lambda run, field=field: run.space.get(field) for part, field in fields.items()}
-    caption = "Bytes of the device in use at the end of the trace."
-    return _bars("space", "Space", caption, _gather(runs, parts), "bytes")
+    caption = "Bytes that files take at the end of the trace: what they hold, and what is allocated and holds nothing."
+    return bars("space", "Space of files", caption, _gather(runs, parts), "bytes")
+
+
+def overhead(runs: Sequence[Run]) -> Chart | None:
+    """Space that the file system takes for itself at the end."""
+    fields = {"metadata": "metadata_bytes", "page tables": "page_table_bytes"}
+    parts = {part: lambda run, field=field: run.space.get(field) for part, field in fields.items()}
+    caption = (
+        "Bytes that the file system takes for itself, with those that formatting reserves (inode tables, a journal)."
+    )
+    return bars("overhead", "Space of the file system itself", caption, _gather(runs, parts), "bytes")
 
 
 def hot(runs: Sequence[Run]) -> Chart | None:
@@ -289,7 +322,7 @@ def hot(runs: Sequence[Run]) -> Chart | None:
     what = "operations" if set(total) <= set(OPS) else "files" if any("/" in group for group in total) else "groups"
     some = f"; {len(broken)} runs are shown" if len(broken) == MOST_HOT < len(runs) else ""
     caption = f"The {len(most)} of {len(total)} {what} with the most loads and stores, whole run{some}."
-    return _bars("hot", f"Hot {what}", caption, rows, "loads + stores", stack=False)
+    return bars("hot", f"Hot {what}", caption, rows, "loads + stores", stack=False)
 
 
 def curve(rows: Rows) -> Chart | None:
@@ -299,18 +332,58 @@ def curve(rows: Rows) -> Chart | None:
     alt = altair()
     title = "Miss-ratio curve"
     caption = "Share of the touches of 4 KiB pages that miss a fully associative LRU TLB of so many entries; both axes logarithmic."
-    runs = list(dict.fromkeys(row["run"] for row in rows))
+    lines = {row["run"]: {} for row in rows}  # type: dict[str, dict[Any, float]]
+    for row in rows:
+        lines[row["run"]][row["entries"]] = row["value"]
+    called = merged(lines, log=True)
+    drawn = [{**row, "run": called[row["run"]]} for row in rows if row["run"] in called]
+    runs = list(called.values())
     scale, key = alt.Scale(domain=runs), legend(runs, symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
     chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(alt.InlineData(values=drawn))
         .mark_line(point=True)
         .encode(
             x=alt.X("entries:Q", title="entries", scale=alt.Scale(type="log", base=2), axis=alt.Axis(tickCount=6)),
             y=alt.Y("value:Q", title="miss ratio", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5)),
-            color=alt.Color("run:N", scale=alt.Scale(domain=runs, range=list(COLOURS)[: len(runs)]), legend=key),
+            color=alt.Color("run:N", scale=alt.Scale(domain=runs, range=colours(runs)), legend=key),
             strokeDash=alt.StrokeDash("run:N", scale=scale, legend=key),
             tooltip=["run:N", "entries:Q", "value:Q"],
         )
         .properties(width="container", height=240, description=f"{title}. {caption}")
     )  # fmt: skip
     return Chart("miss-ratio-curve", title, caption, rows, chart.to_dict())
+
+
+def merged(lines: Mapping[str, Mapping[Any, float]], log: bool = False) -> dict[str, str]:
+    """Return the lines to draw and their names: lines that cannot be told apart are one, under the names of all.
+
+    Parameters
+    ----------
+    lines : mapping
+        Name -> x -> value.
+    log : bool
+        The chart's axis of values is logarithmic.
+    """
+    scaled = {
+        name: {x: math.log(y) if log else y for x, y in line.items() if y > 0 or not log}
+        for name, line in lines.items()
+    }
+    values = [y for line in scaled.values() for y in line.values()]
+    near = _ALIKE * (max(values, default=0) - min(values if log else [*values, 0], default=0))
+    groups: dict[str, list[str]] = {}
+    for name, line in scaled.items():
+        same = (first for first in groups if scaled[first].keys() == line.keys()
+                and all(abs(scaled[first][x] - y) <= near for x, y in line.items()))  # fmt: skip
+        groups.setdefault(next(same, name), []).append(name)
+    return {first: together(names) for first, names in groups.items()}
+
+
+def together(names: Sequence[str]) -> str:
+    """Several names as one: words that all begin with are said once."""
+    if len(names) == 1:
+        return names[0]
+    words = [name.split(" ") for name in names]
+    same = 0
+    while all(len(each) > same + 1 for each in words) and len({each[same] for each in words}) == 1:
+        same += 1
+    return " ".join([*words[0][:same], ", ".join(" ".join(each[same:]) for each in words)])

@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.plot.library import COLOURS, Chart, Rows, altair
+from scmsim.plot.library import Chart, Rows, altair
+from scmsim.plot.theme import COLOURS
 
 PUBLISHED = "published"
 _BLACK = "#000000"

@@ -2,10 +2,14 @@
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from scmsim.core.atomic import whole, writable_folder
-from scmsim.plot.library import Chart, altair, drawn
+from scmsim.core.atomic import whole, writable, writable_folder
+from scmsim.core.errors import UsageError
+from scmsim.plot.library import Chart, Style, altair, drawn
+
+SUFFIXES = (".svg", ".png", ".pdf", ".html")
 
 _PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; fonts of a reader may be wider
 _WIDTH = 560  # px of a figure on paper, where no container gives it
@@ -24,19 +28,32 @@ def check_folder(folder: str | os.PathLike[str]) -> pathlib.Path:
     return writable_folder(folder)
 
 
-def write_charts(found: Sequence[Chart], folder: str | os.PathLike[str], suffix: str) -> list[pathlib.Path]:
+def check(path: str | os.PathLike[str]) -> pathlib.Path:
+    """Raise UsageError for a file that cannot be drawn, EnvironmentProblem without the library, before the work is done."""
+    suffix = pathlib.Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"{os.fspath(path)!r} ends in none of {', '.join(SUFFIXES)}, which say the format; rename it")
+    writable(path)
+    altair()
+    return pathlib.Path(path)
+
+
+def save(spec: Mapping[str, Any], path: str | os.PathLike[str], style: Style | None = None, caption: str = "") -> None:
+    """Write a chart as the file's ending says (`drawn`)."""
+    out = pathlib.Path(path)
+    write(out, drawn({"padding": _PADDING, **spec}, out.suffix.lower()[1:], style, caption))
+
+
+def write_charts(
+    found: Sequence[Chart], folder: str | os.PathLike[str], suffix: str, style: Style | None = None
+) -> list[pathlib.Path]:
     """Write each chart as DIR/NAME.suffix (svg, png or pdf) with its title, on white; returns the paths."""
     out = check_folder(folder)
     out.mkdir(exist_ok=True)
     paths = []
     for chart in found:
-        width = {} if "facet" in chart.spec else {"width": _WIDTH}  # panels bring their own
-        spec = {
-            **chart.spec,
-            **width,
-            "title": {"text": chart.title, "anchor": "start"},
-            "background": "white",
-            "padding": _PADDING,
-        }
-        paths.append(write(out / f"{chart.name}.{suffix}", drawn(spec, suffix)))
+        one = "layer" in chart.spec or "mark" in chart.spec  # panels bring their own width
+        width = {"width": _WIDTH} if one else {}
+        paths.append(out / f"{chart.name}.{suffix}")
+        save({**chart.spec, **width, "title": {"text": chart.title, "anchor": "start"}}, paths[-1], style)
     return paths

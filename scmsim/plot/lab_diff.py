@@ -7,11 +7,12 @@ from typing import Any
 from scmsim.lab.diff import label, size
 from scmsim.plot.files import write
 from scmsim.plot.library import altair, drawn
+from scmsim.plot.theme import COLOURS
 from scmsim.plot.tlb import check
 
 __all__ = ["check", "draw"]
 _TOP = 15  # of a file system
-_COLOURS = {"more": "#d55e00", "less": "#0072b2"}  # Okabe and Ito: told apart by colour-blind readers too
+_COLOURS = {"more": COLOURS[5], "less": COLOURS[0]}
 
 
 def draw(found: Sequence[dict[str, Any]], path: str, of: str = "instructions") -> None:

@@ -1,15 +1,21 @@
-"""The library that draws, and what all charts share: colours, the record of a chart, files."""
+"""The library that draws, and what all charts share: the record of a chart, and its content as a file."""
 
+import html
+import json
+import pathlib
+import string
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.core.extras import install
-
-# Okabe and Ito's (2008), told apart with every kind of colour vision
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8B6D00", "#6A51A3", "#999999")
+from scmsim.plot import theme
 
 Rows = list[dict[str, Any]]
+_ROUND = 2  # px that a width may miss
+_HERE = pathlib.Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,15 @@ class Chart:
     caption: str
     rows: Rows
     spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a reader chooses for a figure: its width in px, its title, its colours; 0 or empty leaves the chart's own."""
+
+    width: int = 0
+    title: str = ""
+    palette: tuple[str, ...] = ()
 
 
 def altair() -> Any:
@@ -35,12 +50,88 @@ def altair() -> Any:
     return altair
 
 
-def drawn(spec: dict[str, Any], suffix: str) -> bytes:
-    """A Vega-Lite chart as the content of a file: svg, png, pdf, or html without outside parts."""
+def drawn(spec: Mapping[str, Any], suffix: str, style: Style | None = None, caption: str = "") -> bytes:
+    """Return a Vega-Lite chart as the content of a file: svg, png, pdf, or html without outside parts.
+
+    `caption` is what a page says below its title, which is the chart's.
+    """
     import vl_convert
 
-    if suffix == "svg":
-        return bytes(vl_convert.vegalite_to_svg(spec).encode())
+    style = style or Style()
+    whole = {**spec, **_titled(spec, style)}
+    whole = theme.recoloured(whole, style.palette) if style.palette else whole
     if suffix == "html":
-        return bytes(vl_convert.vegalite_to_html(spec, bundle=True).encode())
-    return bytes(vl_convert.vegalite_to_png(spec, scale=2) if suffix == "png" else vl_convert.vegalite_to_pdf(spec))
+        return _page(_wide(whole, style.width) if style.width else whole, caption).encode()
+    whole = _exactly(whole, style.width) if style.width else whole
+    if suffix == "svg":
+        return bytes(vl_convert.vegalite_to_svg(whole, config=theme.config()).encode())
+    if suffix == "png":
+        return bytes(vl_convert.vegalite_to_png(whole, scale=2, config=theme.config()))
+    return bytes(vl_convert.vegalite_to_pdf(whole, config=theme.config()))
+
+
+def _titled(spec: Mapping[str, Any], style: Style) -> dict[str, Any]:
+    known = spec.get("title")
+    if style.width and isinstance(known, dict):  # a subtitle in one line would decide the width
+        known = {key: value for key, value in known.items() if key != "subtitle"}
+    if not style.title:
+        return {"title": known} if known else {}
+    return {"title": {**(known if isinstance(known, dict) else {"anchor": "start"}), "text": style.title}}
+
+
+def _exactly(spec: dict[str, Any], width: int) -> dict[str, Any]:
+    """Return the chart so that axes, legends and labels included it is `width` px wide, or as narrow as its words allow."""
+    import vl_convert
+
+    asked = width
+    for _ in range(4):
+        tried = _wide(spec, asked)
+        svg = vl_convert.vegalite_to_svg(tried, config=theme.config())
+        found = float(svg.partition(' width="')[2].partition('"')[0])
+        if abs(found - width) <= _ROUND:
+            break
+        asked = max(60, asked + round(width - found))
+    return tried
+
+
+def _wide(spec: dict[str, Any], width: int) -> dict[str, Any]:
+    """Return the chart with the panels in a row sharing the width."""
+    one = dict(spec)
+    across = len(one["hconcat"]) if "hconcat" in one else one.get("columns", 1) if "facet" in one else 1
+    share = width // max(across, 1)
+    for parts in ("vconcat", "hconcat", "concat"):
+        if parts in one:
+            one[parts] = [_wide(part, share) for part in one[parts]]
+    if "spec" in one:
+        one["spec"] = _wide(one["spec"], share)
+    if not any(part in one for part in ("vconcat", "hconcat", "concat", "spec")):
+        one["width"] = share
+    return one
+
+
+def _page(spec: dict[str, Any], caption: str) -> str:
+    """A page of one chart: its title is the heading."""
+    title = spec.get("title", "")
+    title = title.get("text", "") if isinstance(title, dict) else title
+    bare = {key: value for key, value in spec.items() if key != "title"}
+    found = string.Template((_HERE / "chart.html").read_text(encoding="utf-8"))
+    escaped = {"title": html.escape(title), "caption": html.escape(caption)}
+    return found.substitute(**escaped, wide=900, scripts=scripts({"page": bare}))
+
+
+def scripts(specs: Mapping[str, Any]) -> str:
+    """Return the scripts that draw charts into the elements chart-NAME of a page; no name from a file ends one."""
+    data = {"specs": specs, "themes": {"light": theme.config(), "dark": theme.config(dark=True)}}
+    told = "".join(
+        f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};\n" for name, value in data.items()
+    )
+    draw = (_HERE / "draw.js").read_text(encoding="utf-8")
+    return f"<script>{bundle()}</script>\n<script>\n{told}{draw}</script>"
+
+
+@cache
+def bundle() -> str:
+    """Return Vega, Vega-Lite and vega-embed as one script that sets `vegaEmbed`."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")

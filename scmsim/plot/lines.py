@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.plot.charts import NUMBER, legend, per_call
-from scmsim.plot.library import COLOURS, Chart, Rows, altair
+from scmsim.plot.charts import NUMBER, legend, merged, per_call
+from scmsim.plot.library import Chart, Rows, altair
+from scmsim.plot.theme import COLOURS
 from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 
 MANY = 12  # runs; fewer are bars
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # lines of one colour that can be told apart
 
+_MOST_LINES = 9  # colours of lines that can be told apart
 Value = float | None
 
 
@@ -79,7 +81,22 @@ def _chart(runs: Sequence[Run], figure: Figure, axis: str) -> Chart | None:
         return None
     apart = [title(name) for name in others if name not in words and name != dashed]
     caption = f"{figure.title}, over {title(axis)}" + (f"; a line for each {', '.join(apart)}." if apart else ".")
-    return Chart(figure.name, figure.title, caption, rows, _spec(rows, title(axis), f"{figure.title}. {caption}"))
+    return Chart(
+        figure.name, figure.title, caption, rows, _spec(_merged(rows), title(axis), f"{figure.title}. {caption}")
+    )
+
+
+def _merged(rows: Rows) -> Rows:
+    """The rows, lines that cover each other as one under the names of both."""
+    lines: dict[str, dict[Any, float]] = {}
+    for row in rows:
+        lines.setdefault(row["line"], {})[row.get("dash"), row["others"], row["x"]] = row["value"]
+    if any(len({key[1] for key in line}) > len({key[0] for key in line}) for line in lines.values()):
+        return rows  # several lines of one colour and dash
+    plain = {name: {(dash, x): y for (dash, _, x), y in line.items()} for name, line in lines.items()}
+    values = [row["value"] for row in rows]
+    called = merged(plain, log=_is_wide(values))
+    return [{**row, "line": called[row["line"]]} for row in rows if row["line"] in called]
 
 
 def _few(values: Sequence[Any]) -> bool:
@@ -93,7 +110,7 @@ def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[st
     for name in others:
         tried = [*found, name]
         textual = any(isinstance(value, str) for value in every[name])
-        if textual and len(set(zip(*(every[each] for each in tried), strict=True))) <= len(COLOURS):
+        if textual and len(set(zip(*(every[each] for each in tried), strict=True))) <= _MOST_LINES:
             found = tried
     return found
 
@@ -139,5 +156,13 @@ def _dashes(names: Sequence[str]) -> Any:
 
 def _scale(alt: Any, values: Sequence[float], nice: bool = True) -> Any:
     """Logarithmic where the values differ by more than 20 times and none is 0."""
-    wide = min(values) > 0 and max(values) > 20 * min(values)
-    return alt.Scale(type="log", base=10 if nice else 2, nice=False) if wide else alt.Scale(zero=nice, nice=nice)
+    return (
+        alt.Scale(type="log", base=10 if nice else 2, nice=False)
+        if _is_wide(values)
+        else alt.Scale(zero=nice, nice=nice)
+    )
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    """Return whether the values fill a logarithmic axis."""
+    return min(values) > 0 and max(values) > 20 * min(values)

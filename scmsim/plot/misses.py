@@ -1,15 +1,16 @@
 """The misses of `scmsim mrc` as a picture."""
 
-import pathlib
 from typing import Any
 
-from scmsim.plot.files import write
-from scmsim.plot.library import altair, drawn
+from scmsim.core.text import printable
+from scmsim.plot.files import save
+from scmsim.plot.library import Style, altair
+from scmsim.plot.theme import COLOURS
 
-_BLUE_TO_ORANGE = ["#0072b2", "#56b4e9", "#009e73", "#e69f00"]  # Okabe and Ito: told apart by colour-blind readers too
+_WAYS = (1, 4, 16)  # of those that were counted, so few are drawn
 
 
-def draw(rows: list[dict[str, Any]], path: str) -> None:
+def draw(rows: list[dict[str, Any]], path: str, of: str = "", style: Style | None = None) -> None:
     """Draw misses over entries, a line for each page size (and number of ways), both axes logarithmic.
 
     Parameters
@@ -17,7 +18,9 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
     rows : list of dict
         As `scmsim mrc --json` prints them.
     path : str
-        F.svg, F.png or F.html.
+        F.svg, F.png, F.pdf or F.html.
+    of : str
+        What the addresses are: a trace and its file system.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
@@ -26,21 +29,29 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
         {
             "page": row["page"],
             "entries": row["entries"] if "entries" in row else row["sets"] * row["ways"],
-            "ways": row.get("ways", 0),
             "misses": max(row["misses"], 1),
+            **({"ways": f"{row['ways']} way{'s' * (row['ways'] > 1)}"} if "ways" in row else {}),
         }
         for row in rows
-        if row.get("ways", 16) in (1, 4, 16)
-    ]
-    x = alt.X("entries:Q", scale=alt.Scale(type="log", base=2), title="entries")
-    y = alt.Y("misses:Q", scale=alt.Scale(type="log"), title="misses")
-    colour = alt.Color("page:N", scale=alt.Scale(range=_BLUE_TO_ORANGE), title="page", sort=None)
-    chart = (
-        alt.Chart(alt.Data(values=points)).mark_line(point=alt.OverlayMarkDef(size=12)).encode(x=x, y=y, color=colour)
+        if row.get("ways", _WAYS[0]) in _WAYS
+    ] or [{"page": "", "entries": 1, "misses": 1}]
+    x = alt.X("entries:Q", scale=alt.Scale(type="log", base=2), title="entries", axis=alt.Axis(labelOverlap=True))
+    y = alt.Y("misses:Q", scale=alt.Scale(type="log"), title="misses", axis=alt.Axis(format="~s", tickCount=6))
+    pages = list(dict.fromkeys(point["page"] for point in points))
+    hues = alt.Scale(domain=pages, range=[COLOURS[i % len(COLOURS)] for i in range(len(pages))])
+    chart = alt.Chart(alt.InlineData(values=points)).encode(
+        x=x, y=y, color=alt.Color("page:N", scale=hues, title="page", legend=alt.Legend(orient="bottom"))
     )
-    if "ways" in rows[0]:
-        legend = alt.Legend(symbolType="stroke", symbolStrokeWidth=2)
-        chart = chart.encode(strokeDash=alt.StrokeDash("ways:O", title="ways", legend=legend))
-    title = "TLB misses (LRU, from a sample of the pages)" if "interval_95" in rows[0] else "TLB misses (exact LRU)"
-    spec = chart.properties(width=560, height=340, title=title).to_dict()
-    write(pathlib.Path(path), drawn(spec, pathlib.Path(path).suffix[1:]))
+    lines, marks = chart.mark_line(), chart.mark_point(size=30)
+    if "ways" in points[0]:
+        ways = list(dict.fromkeys(point["ways"] for point in points))
+        key = alt.Legend(orient="bottom", symbolSize=90, symbolStrokeWidth=2)
+        shapes = alt.Scale(domain=ways, range=["circle", "square", "triangle-up"][: len(ways)])
+        lines = lines.encode(detail="ways:N")
+        marks = marks.encode(shape=alt.Shape("ways:N", scale=shapes, title="associativity", legend=key))
+    how = "from a sample of the pages" if "interval_95" in rows[0] else "exact"
+    title = f"TLB misses: {printable(of)}" if of else "TLB misses"
+    spec = alt.layer(lines, marks).properties(width=560, height=340).to_dict()
+    caption = f"Misses of a TLB with LRU replacement ({how}) over its entries, by page size; both axes are logarithmic."
+    heading = {"text": title, "subtitle": caption, "anchor": "start"}
+    save({**spec, "title": heading}, path, style, caption)

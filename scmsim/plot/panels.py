@@ -18,13 +18,14 @@ from scmsim.core.counters import MEASURED, SCHEMA
 from scmsim.core.units import format_bytes
 from scmsim.plot.files import check_folder, write
 from scmsim.plot.library import altair
+from scmsim.plot.theme import COLOURS
 from scmsim.result import Result, metrics
 from scmsim.result.cells import Cell, Key, cells, grows, harness, machine
 
 PANELS = 4
 _THESIS_FILES = tuple(mib << 20 for mib in (1, 8, 64, 1024))
 # Okabe and Ito's colours (2008), told apart with every kind of colour vision; yellow and sky blue are too light for lines.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+_COLOURS = tuple(COLOURS[i] for i in (0, 5, 2, 3, 8, 1, 4))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
 _AREAS = (90, 55, 30, 75, 45, 60, 40)
 _DASHES = ([1, 0], [5, 3], [1, 2], [8, 2, 2, 2])
@@ -246,7 +247,7 @@ def _about(result: Result) -> str:
     known = [machine(result)] if machine(result) else []
     known += [kernel if kernel.startswith("Linux") else f"Linux {kernel}"] if kernel else []
     how = ["made up by the fake back end"] if about.get("backend") == "fake" else []
-    how += ["emulated machine"] if about.get("formats") == ["lab"] else []
+    how += ["emulated machine"] if about.get("formats") == ["lab"] or about.get("backend") == "lab" else []
     return ", ".join([*how, *known]) or "machine not recorded"
 
 

@@ -8,10 +8,11 @@ from scmsim.core.atomic import writable
 from scmsim.core.errors import UsageError
 from scmsim.plot.files import write
 from scmsim.plot.library import Chart, altair, drawn
+from scmsim.plot.theme import COLOURS
 from scmsim.study.tlb import card
 
 SUFFIXES = (".svg", ".png", ".pdf", ".html")
-_COLOURS = {"real": "#0072b2", "replay": "#e69f00"}  # Okabe and Ito: told apart by colour-blind readers too
+_COLOURS = {"real": COLOURS[0], "replay": COLOURS[1]}
 _TITLES = {"l1_misses": "first-level misses", "walks": "page walks"}
 
 

@@ -1,23 +1,21 @@
 """Pictures of a trace: the offsets of its reads and writes over time, or the bytes moved at each, one panel a file."""
 
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
 
-from scmsim.core.atomic import writable
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
-from scmsim.plot import library
-from scmsim.plot.files import write
-from scmsim.plot.library import drawn
+from scmsim.plot.files import check, save
+from scmsim.plot.library import Style, altair
+from scmsim.plot.theme import COLOURS
 from scmsim.trace._rewrite import CHUNK
 from scmsim.trace.store import StoredTrace, open_trace
 
-FORMATS = (".svg", ".png", ".html")
-COLOURS = {"read": "#3b6fb6", "write": "#d1622b"}  # told apart with the common colour blindnesses too
+_COLOURS = {"read": COLOURS[0], "write": COLOURS[5]}
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads consecutive numbers (Fibonacci hashing)
+_BARS = "Offsets of reads and writes over time, a panel for each file; a bar spans the bytes of a transfer."
 _COLUMNS, _ROWS = 120, 40  # cells of a heat map
 _NAME = 60  # characters of a file's name that are shown
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
@@ -25,7 +23,12 @@ _TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 
 
 def plot_trace(
-    source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, files: int = 6, points: int = 1500
+    source: "str | os.PathLike[str]",
+    out: "str | os.PathLike[str]",
+    *,
+    files: int = 6,
+    points: int = 1500,
+    style: Style | None = None,
 ) -> dict[str, Any]:
     """Draw the `files` files with the most bytes moved, each with about `points` reads and `points` writes at most.
 
@@ -34,7 +37,7 @@ def plot_trace(
     Parameters
     ----------
     out : path
-        Its ending says the format: .svg, .png or .html (one file without outside parts).
+        Its ending says the format: .svg, .png, .pdf or .html (one file without outside parts).
 
     Returns
     -------
@@ -48,36 +51,36 @@ def plot_trace(
     EnvironmentProblem
         If the extra `report` is not installed.
     """
-    altair, suffix = _prepared(out)
+    check(out)
     trace = open_trace(source)
     chosen, calls = _busiest(trace, files)
     every = -(-calls // max(points, 1))
     every[~np.isin(np.arange(len(every)), chosen)] = 0
     rows = _sample(trace, every)
-    spec = _chart(altair, trace, chosen, every, rows).to_dict()
-    write(pathlib.Path(out), drawn(spec, suffix[1:]))
+    spec = _chart(altair(), trace, chosen, every, rows).to_dict()
+    save(spec, out, style, _BARS)
     return {"files": len(chosen), "transfers": len(rows), "of": int(calls[chosen].sum())}
 
 
-def plot_heat(source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, files: int = 6) -> dict[str, Any]:
+def plot_heat(
+    source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, files: int = 6, style: Style | None = None
+) -> dict[str, Any]:
     """Draw the bytes that were read and written at each part of the `files` files with the most bytes moved, over time.
 
     All transfers are counted.  Parameters, result and errors are those of `plot_trace`.
     """
-    altair, suffix = _prepared(out)
+    check(out)
     trace = open_trace(source)
     chosen, calls = _busiest(trace, files)
     last, ends = _extents(trace)
     scale, time_unit = next(unit for unit in _TIMES if unit[0] <= max(last, 1))
-    panels = []
+    alt, panels = altair(), []
     for file in chosen:
         sums = heat(trace, file, last, int(ends[file]))
-        panels.append(
-            _hot_panel(altair, _name(trace.files.path[file]), sums, (last / scale, int(ends[file])), time_unit)
-        )
-    title = altair.TitleParams(f"Bytes moved by time and offset: {_name(trace.path.name)}")
-    chart = altair.vconcat(*panels, title=title).resolve_scale(x="shared", y="independent", color="independent")
-    write(pathlib.Path(out), drawn(chart.configure_view(stroke="#d0d0d0").to_dict(), suffix[1:]))
+        panels.append(_hot_panel(alt, _name(trace.files.path[file]), sums, (last / scale, int(ends[file])), time_unit))
+    title = alt.TitleParams(f"Bytes moved by time and offset: {_name(trace.path.name)}", anchor="start")
+    chart = alt.vconcat(*panels, title=title).resolve_scale(x="shared", y="independent", color="independent")
+    save(chart.to_dict(), out, style, "Bytes read and written in each part of a file over time, of all transfers.")
     moved = int(calls[chosen].sum())
     return {"files": len(chosen), "transfers": moved, "of": moved}
 
@@ -134,15 +137,6 @@ def _hot_panel(altair: Any, name: str, sums: np.ndarray, most: tuple[float, int]
     )
 
 
-def _prepared(out: "str | os.PathLike[str]") -> tuple[Any, str]:
-    """The drawing library and the ending of a picture that can be written there."""
-    suffix = pathlib.Path(out).suffix.lower()
-    if suffix not in FORMATS:
-        raise UsageError(f"{str(out)!r} ends in none of {', '.join(FORMATS)}, which say the format; rename it")
-    writable(out)
-    return library.altair(), suffix
-
-
 def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
     """Ids of the files with the most bytes moved, and the (reads, writes) of every file."""
     moved, calls = np.zeros(len(trace.files)), np.zeros((len(trace.files), 2), np.int64)
@@ -180,15 +174,12 @@ def _chart(altair: Any, trace: StoredTrace, chosen: list[int], every: np.ndarray
     panels = []
     for file in chosen:
         mine = rows[rows["file"] == file]
-        parts = [f"about 1 in {k:,} {op}s" for k, op in zip(every[file].tolist(), COLOURS, strict=True) if k > 1]
+        parts = [f"about 1 in {k:,} {op}s" for k, op in zip(every[file].tolist(), _COLOURS, strict=True) if k > 1]
         shown = f"   ({', '.join(parts)})" if parts else ""
         if len(mine):
             panels.append(_panel(altair, _name(trace.files.path[file]) + shown, mine, scale, f"time ({time_unit})"))
-    title = altair.TitleParams(
-        f"Offsets over time: {_name(trace.path.name)}", subtitle="a bar spans the bytes of a transfer"
-    )
-    chart = altair.vconcat(*panels, title=title).resolve_scale(x="shared", y="independent")
-    return chart.configure_view(stroke="#d0d0d0").configure_axis(grid=True, gridColor="#eeeeee")
+    title = altair.TitleParams(f"Offsets over time: {_name(trace.path.name)}", subtitle=_BARS, anchor="start")
+    return altair.vconcat(*panels, title=title).resolve_scale(x="shared", y="independent")
 
 
 def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> Any:
@@ -205,7 +196,7 @@ def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> A
         }
         for t, at, length, op in zip(*(rows[c].tolist() for c in ("time_ns", "offset", "length", "op")), strict=True)
     ]
-    colour = altair.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
+    colour = altair.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
     return (
         altair.Chart(altair.Data(values=values), title=altair.TitleParams(name, anchor="start", fontSize=11))
         .mark_rule(strokeWidth=1.5, opacity=0.7)
@@ -213,7 +204,7 @@ def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> A
             x=altair.X("t:Q", title=time),
             y=altair.Y("from:Q", title=f"offset ({unit_name})"),
             y2="to:Q",
-            color=altair.Color("op:N", scale=colour, title=None),
+            color=altair.Color("op:N", scale=colour, title=None, legend=altair.Legend(orient="bottom")),
         )
         .properties(width=640, height=120)
     )

@@ -8,7 +8,6 @@ import base64
 import csv
 import html
 import io
-import json
 import os
 import pathlib
 import shlex
@@ -25,22 +24,25 @@ from scmsim.core.text import printable, words
 from scmsim.plot import charts as drawing
 from scmsim.plot import files, lines
 from scmsim.plot import tlb as judged
-from scmsim.plot.library import Chart, Rows
-from scmsim.report import tables
+from scmsim.plot import verdict as compared_by
+from scmsim.plot.library import Chart, Rows, scripts
+from scmsim.report import effects, lead, tables
 from scmsim.report.summary import summary
 from scmsim.result import FOOTPRINTS, Result, Run, names
-from scmsim.result.cells import harness
 
+ANSWER, COMPARED = "What each parameter changes", "Simulated and measured"
 SECTION_OF = {
     "traffic": "Headline", "time": "Headline", "misses": "TLB", "regions": "TLB", "walks": "TLB", "walk-cycles": "TLB",
     "sites": "Where the traffic comes from", "amplification": "Write amplification", "stored": "Write amplification",
-    "space": "Space and waste", "miss-ratio-curve": "Miss-ratio curve", "hot": "Hot files",
+    "space": "Space and waste", "overhead": "Space and waste", "effect-time": ANSWER, "effect-walks": ANSWER, "ratios": COMPARED,
+    "miss-ratio-curve": "Miss-ratio curve", "hot": "Hot files",
     "judged": "Judged by a real kernel",
 }  # fmt: skip
 OVER = "Over the parameters"
 ORDER = (
-    "Headline", OVER, "What varies", "TLB", "Where the traffic comes from", "Write amplification", "Space and waste",
-    "Miss-ratio curve", "Hot files", "Simulated and measured", "Judged by a real kernel",
+    COMPARED, ANSWER, "Headline", OVER, "What varies",
+    "TLB", "Where the traffic comes from", "Write amplification", "Space and waste",
+    "Miss-ratio curve", "Hot files", "Judged by a real kernel",
     "Warnings", "All figures", "Not supplied", "What was run",
 )  # fmt: skip
 MOST_RUNS = 10_000  # of one page
@@ -108,9 +110,9 @@ def page(
             f"{len(result.runs)} runs are too many for one page; choose up to {MOST_RUNS:,} with --fs or several reports"
         )
     runs = names.means(result.runs)
-    found = [*drawn(runs, curves), *([judged.chart(card["cells"])] if card else [])]
+    found = [*drawn(runs, curves, compared), *([judged.chart(card["cells"])] if card else [])]
     parts = {
-        "Simulated and measured": tables.comparison(compared) if compared else "",
+        COMPARED: tables.comparison(compared) if compared else "",
         "Judged by a real kernel": tables.card(card) if card else "",
         "Warnings": _warnings(result.runs),
         "What varies": tables.varying(runs),
@@ -132,25 +134,24 @@ def page(
     heading = printable(title or f"scmsim: {called}")
     return _template().substitute(
         title=html.escape(heading),
-        summary=_lead(Result(result.manifest, runs), parts["Warnings"].count("<p ")),
+        summary=_lead(Result(result.manifest, runs), parts["Warnings"].count("<p "), compared),
         nav=" ".join(f'<a href="#{_anchor(section)}">{html.escape(section)}</a>' for section in shown),
         body="\n".join(f'<section id="{_anchor(s)}"><h2>{html.escape(s)}</h2>{parts[s]}</section>' for s in shown),
-        trust=_trust(result, runs),
+        trust=html.escape(lead.trust(result)),
         version=html.escape(__version__),
-        library=_library(),
-        specs=json.dumps(specs).replace("<", "\\u003c"),
+        scripts=scripts(specs),
     )
 
 
-def _lead(result: Result, warnings: int) -> str:
-    """The first sentences, and whether there is something to heed."""
-    about = harness(result)
-    lines = [*summary(result), *([_counted_by(about)] if about.get("backend") == "fake" else [])]
-    said = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+def _lead(result: Result, warnings: int, compared: Comparison | None) -> str:
+    """What was asked, the first sentences, and whether there is something to heed."""
+    verdict = [tables.verdict(compared)] if compared else []
+    said = [*verdict, *summary(result), *lead.made_up(result)]
     heed = (
         f'<p><a class="warning" href="#warnings">{warnings:,} warning{"s" * (warnings > 1)}</a></p>' if warnings else ""
     )
-    return f"{said}{heed}<p>{html.escape(_shared(result.runs))}</p>"
+    asked = html.escape(lead.asked(result))
+    return f'<p class="asked">{asked}</p>' + "".join(f"<p>{html.escape(line)}</p>" for line in said) + heed
 
 
 def _without_addresses(runs: Sequence[Run]) -> str:
@@ -171,62 +172,30 @@ def _without_addresses(runs: Sequence[Run]) -> str:
     )
 
 
-def drawn(runs: Sequence[Run], curves: Sequence[dict[str, Any]] = ()) -> list[Chart]:
-    """The charts of a page: bars, or lines over a parameter where there are many runs."""
+def drawn(
+    runs: Sequence[Run], curves: Sequence[dict[str, Any]] = (), compared: Comparison | None = None
+) -> list[Chart]:
+    """The charts of a page: what the parameters change, then bars, or lines over a parameter where there are many runs."""
     bars = drawing.charts(runs) if len(runs) <= MOST_BARS else []
     found = lines.charts(runs) if _many(runs) else bars
-    return [*found, *filter(None, [drawing.curve(list(curves))])]
+    answers = [] if compared else effects.charts(runs)
+    verdict = [compared_by.chart(compared)] if compared else []
+    return [*filter(None, verdict), *answers, *found, *filter(None, [drawing.curve(list(curves))])]
 
 
 def _section(chart: Chart, many: bool) -> str:
-    """Where a chart stands; those of many runs stand together, but for the judge's, which is not about the runs."""
-    return OVER if many and chart.name != "judged" else SECTION_OF[chart.name]
+    """The section of a chart; the figures of many runs are together."""
+    own = SECTION_OF.get(chart.name, OVER)
+    return OVER if many and own not in (ANSWER, COMPARED) and chart.name != "judged" else own
 
 
 def _many(runs: Sequence[Run]) -> bool:
     return len(runs) > lines.MANY and lines.over(runs) is not None
 
 
-def _shared(runs: Sequence[Run]) -> str:
-    """What all runs have in common: "machine i7-8700k, medium nvdimm; 6,721 calls"."""
-    values = {name: {run.names()[name] for run in runs} for name in ("machine", "paging", "medium")}
-    shared = [
-        f"{name} {printable(str(*found))}" for name, found in values.items() if len(found) == 1 and None not in found
-    ]
-    calls = {run.calls for run in runs}
-    return "; ".join([*filter(None, [", ".join(shared)]), *([f"{calls.pop():,} calls"] if len(calls) == 1 else [])])
-
-
-def _trust(result: Result, runs: Sequence[Run]) -> str:
-    """What the numbers are."""
-    kinds = {names.is_measured(run) for run in runs}
-    said = {
-        False: "Simulated counts follow from structure, instructions, loads and stores from fitted costs; times are estimates.",
-        True: _counted_by(harness(result)),
-    }
-    return " ".join(text for kind, text in said.items() if kind in kinds)
-
-
-def _counted_by(about: Mapping[str, Any]) -> str:
-    """Who counted what was measured."""
-    if about.get("backend") == "fake":
-        return "The measured counts are made up by the fake back end, to try the tools."
-    if about.get("formats") == ["lab"]:
-        return "Measured counts are those of a real kernel in an emulated machine."
-    return "Measured counts are perf's."
-
-
 @cache
 def _template() -> string.Template:
     return string.Template(pathlib.Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
-
-
-@cache
-def _library() -> str:
-    """Vega, Vega-Lite and vega-embed as one script that sets `vegaEmbed`."""
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
 
 
 def _anchor(section: str) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scmsim.core.text import printable
+from scmsim.core.text import percent, printable, times
+from scmsim.report import effects
 from scmsim.result import Result, Run
 from scmsim.result.names import axes, labels, said, title
 from scmsim.result.tables.figures import FEW, number
@@ -11,6 +12,9 @@ from scmsim.result.tables.summary import Figure, extremes, traffic_of_sites
 
 _MANY = 8  # runs; of more, what varies is said, and between what the figures lie
 _NAMED = 5  # values of a parameter that are named; of more, the first and the last
+
+
+_IN_ALL = " in all"
 
 
 class _Topic(NamedTuple):
@@ -40,11 +44,12 @@ _TOPICS = (
 def summary(result: Result) -> list[str]:
     """Sentences about a result, the most important first."""
     runs = result.runs
-    if len(runs) <= _MANY:
+    changed = effects.sentences(runs)
+    if len(runs) <= _MANY and not changed:
         return [line for topic in _TOPICS if (line := _sentence(runs, topic))]
     varying = ", ".join(f"{title(axis)} ({_values(axis, values)})" for axis, values in axes(runs).items())
-    ranges = [line for topic in _TOPICS if (line := _range(runs, topic))]
-    return [*ranges, f"{len(runs):,} runs over {varying}." if varying else f"{len(runs):,} runs."]
+    answer = changed or [line for topic in _TOPICS if (line := _range(runs, topic))]
+    return [*answer, f"{len(runs):,} runs over {varying}." if varying else f"{len(runs):,} runs."]
 
 
 def _values(axis: str, values: Sequence[Any]) -> str:
@@ -66,23 +71,34 @@ def _range(runs: Sequence[Run], topic: _Topic) -> str:
 
 
 def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
-    """The run with most against the one with least; few of something are counted in all, not a call."""
-    counted = [(total, run.calls) for run in runs if (total := topic.total(run))]
-    if counted and all(total < FEW and 10 * total < calls for total, calls in counted):
-        what, value = f"{topic.what.removesuffix(' a call')} in all", topic.total
-    else:
-        what, value = topic.what, topic.value
-    known = [run for run in runs if value(run)]
-    found = extremes(known, value)
+    """The run with most against the one with least; few of something are counted in all, not a call, as in the table."""
+    known = [run for run in runs if topic.value(run)]
+    found = extremes(known, topic.value)
     if found is None:
         return ""
+    what, least, most = topic.what, _figure(found.least, topic), _figure(found.most, topic)
+    if all(_few(run, topic) for run in known):
+        what, least, most = (
+            f"{what.removesuffix(' a call')} in all",
+            least.removesuffix(_IN_ALL),
+            most.removesuffix(_IN_ALL),
+        )
     if found.high < 1.005 * found.low:
-        return f"{what[:1].upper()}{what[1:]}: {number(found.high)}{' everywhere' * (len(known) > 1)}."
+        return f"{what[:1].upper()}{what[1:]}: {most}{' everywhere' * (len(known) > 1)}."
     names = {id(run): name for run, name in zip(runs, labels(runs), strict=True)}
-    times = f"{found.high / found.low:,.3g} times as many"
     why = _main_site(found.most) if topic is _TOPICS[0] else ""
-    most, least = names[id(found.most)], names[id(found.least)]
-    return f"{most} needs most {what}, {number(found.high)}{why}: {times} as {least} with {number(found.low)}."
+    ratio = times(found.high / found.low)
+    return f"{names[id(found.most)]} needs most {what}, {most}{why}: {ratio} as many as {names[id(found.least)]} with {least}."
+
+
+def _few(run: Run, topic: _Topic) -> bool:
+    """Return whether a rate says nothing because it counts few events."""
+    total = topic.total(run)
+    return total is not None and total < FEW and 10 * total < run.calls
+
+
+def _figure(run: Run, topic: _Topic) -> str:
+    return f"{number(topic.total(run))}{_IN_ALL}" if _few(run, topic) else number(topic.value(run))
 
 
 def _main_site(run: Run) -> str:
@@ -92,4 +108,4 @@ def _main_site(run: Run) -> str:
         return ""
     site = max(traffic, key=lambda name: traffic[name])
     share = traffic[site] / max(1, sum(traffic.values()))
-    return f" ({share:.0%} of them in {printable(site)})" if share >= 0.5 else ""
+    return f" ({percent(share)} of them in {printable(site)})" if share >= 0.5 else ""

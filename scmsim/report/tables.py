@@ -1,6 +1,7 @@
 """Tables of a report as HTML: all figures, what varies between many runs, a comparison with a measurement."""
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,12 +13,12 @@ from scmsim.plot.charts import per_call
 from scmsim.result import Run
 from scmsim.result.names import axes, labels, said, title
 from scmsim.result.table import SECTIONS, Row
-from scmsim.result.tables.figures import TLB_PARTS
+from scmsim.result.tables.figures import TLB_PARTS, number
 from scmsim.study.tlb import table as verdicts
 from scmsim.study.tlb.card import summary
 
 MOST_COLUMNS = 8  # runs side by side; more are rows
-MOST_ROWS = 2000
+MOST_ROWS = 500
 _LEFT_OUT = ("dTLB look-ups",)  # the parts of misses say more
 _UNITS = ("ns", "bytes", "cycles")  # said with a counter's meaning; of other counters the meaning says it
 
@@ -35,10 +36,25 @@ def varying(runs: Sequence[Run]) -> str:
     return table(rows, left=(0, 1)) if len(runs) > MOST_COLUMNS and len(rows) > 1 else ""
 
 
+def verdict(found: Comparison) -> str:
+    """Return the verdict in a sentence, with the quantity that is furthest off."""
+    said = f"{compare_table.summary(found)}."
+    far = [(abs(math.log(row.ratio)), row) for row in found.rows if row.verdict == "out" and row.ratio]
+    if not far:
+        return said
+    _, row = max(far, key=lambda each: each[0])
+    return f"{said} Furthest off: {row.quantity} of {row.key}, simulated {number(row.ratio)} of measured."
+
+
 def comparison(found: Comparison) -> str:
-    """What `scmsim compare` prints, as tables."""
-    parts = [f"<p><strong>{html.escape(compare_table.summary(found))}</strong></p>"]
-    parts += [table([[*map(printable, row)] for row in rows], left) for rows, left in compare_table.tables(found)]
+    """What `scmsim compare` prints, as tables: the quantities summed up, the rows of every cell folded."""
+    parts = [f"<p><strong>{html.escape(printable(verdict(found)))}</strong></p>"]
+    *cells, last = compare_table.tables(found) or [([["nothing to compare"]], (0,))]
+    parts.append(table([[*map(printable, row)] for row in last[0][: MOST_ROWS + 1]], last[1]))
+    for rows, left in cells:
+        inside = table([[*map(printable, row)] for row in rows[: MOST_ROWS + 1]], left)
+        more = f"<p>The first {MOST_ROWS:,}.</p>" if len(rows) > MOST_ROWS + 1 else ""
+        parts.append(f"<details><summary>every cell: {len(rows) - 1:,} rows</summary>{more}{inside}</details>")
     for name, lines in compare_table.lists(found).items():
         items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
         parts.append(f"<details><summary>{name}: {len(lines)}</summary><ul>{items}</ul></details>")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import scmsim
 from scmsim import cli
 from scmsim.plot import charts
+from scmsim.plot.library import bundle
 from scmsim.report import page
 from scmsim.result import Result, Run, provenance
 from tests.fs import drive
@@ -68,7 +69,7 @@ def test_the_bars_add_up_to_the_counters(result):
 def test_names_from_traces_stay_text(result):
     text = page.page(result, title=HOSTILE)
     assert "<script>document" not in text and HOSTILE not in text
-    text = text.replace(page._library(), "")
+    text = text.replace(bundle(), "")
     assert "default-src 'none'" in text and not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=", text)
 
 

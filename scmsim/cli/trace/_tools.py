@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from scmsim.cli._figures import chosen, figure_style, figure_title
 from scmsim.core.text import printable
 
 _FILE = click.Path()
@@ -146,18 +147,26 @@ def scale_command(file: str, out: str, times: int, together: bool, as_json: bool
 
 @click.command("plot")
 @click.argument("file", type=_FILE)
-@click.option("-o", "--out", required=True, type=_FILE, help="Picture to write: .svg, .png or .html.")
+@click.option("-o", "--out", required=True, type=_FILE, help="Picture to write: .svg, .png, .pdf or .html.")
 @click.option("--files", default=6, show_default=True, type=click.IntRange(1, 50), help="Files to draw, busiest first.")
 @click.option(
     "--points", default=1500, show_default=True, type=click.IntRange(1, 200_000), help="Reads, and writes, a file."
 )
 @click.option("--heat", is_flag=True, help="Draw the bytes moved by time and offset, of all transfers.")
+@figure_title
+@figure_style
 @_JSON
-def plot_command(file: str, out: str, files: int, points: int, heat: bool, as_json: bool) -> None:
+def plot_command(
+    file: str, out: str, files: int, points: int, heat: bool, title: str, width: int | None, palette: str, as_json: bool
+) -> None:
     """Draw the offsets of reads and writes over time, one panel a file (needs the extra 'report')."""
     from scmsim.plot.trace import plot_heat, plot_trace
 
-    drawn = plot_heat(file, out, files=files) if heat else plot_trace(file, out, files=files, points=points)
+    style = chosen(width, title, palette)
+    if heat:
+        drawn = plot_heat(file, out, files=files, style=style)
+    else:
+        drawn = plot_trace(file, out, files=files, points=points, style=style)
     if as_json:
         click.echo(json.dumps({"out": out, **drawn}))
     else:
