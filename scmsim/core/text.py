@@ -53,9 +53,11 @@ def percent(share: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Return a ratio in words, "4.5 times" or "4,885 times": one decimal below 100, never an exponent."""
+    """Return a ratio in words, "4.5 times", "10 times" or "4,885 times": one decimal below 100, never an exponent."""
     if ratio >= 99.95:
         return f"{ratio:,.0f} times"
+    if ratio >= 10:
+        return f"{f'{ratio:.1f}'.removesuffix('.0')} times"
     return f"{ratio:.1f} times" if ratio >= 1 else f"{_plain(ratio, 2)} times"
 
 
