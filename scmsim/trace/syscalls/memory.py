@@ -113,7 +113,7 @@ def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """The parent's side; the child may have been seen already, and then inherited from a fork that was pending."""
-    child, text = m["result"], imp.forks.get(task.pid, m.string)
+    child, text = m["result"], m.string  # the joined line: a message may stand between `clone(` and its flags
     if _UNREADABLE(text):
         raise ValueError("no flags say what the child shares")
     imp.forks.pop(task.pid, None)
