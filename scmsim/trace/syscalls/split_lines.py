@@ -47,7 +47,7 @@ class SplitLines:
         """Count the line that is held as bad."""
         held, self._held = self._held, ""
         if held:
-            self._bad(self._last, "a message splits this line, and its rest does not follow", held)
+            self._bad(self._last, "this line is split, and its rest does not follow", held)
 
     def announce(self, message: str) -> None:
         """Note the process that a message names: strace 4 detaches from those that exit."""

@@ -77,7 +77,7 @@ def test_every_line_is_accounted_for_by_its_reason(tmp_path: Path) -> None:
         "file operation without a model": 1,
         "first part of a line that strace's own message or the program's output splits": 1,
     }
-    reason = "the arguments or the result of write are not complete or not of a known form"  # nor joined with line 11
+    reason = "this line is split, and its rest does not follow"  # the line after a write without an end may be its output
     assert case.report.bad_lines == [(11, reason)]
     assert case.report.lost_rows == 1
     assert case.trace.header["bad_lines"] == {"count": 1, "first": [{"line": 11, "reason": reason}]}
