@@ -13,13 +13,14 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, OPS, Files
 from scmsim.trace import TraceWriter, open_trace
 from scmsim.trace import store as store_module
+from scmsim.trace.rules import FILE_END
 from scmsim.trace.summary import all_problems
 
 FILES = 7
 FIELDS = {
     "time_ns": st.integers(0, 1 << 62),
-    "offset": st.integers(0, 1 << 61),
-    "length": st.integers(0, 1 << 60),
+    "offset": st.integers(0, 1 << 43),
+    "length": st.integers(0, 1 << 43),
     "file": st.integers(0, FILES - 1),
     "file2": st.integers(-1, FILES - 1),
     "thread": st.integers(0, 1 << 30),
@@ -41,7 +42,7 @@ def op_arrays(draw) -> np.ndarray:
 def file_tables(draw) -> Files:
     text = st.text(st.characters(codec="utf-8"), max_size=20)
     path = draw(st.lists(text, min_size=FILES, max_size=FILES))
-    sizes = draw(arrays("i8", FILES, elements=st.integers(-1, 1 << 62)))
+    sizes = draw(arrays("i8", FILES, elements=st.integers(-1, FILE_END - 1)))
     return Files(path, sizes, draw(arrays(bool, FILES)))
 
 

@@ -131,7 +131,7 @@ def test_scale_in_turn_and_together(small: Path, tmp_path: Path) -> None:
         (("merge", "IN", "-o", "OUT"), "at least two traces"),
         (("scale", "IN", "-o", "OUT", "--times", "0"), "0 copies are impossible"),
         (("scale", "IN", "-o", "OUT", "--times", "999999999"), "give fewer copies"),
-        (("plot", "IN", "-o", "OUT"), "ends in none of .svg, .png, .html"),
+        (("plot", "IN", "-o", "OUT"), "ends in none of .svg, .png, .pdf, .html"),
         (("stats", "nothing.parquet"), "no trace file"),
     ],
 )

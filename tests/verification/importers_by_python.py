@@ -32,7 +32,7 @@ def measure() -> Found:
 
     out: Found = {}
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(path for place in SAMPLES for path in (ROOT / place).iterdir()):
+        for path in sorted(path for place in SAMPLES for path in (ROOT / place).iterdir() if path.is_file()):
             options = OPTIONS.get(path.name, {})
             name, importer = ("csv", registry.load("format", "csv")) if "columns" in options else find(path)
             trace = pathlib.Path(folder) / "t.parquet"

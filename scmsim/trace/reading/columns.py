@@ -219,7 +219,10 @@ def _split(line: str, delimiter: str) -> list[str]:
         return line.split(maxsplit=_MOST_COLUMNS)
     if '"' not in line:
         return [cell.strip() for cell in line.split(delimiter, _MOST_COLUMNS)]
-    found = next(text_csv.reader((line,), delimiter=delimiter, skipinitialspace=True))
+    try:
+        found = next(text_csv.reader((line,), delimiter=delimiter, skipinitialspace=True))
+    except text_csv.Error as error:  # a cell of more than 128 KiB, or a quote that does not end
+        raise BadLine(f"cells that cannot be told apart: {error}") from None
     return [cell.strip() for cell in found[: _MOST_COLUMNS + 1]]
 
 

@@ -93,7 +93,7 @@ _S_IF = {
 }
 # call -> for each argument that is a set of flags, its place and the names of its bits
 CODED: dict[str, dict[int, _Bits]] = {
-    "open": {1: _O}, "openat": {2: _O}, "openat2": {}, "lseek": {}, "fcntl": {}, "dup3": {2: _O}, "pipe2": {1: _O},
+    "open": {1: _O}, "openat": {2: _O}, "openat2": {}, "lseek": {}, "fcntl": {}, "dup3": {2: _O},
     "mmap": {2: _PROT, 3: _MAP}, "mmap2": {2: _PROT, 3: _MAP}, "msync": {2: _MS}, "fallocate": {1: _FALLOC},
     "unlinkat": {2: {0x200: "AT_REMOVEDIR"}}, "renameat": {}, "renameat2": {4: _RENAME}, "linkat": {4: _AT},
     "newfstatat": {3: _AT}, "fstatat64": {3: _AT}, "statx": {2: _AT}, "faccessat2": {3: _AT}, "faccessat": {}, "mkdirat": {},

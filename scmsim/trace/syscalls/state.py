@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.records import OFFSET_UNKNOWN
+from scmsim.trace.rules import FILE_END
 
 
 class Node:
@@ -134,7 +135,15 @@ class Maps:
         return other
 
     def add(self, start: int, end: int, node: Node, offset: int, private: bool = False) -> None:
-        """Map [start, end); stores to a `private` mapping never reach the file."""
+        """Map [start, end); stores to a `private` mapping never reach the file.
+
+        Raises
+        ------
+        ValueError
+            If the mapping ends where no model's file does.
+        """
+        if offset + end - start > FILE_END:
+            raise ValueError(f"a mapping of {end - start} bytes at offset {offset} ends beyond 2^44 (16 TiB)")
         self.cut(start, end)
         self._columns = None
         bisect.insort(self._starts, start)

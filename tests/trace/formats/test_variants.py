@@ -186,7 +186,7 @@ def test_short_lines_come_in_pieces(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"), [(1000, "100 %"), (996, "100 %"), (995, "100 %"), (32, "3.2 %"), (1, "0.1 %")]
+    ("bad", "said"), [(1000, "100 %"), (996, "99.6 %"), (995, "99.5 %"), (32, "3.2 %"), (1, "0.1 %")]
 )
 def test_percentages_are_written_as_people_do(bad: int, said: str) -> None:
     assert said in Report(lines=1000, bad=bad).losses()[0]

@@ -77,7 +77,9 @@ def test_every_line_is_accounted_for_by_its_reason(tmp_path: Path) -> None:
         "file operation without a model": 1,
         "first part of a line that strace's own message or the program's output splits": 1,
     }
-    reason = "this line is split, and its rest does not follow"  # the line after a write without an end may be its output
+    reason = (
+        "this line is split, and its rest does not follow"  # the line after a write without an end may be its output
+    )
     assert case.report.bad_lines == [(11, reason)]
     assert case.report.lost_rows == 1
     assert case.trace.header["bad_lines"] == {"count": 1, "first": [{"line": 11, "reason": reason}]}

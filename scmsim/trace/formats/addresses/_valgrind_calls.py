@@ -47,6 +47,9 @@ def _pattern(kinds: str) -> re.Pattern[str]:
 _PATTERNS = {name: (kinds.split(), _pattern(kinds)) for name, kinds in _PATHS.items()}
 
 
+_THREADS = 5_000_000  # more than any process has (PID_MAX_LIMIT is 2^22), and of 7 digits, as strace's importer expects
+
+
 class Calls:
     """The lines of one text that are no accesses.
 
@@ -69,7 +72,7 @@ class Calls:
     def task(self) -> str:
         """A number for the running thread that strace's importer can have: the first thread has that of its process."""
         process = self.process or "1"
-        return process if self.thread == "1" else f"{process}{int(self.thread):06}"
+        return process if self.thread == "1" else str(_THREADS + int(self.thread) % _THREADS)
 
     def take(self, line: str) -> str | NoCall:
         """A line of strace, or why there is none; raises BadLine."""

@@ -65,8 +65,8 @@ def test_threads_and_children() -> None:
     assert calls.task() == "1" and calls.take("--7-- SCHED[2]:  acquired lock (x)") == SCHEDULER and calls.thread == "1"
     assert calls.take("SYSCALL[7,1](3) sys_close ( 3 ) --> [pre-success] Success(0x0)") == "7 close(3) = 0"
     assert calls.take("--8-- SCHED[3]:  acquired lock (x)") == SCHEDULER and calls.thread == "1"
-    assert calls.take("--7-- SCHED[2]:  acquired lock (x)") == SCHEDULER and calls.task() == "7000002"
-    assert calls.take("SYSCALL[7,3](3) sys_close ( 3 ) --> [pre-success] Success(0x0)") == "7000003 close(3) = 0"
+    assert calls.take("--7-- SCHED[2]:  acquired lock (x)") == SCHEDULER and calls.task() == "5000002"
+    assert calls.take("SYSCALL[7,3](3) sys_close ( 3 ) --> [pre-success] Success(0x0)") == "5000003 close(3) = 0"
     assert calls.take("SYSCALL[9,1](3) sys_close ( 3 ) --> [pre-success] Success(0x0)") == CHILD
     assert calls.take("SYSCALL[9,1](56) sys_clone ( 0 ) --> [pre-success] Success(0x5)") == CHILD
     assert (calls.children, calls.started, calls.process) == (2, 0, "7")
@@ -77,7 +77,7 @@ def test_a_half_waits_for_its_own_thread() -> None:
     assert calls.take("SYSCALL[7,1](0) sys_read ( 3, 0x5, 1 ) --> [async] ... ") == BEGUN
     assert calls.take("SYSCALL[7,2](0) sys_read ( 4, 0x5, 2 ) --> [async] ... ") == BEGUN
     assert calls.take("SYSCALL[7,1](0) ... [async] --> Success(0x1) ") == '7 read(3, "", 1) = 1'
-    assert calls.take("SYSCALL[7,2](0) ... [async] --> Success(0x2) ") == '7000002 read(4, "", 2) = 2'
+    assert calls.take("SYSCALL[7,2](0) ... [async] --> Success(0x2) ") == '5000002 read(4, "", 2) = 2'
 
 
 def test_forks_are_counted_if_they_worked() -> None:

@@ -15,7 +15,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import APPENDS, DIRECTORY, FLAGS, OP, OPS, SYNCHRONOUS, WRITABLE_SHARED, Files
 from scmsim.trace import TraceWriter, open_trace
-from scmsim.trace.rules import NEEDS_NO_FILE, NEEDS_OFFSET
+from scmsim.trace.rules import MAPS, NEEDS_NO_FILE, NEEDS_OFFSET
 from tests.trace.formats_helper import convert, convert_text
 
 TRACES = sorted((Path(__file__).parents[4] / "traces").glob("*.parquet"))
@@ -59,8 +59,9 @@ def traces(draw: st.DrawFn) -> tuple[np.ndarray, Files]:
         row["op"], row["time_ns"] = op, now
         row["file"] = draw(st.integers(-1 if op in NEEDS_NO_FILE else 0, count - 1))
         row["file2"] = draw(st.integers(-1, count - 1))
-        row["offset"] = draw(st.integers(0 if op in NEEDS_OFFSET else -1, 1 << 58))
-        row["length"], row["thread"] = draw(st.integers(0, 1 << 58)), draw(st.integers(0, 1 << 20))
+        most = 1 << (43 if op in MAPS else 58)
+        row["offset"] = draw(st.integers(0 if op in NEEDS_OFFSET else -1, most))
+        row["length"], row["thread"] = draw(st.integers(0, most)), draw(st.integers(0, 1 << 20))
         row["flag"], row["buffer"] = draw(st.integers(0, (1 << len(FLAGS)) - 1)), draw(st.integers(0, (1 << 36) - 1))
     return rows, files
 
