@@ -189,7 +189,7 @@ class Importer:
     def task(self, pid: str | None) -> Task:
         """The task of a process or thread not seen before: a child of a pending fork, or one of unknown origin."""
         for parent, text in self.forks.items():
-            if pid is not None and parent not in self.adopted.values():
+            if pid is not None and parent not in self.adopted.values() and self._live(parent) is not None:
                 self.adopted[pid] = parent
                 return self.add_child(pid, parent, text)
         task = self.tasks[pid] = Task(pid, Table(), Place(self._cwd), Maps())
@@ -198,8 +198,16 @@ class Importer:
 
     def add_child(self, pid: str, parent: str | None, text: str) -> Task:
         """Start the task of a fork's child."""
-        task = self.tasks[pid] = self.tasks[parent].spawn(pid, text)
+        source = self._live(parent)
+        if source is None:
+            return self.task(pid)
+        task = self.tasks[pid] = source.spawn(pid, text)
         return task
+
+    def _live(self, pid: str | None) -> Task | None:
+        """Return the task of a process, also while its lines carry no number; None if it has ended."""
+        task = self.tasks.get(pid)
+        return task if task is not None else next((task for task in self.tasks.values() if task.pid == pid), None)
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
         """The description behind a descriptor, checked against what -y prints; None if nothing is known about it."""

@@ -359,7 +359,7 @@ CALLS = {
     "lstat": (PATH + COMMA + STRUCT + RESULT, lstat),
     "fstat": (FD + COMMA + STRUCT + RESULT, fstat),
     "newfstatat": (AT + COMMA + STRUCT + COMMA + WORD + RESULT, newfstatat),
-    "statx": (AT + COMMA + WORD + COMMA + r"[^,]+" + COMMA + STRUCT + RESULT, statx),
+    "statx": (AT + COMMA + r"([\w|]*)" + COMMA + r"[^,]+" + COMMA + STRUCT + RESULT, statx),
     "access": (PATH + COMMA + REST + RESULT, access),
     "faccessat": (AT + COMMA + f"({REST})" + RESULT, faccessat),
     "truncate": (PATH + COMMA + NUMBER + RESULT, truncate),
