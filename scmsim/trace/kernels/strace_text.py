@@ -29,7 +29,8 @@ _TEXT = np.zeros((len(NAMES), _LONGEST), np.uint8)
 for _i, _text in enumerate(NAMES):
     _TEXT[_i, : len(_text) + 1] = np.frombuffer(_text.encode() + b"(", np.uint8)
 _LENGTH = np.array([len(name) + 1 for name in NAMES])
-_DIGITS, _PID_DIGITS = 18, 7
+_DIGITS = 18
+_MOST_PID = 10**7  # Linux: 2^22
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _SET, _CUR = np.frombuffer(b"SEEK_SET)SEEK_CUR)", np.uint8).reshape(2, 9)
 _HERE, _NO_ENTRY = np.frombuffer(b"AT_FDCWD", np.uint8), np.frombuffer(b"ENOENT ", np.uint8)
@@ -106,13 +107,13 @@ def _prefix(text, at, end, row):
     while k < end and _ZERO <= text[k] <= _NINE:
         k += 1
     if k > at and k < end and text[k] == _SPACE:
-        if k - at > _PID_DIGITS:
-            return -1  # seconds since 1970, perhaps
         row[PID], at = _number(text, at, end)
         if at < 0:
             return -1
         while at < end and text[at] == _SPACE:
             at += 1
+        if row[PID] >= _MOST_PID and not (at < end and _ZERO <= text[at] <= _NINE):
+            return -1  # whole seconds
     return _time(text, at, end, row)
 
 
@@ -179,6 +180,8 @@ def _words(text, at, end):
         _CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE or text[at] == _LOW or text[at] == _BAR
     ):
         at += 1
+    if at > first and text[first] <= _NINE and (at > first + 1 or text[first] != _ZERO):
+        return -1  # numbers of -X raw
     return at if at > first else -1
 
 

@@ -9,7 +9,6 @@ from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, UNLINK, WRI
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.syscalls import runs as runs
 from scmsim.trace.syscalls.clock import Clock
-from scmsim.trace.syscalls.identity import Identities
 from scmsim.trace.syscalls.importer import Importer, split_raw
 from scmsim.trace.syscalls.names import is_special
 from scmsim.trace.syscalls.paths import open_flags
@@ -34,17 +33,13 @@ class BulkLines:
         Whole lines.
     lines : callable(list of str)
         Works on lines one by one.
-    who : Identities
-        Finds the task of a process that is new.
     """
 
-    def __init__(
-        self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[list[str]], None], who: Identities
-    ) -> None:
+    def __init__(self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[list[str]], None]) -> None:
         from scmsim.trace.kernels import file_calls, strace_text
 
         self.imp, self.clock, self.block, self.text, self.calls = imp, clock, block, strace_text, file_calls
-        self._lines, self._understood, self._who = lines, False, who
+        self._lines, self._understood = lines, False
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         self.rows = np.empty((count, strace_text.WIDTH), "i8")
         spans = np.empty((strace_text.MOST_TEXTS * count, 2), "i8")
@@ -102,10 +97,10 @@ class BulkLines:
         first, which = runs.distinct(pids)
         known = self.imp.tasks
         keys = [None if pid < 0 else str(pid) for pid in pids[first].tolist()]
-        new = [i for i, key in enumerate(keys) if first[i] > 0 and (key is None or key not in known)]
+        new = [i for i, key in enumerate(keys) if key not in known and first[i] > 0]
         stop = int(first[new[0]]) if new else len(pids)
         keys = keys[: new[0]] if new else keys
-        return [known.get(key) or self._who.task(key) for key in keys], which[:stop]
+        return [known.get(key) or self.imp.task(key) for key in keys], which[:stop]
 
     def _as_calls(self, rows: np.ndarray, now: np.ndarray, task: np.ndarray, slot: np.ndarray) -> np.ndarray:
         text, kernel = self.text, self.calls

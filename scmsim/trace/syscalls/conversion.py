@@ -33,13 +33,12 @@ from typing import Any, NamedTuple
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
-from scmsim.trace.syscalls import asynchronous, data, forms, loss, memory, namespaces, paths, space, table
+from scmsim.trace.syscalls import asynchronous, data, loss, memory, namespaces, paths, raw, space, table
 from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
-from scmsim.trace.syscalls.identity import Identities
+from scmsim.trace.syscalls.forms import Forms, needs_work
 from scmsim.trace.syscalls.importer import Importer, blind_spots
-from scmsim.trace.syscalls.split_lines import SplitLines
 from scmsim.trace.syscalls.state import Description, Task
 from scmsim.trace.syscalls.text import (
     CALL,
@@ -47,12 +46,15 @@ from scmsim.trace.syscalls.text import (
     EXITED,
     FAILED,
     FD,
-    LINE,
     NAME,
     NEVER,
     RESUMED,
     SECOND_HALF,
+    SHOWS_RESULT,
+    SUMMARY,
     UNFINISHED,
+    belongs,
+    parts,
 )
 
 _FORMAT = "strace output"
@@ -66,7 +68,7 @@ class _Spec(NamedTuple):
     result: int
     handler: Any
     path: int | None
-    coded: bool  # it has constants, which -X raw prints as numbers
+    raw_first: bool  # numbers in place of flags are decoded before the pattern is tried
 
 
 def _specs() -> dict[str, _Spec]:
@@ -75,7 +77,7 @@ def _specs() -> dict[str, _Spec]:
     for name, (pattern, handler) in ((name, call) for module in modules for name, call in module.CALLS.items()):
         compiled = re.compile(pattern)
         path = 3 if pattern.startswith(paths.AT) else 1 if pattern.startswith(paths.PATH) else None
-        out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path, name in forms.CODED)
+        out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path, name in raw.FIRST)
     return out
 
 
@@ -88,6 +90,7 @@ CALLS = tuple(
 )
 
 _FD = re.compile(FD)
+_ENDS = ("exit", "exit_group")
 
 
 class Conversion:
@@ -99,16 +102,16 @@ class Conversion:
         self.imp = imp
         self.report = imp.report
         self.clock = Clock()
+        self.forms = Forms(imp)
+        self._unusual_forms = False  # in the block in work
         self.understood = False  # some line was a complete call
-        self.who = Identities(imp)
-        self._raw = False  # some flags were numbers (-X raw)
-        self._split = SplitLines(self.report, self.who, self._lines, self._bad_half)
         self._taken = 0  # bytes
 
     def take(self, block: bytes) -> None:
         """Work on the next lines; in a long text, on stretches of plain calls all at once."""
+        self._unusual_forms = needs_work(block)
         if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
-            if BulkLines(self.imp, self.clock, block, self._lines, self.who).work():
+            if BulkLines(self.imp, self.clock, block, self._lines).work():
                 self.understood = True
         else:
             self._lines(block.decode("latin-1").removesuffix("\n").split("\n"))
@@ -118,11 +121,11 @@ class Conversion:
         """Work on lines one by one."""
         imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
         number, second_half = self.report.lines, SECOND_HALF.match
+        if self._unusual_forms or self.forms.piece is not None:
+            lines = self.forms.usual(lines)
         self.report.lines += len(lines)
         for line in lines:
             number += 1
-            if "/*" in line:
-                line = forms.plain(line)
             m = CALL(line) or second_half(line)
             if m is None:
                 self._unusual(line, number)
@@ -130,17 +133,17 @@ class Conversion:
             pid, seconds, fraction, name = m.groups()
             imp.now = clock.seconds(seconds, fraction) if seconds is not None else clock.count(number)
             if m.re is SECOND_HALF:
-                self._second_half(pid, name, line, m.end(), number)
+                self._second_half(pid, name, line[m.end() :], number)
                 continue
             task = tasks.get(pid)
             if task is None:
-                task = self.who.task(pid)
+                task = imp.task(pid)
             if line.endswith(UNFINISHED):
                 self._first_half(task, name, line[m.start(4) :])
                 continue
             spec = specs.get(name)
             if spec is None:
-                self._other(task, name, line, m.end(), number)
+                self._other(task, name, line[m.start(4) :], number)
             else:
                 self._call(task, name, spec, line, m.end(), number)
 
@@ -165,25 +168,16 @@ class Conversion:
 
     def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
         """A complete call, its arguments beginning at `start`."""
-        m = spec.match(text, start)
-        if (
-            m is not None
-            and spec.coded
-            and ("0x" in text or "-100" in text or "_mode=0" in text or (name == "fcntl" and ", 0" in text))
-        ):
-            decoded = forms.decode(name, text, start)
-            if decoded != text:
-                self._raw, text = True, decoded
-                m = spec.match(text, start)
+        m = spec.match(raw.decode(name, text, start) if spec.raw_first else text, start)
         if m is None:
-            self._no_match(task, name, spec, text, start, number)
-            return
-        if "(INJ" in text and text.find(" (INJECTED", m.end()) >= 0:
-            self.report.left_out[forms.INJECTED] += 1
+            decoded = raw.decode(name, text, start)
+            m = spec.match(decoded, start) if decoded != text else None
+        if m is None:
+            self._no_match(task, name, text[start - len(name) - 1 :], number)
             return
         result = m[spec.result]
         if result[0] in "-?":
-            self._failed(task, name, spec, m, text)
+            self._failed(task, name, spec, m)
             return
         self.understood = True
         self.imp.doubt = 0
@@ -204,7 +198,7 @@ class Conversion:
         if reason is why.NOT_A_FILE_OPERATION or reason is why.NO_MODEL:
             self.report.other[name] += 1
 
-    def _failed(self, task: Task, name: str, spec: _Spec, m: re.Match[str], text: str) -> None:
+    def _failed(self, task: Task, name: str, spec: _Spec, m: re.Match[str]) -> None:
         self.understood = True
         task.closing = None
         if m[spec.result] == "?":
@@ -212,7 +206,7 @@ class Conversion:
             return
         self._count_failed(name)
         self.imp.forks.pop(task.pid, None)
-        if spec.path is not None and m[spec.path] and text.startswith(" ENOENT ", m.end(spec.result)):
+        if spec.path is not None and m[spec.path] and m.string.startswith(" ENOENT ", m.end(spec.result)):
             where = (m[1], m[2], m[3]) if spec.path == 3 else ("AT_FDCWD", None, m[1])
             self.imp.names.table[self.imp.path(task, *where)] = None
 
@@ -220,30 +214,25 @@ class Conversion:
         self.report.left_out[why.FAILED_CALL] += 1
         self.report.failed[name] += 1
 
-    def _no_match(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
-        decoded = forms.decode(name, text, start) if spec.coded and "-100" in text else text
-        if decoded != text and spec.match(decoded, start):
-            self._raw = True
-            self._call(task, name, spec, decoded, start, number)
-        elif NEVER(text):
+    def _no_match(self, task: Task, name: str, text: str, number: int) -> None:
+        if NEVER(text):
             self.report.left_out[why.NEVER_RETURNED] += 1
         elif FAILED(text):
             self._count_failed(name)
-        elif name == "write" and (whole := forms.without_output(text)) is not None and spec.match(whole, start):
-            self._call(task, name, spec, whole, start, number)
-        elif not self._split.hold(text, number):
+        else:
             self._bad(number, f"the arguments or the result of {name} are not complete or not of a known form")
-            loss.lost_call(self.imp, task, name, text[start - len(name) - 1 :])
+            loss.lost_call(self.imp, task, name, text)
 
-    def _other(self, task: Task, name: str, line: str, start: int, number: int) -> None:
-        """A call without a handler, its arguments beginning at `start`."""
-        text = line[start - len(name) - 1 :]
+    def _other(self, task: Task, name: str, text: str, number: int) -> None:
+        """A call without a handler; `text` begins with its name."""
+        if name in _ENDS:
+            self.forms.ending(task.pid)
+        if NEVER(text) and " = " not in text:
+            self.report.left_out[why.NEVER_RETURNED] += 1
+            return
         if " = " not in text:
-            if NEVER(text):
-                self.report.left_out[why.NEVER_RETURNED] += 1
-            elif not self._split.hold(line, number):
-                self._bad(number, f"{name} has no result")
-                loss.lost_call(self.imp, task, name, text)
+            self._bad(number, f"{name} has no result")
+            loss.lost_call(self.imp, task, name, text)
             return
         does = table.does(name)
         if does is None and not FAILED(text) and not NEVER(text):
@@ -258,32 +247,25 @@ class Conversion:
             raise UsageError(f"{self.path!r}, line {number}: {reason}; without --strict such lines are only counted")
         self.report.add_bad(number, reason, rows=0)  # `loss` counts them
 
-    def _bad_half(self, number: int, reason: str, line: str) -> None:
-        """Count the first part of a split line, whose rest does not follow."""
-        self._bad(number, reason)
-        m = LINE(line)
-        loss.lost_line(self.imp, m and (m[1] or m[2] or m[3]))
-
     def _unusual(self, line: str, number: int) -> None:
-        if self._split.take(line, number):
+        pid, short_pid, seconds, fraction, of_day, day_fraction, body = parts(line)
+        if short_pid is not None and short_pid not in self.imp.tasks:
+            self.forms.meet(short_pid, body)
+        pid = pid or short_pid
+        if about := belongs(line):
+            self.report.left_out[about] += 1
             return
-        if (reason := forms.note(line)) is not None:
-            self.report.left_out[reason] += 1
-            return
-        m = LINE(line)
-        assert m is not None  # it matches anything
-        pid, long_pid, short_pid, seconds, fraction, of_day, day_fraction, body = m.groups()
-        pid = pid or long_pid or short_pid
-        if seconds is not None or of_day is not None or not body.startswith(" "):
-            self.imp.now = self.clock.any(seconds, fraction or "0", of_day, day_fraction, number)
+        self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
         if EVENT(body):
             self._event(pid, body)
         elif resumed := RESUMED(body):
-            self._second_half(pid, resumed[1], line, m.start(8) + resumed.end(), number)
+            self._second_half(pid, resumed[1], body[resumed.end() :], number)
         elif called := NAME(body):
-            self._first_half_or_call(pid, called[1], line, m.start(8) + called.end(), number)
+            self._first_half_or_call(pid, called, body, number)
         elif not line.strip():
             self.report.left_out[why.BLANK] += 1
+        elif (half := self.forms.last_half) and SHOWS_RESULT(body):  # -z can leave `<... NAME resumed>` out
+            self._second_half(half[0], half[1], body, number)
         else:
             self._bad(number, "this is no line of strace")
             loss.lost_line(self.imp, pid)
@@ -291,30 +273,25 @@ class Conversion:
     def _event(self, pid: str | None, body: str) -> None:
         self.report.left_out[why.PROCESS_EVENT] += 1
         if EXITED(body):
-            task = self.who.exit(pid)
-            self.imp.forks.pop(pid, None)
-        elif replaced := forms.SUPERSEDED(body):
-            task = self.who.supersede(pid, replaced[1])
-        else:
-            task = None
-            self._split.announce(body)
-            if pid is not None and body[0] not in "-+<" and not forms.DETACHED(body):
-                self.who.next_belongs_to(pid)
-        if task is not None:
-            self._drop_pending(task)
+            task = self.forms.leaves(pid)
+            if task is not None:
+                self._drop_pending(task)
+        elif not self.forms.superseded(pid, body):
+            self.forms.message(body)
 
-    def _first_half_or_call(self, pid: str | None, name: str, line: str, start: int, number: int) -> None:
-        task = self.imp.tasks.get(pid) or self.who.task(pid)
+    def _first_half_or_call(self, pid: str | None, called: re.Match[str], body: str, number: int) -> None:
+        name, task = called[1], self.imp.tasks.get(pid) or self.imp.task(pid)
         spec = _SPECS.get(name)
-        if line.endswith(UNFINISHED):
-            self._first_half(task, name, line[start - len(name) - 1 :])
+        if body.endswith(UNFINISHED):
+            self._first_half(task, name, body)
         elif spec is None:
-            self._other(task, name, line, start, number)
+            self._other(task, name, body, number)
         else:
-            self._call(task, name, spec, line, start, number)
+            self._call(task, name, spec, body, called.end(), number)
 
     def _first_half(self, task: Task, name: str, body: str) -> None:
         """A call that is not complete, its name at the start of `body`."""
+        self.forms.last_half = task.pid, name
         if name not in _SPECS:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
@@ -331,12 +308,10 @@ class Conversion:
             task.closing = self.imp.describe(task, m[1], m[2]) or Description(None)
             task.table.slots.pop(m[1], None)
 
-    def _second_half(self, pid: str | None, name: str, line: str, start: int, number: int) -> None:
-        """The rest of a split call, which begins at `start`."""
+    def _second_half(self, pid: str | None, name: str, tail: str, number: int) -> None:
         is_known = pid in self.imp.tasks
-        task, spec, tail = self.imp.tasks.get(pid) or self.who.task(pid, name), _SPECS.get(name), line[start:]
-        if " = " not in tail and forms.MESSAGE(tail) and self._split.hold(line, number):
-            return
+        task = self.imp.tasks.get(pid) or self.imp.task(pid)
+        spec = _SPECS.get(name)
         if spec is None:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
@@ -359,9 +334,8 @@ class Conversion:
     def finish(self, writer: TraceWriter, blind_spots: Iterable[str] = ()) -> Report:
         """Write what is left, the side table and the provenance, to which a recorder's own blind spots are added."""
         imp, report = self.imp, self.report
-        self._split.drop()
-        if not self.understood and report.left_out[forms.SUMMARY]:
-            raise UsageError(f"{self.path!r} holds only the table of strace -c; record without -c, or with -C")
+        if report.left_out[SUMMARY] and not (self.understood or report.calls):
+            raise UsageError(f"{self.path!r} has only the summary of 'strace -c'; record without -c, or with -C")
         if not (self.understood or report.calls):
             raise UsageError(f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation")
         for task in imp.tasks.values():
@@ -378,22 +352,11 @@ class Conversion:
         files = imp.files()
         report.files, report.duration_ns = len(files), self.clock.now
         report.left_out = +report.left_out  # drops zeros
-        report.blind_spots, report.notes = (
-            [*_blind_spots(imp), *blind_spots],
-            [*_notes(imp, self.clock), *self._doubts()],
-        )
+        report.blind_spots, report.notes = [*_blind_spots(imp), *blind_spots], _notes(imp, self.clock)
         report.check()
         writer.header.update(_header(self.path, imp, self.clock, self.form))
         writer.close(files)
         return report
-
-    def _doubts(self) -> list[str]:
-        out = []
-        if self._raw:
-            out.append("flags are numbers (strace -X raw): they are read as those of x86-64")
-        if self.who.guessed:
-            out.append(f"{self.who.guessed} stretches of lines name no process although several live: one is assumed")
-        return out
 
 
 def _blind_spots(imp: Importer) -> list[str]:

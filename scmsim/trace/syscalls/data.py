@@ -334,7 +334,7 @@ CALLS = {
     "close_range": (NUMBER + COMMA + NUMBER + COMMA + WORD + RESULT, close_range),
     "dup": (FD + "()" + RESULT_FD, dup),
     "dup2": (FD + COMMA + f"({REST})" + RESULT_FD, dup),
-    "fcntl": (FD + COMMA + rf"(\w+)({REST})" + RESULT_FD + r"(?: \(flags ([^)]*)\))?", fcntl),
+    "fcntl": (FD + COMMA + rf"([A-Z]\w*+)({REST})" + RESULT_FD + r"(?: \(flags ([^)]*)\))?", fcntl),
     "pipe": (_PAIR + f"({REST})" + RESULT, fd_pair),
 }
 _SAME = {

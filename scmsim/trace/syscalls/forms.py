@@ -1,152 +1,170 @@
-"""Rewrite the less usual forms of strace's text as the usual one: constants as numbers (-X), comments, inserted messages.
+"""Forms of strace's text that need more than one line, or words of the line's end: joined, renamed, told apart.
 
-Numbers of flags are those of x86-64 (include/uapi/asm-generic/fcntl.h, mman.h, sched.h).  On arm64 the four flags O_DIRECTORY,
-O_NOFOLLOW, O_DIRECT and O_LARGEFILE have other numbers.
+- A message of strace (`strace: Process 101 attached`) can come inside the line of a call.  The message becomes a line of its own,
+  and the call goes on with the next line that is not a message.
+- Without -o no process is printed while there is only one, `[pid N]` while there are more.  The first process gets the first
+  number that no fork and no message has announced; later, lines without a number are those of the only process that is left.
+- `-X verbose` prints numbers with names in a comment: the names are taken.
+- A result that strace made up (fault injection) did nothing: the call failed.
+- The result of a fork in a PID namespace is the number in the comment.
 """
 
 import re
 from collections.abc import Iterator
 
-from scmsim.trace.syscalls.text import BODY, FD, STRING
+from scmsim.trace.syscalls import raw
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.state import Task
+from scmsim.trace.syscalls.text import ATTACHED, MESSAGE, RESUMED, SHOWS_RESULT, SUPERSEDED, belongs
 
-STACK = "stack trace of strace -k"
-DUMP = "data dumped by strace -e read or -e write"
-SUMMARY = "table of strace -c or -C"
-JOINED = "first part of a line that strace's own message or the program's output splits"
-INJECTED = "call whose result strace -e inject made up"
-
-_NOTES = (
-    (re.compile(r" > .*(?:\[0x[0-9a-f]+\]|error.*|\))$").match, STACK),
-    (re.compile(r" \| [0-9a-f]{5,16} |  ?\* \d+ bytes in buffer \d").match, DUMP),
-    (re.compile(r"(?:%? ?time|[ \d.]* +seconds|-{3,} -{3,}[ -]*$|System call usage summary).*").match, SUMMARY),
-    (re.compile(r" *\d+\.\d\d +\d+\.\d+ +\d+ .*?[a-z]\w*$").match, SUMMARY),
-)
-# a message of strace at the end of a line that it splits
-MESSAGE = re.compile(
-    r"(?:/[\w./+-]*/)?strace: (?:Process|\[|Can't|Could|Exit|ptrace|Detach|attach|WARN|Unexpected|syscall|cleanup|unex).*$"
-    r"|Process \d+ (?:attached|detached|resumed|suspended)\b[^\"]*$|\[ Process PID=\d+ .*$|ptrace\([A-Z_]+\): .*$"
-).search
-ATTACHED = re.compile(r"Process (\d+) attached").search
-DETACHED = re.compile(r"Process (\d+) detached").search
-SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (\d+) \+\+\+").match
-_MIXED = re.compile(rf"(.*?\bwrite\({FD}, {STRING}, )\d.*?(\)\s+= (\d+))(?!.*\)\s+= )", re.DOTALL).match
-_OPEN_WRITE = re.compile(rf"(?:\W|.*\W|)write\({FD}, {STRING}, \d", re.DOTALL).match
-
-_COMMENT = re.compile(
-    rf"({STRING}|<{BODY}>)|-?\w+ /\* (?:(\d+) in strace's PID NS|([A-Z][A-Z0-9_]*(?:\|[A-Z0-9_]+)*)) \*/"
-)
+_HINTS = (
+    b"Process ", b"strace: ", b"(INJECTED", b" /* ", b"flags=0", b"_mode=0", b"cmsg_type=0x", b"aio_lio_opcode=", b"  > /", b"_u:",
+)  # fmt: skip
+_STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"'
+_MESSAGE_ONLY = re.compile(rf"(?:\[pid +\d+[^\]]*\] )?(?:{MESSAGE})$").match
+_INSIDE = re.compile(rf'((?:[^"]|{_STRING})*?)({MESSAGE}| > /\S+\(.*\) \[0x[0-9a-f]+\])$').match
+_COMMENT = re.compile(rf"({_STRING})|(?:{raw.VALUE}) /\* ([A-Z][\w|?]*) \*/")
+_INJECTED = re.compile(r"\)(\s+)= .*\(INJECTED(?:: [a-z, ]*retval)?\)(?= \(DELAYED\)| <[\d.]+>|$)").search
+_MADE_UP = re.compile(r"= (?!-1 E).* \(INJECTED").search
+_PID_HERE = re.compile(r"= \d+ /\* (\d+) in strace's PID NS \*/")
+_CONTEXT = re.compile(rf"({_STRING})| \[[\w-]+:[\w-]+:[\w-]+[^\]\s]*\]")
+_BETWEEN = re.compile(rf"({_STRING})")
 
 
-def note(line: str) -> str | None:
-    """Return what a line is that describes no call and no process; None if it is not known."""
-    return next((reason for is_note, reason in _NOTES if is_note(line)), None)
+def needs_work(block: bytes) -> bool:
+    """Return whether a block of text may have lines that `Forms.usual` changes."""
+    return any(hint in block for hint in _HINTS)
 
 
-def plain(text: str) -> str:
-    """Replace a number by the comment that names it: a flag's name (-X verbose) or strace's own number of a process."""
-    return _COMMENT.sub(lambda m: m[1] or m[2] or m[3], text)
+class Forms:
+    """What is known between the lines: a call that a message has split, and who the first process is."""
+
+    def __init__(self, imp: Importer) -> None:
+        self._imp = imp
+        self.piece: str | None = None
+        self.last_half: tuple[str | None, str] | None = None  # process and name of the call that was split last
+        self._attached: set[str] = set()
+        self._gone: set[str] = set()
+        self._found = False  # the number of the first process is known
+
+    def usual(self, lines: list[str]) -> list[str]:
+        """Return as many lines, in the usual form."""
+        return list(self._usual(lines))
+
+    def _usual(self, lines: list[str]) -> Iterator[str]:
+        for line in lines:
+            if self.piece is not None:
+                if _MESSAGE_ONLY(line) or belongs(line):
+                    yield line
+                    continue
+                line, self.piece = self.piece + line, None
+            if (
+                ("strace: " in line or "Process " in line or " > /" in line)
+                and not _MESSAGE_ONLY(line)
+                and not SHOWS_RESULT(line)
+            ):
+                m = _INSIDE(line)
+                if m is not None and ("(" in m[1] or "resumed>" in m[1]):
+                    self.piece = m[1]
+                    yield m[2]
+                    continue
+            yield _renamed(line)
+
+    def meet(self, pid: str, body: str) -> None:
+        """See a number in brackets for the first time: it may be that of the process that had none."""
+        tasks, first = self._imp.tasks, self._imp.tasks.get(None)
+        if first is None or self._found or pid in self._attached:
+            return
+        resumed = RESUMED(body)
+        if first.pending is not None and (resumed is None or resumed[1] != first.pending[0]):
+            return  # it waits for the end of a call: another process begins this one
+        self._found = True
+        first.pid = pid
+        tasks[pid] = first
+        forks, adopted = self._imp.forks, self._imp.adopted
+        if None in forks:
+            forks[pid] = forks.pop(None)
+        for child, parent in adopted.items():
+            if parent is None:
+                adopted[child] = pid
+
+    def message(self, body: str) -> None:
+        """Work on a message about a process."""
+        m = ATTACHED(body)
+        if m is None:
+            return
+        if m[2] == "attached":
+            self._attached.add(m[1])
+            self._gone.discard(m[1])
+            if not self._imp.tasks:  # strace -p: no call was seen before
+                self._found = True
+                self._imp.tasks[None] = self._imp.task(m[1])
+        else:
+            self.leaves(m[1])
+
+    def superseded(self, pid: str | None, body: str) -> bool:
+        """Return whether an event says that a thread goes on under the number of its process, and make it so."""
+        m = SUPERSEDED(body)
+        if m is None:
+            return False
+        tasks = self._imp.tasks
+        thread = tasks.pop(m[1], None)
+        if thread is not None:
+            if tasks.get(None) is tasks.get(pid):
+                tasks[None] = thread
+            thread.pid = pid
+            tasks[pid] = thread
+        return True
+
+    def leaves(self, pid: str | None) -> Task | None:
+        """Forget a process that ends; lines without a number are then those of the only one that is left."""
+        tasks = self._imp.tasks
+        task = tasks.pop(pid, None)
+        if task is not None and task.pid != pid:
+            tasks.pop(task.pid, None)
+        self._imp.forks.pop(task.pid if task is not None else pid, None)
+        self.ending(pid, task)
+        return task
+
+    def ending(self, pid: str | None, task: Task | None = None) -> None:
+        """See the last call of a process."""
+        if pid is None or None not in self._imp.tasks:
+            return
+        tasks = self._imp.tasks
+        self._gone.add(pid)
+        nameless = tasks[None]
+        if nameless.pid not in self._gone:
+            return
+        left = {id(each): each for key, each in tasks.items() if key is not None and key not in self._gone}
+        if len(left) == 1:
+            tasks[None] = next(iter(left.values()))
+        elif task is nameless:
+            del tasks[None]
 
 
-def without_output(text: str) -> str | None:
-    """Remove the program's own output from a write that it splits; None if `text` is not such a write."""
-    m = _MIXED(text)
-    return m and m[1] + m[5] + m[4] + text[m.end() :]
+def _renamed(line: str) -> str:
+    if "PID NS */" in line:
+        line = _PID_HERE.sub(r"= \1", line)
+    if " /* " in line:
+        line = _COMMENT.sub(_name, line)
+    if "(INJECTED" in line and (m := _INJECTED(line)) and _MADE_UP(line, m.start()):
+        line = f"{line[: m.start()]}){m[1]}= -1 EINJECTED (result made up by strace)"
+    if "[" in line and _CONTEXT.search(line):
+        line = _CONTEXT.sub(lambda m: m[1] or "", line)
+    if "flags=0" in line or "_mode=0" in line or "=0x" in line or "aio_lio_opcode=" in line:
+        line = "".join(
+            part if part[:1] == '"' and part[-1:] == '"' else raw.decode_structures(part) for part in _between(line)
+        )
+    return line
 
 
-def is_open_write(text: str) -> bool:
-    """Return whether a line without a result is a write, into which the program's output may be mixed."""
-    return _OPEN_WRITE(text) is not None
+def _between(line: str) -> list[str]:
+    """Pieces of a line; strings are pieces of their own unless a call's name and its flags stand around one."""
+    return _BETWEEN.split(line) if not line.count("openat2(") else [line]
 
 
-_Bits = dict[int, str]
-_O: _Bits = {
-    0o4010000: "O_SYNC", 0o20200000: "O_TMPFILE", 1: "O_WRONLY", 2: "O_RDWR", 0o100: "O_CREAT", 0o200: "O_EXCL",
-    0o1000: "O_TRUNC", 0o2000: "O_APPEND", 0o10000: "O_DSYNC", 0o40000: "O_DIRECT", 0o200000: "O_DIRECTORY",
-    0o400000: "O_NOFOLLOW", 0o2000000: "O_CLOEXEC", 0o10000000: "O_PATH",
-}  # fmt: skip
-_PROT: _Bits = {1: "PROT_READ", 2: "PROT_WRITE", 4: "PROT_EXEC"}
-_MAP: _Bits = {
-    3: "MAP_SHARED_VALIDATE", 1: "MAP_SHARED", 2: "MAP_PRIVATE", 0x10: "MAP_FIXED", 0x20: "MAP_ANONYMOUS",
-    0x8000: "MAP_POPULATE", 0x80000: "MAP_SYNC",
-}  # fmt: skip
-_MS: _Bits = {1: "MS_ASYNC", 2: "MS_INVALIDATE", 4: "MS_SYNC"}
-_FALLOC: _Bits = {
-    1: "FALLOC_FL_KEEP_SIZE", 2: "FALLOC_FL_PUNCH_HOLE", 8: "FALLOC_FL_COLLAPSE_RANGE", 0x10: "FALLOC_FL_ZERO_RANGE",
-    0x20: "FALLOC_FL_INSERT_RANGE", 0x40: "FALLOC_FL_UNSHARE_RANGE",
-}  # fmt: skip
-_CLONE: _Bits = {
-    0x100: "CLONE_VM", 0x200: "CLONE_FS", 0x400: "CLONE_FILES", 0x4000: "CLONE_VFORK", 0x10000: "CLONE_THREAD",
-}  # fmt: skip
-_AT: _Bits = {0x100: "AT_SYMLINK_NOFOLLOW", 0x400: "AT_SYMLINK_FOLLOW", 0x1000: "AT_EMPTY_PATH"}
-_RENAME: _Bits = {1: "RENAME_NOREPLACE", 2: "RENAME_EXCHANGE", 4: "RENAME_WHITEOUT"}
-_RWF: _Bits = {1: "RWF_HIPRI", 2: "RWF_DSYNC", 4: "RWF_SYNC", 8: "RWF_NOWAIT", 0x10: "RWF_APPEND"}
-_WHENCE = ("SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE")
-_FCNTL = {0: "F_DUPFD", 1: "F_GETFD", 2: "F_SETFD", 3: "F_GETFL", 4: "F_SETFL", 0x406: "F_DUPFD_CLOEXEC"}
-_S_IF = {
-    "1": "S_IFIFO",
-    "2": "S_IFCHR",
-    "4": "S_IFDIR",
-    "6": "S_IFBLK",
-    "10": "S_IFREG",
-    "12": "S_IFLNK",
-    "14": "S_IFSOCK",
-}
-# call -> for each argument that is a set of flags, its place and the names of its bits
-CODED: dict[str, dict[int, _Bits]] = {
-    "open": {1: _O}, "openat": {2: _O}, "openat2": {}, "lseek": {}, "fcntl": {}, "dup3": {2: _O},
-    "mmap": {2: _PROT, 3: _MAP}, "mmap2": {2: _PROT, 3: _MAP}, "msync": {2: _MS}, "fallocate": {1: _FALLOC},
-    "unlinkat": {2: {0x200: "AT_REMOVEDIR"}}, "renameat": {}, "renameat2": {4: _RENAME}, "linkat": {4: _AT},
-    "newfstatat": {3: _AT}, "fstatat64": {3: _AT}, "statx": {2: _AT}, "faccessat2": {3: _AT}, "faccessat": {}, "mkdirat": {},
-    "symlinkat": {}, "execveat": {}, "stat": {}, "lstat": {}, "fstat": {}, "close_range": {2: {2: "CLOSE_RANGE_UNSHARE",
-    4: "CLOSE_RANGE_CLOEXEC"}}, "unshare": {0: _CLONE}, "preadv2": {4: _RWF}, "pwritev2": {4: _RWF}, "clone": {},
-    "clone3": {},
-}  # fmt: skip
-_TOKEN = re.compile(rf'{STRING}|<{BODY}>|[^"<,(){{}}\[\]]+|.', re.DOTALL)
-_VALUE = re.compile(r"(\s*)(0x[0-9a-f]{1,16}|\d{1,18})").fullmatch
-_FLAGS = re.compile(r"\bflags=(0x[0-9a-f]{1,16})")
-_MODE = re.compile(r"\b(stx?_mode)=0(1[024]|[1246])([0-7]{4})\b")
-
-
-def _arguments(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield the place of each argument of the call whose arguments begin at `start`."""
-    depth, first = 0, start
-    for m in _TOKEN.finditer(text, start):
-        token = m[0]
-        if depth == 0 and token in ",)":
-            yield first, m.start()
-            first = m.end()
-            if token == ")":
-                return
-        depth += (token in "([{") - (token in ")]}")
-
-
-def _words(value: int, bits: _Bits) -> str:
-    out = []
-    for bit, word in bits.items():
-        if value & bit == bit:
-            out.append(word)
-            value &= ~bit
-    return "|".join(out) or ("O_RDONLY" if bits is _O else "0")
-
-
-def decode(name: str, text: str, start: int) -> str:
-    """Replace the numbers that -X raw prints for flags, commands and AT_FDCWD by their names."""
-    places = list(_arguments(text, start))
-    bits = dict(CODED[name])
-    values = [text[a:b].strip() for a, b in places]
-    command = ""
-    if name == "fcntl" and len(values) > 1 and (m := _VALUE(values[1])):
-        command = values[1] = _FCNTL.get(int(m[2], 0), values[1])
-        bits |= {2: _O} if command == "F_SETFL" else {2: {1: "FD_CLOEXEC"}} if command == "F_SETFD" else {}
-    if name == "lseek" and len(values) > 2 and (m := _VALUE(values[2])) and int(m[2], 0) < len(_WHENCE):
-        values[2] = _WHENCE[int(m[2], 0)]
-    for i, value in enumerate(values):
-        if value == "-100" or value.startswith("-100<"):
-            values[i] = "AT_FDCWD" + value[4:]
-        elif i in bits and (m := _VALUE(value)):
-            values[i] = _words(int(m[2], 0), bits[i])
-    if places:
-        text = text[:start] + ", ".join(values) + text[places[-1][1] :]
-    table = _O if name == "openat2" else _CLONE
-    text = _FLAGS.sub(lambda m: "flags=" + _words(int(m[1], 16), table), text)
-    return _MODE.sub(lambda m: f"{m[1]}={_S_IF[m[2]]}|0{m[3][-3:]}", text)
+def _name(m: re.Match[str]) -> str:
+    if m[1]:
+        return m[1]
+    words = "|".join(word for word in m[2].split("|") if "?" not in word)
+    return words or "0"

@@ -21,25 +21,26 @@ NEEDS_MEMORY = (
     )
 ) - {"open_by_handle_at", "fsmount", "open_tree", "open_tree_attr"}
 
-_PROTECTION = ((1, "PROT_READ"), (2, "PROT_WRITE"), (4, "PROT_EXEC"))
-_MAPPING = (
+PROTECTION = ((1, "PROT_READ"), (2, "PROT_WRITE"), (4, "PROT_EXEC"))
+MAPPING = (
     (2, "MAP_PRIVATE"), (0x10, "MAP_FIXED"), (0x20, "MAP_ANONYMOUS"), (0x8000, "MAP_POPULATE"), (0x80000, "MAP_SYNC"),
 )  # fmt: skip
-_SYNCS = ((1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC"))
-_SPACE = (
+SYNCS = ((1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC"))
+SPACE = (
     (1, "FALLOC_FL_KEEP_SIZE"), (2, "FALLOC_FL_PUNCH_HOLE"), (8, "FALLOC_FL_COLLAPSE_RANGE"),
     (16, "FALLOC_FL_ZERO_RANGE"), (32, "FALLOC_FL_INSERT_RANGE"), (64, "FALLOC_FL_UNSHARE_RANGE"),
 )  # fmt: skip
-_TRANSFER = ((1, "RWF_HIPRI"), (2, "RWF_DSYNC"), (4, "RWF_SYNC"), (8, "RWF_NOWAIT"), (16, "RWF_APPEND"))
+TRANSFER = ((1, "RWF_HIPRI"), (2, "RWF_DSYNC"), (4, "RWF_SYNC"), (8, "RWF_NOWAIT"), (16, "RWF_APPEND"))
 _OPEN = (
     (1, "O_WRONLY"), (2, "O_RDWR"), (0o100, "O_CREAT"), (0o200, "O_EXCL"), (0o1000, "O_TRUNC"), (0o2000, "O_APPEND"),
-    (0o10000, "O_DSYNC"), (0o4000000, "O_SYNC"), (0o2000000, "O_CLOEXEC"), (0o10000000, "O_PATH"),
+    (0o10000, "O_DSYNC"), (0o4000000, "O_SYNC"), (0o200000, "O_DIRECTORY"), (0o400000, "O_NOFOLLOW"), (0o2000000, "O_CLOEXEC"),
+    (0o10000000, "O_PATH"), (0o20000000, "O_TMPFILE"),
 )  # fmt: skip
 _CLOEXEC = 0o2000000
 _FICLONE, _CLONE_RANGE, _DEDUPE = 0x40049409, 0x4020940D, 0xC0189436  # linux/fs.h
-_CLOSE_RANGE = ((2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC"))
-_SEEK = {0: "SEEK_SET", 1: "SEEK_CUR", 2: "SEEK_END", 3: "SEEK_DATA", 4: "SEEK_HOLE"}
-_FCNTL = {0: "F_DUPFD", 1: "F_GETFD", 2: "F_SETFD", 3: "F_GETFL", 4: "F_SETFL", 1030: "F_DUPFD_CLOEXEC"}
+CLOSE_RANGE = ((2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC"))
+SEEK = {0: "SEEK_SET", 1: "SEEK_CUR", 2: "SEEK_END", 3: "SEEK_DATA", 4: "SEEK_HOLE"}
+FCNTL = {0: "F_DUPFD", 1: "F_GETFD", 2: "F_SETFD", 3: "F_GETFL", 4: "F_SETFL", 1030: "F_DUPFD_CLOEXEC"}
 
 Args = Sequence[int]
 
@@ -67,7 +68,7 @@ def open_flags(value: int) -> str:
 
 
 def _fcntl(a: Args) -> str:
-    command = _FCNTL.get(a[1] & 0xFFFFFFFF, "F_OTHER")
+    command = FCNTL.get(a[1] & 0xFFFFFFFF, "F_OTHER")
     if command == "F_SETFL":
         return f"{fd(a[0])}, F_SETFL, {open_flags(a[2])}"
     if command == "F_SETFD":
@@ -85,8 +86,8 @@ def _ioctl(a: Args) -> str:
 
 def _mmap(a: Args) -> str:
     shared = a[3] & 1  # also MAP_SHARED_VALIDATE, 3
-    kind = ("MAP_SHARED|" if shared else "") + flags(a[3] & ~(3 if shared else 1), _MAPPING)
-    return f"{a[0]:#x}, {a[1]}, {flags(a[2], _PROTECTION)}, {kind.removesuffix('|0')}, {fd(a[4])}, {a[5]:#x}"
+    kind = ("MAP_SHARED|" if shared else "") + flags(a[3] & ~(3 if shared else 1), MAPPING)
+    return f"{a[0]:#x}, {a[1]}, {flags(a[2], PROTECTION)}, {kind.removesuffix('|0')}, {fd(a[4])}, {a[5]:#x}"
 
 
 def _vector(a: Args) -> str:
@@ -110,20 +111,20 @@ _ARGS: dict[str, Callable[[Args], str]] = {
     "writev": _vector,
     "preadv": _vector_at,
     "pwritev": _vector_at,
-    "preadv2": lambda a: f"{_vector_at(a)}, {flags(a[5], _TRANSFER)}",
-    "pwritev2": lambda a: f"{_vector_at(a)}, {flags(a[5], _TRANSFER)}",
-    "lseek": lambda a: f"{fd(a[0])}, {signed(a[1])}, {_SEEK.get(a[2], 'SEEK_OTHER')}",
+    "preadv2": lambda a: f"{_vector_at(a)}, {flags(a[5], TRANSFER)}",
+    "pwritev2": lambda a: f"{_vector_at(a)}, {flags(a[5], TRANSFER)}",
+    "lseek": lambda a: f"{fd(a[0])}, {signed(a[1])}, {SEEK.get(a[2], 'SEEK_OTHER')}",
     "fsync": lambda a: f"{fd(a[0])}",
     "fdatasync": lambda a: f"{fd(a[0])}",
     "syncfs": lambda a: f"{fd(a[0])}",
     "sync": lambda a: "",
     "sync_file_range": lambda a: f"{_range(a)}, {flags(a[3], ())}",
     "ftruncate": lambda a: f"{fd(a[0])}, {a[1]}",
-    "fallocate": lambda a: f"{fd(a[0])}, {flags(a[1], _SPACE)}, {a[2]}, {a[3]}",
+    "fallocate": lambda a: f"{fd(a[0])}, {flags(a[1], SPACE)}, {a[2]}, {a[3]}",
     "getdents64": lambda a: f"{fd(a[0])}, {a[1]:#x}, {a[2]}",
     "getdents": lambda a: f"{fd(a[0])}, {a[1]:#x}, {a[2]}",
     "close": lambda a: f"{fd(a[0])}",
-    "close_range": lambda a: f"{a[0] & 0xFFFFFFFF}, {a[1] & 0xFFFFFFFF}, {flags(a[2], _CLOSE_RANGE)}",
+    "close_range": lambda a: f"{a[0] & 0xFFFFFFFF}, {a[1] & 0xFFFFFFFF}, {flags(a[2], CLOSE_RANGE)}",
     "ioctl": _ioctl,
     "dup": lambda a: f"{fd(a[0])}",
     "dup2": lambda a: f"{fd(a[0])}, {fd(a[1])}",
@@ -131,7 +132,7 @@ _ARGS: dict[str, Callable[[Args], str]] = {
     "fcntl": _fcntl,
     "mmap": _mmap,
     "munmap": lambda a: f"{a[0]:#x}, {a[1]}",
-    "msync": lambda a: f"{a[0]:#x}, {a[1]}, {flags(a[2], _SYNCS)}",
+    "msync": lambda a: f"{a[0]:#x}, {a[1]}, {flags(a[2], SYNCS)}",
     "mremap": lambda a: f"{a[0]:#x}, {a[1]}, {a[2]}, {a[3]}",
 }
 
@@ -148,6 +149,6 @@ def result(name: str, value: int, args: Args) -> str:
         return f"-1 {errno.errorcode.get(-value, 'E' + str(-value))}" if -value < 512 else "? ERESTARTSYS"
     if name in ("mmap", "mremap"):
         return f"{value:#x}"
-    if name == "fcntl" and _FCNTL.get(args[1] & 0xFFFFFFFF) == "F_GETFL":
+    if name == "fcntl" and FCNTL.get(args[1] & 0xFFFFFFFF) == "F_GETFL":
         return f"{value:#x} (flags {open_flags(value)})"
     return str(value)

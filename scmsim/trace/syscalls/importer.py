@@ -35,6 +35,7 @@ CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed ne
 
 _FIELDS = ("time_ns", "offset", "length", "file", "file2", "thread", "flag", "op")  # order in the buffer
 WIDTH = len(_FIELDS)
+_DELETED = " (deleted)"
 
 
 class Importer:
@@ -48,8 +49,10 @@ class Importer:
         self.orphans = False  # a fork was not understood: a task of unknown origin may have descriptors of the trace
         self.tasks: dict[str | None, Task] = {}
         self.forks: dict[str | None, str] = {}  # a process in an unfinished fork -> the arguments
-        self.unseen: dict[str, str | None] = {}  # a child by the result of its fork -> the parent
         self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
+        self.unseen: dict[
+            str, Task
+        ] = {}  # children with a smaller number than their parent, perhaps that in a PID namespace
         self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
         self.program = ""  # path of the first execve
@@ -189,25 +192,28 @@ class Importer:
     def task(self, pid: str | None) -> Task:
         """The task of a process or thread not seen before: a child of a pending fork, or one of unknown origin."""
         for parent, text in self.forks.items():
-            if pid is not None and parent not in self.adopted.values() and self._live(parent) is not None:
+            if pid is not None and parent in self.tasks and parent not in self.adopted.values():
                 self.adopted[pid] = parent
-                return self.add_child(pid, parent, text)
+                return self.add_child(pid, self.tasks[parent], text)
+        if pid is not None and self.unseen:
+            return self._born(pid)
         task = self.tasks[pid] = Task(pid, Table(), Place(self._cwd), Maps())
         task.table.doubt = self.orphans
         return task
 
-    def add_child(self, pid: str, parent: str | None, text: str) -> Task:
-        """Start the task of a fork's child."""
-        source = self._live(parent)
-        if source is None:
-            return self.task(pid)
-        task = self.tasks[pid] = source.spawn(pid, text)
+    def _born(self, pid: str) -> Task:
+        """Return the child that a fork has returned by the number that it has in a PID namespace."""
+        self.mistaken += len(self.unseen) > 1
+        task = self.unseen.pop(next(iter(self.unseen)))
+        self.tasks.pop(task.pid, None)
+        task.pid = pid
+        self.tasks[pid] = task
         return task
 
-    def _live(self, pid: str | None) -> Task | None:
-        """Return the task of a process, also while its lines carry no number; None if it has ended."""
-        task = self.tasks.get(pid)
-        return task if task is not None else next((task for task in self.tasks.values() if task.pid == pid), None)
+    def add_child(self, pid: str, parent: Task, text: str) -> Task:
+        """Start the task of a fork's child."""
+        task = self.tasks[pid] = parent.spawn(pid, text)
+        return task
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
         """The description behind a descriptor, checked against what -y prints; None if nothing is known about it."""
@@ -226,15 +232,22 @@ class Importer:
 
     def adopt(self, raw: str) -> Description:
         """A description that was opened out of sight, from what -y prints about it: its position is not known."""
-        path, deleted = split_raw(raw)
+        path, deleted = self.shown(raw)
         if not path.startswith("/") or is_special(path):
             return Description(None, raw, path=path if path.startswith("/") else "")
         node = self.names.deleted.get(path) if deleted else None
         return Description(node or self.names.node(path), raw, known=False)
 
+    def shown(self, raw: str) -> tuple[str, bool]:
+        """Return path and whether it is deleted; strace before 5.19 writes `<path (deleted)>`, unless that is a file's name."""
+        path, deleted = split_raw(raw)
+        if not deleted and path.endswith(_DELETED) and self.names.table.get(path) is None:
+            return path.removesuffix(_DELETED), True
+        return path, deleted
+
     def _same(self, found: Description, raw: str) -> bool:
         """Whether a changed -y text can still mean the same description: its file was renamed, linked or deleted."""
-        path, deleted = split_raw(raw)
+        path, deleted = self.shown(raw)
         node = found.node
         if node is None:
             return not path.startswith("/") or is_special(path)
@@ -251,7 +264,7 @@ class Importer:
             self.doubt |= place.doubt
             return place.cwd
         if raw is not None:
-            return split_raw(raw)[0]
+            return self.shown(raw)[0]
         found = task.table.slots.get(fd)
         self.doubt |= file_rules.FILE_LOST if task.table.is_unsure(fd) else 0
         if found is None:
@@ -273,10 +286,9 @@ class Importer:
 
 
 def split_raw(raw: str) -> tuple[str, bool]:
-    """Return the path and whether it is deleted, from `<path>`, `<path>(deleted)` or, before strace 5.19, `<path (deleted)>`."""
-    if raw.endswith(" (deleted)>"):
-        return unescape(raw[1 : -len(" (deleted)>")]), True
-    return unescape(raw[1 : raw.rindex(">")]), raw.endswith("(deleted)")
+    """Path and whether it is deleted, from `<path>` or `<path>(deleted)`."""
+    deleted = raw.endswith("(deleted)")
+    return unescape(raw[1 : raw.rindex(">")]), deleted
 
 
 def blind_spots(report: Report) -> list[str]:

@@ -144,7 +144,7 @@ def _lose_process(imp: Importer, task: Task, name: str, text: str, result: int |
     if child is None:
         imp.orphans = True
     elif child not in imp.tasks:
-        imp.add_child(child, task.pid, text)
+        imp.add_child(child, task, text)
     if child is not None and not _SHARES(text):  # nothing says whether the two share their descriptors
         imp.tasks[child].table.lose_all()
         task.table.lose_all()

@@ -117,12 +117,10 @@ def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     if _UNREADABLE(text):
         raise ValueError("no flags say what the child shares")
     imp.forks.pop(task.pid, None)
-    own = task.pid
-    if child not in imp.adopted and own is not None and int(child) < int(own):  # perhaps of another pid namespace
-        child = next((pid for pid, parent in imp.adopted.items() if parent == own and int(child) < int(pid)), child)
     if child not in imp.adopted:
-        imp.unseen[child] = own
-        imp.add_child(child, task.pid, text)
+        born = imp.add_child(child, task, text)
+        if task.pid is not None and int(child) < int(task.pid):
+            imp.unseen[child] = born
     elif imp.adopted.pop(child) != task.pid:
         imp.mistaken += 1
     return BOOKKEEPING

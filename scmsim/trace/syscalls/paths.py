@@ -59,7 +59,7 @@ def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) ->
     fd, raw = result
     asked = imp.path(task, *where)
     same = imp.by_link(task, asked)
-    path = split_raw(raw)[0] if raw is not None else imp.names.follow(asked)
+    path = _led_to(imp, raw, asked) if raw is not None else imp.names.follow(asked)
     link_itself = "O_PATH" in flags and "O_NOFOLLOW" in flags and asked in imp.names.links
     if link_itself or (same is None and is_special(path)) or (raw is not None and not path.startswith("/")):
         task.table.put(fd, Description(None, raw, path=path if path.startswith("/") else ""), "O_CLOEXEC" in flags)
@@ -78,6 +78,10 @@ def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) ->
     if node is None:
         return NOT_A_FILE
     return BOOKKEEPING if found.path_only else _emit_open(imp, task, node, how, flags)
+
+
+def _led_to(imp: Importer, raw: str, asked: str) -> str:
+    return split_raw(raw)[0] if asked.endswith(" (deleted)") else imp.shown(raw)[0]
 
 
 def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Node, int]:
@@ -359,7 +363,7 @@ CALLS = {
     "lstat": (PATH + COMMA + STRUCT + RESULT, lstat),
     "fstat": (FD + COMMA + STRUCT + RESULT, fstat),
     "newfstatat": (AT + COMMA + STRUCT + COMMA + WORD + RESULT, newfstatat),
-    "statx": (AT + COMMA + r"([\w|]*)" + COMMA + r"[^,]+" + COMMA + STRUCT + RESULT, statx),
+    "statx": (AT + COMMA + WORD + COMMA + r"[^,]+" + COMMA + STRUCT + RESULT, statx),
     "access": (PATH + COMMA + REST + RESULT, access),
     "faccessat": (AT + COMMA + f"({REST})" + RESULT, faccessat),
     "truncate": (PATH + COMMA + NUMBER + RESULT, truncate),

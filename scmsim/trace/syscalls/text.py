@@ -8,61 +8,60 @@ Seen in the output of strace 6.1; the syntax is described in strace(1).
 """
 
 import re
+from typing import Any
 
-STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"(?:\.\.\.)?'
-# a socket, in which -> is not an end; else a path, perhaps with one level of nesting: -yy writes </dev/null<char 1:3>>
-BODY = rf'(?:[A-Za-z][\w-]*+:\[(?>(?:[^"<>]++|{STRING}|(?<=-)>)*)|[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*))'
+# one level of nesting: -yy writes </dev/null<char 1:3>>; and the addresses of a socket: <TCP:[127.0.0.1:80->127.0.0.1:5]>
+_BODY = r"(?>/[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*)|[A-Z][\w+-]*+:\[.*?\](?=>)|[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*))"
+_STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"(?:\.\.\.)?'
 _POINTER = r"0x[0-9a-f]+|NULL"
 COMMA = r", *+"
-PATHOF = rf"(<{BODY}>(?:\(deleted\))?)?"  # group: what -y says about a descriptor
+PATHOF = rf"(<{_BODY}>(?:\(deleted\))?)?"  # group: what -y says about a descriptor
 FD = rf"(-?\d+){PATHOF}"  # groups: descriptor, path
-DIR = rf"(AT_FDCWD|-?\d+){PATHOF}"  # groups: descriptor, path
+DIR = rf"(AT_FDCWD|(?!-100\b)-?\d+){PATHOF}"  # groups: descriptor, path
 PATH = r'"([^"\\]*+(?>(?:\\.[^"\\]*+)*))"'  # group: still escaped
-DATA = rf"(?:{STRING}|{_POINTER})"
-VECTOR = rf'(?:\[(?>(?:[^"\]]++|{STRING})*)\]|{_POINTER})'
+DATA = rf"(?:{_STRING}|{_POINTER})"
+VECTOR = rf'(?:\[(?>(?:[^"\]]++|{_STRING})*)\]|{_POINTER})'
 STRUCT = rf"(\{{[^{{}}]*+(?>(?:\{{[^{{}}]*+\}}[^{{}}]*+)*)\}}|{_POINTER})"  # group
 NUMBER = r"(0x[0-9a-f]{1,15}|\d{1,18})"  # group; below 2^60, so that sums stay in 64 bits
 SIGNED = r"(-?\d{1,18})"  # group
-WORD = r"([^,()]+)"  # group: names of flags, possibly with a comment
+WORD = r"(0(?![^,)])|[^,()\d\s][^,()]*)"  # group: names of flags, possibly with a comment; no numbers, see `raw.py`
+VALUE = r"-?0x[0-9a-f]{1,16}|-?\d{1,18}"
 OFFSET_AT = (
     r"(?:NULL|\[(\d{1,18})\](?: *=> *\[\d+\])?)"  # group: pointer to an offset (sendfile, copy_file_range, splice)
 )
 # everything up to the end of the arguments, whatever it is
-REST = rf'(?>(?:[^"<)]++|{STRING}|<{BODY}>|\)(?!\s+=\s))*)'
+REST = rf'(?>(?:[^"<)]++|{_STRING}|<{_BODY}>|\)(?!\s+=\s))*)'
 RESULT = r"\)\s+= (?P<result>0x[0-9a-f]{1,16}|-?\d{1,18}(?!\d)|\?)"  # group
 RESULT_FD = RESULT + PATHOF  # groups: descriptor, path
 
-# a number of a process has at most 7 digits (PID_MAX_LIMIT is 2^22), seconds since 1970 have 10
-_PID = r"(?>(?:(\d++)(?:(?<!\d{8})|(?= ++\d{1,12}\.)) ++)?)"
-_SECONDS = r"(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)"
+_PID = r"\d{1,7}+(?= )|\d++(?= ++\d{1,12}\.)"  # of more than 7 digits only if a time follows, else it is the time
+_TIME = r"(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)"
 # the usual line: process (with -f), time (with -ttt), name of the call
-CALL = re.compile(_PID + _SECONDS + r"([a-z_]\w*+)\(").match
+CALL = re.compile(rf"(?>(?:({_PID}) ++)?){_TIME}([a-z_]\w*+)\(").match
 # the second half of a split call, in the usual form
-SECOND_HALF = re.compile(_PID + _SECONDS + r"<\.\.\. (\w+) resumed> ?")
-# any line: process, time, the rest; [pid N] is the form without -o, 12:34:56 that of -t and -tt, a field of 6 columns that of
-# -r in whole seconds, (+ 0.1) that of -r with -t; the brackets are those of -n, -i and --secontext
+SECOND_HALF = re.compile(rf"(?>(?:({_PID}) ++)?){_TIME}<\.\.\. (\w+) resumed> ?")
+_COMM = r"(?:<[^<>]*+>)?"  # -Y
+# any line: process, time, the rest.  [pid N] is the form without -o, 12:34:56 that of -t and -tt; a whole number that ends at
+# the sixth column is the time of --relative-timestamps=s; (+ 0.000123) that of -r besides another; then --secontext, -n, -i
 LINE = re.compile(
-    r"(?>(?:(?! {1,5}\d++(?<=^.{6}) ) *+(\d{1,7}+)(?!\d)(?:<[^<>]*+>)? ++|(\d++)(?= ++\d{1,12}\.) ++"
-    r"| *+\[pid ++(\d++)(?:<[^<>]*+>)?\] ++)?)"
-    r"(?> *+(?:(?:(\d{1,12}+)(?>(?:\.(\d{1,9}+))?)|(\d\d:\d\d:\d\d)(?>(?:\.(\d{1,9}+))?)) ++(?!\d+\.\d))?)"
-    r"(?>(?:\(\+ *+[\d.]++\) ++)?)(?>(?:\[(?: *+\d++|[0-9a-f]{8,16}|\?{8,16}|[\w.:,-]+)\] ++)*)(.*)",
+    rf" *+(?>(?:(\d{{1,7}}+(?=[ <])|\d++(?= ++\d{{1,12}}\.)){_COMM} ++|\[pid ++(\d++){_COMM}\] ++)?)"
+    rf"(?>(?:(?:(\d{{1,12}}+)(?:\.(\d{{1,9}}+))?|(\d\d:\d\d:\d\d)(?>(?:\.(\d{{1,9}}+))?)) ++)?)"
+    r"(?:\(\+ *+\d++(?:\.\d++)?\) ++)?(?:\[[\w-]++:[^\] ]*+\] ++)?(?:\[ *+\d{1,4}\] ++)?(?:\[(?:[0-9a-f]{8,16}|\?++)\] ++)?(.*)",
     re.DOTALL,
 ).match
+_RELATIVE = re.compile(r" {2,}+(\d{1,4}) (?<=.{7})(?=\S)").match
 NAME = re.compile(r"([a-z_]\w*+)\(").match
 RESUMED = re.compile(r"<\.\.\. (\w+) resumed> ?").match
-ASIDE = re.compile(
-    r" > .*(?:\]|\))$| \| [0-9a-f]{5,16} | ?<unfinished \.\.\.>$|[,)].* = "
-).match  # a note, or a line's end
 UNFINISHED = " <unfinished ...>"
-EVENT = re.compile(
-    r"--- (?:SIG|stopped by|\d|\{)|\+\+\+ |<\.\.\. resuming|(?:/\S*/)?strace: |\[ Process |ptrace\([A-Z_]+\): "
-    r"|Process \d+ (?:attached|detached|resumed|suspended)"
-).match
+_SELF = r"(?:(?:/[\w.+-]+)*/)?strace: "  # as it was called
+MESSAGE = rf"(?:{_SELF})?\[? ?Process (?:PID=)?\d+ (?:attached|detached|suspended|resumed|runs in)\b.*|{_SELF}.*"
+EVENT = re.compile(rf"--- (?:SIG|stopped by|\d|\{{)|\+\+\+ |<\.\.\. resuming|{MESSAGE}").match
+ATTACHED = re.compile(rf"(?:{_SELF})?Process (\d+) (attached|detached)").match
+SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (\d+)").match
 EXITED = re.compile(r"\+\+\+ (?:exited|killed)").match
 FAILED = re.compile(r"\)\s+= -1 E[A-Z0-9]+").search
-NEVER = re.compile(
-    r"\)\s+= \?|<unfinished \.\.\.>\)?\s+= \?| <detached \.\.\.>$| <ptrace\(|<unavailable>\)?\s+= \?"
-).search
+SHOWS_RESULT = re.compile(r"\)\s+= (?:-?\d|0x|\?)").search
+NEVER = re.compile(r"<detached \.\.\.>$|\)\s+= \?|<unfinished \.\.\.>\)?\s+= \?").search
 
 MODE = re.compile(r"\bstx?_mode=(S_IF[A-Z]+)").search
 LENGTH = re.compile(r"\bstx?_size=(\d{1,18})(?!\d)").search
@@ -95,13 +94,63 @@ def number(text: str) -> int:
     return int(text, 16) if text.startswith("0x") else int(text)
 
 
+def parts(line: str) -> tuple[Any, ...]:
+    """Return process (as a column; in brackets), seconds, fraction, time of day, its fraction, and the rest of any line."""
+    if m := _RELATIVE(line):
+        return None, None, m[1], "0", None, None, parts(line[m.end() :])[6]
+    match = LINE(line)
+    assert match is not None  # it matches anything
+    out = match.groups()
+    return (*out[:3], out[3] or (out[2] and "0"), *out[4:])
+
+
+STACK, DUMP, SUMMARY = "stack of a call (-k)", "data of a call (-e read, -e write)", "summary of calls (-c, -C)"
+_BELONGS = (
+    (re.compile(r" > \S").match, STACK),
+    (re.compile(r" \| [0-9a-f]{5,}  | \* \d+ bytes in ").match, DUMP),
+    (
+        re.compile(
+            r"% time +|-{6} -{5}|System call usage summary| *\d{1,3}\.\d\d +\d+\.\d{6} +\d| *\d{1,3}\.\d\d +\d.* total$"
+        ).match,
+        SUMMARY,
+    ),
+)
+
+
+def belongs(line: str) -> str | None:
+    """Return what a line that is no call or event of its own tells about others; None for any other line."""
+    return next((what for match, what in _BELONGS if match(line)), None)
+
+
+_ARGUMENT = re.compile(
+    rf'(?>(?:[^"<>(){{}}\[\],]++|{_STRING}|<{_BODY}>|(?P<open>[({{\[])|(?P<close>[)}}\]])|(?P<comma>,)|[<>]))'
+)
+
+
+def arguments_end(text: str, start: int) -> tuple[list[str], int] | None:
+    """Return the arguments that begin at `start`, and where the bracket that ends them is; None if there is none."""
+    out, depth, first, at = [], 0, start, start
+    while at < len(text) and (m := _ARGUMENT.match(text, at)):
+        if depth == 0 and (m["comma"] or m["close"]):
+            out.append(text[first:at])
+            first = m.end()
+            if m["close"]:
+                return out, at
+        depth += (m["open"] is not None) - (m["close"] is not None)
+        at = m.end()
+    return None
+
+
 def looks_like(head: bytes) -> bool:
     """Whether the first bytes of a file look like strace output: most lines have its form, one has a result."""
     if b"\0" in head:
         return False
     lines = [line for line in head.decode("latin-1").split("\n")[:-1][:50] if line.strip()]
     lines = lines or [head.decode("latin-1")]
-    bodies = [match[8] for line in lines if not ASIDE(line) and (match := LINE(line))]
+    lines = [line for line in lines if belongs(line) is None] or lines
+    bodies = [parts(line)[6] for line in lines]
     good = sum(bool(NAME(body) or RESUMED(body) or EVENT(body)) for body in bodies)
     calls = sum(bool(re.search(r"\)\s+= (?:-?\d|0x|\?)|<unfinished \.\.\.>$", body)) for body in bodies)
-    return calls > 0 and good >= 0.8 * len(bodies)
+    if belongs(lines[0]) == SUMMARY:
+        return True  # that of -c, refused by name
+    return calls > 0 and good >= 0.8 * len(lines)
