@@ -15,7 +15,7 @@ SUMMARY = "Find the best page sizes, thresholds and copy-on-write grain for a tr
     help=f"""{SUMMARY}
 
 TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  More than 10,000 combinations are
-weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.md says what is exact.  If the trace touches
+weighed by page-walk cycles, wasted bytes and write amplification.  If the trace touches
 mapped files, it is also replayed on file systems as they stand and with large pages allowed: which of the files gain by them.""",
 )
 @click.argument("trace")

@@ -22,7 +22,7 @@ Examples: scmsim explain write amplification
 Without WORD: every term with its first sentence.""",
 )
 @click.argument("word", nargs=-1)
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print all terms as a Markdown page (docs/glossary.md).")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print all terms as a Markdown page.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of terms as JSON.")
 def command(word: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
     from scmsim.result import glossary

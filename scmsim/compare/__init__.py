@@ -280,7 +280,7 @@ def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
         return []
     return [
         f"replayed without --footprints ({', '.join(dict.fromkeys(lacking))}): far too few of {', '.join(dependent)}; "
-        "see docs/validation-tlb.md"
+        "replay again with --footprints KERNEL"
     ]
 
 

@@ -83,7 +83,7 @@ def summary(comparison: Comparison) -> str:
     if comparison.verdict == "nothing in common":
         if not comparison.common:
             return (
-                "nothing in common: no cell on both sides; simulate the cells that were measured (docs/compare.md), "
+                "nothing in common: no cell on both sides; simulate the cells that were measured, "
                 "or try --ignore file or --fs OLD=NEW"
             )
         return (

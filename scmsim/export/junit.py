@@ -60,7 +60,7 @@ def of_comparison(found: "Comparison") -> Iterable[Case]:
     """A suite a quantity, a case a cell; a comparison without a judged row is one failure, as its exit code says."""
     for row in found.rows:
         key = " ".join(str(part) for part in row.key if part not in (None, ""))
-        text = f"simulated {row.simulated:.6g}, measured {row.measured:.6g}"
+        text = f"{found.sides[0]} {row.simulated:.6g}, {found.sides[1]} {row.measured:.6g}"
         text += "" if row.ratio is None else f", ratio {row.ratio:.4g}"
         text += "" if row.tolerance_percent is None else f", tolerance {row.tolerance_percent:g} %"
         if row.verdict == "out":

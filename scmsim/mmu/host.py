@@ -69,7 +69,7 @@ def look(cpu: int | None = None) -> Seen:
     if platform.system() != "Linux" or platform.machine() not in ("x86_64", "AMD64"):
         raise EnvironmentProblem(
             f"{platform.machine()} with {platform.system()} does not tell its TLBs; "
-            "copy the nearest of 'scmsim list machine' to a TOML file (docs/machines.md)"
+            "copy the nearest of 'scmsim list machine' to a TOML file and edit it"
         )
     with _on(cpu), _instruction() as ask:
         registers = {

@@ -32,6 +32,7 @@ _SEPARATOR = re.compile(
     r"(?:\d|<not supported>|<not counted>)(?P<sep>[^\w<>.\n]{1,4}?)[A-Za-z%]*(?P=sep)[A-Za-z_][^\n]*?"
     rf"(?P=sep)\d+(?P=sep){_SHARE}(?:(?P=sep)|\s*$)"
 )
+_ALWAYS_IN_NAMES = ("-", "/")  # dTLB-loads, cpu/event=0x08/
 
 
 class _Patterns(NamedTuple):
@@ -56,9 +57,13 @@ def _patterns(sep: str) -> _Patterns:
 
 def parse(lines: list[tuple[int, str]], sep: str) -> Stat:
     """Return what the numbered lines hold; raise UsageError for a row that is cut off or wrong."""
+    if sep in _ALWAYS_IN_NAMES:
+        raise UsageError(_ambiguous(sep))
     patterns, found = _patterns(sep), Stat()
     for number, line in lines:
         match, where = patterns.row.match(line), f"line {number}"
+        if sep == ":" and (match["cgroup"] if match else patterns.start.match(line)):
+            raise UsageError(f"{where}: {_ambiguous(sep)}")  # the cgroup may be a modifier: page-faults:u
         if match:
             found.add(_reading(match, where), total=bool(match["summary"]))
         elif patterns.metrics.match(line):
@@ -68,6 +73,10 @@ def parse(lines: list[tuple[int, str]], sep: str) -> Stat:
         elif not line.startswith("#"):
             found.name(number, line)
     return found
+
+
+def _ambiguous(sep: str) -> str:
+    return f"the separator {sep!r} is also in names of events or control groups; run perf stat with -x ';'"
 
 
 def _reading(match: re.Match[str], where: str) -> Reading:

@@ -58,7 +58,7 @@ def sweep(matrix: Matrix, names: Mapping[str, str]) -> str:
         return ""
     head = (
         'summary = "the measured cells on the models"\nmode = "list"\n\n'
-        '[fixed]\n# machine = "zen4"  # your CPU: scmsim list machine; paging: how the kernel maps the memory (docs/harness.md)\n'
+        '[fixed]\n# machine = "zen4"  # your CPU: scmsim list machine; paging: how its kernel maps it (scmsim list paging)\n'
     )
     tables = ("\n".join(f'"{key}" = {json.dumps(value)}' for key, value in point.items()) for point in points)
     return head + "".join(f"\n[[point]]\n{table}\n" for table in tables)

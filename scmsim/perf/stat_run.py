@@ -41,6 +41,7 @@ def fill(run: Run, text: str, table: str | None = None, mode: str = "") -> None:
         for field in fields(name, table):
             _take(run, figures, field, own or mode, reading)
     _total(run)
+    run.warnings += _rounded(found.readings)
     if not run.counters and not run.groups and not figures:
         why = "; ".join(sorted(set(run.why_absent.values())))
         raise UsageError(f"perf stat counted none of its events ({printable(why)[:160]}); see 'scmsim perf check'")
@@ -85,6 +86,17 @@ def _total(run: Run) -> None:
     for mode, counts in run.groups.items():
         for field in counts.keys() - run.counters.keys():
             run.warnings.append(f"{field} was counted in {mode} mode only; it has no total")
+
+
+def _rounded(readings: Mapping[str, Reading]) -> list[str]:
+    """Name the counts that are not whole, which are means of repeated runs."""
+    found = [
+        f"{event} {reading.value:,}"
+        for event, reading in readings.items()
+        if not reading.unit and isinstance(reading.value, float) and not reading.value.is_integer()
+    ]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return [f"means of repeated runs are rounded to whole counts: {', '.join(found[:_NAMED])}{more}"] if found else []
 
 
 def _not_understood(stat: Stat) -> list[str]:

@@ -139,6 +139,10 @@ def test_verdicts_of_a_comparison(tmp_path: Path) -> None:
         "instructions": ("1", "1"), "flushes": ("1", "0"),
     }  # fmt: skip
     assert "ratio 0.5" in root.find(".//failure").get("message") and "ext4" in root.find(".//testcase").get("name")
+    two_simulations = replace(found, sides=("first", "second"))
+    assert next(case.failed for case in junit.of_comparison(two_simulations) if case.failed).startswith(
+        "first 100, second 200"
+    )
     nothing = compare(Result({}, []), theirs)
     assert [case.failed for case in junit.of_comparison(nothing)] == ["nothing in common"]
 

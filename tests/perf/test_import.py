@@ -207,3 +207,14 @@ def test_several_perf_stat_in_one_file_are_not_added_up(tmp_path: Path) -> None:
     path.write_text(lines(cycles=49, branches=1) + lines(cycles=48))
     with pytest.raises(UsageError, match="'cycles' was counted more than once .48 and 49.; give each perf stat a file"):
         import_files([path])
+
+
+def test_means_that_are_not_whole_are_rounded_with_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text(
+        " Performance counter stats for './a' (2 runs):\n\n    45.50      page-faults    ( +- 1.10% )\n"
+        "     1.25 msec task-clock     ( +- 1.10% )\n        7      cycles         ( +- 0.00% )\n"
+    )
+    (run,) = import_files([path]).runs
+    assert run.counters == {"page_faults": 46, "task_clock": 1_250_000, "cycles": 7}
+    assert run.warnings == ["means of repeated runs are rounded to whole counts: page-faults 45.5"]

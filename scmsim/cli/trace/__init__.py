@@ -185,7 +185,9 @@ def check(file: str, as_json: bool) -> int:
 @click.option(
     "--columns", metavar="MAP", help="IN is a table: time=ts,op=type,offset=off,length=len,file=name,thread=cpu."
 )
-@click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of a format; see docs/traces.md.")
+@click.option(
+    "--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of a format (scmsim list format NAME)."
+)
 @click.option("--strict", is_flag=True, help="Stop at the first line that is not understood.")
 @allow_loss
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

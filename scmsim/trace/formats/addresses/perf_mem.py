@@ -97,7 +97,7 @@ def _shift(text: str) -> int:
     """Nanoseconds from a number of seconds."""
     m = re.fullmatch(r"(-?)(\d{1,10})(?:\.(\d{1,9}))?", text)
     if m is None or int(m[2]) > _MOST_SHIFT:
-        raise UsageError(f"a shift of {text!r} is no number of seconds like 1700000000.123456; see docs/traces.md")
+        raise UsageError(f"a shift of {text!r} is not a number of seconds like 1700000000.123456")
     ns = int(m[2]) * _SECOND + int(f"{m[3] or '':0<9}")
     return -ns if m[1] else ns
 

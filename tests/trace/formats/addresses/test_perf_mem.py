@@ -75,7 +75,7 @@ def test_a_strace_of_the_same_run_ends_mappings(tmp_path: Path) -> None:
     text = "p 7/7 100.000300: 1 mem-loads: 7f0000000005 5080022 |OP LOAD|LVL L1 hit| 4K\n"
     case = convert_text(tmp_path, text, "perf-mem", calls=str(tmp_path / "s"), shift="1699999900")
     assert [row[0] for row in case.rows] == ["mmap", "munmap"]  # a call of the same moment comes first
-    with pytest.raises(UsageError, match="a shift of 'soon' is no number of seconds"):
+    with pytest.raises(UsageError, match="a shift of 'soon' is not a number of seconds"):
         convert_text(tmp_path, text, "perf-mem", calls=str(tmp_path / "s"), shift="soon")
     (tmp_path / "s").write_text("7 mmap(NULL, 8192, PROT_READ, MAP_SHARED, 3</data/f>, 0) = 0x7f0000000000\n")
     with pytest.raises(UsageError, match="has no times since 1970; record it with 'strace -f -y -ttt'"):
@@ -171,5 +171,5 @@ def test_each_line_of_perf(tmp_path: Path) -> None:
 )
 def test_shifts(shift: str, ns: int) -> None:
     assert perf_mem._shift(shift) == ns
-    with pytest.raises(UsageError, match="is no number of seconds"):
+    with pytest.raises(UsageError, match="is not a number of seconds"):
         perf_mem._shift("4000000001")
