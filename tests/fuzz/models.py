@@ -29,6 +29,7 @@ from scmsim.core.records import OP, OPS  # noqa: E402
 from scmsim.fs.engine import events  # noqa: E402
 from scmsim.pipeline import place  # noqa: E402
 from scmsim.pipeline.failing_calls import LARGEST_FILE  # noqa: E402
+from scmsim.trace import rules  # noqa: E402
 from tests.conftest import NO_JIT  # noqa: E402
 from tests.fs import drive  # noqa: E402
 from tests.golden.options import SMALL  # noqa: E402
@@ -66,8 +67,11 @@ def trace(draw: random.Random, wild: bool) -> drive.Any:
         row.file, row.file2 = draw.randrange(FILES), draw.choice((-1, 0, draw.randrange(FILES)))
         row.offset, row.length = value(draw, wild), value(draw, wild)
         row.flag = draw.choice(FLAGS)
-        if wild and draw.random() < 0.02:
-            row[draw.choice(("file", "file2", "offset", "length"))] = -1
+        if row.op in rules.MAPS and draw.random() < 0.99:  # nearly all end where a file may
+            row.offset, row.length = min(row.offset, rules.FILE_END // 2), min(row.length, rules.FILE_END // 2)
+        row.length = min(row.length, (1 << 62) - row.offset)
+    if wild and draw.random() < 0.1:
+        draw.choice(rows)[draw.choice(("file", "file2", "offset", "length"))] = -1
     return drive.source(drive.files(*first, dirs=[0]), rows)
 
 
