@@ -54,6 +54,8 @@ def value(draw: random.Random, wild: bool) -> int:
 def trace(draw: random.Random, wild: bool) -> drive.Any:
     """Return a source of random operations on few files."""
     first = [0, -1, -1, -1, 100_000, value(draw, wild)]
+    if draw.random() < 0.95:
+        first[-1] = min(first[-1], LARGEST_FILE)
     rows = np.zeros(draw.choice((5, 20, 60)), OP).view(np.recarray)
     kinds = [*OPS, *("create", "write", "read", "truncate") * 6, *("fallocate", "unlink", "rename") * 2]
     names = [
@@ -69,6 +71,7 @@ def trace(draw: random.Random, wild: bool) -> drive.Any:
         row.flag = draw.choice(FLAGS)
         if row.op in rules.MAPS and draw.random() < 0.99:  # nearly all end where a file may
             row.offset, row.length = min(row.offset, rules.FILE_END // 2), min(row.length, rules.FILE_END // 2)
+        row.offset = min(row.offset, 1 << 62)
         row.length = min(row.length, (1 << 62) - row.offset)
     if wild and draw.random() < 0.1:
         draw.choice(rows)[draw.choice(("file", "file2", "offset", "length"))] = -1
