@@ -86,8 +86,12 @@ def laws(run: drive.Any) -> list[str]:
             parts = (f"{side}_l1_hit", f"{side}_misses_stlb_hit", f"{side}_misses_walk_completed")
             if counts.get(f"{side}_lookups", 0) != sum(counts.get(part, 0) for part in parts):
                 found.append(f"{side} of {site}: look-ups are not hits and walks")
-    found += [f"{a} is above {b}" for a, b in PARTS if run.space.get(a, 0) > run.space.get(b, 0)]
-    return found
+    return found + parts(run.space)
+
+
+def parts(space: dict[str, int]) -> list[str]:
+    """Return which figures of a space report are above what they are part of."""
+    return [f"{a} is above {b}" for a, b in PARTS if space.get(a, 0) > space.get(b, 0)]
 
 
 def _figures(run: drive.Any) -> list[tuple[str, str, float]]:
@@ -105,9 +109,8 @@ def judge(fs: str, source: drive.Any, small: bool) -> str:
     signal.alarm(SECONDS)
     try:
         if NO_JIT:  # the models alone: what follows takes minutes in plain Python
-            broken = [
-                f"{name} is {figure}" for name, figure in place(source, fs, params.get(fs, {}))[0].items() if figure < 0
-            ]
+            space = place(source, fs, params.get(fs, {}))[0]
+            broken = [f"{name} is {figure}" for name, figure in space.items() if figure < 0] + parts(space)
         else:
             broken = laws(scmsim.replay(source, fs, params=params, footprints="none").runs[0])
     except ScmsimError as error:
@@ -146,7 +149,7 @@ def main() -> int:
     while time.monotonic() < end and failed <= 50:
         for fs in names:
             draw = random.Random(f"{options.seed}:{number}:{fs}")
-            wild, small = draw.random() < 0.6, draw.random() < 0.5
+            wild, small = draw.random() < 0.6, draw.random() < 0.5 or bool(NO_JIT)  # plain Python is too slow for large devices
             try:
                 seen[fs, judge(fs, trace(draw, wild), small)] += 1
             except Exception as error:
