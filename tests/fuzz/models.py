@@ -149,7 +149,10 @@ def main() -> int:
     while time.monotonic() < end and failed <= 50:
         for fs in names:
             draw = random.Random(f"{options.seed}:{number}:{fs}")
-            wild, small = draw.random() < 0.6, draw.random() < 0.5 or bool(NO_JIT)  # plain Python is too slow for large devices
+            wild, small = (
+                draw.random() < 0.6,
+                draw.random() < 0.5 or bool(NO_JIT),
+            )  # plain Python is too slow for large devices
             try:
                 seen[fs, judge(fs, trace(draw, wild), small)] += 1
             except Exception as error:

@@ -65,7 +65,9 @@ def test_edges_of_blocks(variant):
 def test_a_directory_that_was_replaced_and_holds_names_stays_one(variant):
     """Its block would else be counted as live data that nothing has allocated."""
     rows = [("rename", 1, 0, 0, 0), ("create", 2, 0, 0, 0), ("create", 0, 0, 0, -1), ("write", 2, 0, 4096)]
-    model, _ = FAMILY.agree([*rows, ("create", 3, 0, 0, 2)], variant)  # 2 is a file: the unnamed directory takes the name
+    model, _ = FAMILY.agree(
+        [*rows, ("create", 3, 0, 0, 2)], variant
+    )  # 2 is a file: the unnamed directory takes the name
     assert model.space()["live_bytes"] == 4096 and model.space()["directory_blocks"] == 2
 
 
