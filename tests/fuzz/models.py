@@ -86,10 +86,10 @@ def laws(run: drive.Any) -> list[str]:
             parts = (f"{side}_l1_hit", f"{side}_misses_stlb_hit", f"{side}_misses_walk_completed")
             if counts.get(f"{side}_lookups", 0) != sum(counts.get(part, 0) for part in parts):
                 found.append(f"{side} of {site}: look-ups are not hits and walks")
-    return found + parts(run.space)
+    return found + above(run.space)
 
 
-def parts(space: dict[str, int]) -> list[str]:
+def above(space: dict[str, int]) -> list[str]:
     """Return which figures of a space report are above what they are part of."""
     return [f"{a} is above {b}" for a, b in PARTS if space.get(a, 0) > space.get(b, 0)]
 
@@ -110,7 +110,7 @@ def judge(fs: str, source: drive.Any, small: bool) -> str:
     try:
         if NO_JIT:  # the models alone: what follows takes minutes in plain Python
             space = place(source, fs, params.get(fs, {}))[0]
-            broken = [f"{name} is {figure}" for name, figure in space.items() if figure < 0] + parts(space)
+            broken = [f"{name} is {figure}" for name, figure in space.items() if figure < 0] + above(space)
         else:
             broken = laws(scmsim.replay(source, fs, params=params, footprints="none").runs[0])
     except ScmsimError as error:
