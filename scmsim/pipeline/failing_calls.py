@@ -1,13 +1,15 @@
 """Calls that fail before they reach a file system: data of a directory (EISDIR), bytes beyond the largest file (EFBIG).
 
+A read or write that is longer than Linux moves in one call (MAX_RW_COUNT) is replayed with that length, and counted.
+
 Rows that no model can replay (scmsim.trace.rules) are refused here, in the one pass over each batch.
 
 Such a call moves nothing.  It is replayed as a call of no bytes, which costs its way into the kernel, and is counted by the error's
 name.
 
-Source: Linux fs/read_write.c (a directory has no data), mm/filemap.c: generic_write_checks, fs/open.c: vfs_fallocate, fs/attr.c:
-inode_newsize_ok (`s_maxbytes` of the file system), fs/open.c: vfs_truncate (EISDIR).  Simplified: a write that passes the limit
-fails as a whole.
+Source: Linux fs/read_write.c (a directory has no data; vfs_read and vfs_write cut at MAX_RW_COUNT), mm/filemap.c:
+generic_write_checks, fs/open.c: vfs_fallocate, fs/attr.c: inode_newsize_ok (`s_maxbytes` of the file system), fs/open.c:
+vfs_truncate (EISDIR).  Simplified: a write that passes the limit fails as a whole.
 """
 
 import numpy as np
@@ -17,8 +19,9 @@ from scmsim.jit import kernel
 from scmsim.trace import rules
 
 LARGEST_FILE = rules.FILE_END - 4096  # bytes; Linux has 2^63 - 1 (MAX_LFS_FILESIZE), a table of the models less
+MOST_AT_ONCE = (1 << 31) - 4096  # bytes that one read or write moves at most: MAX_RW_COUNT
 FAILS, BROKEN = 1, 2
-DIRECTORY, BEYOND = 1, 2
+DIRECTORY, BEYOND, LONG = 1, 2, 3
 _OPS, _THREAD_BYTES, _HALF = len(OPS), rules.THREAD_BYTES, rules.FILE_END // 2
 _OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 
@@ -27,7 +30,7 @@ _OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 def found_in(ops, is_dir, most):
     """Return what a batch has, which is looked for in every batch and found in hardly any: FAILS, BROKEN, 0 for neither.
 
-    BROKEN: a row may break a rule of scmsim.trace.rules.
+    FAILS: a call may fail, or be longer than one call moves; BROKEN: a row may break a rule of scmsim.trace.rules.
     """
     found = 0
     for i in range(ops.size):
@@ -49,12 +52,14 @@ def found_in(ops, is_dir, most):
         elif o.length > 0 and (o.op == READ or o.op == WRITE or o.op == FALLOCATE):
             if (o.op != READ and o.offset > most - o.length) or is_dir[o.file]:
                 found |= FAILS
+            if o.op != FALLOCATE and o.length > MOST_AT_ONCE:
+                found |= FAILS
     return found
 
 
 @kernel
 def mark(ops, is_dir, most, out):
-    """Set out[i] to DIRECTORY or BEYOND for a row that fails, else 0; what a row makes a directory stays one in `is_dir`."""
+    """Set out[i] to DIRECTORY or BEYOND for a row that fails, to LONG for one to shorten, else 0; note new directories."""
     for i in range(ops.size):
         o = ops[i]
         out[i] = 0
@@ -66,6 +71,8 @@ def mark(ops, is_dir, most, out):
                 out[i] = DIRECTORY
             elif o.op != READ and o.offset > most - (o.length if moves else 0):
                 out[i] = BEYOND
+            elif moves and o.op != FALLOCATE and o.length > MOST_AT_ONCE:
+                out[i] = LONG
 
 
 class FailingCalls:
@@ -82,10 +89,11 @@ class FailingCalls:
     def __init__(self, files: Files, most_bytes: int = LARGEST_FILE) -> None:
         self._is_dir, self._most = np.array(files.is_dir, bool), most_bytes
         self.counts: dict[str, int] = {}
+        self.long = 0  # reads and writes that were shortened to MOST_AT_ONCE
         self.rows = 0  # of the batches before
 
     def replace(self, batch: np.recarray) -> np.recarray:
-        """Return the operations of a batch, the failing ones as calls of no bytes; the batch itself where none fails.
+        """Return the operations of a batch, the failing ones as calls of no bytes, long ones shortened; else the batch itself.
 
         Raises UsageError at a row that no model can replay.
         """
@@ -102,7 +110,9 @@ class FailingCalls:
         for name, code in (("EISDIR", DIRECTORY), ("EFBIG", BEYOND)):
             if count := int((failing == code).sum()):
                 self.counts[name] = self.counts.get(name, 0) + count
-        changed = batch.copy()
-        changed["op"][(failing > 0) & (batch.op == TRUNCATE)] = FALLOCATE
-        changed["offset"][failing > 0], changed["length"][failing > 0] = 0, 0
+        changed, long = batch.copy(), failing == LONG
+        fails = (failing > 0) & ~long
+        changed["op"][fails & (batch.op == TRUNCATE)] = FALLOCATE
+        changed["offset"][fails], changed["length"][fails], changed["length"][long] = 0, 0, MOST_AT_ONCE
+        self.long += int(long.sum())
         return changed

@@ -17,6 +17,7 @@ from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params, tables_in
+from scmsim.pipeline.failing_calls import MOST_AT_ONCE
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import (
     Around,
@@ -149,7 +150,8 @@ class Replay:
                 if progress:
                     progress(self.model.fs, int(sums["rows"]), self.source.rows)
             times -= 1
-            if detector and times and not self.loop.failing.counts:  # these are counted pass by pass
+            failing = self.loop.failing  # its counts are taken pass by pass
+            if detector and times and not (failing.counts or failing.long):
                 before = int(sums["operations"])
                 times -= detector.skip(times)
                 repeated += int(sums["operations"]) - before
@@ -219,6 +221,10 @@ class Replay:
         run.errors |= self.loop.failing.counts
         if (beyond := run.errors.get("EFBIG", 0)) and not hasattr(self.model.module, "LARGEST_FILE"):
             run.warnings.append(f"{beyond:,} calls reach beyond 16 TiB, where the model's files end: replayed as EFBIG")
+        if long := self.loop.failing.long:
+            run.warnings.append(
+                f"{long:,} reads or writes are longer than Linux moves in one call: replayed with {MOST_AT_ONCE:,} bytes"
+            )
         if self.model.mapped:
             run.errors |= self.model.mapped.errors()
 

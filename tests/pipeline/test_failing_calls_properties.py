@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import scmsim
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FALLOCATE, FSYNC, MUNMAP, OP, READ, READDIR, TRUNCATE, USTORE, WRITE
-from scmsim.pipeline.failing_calls import FailingCalls
+from scmsim.pipeline.failing_calls import MOST_AT_ONCE, FailingCalls
 from scmsim.trace import rules
 from tests.fs import drive
 
@@ -57,6 +58,23 @@ def test_what_mkdir_makes_is_a_directory_whatever_the_side_table_says():
         parts = [failing.replace(batch[i : i + chunk]) for i in range(0, 5, chunk)]
         assert failing.counts == {"EISDIR": 2}
         assert np.concatenate(parts)["length"].tolist() == [9, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_a_transfer_is_no_longer_than_linux_moves_in_one_call(op):
+    lengths = [MOST_AT_ONCE, MOST_AT_ONCE + 1, 1 << 43]
+    batch, failing = drive.ops(*((op, 1, 5, length) for length in lengths)), FailingCalls(FILES)
+    assert failing.replace(batch)["length"].tolist() == [MOST_AT_ONCE] * 3
+    assert (failing.long, failing.counts, batch["length"].tolist()) == (2, {}, lengths)
+
+
+def test_a_replay_warns_of_what_it_shortens():
+    rows = drive.ops(("truncate", 1, 1 << 43), ("read", 1, 0, 1 << 43), ("fallocate", 1, 0, 0))
+    run = scmsim.replay(drive.source(drive.files(0, 0, dirs=[0]), rows), "nova-cow", footprints="none").runs[0]
+    assert run.payload["read"] == MOST_AT_ONCE == 0x7FFFF000
+    assert (
+        "1 reads or writes are longer than Linux moves in one call: replayed with 2,147,479,552 bytes" in run.warnings
+    )
 
 
 ROW = {"op": READ, "file": 1, "file2": -1, "offset": 0, "length": 0, "thread": 0, "buffer": 0, "flag": 0}

@@ -42,7 +42,8 @@ def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     ready_directory(s, arena, out, parent)
     is_dir = op.op == records.MKDIR
-    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
+    holds_names = arena[row + state.DIRCOUNT] > 0  # of before the trace: its blocks stay a directory's
+    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * (is_dir or holds_names)
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     emit_recipe(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
     dirs.miss(s, arena, out, parent)

@@ -283,7 +283,7 @@ class Pmfs(Journal):
         """One operation."""
         self.reset()
         f = self.files[number]
-        d = self.files[other if other >= 0 and op != "rename" else -1]
+        d = self.files[other if other >= 0 and op != "rename" and self.files[other].is_dir else -1]
         was = f.exists
         if not was and not (op in ("create", "mkdir") and number not in self.before):
             self.adopt(f, d)
@@ -295,7 +295,7 @@ class Pmfs(Journal):
             f.opens += 1
             return
         self.ready(d)
-        f.exists, f.links, f.opens, f.is_dir = True, 1, 1, False
+        f.exists, f.links, f.opens, f.is_dir = True, 1, 1, bool(f.records)
         self.begin()
         self.log(f.inode(), 80)
         self.store("inode", 58)

@@ -18,7 +18,13 @@ offsets = st.one_of(
 lengths = st.one_of(st.integers(1, 20_000), st.integers(1, 90).map(lambda page: page * 4096), st.just(0))
 
 
-commands = laws.commands(offsets, lengths)
+commands = laws.commands(
+    offsets,
+    lengths,
+    st.just(("create", 0, 0, 0, -1)),  # the directory: its row may be new when something has replaced it
+    laws.PLAIN.map(lambda file: ("rename", file, 0, 0, 0)),
+    parent=st.sampled_from([-1, 0, 0, 3]),  # 3 is never a directory
+)
 
 VARIANTS = {
     "in place": ("pmfs-4k", 12, {}),
@@ -53,6 +59,16 @@ def test_kernels_do_what_the_twin_does(variant, rows):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_edges_of_blocks(variant):
     FAMILY.agree(laws.edges_of_blocks(4096), variant)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_directory_that_was_replaced_and_holds_names_stays_one(variant):
+    """Its block would else be counted as live data that nothing has allocated."""
+    rows = [("rename", 1, 0, 0, 0), ("create", 2, 0, 0, 0), ("create", 0, 0, 0, -1), ("write", 2, 0, 4096)]
+    model, _ = FAMILY.agree(
+        [*rows, ("create", 3, 0, 0, 2)], variant
+    )  # 2 is a file: the unnamed directory takes the name
+    assert model.space()["live_bytes"] == 4096 and model.space()["directory_blocks"] == 2
 
 
 @pytest.mark.slow
