@@ -97,7 +97,7 @@ def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
     found = compared(rows)
     if not found:
         return
-    yield f"## Beside {BESIDE}\nFigures divided by those of {BESIDE}: the median over the entries. Fewest loads and stores come first.\n"
+    yield f"## Beside {BESIDE}\nFigures divided by those of {BESIDE}: median over the entries, fewest loads and stores first.\n"
     if picture:
         yield f"![{', '.join(COLUMNS)} of every file system, as times those of {BESIDE}]({PICTURE})\n"
     yield markdown(
