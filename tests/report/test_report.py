@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import scmsim
 from scmsim import cli
-from scmsim.plot import charts
+from scmsim.plot import charts, lines
 from scmsim.plot.library import bundle
 from scmsim.report import page
 from scmsim.result import Result, Run, provenance
@@ -226,3 +226,13 @@ def test_a_browser_draws_every_chart_without_a_word(tmp_path, result, width):
     assert f'data-drawn="{len(charts.charts(result.runs))}"' in done.stdout
     assert done.stdout.count('class="chart-wrapper') + done.stdout.count("<svg") >= len(charts.charts(result.runs))
     assert "<title>scmsim: nova-cow, ext4-dax</title>" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mark"), [([(i, i) for i in range(8)], "point"), ([(i, j) for i in range(8) for j in range(6)], "line")]
+)
+def test_a_caption_says_line_only_where_a_line_is_drawn(sizes, mark):
+    cells = [{"unit_bytes": 1024 << unit, "file_bytes": 1 << 20 + file} for unit, file in sizes]
+    runs = [Run("a", cell=cell, calls=1, metrics={"tlb_traffic": 5.0}) for cell in cells]
+    captions = [chart.caption for chart in lines.charts(runs)]
+    assert captions and all(f"; a {mark} for each " in caption for caption in captions)
