@@ -233,6 +233,6 @@ def test_a_browser_draws_every_chart_without_a_word(tmp_path, result, width):
 )
 def test_a_caption_says_line_only_where_a_line_is_drawn(sizes, mark):
     cells = [{"unit_bytes": 1024 << unit, "file_bytes": 1 << 20 + file} for unit, file in sizes]
-    runs = [Run("a", cell=cell, calls=1, metrics={"tlb_traffic": 5.0}) for cell in cells]
+    runs = [Run("a", cell=cell, calls=1, counters={"page_faults": 5}) for cell in cells]
     captions = [chart.caption for chart in lines.charts(runs)]
     assert captions and all(f"; a {mark} for each " in caption for caption in captions)
