@@ -108,7 +108,8 @@ def config(dark: bool = False) -> dict[str, Any]:
         "axisX": {"labelSeparation": 8, "labelBound": True},
         **{mark: {"color": COLOURS[0]} for mark in ("bar", "line", "point")},
         "header": words,
-        "legend": {**words, "symbolStrokeColor": ink, "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
+        "legend": {**words, "symbolStrokeColor": ink, "symbolBaseFillColor": ink,
+                   "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
     }  # fmt: skip
 
 
