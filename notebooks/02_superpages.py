@@ -21,10 +21,11 @@ import altair as alt
 import pandas as pd
 
 import scmsim
+from scmsim.plot import notebook
 from scmsim.result.metrics import space_waste
 from scmsim.workload import iozone, postmark
 
-_ = alt.renderers.enable("png")  # pictures that stay in the notebook
+notebook.enable()  # pictures that stay in the notebook, in the report's colours
 
 # %% [markdown]
 # ## Misses

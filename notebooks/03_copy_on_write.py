@@ -21,9 +21,10 @@ import altair as alt
 import pandas as pd
 
 import scmsim
+from scmsim.plot import notebook
 from scmsim.workload import pattern
 
-_ = alt.renderers.enable("png")  # pictures that stay in the notebook
+notebook.enable()  # pictures that stay in the notebook, in the report's colours
 
 # %%
 systems = {

@@ -26,9 +26,10 @@ import altair as alt
 import pandas as pd
 
 import scmsim
+from scmsim.plot import notebook, theme
 from scmsim.workload import microbench
 
-_ = alt.renderers.enable("png")  # pictures that stay in the notebook
+notebook.enable()  # pictures that stay in the notebook, in the report's colours
 
 # %%
 rows, sites = [], []
@@ -61,11 +62,12 @@ alt.Chart(frame).mark_line(point=True).encode(
 causes = pd.DataFrame(sites)
 largest = list(causes.groupby("site")["traffic per call"].sum().nlargest(8).index)
 causes["site"] = causes["site"].where(causes["site"].isin(largest), "other")
+names = [*largest, "other"]
 causes = causes.groupby(["fs", "site"], as_index=False)["traffic per call"].sum()
 alt.Chart(causes).mark_bar().encode(
     x=alt.X("traffic per call:Q", stack="zero"),
     y=alt.Y("fs:N", title=None),
-    color=alt.Color("site:N", sort=[*largest, "other"], scale=alt.Scale(scheme="tableau10")),
+    color=alt.Color("site:N", scale=alt.Scale(domain=names, range=theme.colours(names))),
     tooltip=["site", "traffic per call"],
 ).properties(width=480, height=110)
 

@@ -25,9 +25,10 @@ import pandas as pd
 import scmsim
 from scmsim.mmu import mrc, order_of
 from scmsim.pipeline import touches
+from scmsim.plot import notebook
 from scmsim.trace import open_trace
 
-_ = alt.renderers.enable("png")  # pictures that stay in the notebook
+notebook.enable()  # pictures that stay in the notebook, in the report's colours
 trace = pathlib.Path("../traces/varmail.parquet")
 stored = open_trace(trace)
 print(f"{stored.rows:,} operations on {len(stored.files):,} files; captured by: {stored.header.get('tool')}")

@@ -22,12 +22,13 @@ import pandas as pd
 
 import scmsim
 from scmsim.core.units import format_bytes
+from scmsim.plot import notebook
 from scmsim.study.advise.profile import FAR, profile
 from scmsim.study.advise.search import OBJECTIVES, advise
 from scmsim.study.advise.words import recommendation
 from scmsim.workload import postmark
 
-_ = alt.renderers.enable("png")  # pictures that stay in the notebook
+notebook.enable()  # pictures that stay in the notebook, in the report's colours
 
 # %% [markdown]
 # ## The front

@@ -27,12 +27,13 @@ import pandas as pd
 
 import scmsim
 from scmsim.compare import compare
+from scmsim.plot import notebook
 from scmsim.plot.tlb import chart
 from scmsim.study.tlb import card
 from scmsim.study.tlb.judge import judge
 from scmsim.study.tlb.results import measured
 
-_ = alt.renderers.enable("png")  # pictures that stay in the notebook
+notebook.enable()  # pictures that stay in the notebook, in the report's colours
 
 # %%
 data = pathlib.Path("../tests/data/lab")

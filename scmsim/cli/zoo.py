@@ -3,8 +3,12 @@
 import json
 import pathlib
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from scmsim.zoo import Zoo
 
 SUMMARY = "Replay the shipped traces and workloads on every file system; one table and one page, with hashes."
 
@@ -16,7 +20,9 @@ SUMMARY = "Replay the shipped traces and workloads on every file system; one tab
 Takes a minute of CPU time, and some 4 more for compiling the models the first time.  Run the same command again to resume a run
 that was stopped.  What cannot be run is left out with the reason, and the exit code is then 1.""",
 )
-@click.option("-o", "--out", required=True, type=click.Path(), help="Folder: zoo.md, zoo.csv, and those of a sweep.")
+@click.option(
+    "-o", "--out", required=True, type=click.Path(), help="Folder: zoo.md, zoo.svg, zoo.csv, and those of a sweep."
+)
 @click.option("--fs", default="all", show_default=True, help="File systems: names and patterns, ext4,'nova*'.")
 @click.option("--trace", default="all", show_default=True, help="Traces and workloads: names and patterns.")
 @click.option("--jobs", type=click.IntRange(1), help="Replays at once.  [default: as many as CPUs]")
@@ -31,7 +37,10 @@ def command(out: str, fs: str, trace: str, jobs: int | None, as_json: bool) -> i
     with Points() as progress:
         found = zoo.gathered(entries, names, out, jobs=jobs or 0, progress=progress)
     folder = pathlib.Path(out)
-    resumable.write(folder / "zoo.md", page.text(found))
+    picture = _picture(found)
+    if picture:
+        resumable.write(folder / page.PICTURE, picture.decode())
+    resumable.write(folder / "zoo.md", page.text(found, picture=bool(picture)))
     resumable.write(folder / "zoo.csv", page.table(found))
     failed = [row for row in found.rows if row.error]
     if as_json:
@@ -43,3 +52,15 @@ def command(out: str, fs: str, trace: str, jobs: int | None, as_json: bool) -> i
         for row in failed:
             click.echo(f"scmsim: {row.entry} on {row.fs}: {row.error}", err=True)
     return 1 if failed else 0
+
+
+def _picture(found: "Zoo") -> bytes:
+    """Return the picture of the page; without the library that draws it, warn and return nothing."""
+    from scmsim.core.errors import EnvironmentProblem
+    from scmsim.zoo import chart
+
+    try:
+        return chart.svg(found)
+    except EnvironmentProblem as problem:
+        click.echo(f"scmsim: zoo.md has no picture: {problem}", err=True)
+        return b""

@@ -30,11 +30,14 @@ class Timeline:
         Trace time of the first operation of each window, in ns, and of the last operation of all.
     counts : dict
         Site -> counter -> int64 array, a number a window; they add up to those of the run's `sites`.
+    operations : int64 array
+        Operations of each window.
     """
 
     run: Run
     starts: np.ndarray
     counts: dict[str, dict[str, np.ndarray]]
+    operations: np.ndarray
 
 
 class _Snapshots(Stage):
@@ -43,9 +46,11 @@ class _Snapshots(Stage):
     def __init__(self, counting: Counting) -> None:
         self.counting = counting
         self.starts: list[int] = []
+        self.operations: list[int] = []
         self.kept: list[np.ndarray] = []
 
     def begin(self, batch: np.recarray) -> None:
+        self.operations.append(len(batch))
         self.keep(int(batch[0]["time_ns"]))
 
     def take(self, events: np.ndarray) -> None:
@@ -90,4 +95,4 @@ def timeline(
         # differences of rounded sums, so that the windows add up to the run's
         sums = [rounded(dict(zip(SCHEMA, kept[s].tolist(), strict=True))) for kept in snapshots.kept]
         counts[site] = {name: np.diff([each[name] for each in sums]) for name in SCHEMA if sums[-1][name]}
-    return Timeline(run, np.array(snapshots.starts, np.int64), counts)
+    return Timeline(run, np.array(snapshots.starts, np.int64), counts, np.array(snapshots.operations, np.int64))

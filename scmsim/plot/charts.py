@@ -27,7 +27,7 @@ _NUMBER = 52  # px that a number after a bar may take
 _GROUPED = 8  # names; more stand in groups
 _ALIKE = 0.005  # of an axis: lines that are nearer to each other cover each other
 _UNSEEN = 0.004  # of the longest bar: less than 2 px
-_SHORT = 14  # letters of a label in a legend of which two stand side by side on a phone
+_SHORT = 10  # letters of a label in a legend of which two stand side by side on a phone, right of long names of bars
 NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 # A bar's number: its scale is that of the longest bar, so a short one cannot be read off the axis.
 _SAID = "datum.value >= 1e4 ? format(datum.value, '.3~s') : format(datum.value, ',.4~r')"

@@ -80,10 +80,17 @@ def _chart(runs: Sequence[Run], figure: Figure, axis: str) -> Chart | None:
     if not any(row["value"] for row in rows):
         return None
     apart = [title(name) for name in others if name not in words and name != dashed]
-    caption = f"{figure.title}, over {title(axis)}" + (f"; a line for each {', '.join(apart)}." if apart else ".")
+    mark = "line" if _is_lined(rows) else "point"
+    caption = f"{figure.title}, over {title(axis)}" + (f"; a {mark} for each {', '.join(apart)}." if apart else ".")
     return Chart(
         figure.name, figure.title, caption, rows, _spec(_merged(rows), title(axis), f"{figure.title}. {caption}")
     )
+
+
+def _is_lined(rows: Rows) -> bool:
+    """Return whether any line of the chart has two points to join."""
+    points = {(row["line"], row.get("dash"), row["others"], row["x"]) for row in rows}
+    return len(points) > len({point[:-1] for point in points})
 
 
 def _merged(rows: Rows) -> Rows:

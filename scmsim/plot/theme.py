@@ -97,6 +97,8 @@ def config(dark: bool = False) -> dict[str, Any]:
     words = {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "background": "transparent" if dark else colour["paper"],
+        # px; Vega does not count the half of an axis' last label, nor a wider font of the reader, as part of the chart
+        "padding": {"left": 5, "top": 5, "right": 16, "bottom": 5},
         "view": {"stroke": None},
         "range": {"category": list(COLOURS)},
         "text": {"color": ink},
@@ -106,7 +108,8 @@ def config(dark: bool = False) -> dict[str, Any]:
         "axisX": {"labelSeparation": 8, "labelBound": True},
         **{mark: {"color": COLOURS[0]} for mark in ("bar", "line", "point")},
         "header": words,
-        "legend": {**words, "symbolStrokeColor": ink, "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
+        "legend": {**words, "symbolStrokeColor": ink, "symbolBaseFillColor": ink,
+                   "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
     }  # fmt: skip
 
 

@@ -25,17 +25,18 @@ from scmsim.sweep.config import Sweep
 _HERE = pathlib.Path(__file__).parent
 _TRACES = (_HERE.parent / "traces", _HERE.parents[1] / "traces")  # of an installed package, of a checkout
 _HASH = 16  # hexadecimal digits of SHA-256 that are shown
+_LEFT_OUT = "were not replayed"  # in the warning of a replay that leaves operations out
 _COUNTS = ("payload_", "stored_bytes_", "space_", "errors_")  # what a row counts besides the counters
 
 # column -> key of a point's row
 FIGURES = {
-    "walks": "dtlb_walks",
-    "first-level misses": "dtlb_l1_misses",
     "loads + stores a call": "tlb_traffic",
+    "ns a call": "estimated_ns_per_call",
     "stored / written": "write_amplification",
     "loaded / read": "read_amplification",
+    "walks": "dtlb_walks",
+    "first-level misses": "dtlb_l1_misses",
     "waste, %": "space_waste_percent",
-    "ns a call": "estimated_ns_per_call",
 }
 PER_CALL = ("tlb_traffic",)
 
@@ -64,6 +65,11 @@ class Row:
     sha256: str = ""
     warnings: str = ""
     error: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether every operation was replayed and succeeded, so that figures compare with those of other rows."""
+        return not self.error and not self.failed and _LEFT_OUT not in self.warnings
 
 
 @dataclass(frozen=True)

@@ -1,45 +1,49 @@
-"""The zoo as a page of Markdown and as one table of CSV; a page is the same bytes wherever the same version made it."""
+"""The zoo as a page of Markdown and as one table of CSV; the page is the same bytes wherever the same version made it."""
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from scmsim.core.text import printable
-from scmsim.result.tables.figures import number
+from scmsim.result.tables.figures import ABSENT, number
 from scmsim.result.tables.layout import comma_separated, markdown
 from scmsim.zoo import FIGURES, Entry, Row, Zoo
+from scmsim.zoo.compared import BESIDE, COLUMNS, SORTED_BY, compared, ranked
 
-_BESIDE = "ext4-dax"  # what the overview compares with
-_COMPARED = ("loads + stores a call", "stored / written", "ns a call")
-_HEAD = ["file system", *FIGURES, "class", "failed", "sha256 of the counts"]
+PICTURE = "zoo.svg"  # beside the page
+_HEAD = ["file system", *FIGURES, "failed", "sha256"]
+_DIGITS = 8  # of a hash in a row; the CSV has all that are known
 
 _FIRST = """# Zoo
-Made by
+Every trace of `traces` and some workloads, on every file system. Machine {machine}, medium {medium}, each file system's own
+mapping. What is dirty at the end is written back and counts. Walks and misses have what the kernel's own code touches in them,
+[as measured](validation-tlb.md) on Linux 5.10.
+"""
+_MADE = """## How this page is made
 
     scmsim zoo -o zoo
 
-which replays every trace of `traces` and some workloads on every file system, in minutes. `zoo/zoo.md` is this page, `zoo/zoo.csv`
-its tables as one. The same command resumes a run that was stopped; `--trace 'git,sqlite*'` and `--fs 'nova*'` narrow it. `zoo`
-is the folder of a [sweep](sweep.md), whose `results.parquet` has every counter.
+replays all of it in minutes. `zoo/zoo.md` is this page, `zoo/zoo.svg` its picture, `zoo/zoo.csv` its tables as one, with longer
+hashes. The same command resumes a run that was stopped; `--trace 'git,sqlite*'` and `--fs 'nova*'` narrow it. `zoo` is the folder
+of a [sweep](sweep.md), whose `results.parquet` has every counter.
 
-Machine {machine}, medium {medium}, each file system's own mapping. What is dirty at the end is written back and counts. Walks and
-misses have what the kernel's own code touches in them, [as measured](validation-tlb.md) on Linux 5.10.
-
-| column | meaning |
+All counts of this page: `{sha256}`.
+"""
+_COLUMNS = """| column | meaning |
 |---|---|
+| ns a call | an estimate; its class says how far to trust it |
 | stored / written | bytes stored to memory per byte that the program wrote |
 | loaded / read | bytes loaded from memory per byte that the program read |
 | waste, % | bytes of last pages that hold nothing, of those allocated for data |
-| ns a call | an estimate; its class says how far to trust it |
-| failed | operations that failed, mostly for want of space |
+| failed | operations that failed, mostly for want of space; the column is shown where there are any |
 | sha256 | its first digits: of a trace's file, of a workload's operations, of all counts of a replay |
 
-A dash: nothing to divide by, or not in the model. All counts of this page: `{sha256}`.
+A dash: nothing to divide by, or not in the model. On the file systems marked \\* some operations failed or were not replayed:
+these rows come last, and no median has them.
 """
 
 
-def text(zoo: Zoo) -> str:
-    """The page."""
-    return "\n".join(_lines(zoo)) + "\n"
+def text(zoo: Zoo, picture: bool = False) -> str:
+    """Return the page; with `picture` it shows the file PICTURE beside it."""
+    return "\n".join(_lines(zoo, picture)) + "\n"
 
 
 def table(zoo: Zoo) -> str:
@@ -69,53 +73,73 @@ def table(zoo: Zoo) -> str:
     return comma_separated(rows) + "\n"
 
 
-def _lines(zoo: Zoo) -> Iterator[str]:
-    yield _FIRST.format(machine=zoo.machine, medium=zoo.medium, sha256=zoo.sha256)
-    yield "## What is replayed\n| entry | what it is | licence | operations | sha256 |\n|---|---|---|---:|---|"
-    for entry in zoo.entries:
-        about = f"[{entry.name}](#{entry.name}) | {printable(entry.what)} | {entry.licence}"
-        yield f"| {about} | {entry.operations:,} | `{entry.sha256}` |"
-    yield "\nTraces were recorded by this project and hold operations and names, no contents; generators are this project's own.\n"
-    yield "## How far a time may be trusted\n| class | meaning | file systems | from |\n|---|---|---|---|"
+def _lines(zoo: Zoo, picture: bool) -> Iterator[str]:
+    yield _FIRST.format(machine=zoo.machine, medium=zoo.medium)
+    yield from _overview(zoo.rows, picture)
+    yield "\n## How far a time may be trusted\n| class | meaning | file systems | from |\n|---|---|---|---|"
     for kind in zoo.classes:
         named = sorted({row.fs for row in zoo.rows if row.time_class == kind.name})
         if named:
             yield f"| {kind.name} | {kind.meaning} | {', '.join(named)} | {kind.source} |"
-    yield from _overview(zoo.rows)
+    yield "\n## What is replayed\n| entry | what it is | licence | operations | sha256 |\n|---|---|---|---:|---|"
+    for entry in zoo.entries:
+        about = f"[{entry.name}](#{entry.name}) | {printable(entry.what)} | {entry.licence}"
+        yield f"| {about} | {entry.operations:,} | `{entry.sha256}` |"
+    yield "\nTraces were recorded by this project and hold operations and names, no contents; generators are this project's own.\n"
+    yield "## Columns of the tables below\n" + _COLUMNS
+    yield _MADE.format(sha256=zoo.sha256)
     for entry in zoo.entries:
         yield from _section(entry, [row for row in zoo.rows if row.entry == entry.name])
 
 
-def _overview(rows: Sequence[Row]) -> Iterator[str]:
-    """The median ratio of each file system to one of them, over the entries that both have."""
-    base = {row.entry: row.figures for row in rows if row.fs == _BESIDE and not row.error}
-    if not base:
+def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
+    """Yield the median ratios of the file systems to one of them."""
+    found = compared(rows)
+    if not found:
         return
-    yield f"\n## Beside {_BESIDE}\nMedian, over the entries, of a file system's figure divided by that of {_BESIDE}.\n"
-    lines = [["file system", *_COMPARED, "class"]]
-    for fs in dict.fromkeys(row.fs for row in rows):
-        own = [row for row in rows if row.fs == fs and row.entry in base]
-        medians = []
-        for column in _COMPARED:
-            pairs = [(row.figures[column], base[row.entry][column]) for row in own]
-            ratios = [mine / other for mine, other in pairs if mine is not None and other]
-            medians.append(number(statistics.median(ratios) if ratios else None))
-        if own:
-            lines.append([fs, *medians, own[0].time_class])
-    yield markdown(lines)
+    yield f"## Beside {BESIDE}\nFigures divided by those of {BESIDE}: median over the entries, fewest loads and stores first.\n"
+    if picture:
+        yield f"![{', '.join(COLUMNS)} of every file system, as times those of {BESIDE}]({PICTURE})\n"
+    yield markdown(
+        [
+            ["file system", *COLUMNS, "class"],
+            *([each.fs, *map(number, each.medians), each.time_class] for each in found),
+        ]
+    )
 
 
 def _section(entry: Entry, rows: Sequence[Row]) -> Iterator[str]:
     yield f"\n## {entry.name}\n{entry.what[:1].upper()}{entry.what[1:]}.\n"
-    lines = [_HEAD]
-    for row in rows:
-        if not row.error:
-            figures = [number(value) for value in row.figures.values()]
-            lines.append([row.fs, *figures, row.time_class, number(row.failed), f"`{row.sha256}`"])
-    if len(lines) > 1:
-        yield markdown(lines)
+    shown = ranked([row for row in rows if not row.error])
+    if shown:
+        yield _extremes([row for row in shown if row.whole])
+        yield f"<details><summary>All {len(shown)} file systems, fewest loads and stores first</summary>\n"
+        yield markdown(_without_empty([_HEAD, *map(_cells, shown)]))
+        yield "\n</details>"
     yield from _notes({row.fs: row.error for row in rows}, "not on ")
     yield from _notes({row.fs: row.warnings for row in rows}, "")
+
+
+def _extremes(rows: Sequence[Row]) -> str:
+    """Return the answer of a table in a sentence."""
+    named = {row.fs: number(row.figures[SORTED_BY]) for row in rows if row.figures[SORTED_BY] is not None}
+    if len(named) < 2:
+        return ""
+    (least, few), (most, many) = list(named.items())[0], list(named.items())[-1]
+    beside = f"; {BESIDE} {named[BESIDE]}" if BESIDE in named and BESIDE not in (least, most) else ""
+    return f"Fewest loads + stores a call: {least} {few}, most: {most} {many}{beside}.\n"
+
+
+def _cells(row: Row) -> list[str]:
+    name = row.fs if row.whole else f"{row.fs} \\*"
+    figures = [number(value) for value in row.figures.values()]
+    return [name, *figures, number(row.failed) if row.failed else ABSENT, f"`{row.sha256[:_DIGITS]}`"]
+
+
+def _without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the table without columns that have a dash in every row."""
+    kept = [i for i in range(len(rows[0])) if any(row[i] != ABSENT for row in rows[1:])]
+    return [[row[i] for i in kept] for row in rows]
 
 
 def _notes(said: Mapping[str, str], before: str) -> Iterator[str]:

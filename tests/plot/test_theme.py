@@ -8,8 +8,10 @@ from click.testing import CliRunner
 
 from scmsim import cli
 from scmsim.core.errors import UsageError
-from scmsim.plot import theme
+from scmsim.pipeline.timeline import timeline
+from scmsim.plot import notebook, theme
 from scmsim.plot.charts import merged, sites, together
+from scmsim.plot.over_time import per_call
 from scmsim.result import Run
 
 pytest.importorskip("altair")
@@ -64,7 +66,14 @@ def test_lines_that_cover_each_other_are_one() -> None:
 @pytest.mark.parametrize(
     ("suffix", "magic"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("html", b"<!doctype")]
 )
-@pytest.mark.parametrize("command", [("trace", "plot", TRACE, "-o"), ("mrc", "mapped.u64", "--plot")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("trace", "plot", TRACE, "-o"),
+        ("mrc", "mapped.u64", "--plot"),
+        ("timeline", TRACE, "--fs", "pmfs-4k", "--windows", "5", "--plot"),
+    ],
+)
 def test_pictures_in_every_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], suffix: str, magic: bytes
 ) -> None:
@@ -90,3 +99,41 @@ def test_pictures_in_every_format(
             and "<title>Mine &lt;b&gt;</title>" in text
             and "prefers-color-scheme: dark" in text
         )
+
+
+def test_a_picture_over_time_has_what_the_run_counted() -> None:
+    found = timeline(TRACE, "pmfs-4k", windows=7)
+    lines = per_call(found, "instructions")
+    assert int(found.operations.sum()) == found.run.calls and len(found.operations) == len(found.starts) - 1
+    drawn = sum(float((line * found.operations).sum()) for line in lines.values())
+    assert drawn == pytest.approx(sum(site.get("instructions", 0) for site in found.run.sites.values()))
+
+
+def test_a_timeline_is_written_somewhere() -> None:
+    done = CliRunner().invoke(cli.main, ["timeline", TRACE])
+    assert done.exit_code == 2 and "give -o F.json, --plot F.svg, or both" in done.stderr
+
+
+def test_notebooks_show_charts_in_the_theme_light_and_dark() -> None:
+    alt = pytest.importorskip("altair")
+    before = alt.renderers.active
+    try:
+        notebook.enable()
+        shown = alt.Chart(alt.InlineData(values=[{"a": 1, "b": "x"}])).mark_point().encode(x="a:Q", color="b:N")
+        picture = shown._repr_mimebundle_(None, None)
+    finally:
+        alt.renderers.enable(before)
+    content = (picture[0] if isinstance(picture, tuple) else picture)["image/svg+xml"]
+    assert "@media (prefers-color-scheme: dark)" in content and theme.COLOURS[0] in content
+    # every colour of the theme on white has a rule that turns it
+    for kind in ("fill", "stroke"):
+        for colour in re.findall(rf'{kind}="(#[0-9a-f]{{6}})"', content):
+            assert colour in theme.COLOURS or f'[{kind}="{colour}"]' in content
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[2] / "notebooks").glob("*.py")), ids=lambda file: file.stem
+)
+def test_charts_of_notebooks_have_no_other_theme(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert "scheme=" not in text and ("altair" in text) == ("notebook.enable()" in text)

@@ -6,13 +6,14 @@ import io
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 import scmsim
 from scmsim import cli
-from scmsim.plot import charts
+from scmsim.plot import charts, lines
 from scmsim.plot.library import bundle
 from scmsim.report import page
 from scmsim.result import Result, Run, provenance
@@ -171,11 +172,7 @@ def test_figures_for_a_paper(tmp_path, result, suffix, magic):
     assert len(drawn) == len(charts.charts(result.runs)) and all(p.read_bytes().startswith(magic) for p in drawn)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-@pytest.mark.parametrize("width", [1400, 390])
-def test_a_browser_draws_every_chart_without_a_word(tmp_path, result, width):
-    out = tmp_path / "page.html"
-    page.write(result, out)
+def in_browser(out, width):
     line = [
         CHROMIUM,
         "--headless=new",
@@ -184,9 +181,58 @@ def test_a_browser_draws_every_chart_without_a_word(tmp_path, result, width):
         "--virtual-time-budget=10000",
         "--enable-logging=stderr",
     ]
-    line += [f"--window-size={width},2000", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{out}"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    line += [f"--window-size={width},2000", f"--user-data-dir={out.parent / 'profile'}", "--dump-dom", f"file://{out}"]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120)
+
+
+# Lists the texts whose box leaves that of their chart by more than a rounding.
+CUT = """<script>
+function cut(svg) {
+  const b = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim());
+  return texts.filter((text) => {
+    const t = text.getBoundingClientRect();
+    return t.left < b.left - 0.5 || t.right > b.right + 0.5 || t.top < b.top - 0.5 || t.bottom > b.bottom + 0.5;
+  }).map((text) => text.textContent);
+}
+new MutationObserver(() => {
+  document.documentElement.dataset.cut = JSON.stringify([...document.querySelectorAll("svg")].flatMap(cut));
+}).observe(document.documentElement, { attributeFilter: ["data-drawn"] });
+</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.parametrize("names", ["plain", "long"])
+def test_no_text_leaves_its_chart_on_a_phone(tmp_path, result, names):
+    if names == "long":  # names of bars that take all the room that they may
+        where = [("i7-8700k", "linux"), ("sapphire-rapids", "linux"), ("sapphire-rapids", "directmap-2m")]
+        runs = [replace(run, machine=machine, paging=paging) for run in result.runs for machine, paging in where]
+        result = replace(result, runs=runs)
+    out = tmp_path / "page.html"
+    page.write(result, out)
+    # a window is at least 500 px wide
+    narrow = "<style>html { width: 390px; }</style>" + CUT
+    out.write_text(out.read_text(encoding="utf-8").replace("</head>", f"{narrow}</head>", 1), encoding="utf-8")
+    done = in_browser(out, 500)
+    assert 'data-drawn="' in done.stdout and re.findall('data-cut="([^"]*)"', done.stdout) == ["[]"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_browser_draws_every_chart_without_a_word(tmp_path, result, width):
+    out = tmp_path / "page.html"
+    page.write(result, out)
+    done = in_browser(out, width)
     assert "CONSOLE" not in done.stderr
     assert f'data-drawn="{len(charts.charts(result.runs))}"' in done.stdout
     assert done.stdout.count('class="chart-wrapper') + done.stdout.count("<svg") >= len(charts.charts(result.runs))
     assert "<title>scmsim: nova-cow, ext4-dax</title>" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mark"), [([(i, i) for i in range(8)], "point"), ([(i, j) for i in range(8) for j in range(6)], "line")]
+)
+def test_a_caption_says_line_only_where_a_line_is_drawn(sizes, mark):
+    cells = [{"unit_bytes": 1024 << unit, "file_bytes": 1 << 20 + file} for unit, file in sizes]
+    runs = [Run("a", cell=cell, calls=1, counters={"page_faults": 5}) for cell in cells]
+    captions = [chart.caption for chart in lines.charts(runs)]
+    assert captions and all(f"; a {mark} for each " in caption for caption in captions)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from click.testing import CliRunner
 from scmsim import cli, zoo
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
+from scmsim.zoo import FIGURES, Row, Zoo, chart, page
+from scmsim.zoo.compared import compared, ranked
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--trace", "tar-cp,append", "--fs", "pmfs-4k,scm-manager")
@@ -29,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_rows_are_those_of_the_page_in_docs(folder: Path) -> None:
-    """If this fails because a model changed: `scmsim zoo -o zoo && cp zoo/zoo.md docs/zoo.md`."""
+    """If this fails because a model changed: `scmsim zoo -o zoo && cp zoo/zoo.md zoo/zoo.svg docs/`."""
     page = (ROOT / "docs/zoo.md").read_text(encoding="utf-8")
     made = (folder / "zoo.md").read_text(encoding="utf-8")
     for name in ("tar-cp", "append"):
@@ -50,7 +53,7 @@ def test_the_page_in_docs_has_every_entry_on_every_file_system() -> None:
             in page
         )
         rows = page.partition(f"\n## {entry.name}\n")[2].partition("\n## ")[0]
-        assert all(f"\n| {fs} | " in rows for fs in registry.names("fs"))
+        assert all(f"\n| {fs} | " in rows or f"\n| {fs} \\* | " in rows for fs in registry.names("fs"))
 
 
 def test_the_table_says_what_an_entry_is_and_nothing_is_computed_twice(folder: Path) -> None:
@@ -88,3 +91,57 @@ def test_sync_at_end_is_a_setting_of_a_sweep(tmp_path: Path) -> None:
     assert "sync_at_end" not in normal({"policy": "two-zone", **{k: v for k, v in given.items() if k != "fs"}})
     with pytest.raises(UsageError, match="true or false"):
         check_setting("sync_at_end", "yes", tmp_path)
+
+
+def made(fs: str, traffic: float | None, **more: object) -> Row:
+    figures = {**dict.fromkeys(FIGURES, 1.0), "loads + stores a call": traffic}
+    return Row("git", fs, figures, "C", **{"sha256": "0123456789abcdef", **more})  # type: ignore[arg-type]
+
+
+ROWS = [
+    made("ext4-dax", 8.0),
+    made("partial", 1.0, warnings="3 touches of mapped files were not replayed: the model has no mapped files"),
+    made("failing", 2.0, failed=3),
+    made("vsm", 16.0),
+    made("unknown", None),
+    made("ctfs", 4.0),
+]
+
+
+def test_rows_have_the_fewest_loads_and_stores_first_and_those_that_left_operations_out_last() -> None:
+    assert [row.fs for row in ranked(ROWS)] == ["ctfs", "ext4-dax", "vsm", "unknown", "partial", "failing"]
+    assert {each.fs: each.medians[0] for each in compared(ROWS)} == {
+        "ctfs": 0.5,
+        "ext4-dax": 1,
+        "vsm": 2,
+        "unknown": None,
+    }
+    assert [each.fs for each in compared(ROWS)] == ["ctfs", "ext4-dax", "vsm", "unknown"]
+
+
+def test_a_table_is_narrow_and_its_answer_stands_before_it() -> None:
+    text = page.text(Zoo([zoo.chosen("git")[0]], ROWS, [], "m", "n"), picture=True)
+    section = text.partition("\n## git\n")[2]
+    answer, _, table = section.partition("<details>")
+    assert "Fewest loads + stores a call: ctfs 4, most: vsm 16; ext4-dax 8." in answer
+    head = next(line for line in table.splitlines() if line.startswith("| file system"))
+    assert "failed" in head and "partial \\*" in table and "0123456789" not in table
+    assert "failed" not in page.text(Zoo([zoo.chosen("git")[0]], ROWS[:2], [], "m", "n")).partition("<details>")[2]
+    assert f"]({page.PICTURE})" in text.partition("| file system")[0]
+
+
+def test_every_table_in_docs_fits_beside_the_menu_of_the_site() -> None:
+    for part in (ROOT / "docs/zoo.md").read_text(encoding="utf-8").split("<details>")[1:]:
+        rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
+        widest = [
+            max(len(word) for cell in column for word in re.split("[ -]", cell)) for column in zip(*rows, strict=True)
+        ]
+        assert sum(widest) + 2 * len(widest) <= 92  # letters of some 8 px in 736 px
+
+
+def test_the_picture_is_beside_the_page_and_turns_dark(folder: Path) -> None:
+    pytest.importorskip("altair")
+    picture = chart.svg(Zoo([], ROWS, [], "m", "n")).decode()
+    assert "prefers-color-scheme: dark" in picture and all(f">{row.fs}<" in picture for row in ROWS if row.whole)
+    assert not (folder / page.PICTURE).exists()  # nothing to compare with
+    assert (ROOT / "docs" / page.PICTURE).exists() and f"({page.PICTURE})" in (ROOT / "docs/zoo.md").read_text("utf-8")

@@ -1,0 +1,20 @@
+"""Charts of a notebook in the report's theme, kept as pictures that are light or dark as the page around them."""
+
+from typing import Any
+
+from scmsim.plot import theme
+from scmsim.plot.library import altair, drawn
+
+
+def enable() -> None:
+    """Show Altair's charts from here on as SVG in the report's colours.
+
+    Raises EnvironmentProblem without the extra `report`.
+    """
+    alt = altair()
+    alt.renderers.register("scmsim", _shown)
+    alt.renderers.enable("scmsim")
+
+
+def _shown(spec: dict[str, Any], **_: Any) -> dict[str, str]:
+    return {"image/svg+xml": theme.adaptive(drawn(spec, "svg").decode())}
