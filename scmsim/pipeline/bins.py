@@ -3,7 +3,23 @@ that counts nothing."""
 
 import numpy as np
 
-from scmsim.core.records import CONTINUES, FILE_TO_MM, MALLOC, OFFSET_UNKNOWN, READ, SETUP, UFLUSH, ULOAD, USTORE, WRITE
+from scmsim.core.records import (
+    CONTINUES,
+    CREATE,
+    FALLOCATE,
+    FILE_TO_MM,
+    KEEP_SIZE,
+    MALLOC,
+    OFFSET_UNKNOWN,
+    PUNCH_HOLE,
+    READ,
+    SETUP,
+    TRUNCATE,
+    UFLUSH,
+    ULOAD,
+    USTORE,
+    WRITE,
+)
 from scmsim.jit import kernel
 
 SUMS = np.dtype(
@@ -24,14 +40,40 @@ SUMS = np.dtype(
     )
 )
 BY_OP, BY_FILE = 1, 2
+NO_END = (1 << 63) - 1  # size of what memory objects are turned into: the trace does not say it
 
 
 @kernel
-def first_rows(ops, by, sites, sums, out):
+def follow_size(sizes, o):
+    """Return how many bytes a READ finds before the end of its file, 0 for other operations; note what they make of the size.
+
+    `sizes` are those of all files by row of the side table.  A write that fails for want of space counts as done here.
+    """
+    if o.file < 0 or o.op > FILE_TO_MM:
+        return 0
+    size, end = sizes[o.file], o.offset + o.length
+    if o.op == READ:
+        return max(0, min(o.length, size - o.offset))
+    if o.op == WRITE and o.length > 0:
+        sizes[o.file] = max(size, end)
+    elif o.op == TRUNCATE:
+        sizes[o.file] = o.offset
+    elif o.op == FALLOCATE and not o.flag & (KEEP_SIZE | PUNCH_HOLE):
+        sizes[o.file] = max(size, end)
+    elif o.op == CREATE:
+        sizes[o.file] = max(size, 0)
+    elif o.op >= MALLOC:
+        sizes[o.file] = NO_END
+    return 0
+
+
+@kernel
+def first_rows(ops, by, sites, sizes, sums, out):
     """out[i] = first row of the group (by 1: operation, 2: file, else one) of operation i, -1 for SETUP; adds to `sums`."""
     s = sums[0]
     for i in range(ops.size):
         o = ops[i]
+        found = follow_size(sizes, o)
         s.rows += 1
         s.unknown_offsets += o.flag & OFFSET_UNKNOWN
         s.objects += MALLOC <= o.op <= FILE_TO_MM
@@ -43,7 +85,7 @@ def first_rows(ops, by, sites, sums, out):
         if o.op == WRITE:
             s.written += o.length
         elif o.op == READ:
-            s.read += o.length
+            s.read += found if o.file >= 0 else o.length  # a read past the end is short
         elif o.op == ULOAD or o.op == USTORE or o.op >= UFLUSH:
             s.touches += o.flag & CONTINUES == 0
             s.loaded += o.length if o.op == ULOAD else 0

@@ -89,6 +89,7 @@ class Counting(Stage):
         self.counters = np.zeros(self.groups * self.sites + 1, COUNTERS)
         self.operations = np.zeros(self.groups, np.int64)
         self.sums = np.zeros(1, SUMS)  # what the operations so far asked for
+        self.sizes = np.array(files.first_size, np.int64)  # of the files, as the operations so far leave them
         self.ended = np.zeros(1, np.int64)  # trace time of the last one, ns
         self.rows = np.zeros(0, np.int64)  # of the operations of this batch
         self.bins = np.zeros(ROOM, np.int64)
@@ -96,7 +97,7 @@ class Counting(Stage):
     def begin(self, batch: np.recarray) -> None:
         """Find the first row of each operation's group, -1 where it is not to be counted; add up what is asked for."""
         self.rows = rows = np.empty(len(batch), np.int64)
-        first_rows(batch.view(np.ndarray), self.by, self.sites, self.sums, rows)
+        first_rows(batch.view(np.ndarray), self.by, self.sites, self.sizes, self.sums, rows)
         if self.by == BY_FILE:
             rows[(rows >= 0) & (batch.file < 0)] = (self.groups - 1) * self.sites
         if self.by:
@@ -112,6 +113,9 @@ class Counting(Stage):
         """Raise UsageError when a sum has passed int64: instructions, in thousandths, are the largest."""
         if min(self.counters["instructions"].min(), self.sums["written"][0], self.sums["read"][0]) < 0:
             raise UsageError("the sums of this trace pass 2^63 (instructions in thousandths, or bytes); cut the trace")
+
+    def watched(self) -> list[Watched]:
+        return [Watched(self.sizes)]
 
     def totals(self) -> list[np.ndarray]:
         return [self.counters, self.sums, self.operations, self.ended]

@@ -32,7 +32,7 @@ def test_operations_are_summed_up_and_go_to_the_rows_of_their_group(by, rows):
         ("read", -1, 0, 9),
     )  # fmt: skip
     sums, out = np.zeros(1, SUMS), np.zeros(4, np.int64)
-    first_rows(batch.view(np.ndarray), by, 5, sums, out)
+    first_rows(batch.view(np.ndarray), by, 5, np.zeros(4, np.int64), sums, out)
     assert out.tolist() == rows
     assert sums[0].tolist() == (4, 3, 2, 50, 9, 1, 0, 0, 0, 0)
 
