@@ -174,7 +174,7 @@ def test_bad_options_of_mmu(raw, options, message):
         (["--sample", "2"], "more than 0 and at most 1"),
         (["--sample", "0.0001"], "too few pages for any capacity (100 are needed)"),
         (["--out", "x.txt"], "must end in .csv or .parquet"),
-        (["--plot", "x.pdf"], "must end in .svg"),
+        (["--plot", "x.gif"], "must end in .svg"),
     ],
 )
 def test_bad_options_of_mrc(raw, options, message):
