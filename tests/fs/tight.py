@@ -31,7 +31,7 @@ class Model(drive.Model):
             self.backing[: len(self.state.arena)] = self.state.arena
         self.state.arena = self.backing[: top + words]
 
-    def make_room(self) -> None:
+    def make_room(self, op: np.void) -> None:
         """Room for what the model said did not fit, and no more."""
         status = self.status[0]
         room, words = int(status["need_events"]), int(status["need_words"])
@@ -40,7 +40,7 @@ class Model(drive.Model):
             self.asked[OPS[self.codes[row]] if row < len(self.codes) else "mmap"] += (room, words)
         if (room and status["emitted"]) or not (room or words):
             self.out = self.buffer(max(room, 1))
-        super().make_room()
+        super().make_room(op)
 
     def feed(self, batch: np.recarray) -> np.recarray:
         """The events of operations."""

@@ -280,7 +280,8 @@ def test_numbers_of_a_detected_machine() -> None:
         "walk": {"levels": 4, "largest_page": "2MiB", "memory_cycles": 180, "scm_cycles": 610, "walkers": 2},
         "invalidate": {"cores": 8, "ceiling": 33, "invlpg_cycles": 200, "flush_cycles": 500, "shootdown_cycles": 4280,
                        "shootdown_cpu_cycles": 75, "pcid": 0},
-        "time": {"ghz": 2.0, "cpi": 1.0, "stlb_hit_cycles": 7, "walk_hidden": 0.0, "copy_gb_s": 7.1, "syscall_ns": 60},
+        "time": {"ghz": 2.0, "cpi": 1.0, "stlb_hit_cycles": 7, "walk_hidden": 0.0, "copy_gb_s": 7.1, "lines_in_flight": 16,
+                 "syscall_ns": 60},
     }  # fmt: skip
     assert [(entry["entry"], entry["entries"], entry["ways"]) for entry in table["walk_cache"]] == [
         ("pde", 32, 8),
