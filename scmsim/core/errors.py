@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from scmsim.core.text import shortened
+from scmsim.core.text import printable, shortened
 
 _SHORT = 8  # names that a message may list
 _LONGEST = 300  # characters of a line of a message
@@ -23,7 +23,7 @@ class ScmsimError(Exception):
 
 def shorten_line(line: str) -> str:
     """Return a line of a message without its middle if it is longer than a line may be."""
-    return line if len(line) <= _LONGEST else shortened(line, _LONGEST)
+    return printable(line) if len(line) <= _LONGEST else shortened(line, _LONGEST)
 
 
 class UsageError(ScmsimError):

@@ -61,7 +61,7 @@ def parse_time(text: str | int) -> int:
 
 
 def _in_range(value: int, what: str) -> int:
-    if not 0 <= value < 1 << 62:
+    if abs(value) >= 1 << 62:  # who calls says whether it may be negative
         raise UsageError(f"{shown(value)} is out of range for {what}; give a whole number from 0 to 2^62")
     return value
 

@@ -30,13 +30,11 @@ def recovery_model_of(fs: str) -> Any:
     if fs not in known:
         raise UsageError(
             f"no crash guarantee is modelled for {fs!r}: no recovery model says what its stores mean; "
-            f"choose from {', '.join(sorted(_checked(known)))}"
+            f"choose from {_some(known)}"
         )
     why = registry.literals("crash", known[fs]).get("NONE")
     if why:
-        raise UsageError(
-            f"no crash guarantee is modelled for {fs!r}: {why}; choose from {', '.join(sorted(_checked(known)))}"
-        )
+        raise UsageError(f"no crash guarantee is modelled for {fs!r}: {why}; choose from {_some(known)}")
     return registry.load("crash", known[fs]).RecoveryModel
 
 
@@ -56,6 +54,12 @@ def guarantee_of(fs: str) -> Any:
         nothing = Files([], np.zeros(0, np.int64), np.zeros(0, bool))
         found = recovery_of(fs, model_params("fs", fs, {}), nothing)[1].guarantee
     return found
+
+
+def _some(known: Mapping[str, str]) -> str:
+    """Return the first names that a message has room for."""
+    names = sorted(_checked(known))
+    return f"{', '.join(names[:6])}, ... ({len(names)} in all)" if len(names) > 6 else ", ".join(names)
 
 
 def _checked(known: Mapping[str, str]) -> list[str]:

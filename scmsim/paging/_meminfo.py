@@ -20,8 +20,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, int]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(_MOST)
-    except OSError as error:
-        raise UsageError(f"cannot read {os.fspath(path)!r}: {error.strerror}; give a copy of /proc/meminfo") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"cannot read {os.fspath(path)!r}: {reason}; give a copy of /proc/meminfo") from None
     found = dict(re.findall(r"^(DirectMap\w+): +(\d{1,15}) kB$", text, re.MULTILINE))
     if not found.keys() & _FIELDS.keys() or not any(map(int, found.values())):
         raise UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scmsim.core import registry
-from scmsim.core.errors import UsageError, expect, unknown
+from scmsim.core.errors import UsageError, expect, shown, unknown
 from scmsim.core.records import Source
 from scmsim.core.units import is_whole
 from scmsim.pipeline import kernels
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from scmsim.pipeline.stages import Loop, Touches
 
 CHUNK = 1 << 16  # operations and events in flight; with 1 << 14 the calls of kernels took a tenth of the time
+
+_MOST = 1 << 24  # operations in flight, or models at once
 
 DEFAULTS: dict[str, Any] = {"machine": "i7-8700k", "paging": None, "medium": "nvdimm"}  # None: each file system's own
 
@@ -115,8 +117,8 @@ def replay(
     chosen = kernels.choose(kernel, names, params, footprints)
     expect("sync_at_end", sync_at_end, bool, "True or False")
     for name, value, what in (("chunk", chunk, "operations"), ("jobs", jobs, "models")):
-        if not is_whole(value) or value < 1:
-            raise UsageError(f"{name} must be a whole number of {what} from 1, not {value!r}")
+        if not is_whole(value) or not 1 <= value <= _MOST:
+            raise UsageError(f"{name} must be a whole number of {what} from 1 to {_MOST:,}, not {shown(value)}")
     known = models_of(names, machine, paging)
     for target in params:
         if target not in known:

@@ -76,10 +76,11 @@ def on_direct_map(
 
 def checked_params(params: Params | None) -> dict[str, Mapping[str, str | int]]:
     form = 'a table of tables, e.g. {"nova-cow": {"capacity": "16GiB"}}'
-    expect("params", params or {}, Mapping, form)
-    for name, given in (params or {}).items():
+    params = {} if params is None else params
+    expect("params", params, Mapping, form)
+    for name, given in params.items():
         expect(f"params[{name!r}]", given, Mapping, "a table of parameters, e.g. {'capacity': '16GiB'}")
-    return dict(params or {})
+    return dict(params)
 
 
 def check_footprints(kernel: object) -> None:
