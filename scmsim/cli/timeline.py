@@ -4,9 +4,7 @@ import click
 
 from scmsim.cli._figures import chosen, figure_style, figure_title
 
-SUMMARY = (
-    "Replay a trace and write what each mechanism counts over time, for Perfetto (ui.perfetto.dev) or as a picture."
-)
+SUMMARY = "Replay a trace and write what each mechanism counts over time, for Perfetto or as a picture."
 
 
 @click.command(

@@ -305,9 +305,9 @@ def _same_type(found: Any, wanted: Any) -> bool:
 
 
 def _check_kind(path: pathlib.Path) -> None:
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UsageError(f"{str(path)!r} is a directory; name a trace file in it")
-    if not path.exists():
+    if not os.path.exists(path):  # nor for a name that is too long, where Path.exists raises OSError
         raise UsageError(f"no trace file {str(path)!r}; make one with 'scmsim capture -o {path} -- CMD'")
     with open(path, "rb") as file:
         head = file.read(1 << 14)
