@@ -111,7 +111,7 @@ def command(
 
 
 def _of(file: str, fs: str, paging: str | None) -> str:
-    """What was counted: the file, and of a trace of operations the file system that it was replayed on."""
+    """Return what was counted: the file, and for a trace of operations the file system that it was replayed on."""
     from scmsim.mmu import accesses
 
     name = shortened(pathlib.Path(file).name, 60)

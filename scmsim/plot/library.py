@@ -31,7 +31,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """What a reader chooses for a figure: its width in px, its title, its colours; 0 or empty leaves the chart's own."""
+    """The reader's choices for a figure: width in px, title, colours; 0 or empty keeps those of the chart."""
 
     width: int = 0
     title: str = ""
