@@ -86,9 +86,13 @@ def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mappi
     return started
 
 
-@functools.cache
 def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
     """Every row of a file, with what stands above the rows in it."""
+    return _read(file, file.stat().st_mtime_ns)
+
+
+@functools.cache
+def _read(file: pathlib.Path, changed_ns: int) -> dict[str, dict[str, Any]]:
     found = toml.load(file, both(_FILE, _references))
     return {name: _completed(found, row) for name, row in found["model"].items()}
 

@@ -175,10 +175,14 @@ def path(kind: str, name: str) -> pathlib.Path:
     return known[name]
 
 
-@functools.cache
 def literals(kind: str, name: str) -> dict[str, Any]:
     """Top-level literal assignments of a plug-in (SUMMARY, PARAMS, SITES, ... or the TOML table), without importing it."""
     file = path(kind, name)
+    return _literals(file, name, file.stat().st_mtime_ns)
+
+
+@functools.cache
+def _literals(file: pathlib.Path, name: str, changed_ns: int) -> dict[str, Any]:
     if file.name == family.TABLE:
         return family.literals(file, name)
     if file.suffix == ".toml":

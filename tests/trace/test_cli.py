@@ -74,7 +74,7 @@ def test_convert_refuses_what_it_cannot_do(tmp_path: Path, tricky: Path) -> None
     for args, message in (
         ((copy, copy), "is an input of this command"),
         ((copy, tmp_path / "alias"), "is an input of this command"),
-        ((tmp_path / "foreign", "x"), "has none of the formats"),
+        ((tmp_path / "foreign", "x"), "is in no format that is known here"),
         ((tmp_path / "foreign", "x", "--format", "strce"), "did you mean 'strace'"),
         ((tmp_path / "missing", "x"), "no file"),
         ((tmp_path, "x"), "is a directory"),

@@ -73,7 +73,7 @@ class Model:
                 raise UsageError(f"operation {i} on {self.fs}: its emit() neither advances nor reserves anything")
             if self.status[0]["cut_to"]:
                 operations = self._cut(operations, i)
-            self.make_room(operations[min(i, len(operations) - 1)])
+            self.make_room(operations[min(i, len(operations) - 1)] if len(operations) else None)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """Call a function of the model; a mistake in a user's file becomes a UsageError of one line."""
@@ -95,8 +95,8 @@ class Model:
         self.status[0]["cut_to"] = 0
         return operations
 
-    def make_room(self, op: np.void) -> None:
-        """Make the room that the model needs for an operation; raises ScmsimError, which names it, where there is none."""
+    def make_room(self, op: np.void | None) -> None:
+        """Make the room that the model needs for an operation (None: between batches); raises ScmsimError, which names it."""
         status = self.status[0]
         try:
             if status["need_words"]:
@@ -105,6 +105,8 @@ class Model:
                 expect_room(int(status["need_events"]) * EVENT.itemsize, "its events")
                 self.out = self.buffer(int(status["need_events"]))
         except ScmsimError as error:
+            if op is None:
+                raise
             path = self.paths[op["file"]] if op["file"] >= 0 else ""
             what = f"{OPS[op['op']]} of {shortened(path, 60)!r}" if path else OPS[op["op"]]
             raise type(error)(f"operation {int(status['seen'])} ({what}) on {self.fs}: {error}") from None

@@ -61,10 +61,9 @@ def find(path: "str | os.PathLike[str] | Input", name: str | None = None) -> tup
         for pattern, what, advice in _OTHERS:
             if pattern.match(path.head) or (pattern.flags & re.MULTILINE and pattern.search(path.head)):
                 raise UsageError(f"{path.path!r} is {what}; {advice}")
-        known = ", ".join(registry.names("format"))
         raise UsageError(
-            f"{path.path!r} has none of the formats {known}; force one with --format NAME, "
-            "or name the columns of a table with --columns"
+            f"{path.path!r} is in no format that is known here ('scmsim list format' shows them); "
+            "force one with --format NAME, or name the columns of a table with --columns"
         )
     return found, registry.load("format", found)
 

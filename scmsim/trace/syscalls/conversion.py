@@ -62,7 +62,7 @@ _SHORT = 1 << 20  # bytes of text for which compiled kernels pay
 
 
 class _Spec(NamedTuple):
-    """One call: its pattern, the group of its result, what to do, and the group of its path."""
+    """One call: its pattern, the group of its result, what to do, and the group of the path that ENOENT speaks of."""
 
     match: Any
     result: int
@@ -77,6 +77,8 @@ def _specs() -> dict[str, _Spec]:
     for name, (pattern, handler) in ((name, call) for module in modules for name, call in module.CALLS.items()):
         compiled = re.compile(pattern)
         path = 3 if pattern.startswith(paths.AT) else 1 if pattern.startswith(paths.PATH) else None
+        if name.startswith(("rename", "link", "symlink")):
+            path = None  # ENOENT may mean the other path
         out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path, name in raw.FIRST)
     return out
 

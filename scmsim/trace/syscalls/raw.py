@@ -74,6 +74,13 @@ FIRST = frozenset(
 _NUMBER = re.compile(rf"({VALUE})(?:\|\d+)*(?=<|$)").match
 
 
+def _value(text: str) -> int:
+    """Return a number of C: hexadecimal, octal behind a 0, or decimal."""
+    digits = text.removeprefix("-")
+    base = 16 if digits[:2] == "0x" else 8 if digits[:1] == "0" and set(digits) <= set("01234567") else 10
+    return int(text, base)
+
+
 def decode(name: str, text: str, start: int) -> str:
     """Return a line with the flags of one call, whose arguments begin at `start`, as names."""
     what = _ARGUMENTS.get(name)
@@ -85,9 +92,9 @@ def decode(name: str, text: str, start: int) -> str:
         if place < len(out):
             m = _NUMBER(out[place])
             if m is not None:
-                out[place] = decoder(int(m[1], 0)) + out[place][m.end() :]
+                out[place] = decoder(_value(m[1])) + out[place][m.end() :]
     if name.startswith("fcntl") and len(out) > 2 and out[1] in ("F_SETFL", "F_SETFD") and (m := _NUMBER(out[2])):
-        out[2] = known.open_flags(int(m[1], 0)) if out[1] == "F_SETFL" else "FD_CLOEXEC" if int(m[1], 0) & 1 else "0"
+        out[2] = known.open_flags(_value(m[1])) if out[1] == "F_SETFL" else "FD_CLOEXEC" if _value(m[1]) & 1 else "0"
     if name == "statx" and len(out) == 5 and not out[2]:
         out[2] = "0"  # strace prints nothing for a value of 0 here
     return text[:start] + ", ".join(out) + text[end[1] :]
@@ -100,7 +107,7 @@ _IN_STRUCTURES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
     (re.compile(r"(cmsg_level=)0x1, cmsg_type=0x1\b"), lambda m: m[1] + "SOL_SOCKET, cmsg_type=SCM_RIGHTS"),
     (
         re.compile(r"(aio_lio_opcode=)(0x[0-9a-f]+|\d+)\b"),
-        lambda m: m[1] + "IOCB_CMD_" + _REQUESTS.get(int(m[2], 0), "NOOP"),
+        lambda m: m[1] + "IOCB_CMD_" + _REQUESTS.get(_value(m[2]), "NOOP"),
     ),
 )
 
