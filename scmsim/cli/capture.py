@@ -53,7 +53,6 @@ _SYSTEM = (
     "--buffer", "pages", type=click.IntRange(2, 65536), help="Pages of perf's buffer per CPU.  [default: 4096]"
 )
 @allow_loss
-@click.option("--allow-lost", is_flag=True, hidden=True, help="The old name of --allow-loss 1.")
 @click.argument("command_line", metavar="[CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
     out: str | None, backend: str, under: str | None, calibrate: bool, command_line: tuple[str, ...], **more: Any
@@ -66,7 +65,7 @@ def command(
     if out is None:
         raise UsageError("no name for the trace; give it with -o NAME.parquet")
     keep_raw, pages = more.pop("keep_raw"), more.pop("pages") or PAGES
-    allowed, all_allowed = more.pop("allow_loss"), more.pop("allow_lost")
+    allowed = more.pop("allow_loss")
     options = Options(pages=pages, **more)
     _check(options, keep_raw)
     recorder = registry.load("capture", backend)
@@ -77,7 +76,7 @@ def command(
         captured = recorder.capture(
             command_line, out, keep_raw=keep_raw, under=under, progress=progress, options=options
         )
-    lost = loss(out, captured.report, 1.0 if all_allowed else allowed)
+    lost = loss(out, captured.report, allowed)
     click.echo(f"scmsim: {out}: {_outcome(captured.report)}", err=True)
     if captured.report.rows == 0:
         nameless = (

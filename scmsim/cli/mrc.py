@@ -3,6 +3,7 @@
 import json
 import pathlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import click
@@ -70,6 +71,8 @@ def command(
         raise UsageError(f"--sets {sets}: each must be a power of two up to {1 << 20}")
     if max(widths) > mrc.WAYS:
         raise UsageError(f"--ways {ways}: at most {mrc.WAYS}; use --curve for full associativity")
+    parts = _addresses(file, fs, paging)
+    first = next(parts, None)  # a file that cannot be read is refused before kernels are compiled
     tables: dict[str, Any] = {}
     for text, order in orders.items():
         if sample is not None:
@@ -77,7 +80,7 @@ def command(
         else:
             tables[text] = mrc.Curve(order) if curve else mrc.Geometries(order, counts)
     try:
-        for part in _addresses(file, fs, paging):
+        for part in chain([] if first is None else [first], parts):
             for table in tables.values():
                 table.add(part)
     except ValueError:

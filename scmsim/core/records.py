@@ -124,7 +124,7 @@ def joined(pieces: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def pack(code: int, site: int, space: int, width: int = 0) -> int:
-    """Pack the constant part of an event into one integer (see `scmsim.fs.engine.events.run`)."""
+    """Pack the constant part of an event into one integer (see `scmsim.fs.engine.events.emit_run`)."""
     return code | site << 8 | space << 16 | width << 24
 
 

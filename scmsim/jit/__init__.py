@@ -148,6 +148,3 @@ def cache_folder():
 def decorator_of(value):
     """Which of the decorators above made a function; None if none of them did."""
     return getattr(value, "__dict__", {}).get("made_by")
-
-
-part = subroutine  # its old name, for one release

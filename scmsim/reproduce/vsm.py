@@ -212,7 +212,7 @@ def _waste(page: int, quick: bool) -> Answer:
 
 def _closed_waste(quick: bool) -> Answer:
     """Space of closed files on vsm over that on 4 KiB pages: waste of large ones, and how many small ones fit."""
-    source = postmark.source(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
+    source = postmark.Workload(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
     rows = np.concatenate(list(source.batches()))
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]
     waste, fitting = [], []

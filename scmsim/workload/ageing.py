@@ -149,9 +149,6 @@ class Workload(_stream.Stream):
         return slots, rows
 
 
-source = Workload  # its old name, for one release
-
-
 class _Pool:
     """The files alive, oldest first, and the ids of deleted ones."""
 

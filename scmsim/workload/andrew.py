@@ -144,9 +144,6 @@ class Workload(_stream.Stream):
         return weave((index, ops(OPEN, files)), (which, reads), (index, ends), (index, ops(CLOSE, files)))
 
 
-source = Workload  # its old name, for one release
-
-
 def tree_sizes(files: int, total: int, seed: int) -> np.ndarray:
     """Log-normal sizes (sigma 1) of at least one byte each that sum to exactly `total` bytes."""
     shares = np.random.default_rng(seed).lognormal(0.0, 1.0, files)

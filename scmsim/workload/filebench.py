@@ -249,9 +249,6 @@ class Workload(Stream):
         return actions
 
 
-source = Workload  # its old name, for one release
-
-
 def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:
     """Raise UsageError for a flowop that Filebench would stop at."""
     if flowop.kind in _NEED_UNIT and not action["unit"]:

@@ -130,9 +130,6 @@ class Workload(Stream):
             yield steps
 
 
-source = Workload  # its old name, for one release
-
-
 def _goes_on(job: Job, state: State, before: int) -> bool:
     """Whether io_size asks for another pass (keep_running)."""
     j = state.job[0]

@@ -81,9 +81,6 @@ class Workload(Stream):
             yield _calls(file, STAT, UNLINK)
 
 
-source = Workload  # its old name, for one release
-
-
 def _pairs(min_file: int, max_file: int, low: int, high: int, crossover: int) -> Iterator[tuple[int, int]]:
     size = min_file
     while size <= max_file:

@@ -140,9 +140,6 @@ class Workload(_stream.Stream):
             yield from store.requests(block, random)
 
 
-source = Workload  # its old name, for one release
-
-
 class _Store:
     """The store while it runs: memtable, tables, log, and the calls they make."""
 

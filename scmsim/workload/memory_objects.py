@@ -156,9 +156,6 @@ class Workload(_stream.Stream):
             yield _stream.weave((order, ops(FREE, victims)), (1 + np.repeat(order, 2), born))
 
 
-source = Workload  # its old name, for one release
-
-
 def _times(parts: list[np.ndarray], times: int) -> Iterator[np.ndarray]:
     for part in parts:
         yield from _stream.repeated(lambda part=part: [part], len(part), times)  # type: ignore[misc]

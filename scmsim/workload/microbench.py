@@ -123,6 +123,3 @@ class Workload:
         elif code in (WRITE, READ):
             batch.offset, batch.length = index * self.unit, self.unit
         return batch
-
-
-source = Workload  # its old name, for one release

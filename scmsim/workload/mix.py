@@ -109,9 +109,6 @@ class Workload(_stream.Stream):
             yield _array(waiting)
 
 
-source = Workload  # its old name, for one release
-
-
 def _array(rows: list[tuple[int, ...]]) -> np.ndarray:
     op, file, offset, length, file2, flag = np.array(rows, np.int64).T
     return _stream.ops(op, file, offset, length, file2=file2, flag=flag)

@@ -93,6 +93,3 @@ class Workload(_stream.Stream):
             return calls
         due = turn % self.sync == self.sync - 1
         return _stream.weave((index, calls), (index[due], ops(FSYNC, file[due], flag=CONTINUES)))
-
-
-source = Workload  # its old name, for one release

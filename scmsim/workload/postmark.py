@@ -237,9 +237,6 @@ class Workload(Stream):
         return at, steps
 
 
-source = Workload  # its old name, for one release
-
-
 class _Pool:
     """Postmark's table: `size`, `file` and `folder` of each slot, and which slots are used."""
 

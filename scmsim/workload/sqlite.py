@@ -129,9 +129,6 @@ class Workload(_stream.Stream):
         return np.array(reads, np.int64).reshape(-1, 3), np.array(changes, np.int64).reshape(-1, 3)
 
 
-source = Workload  # its old name, for one release
-
-
 def _cold(tree: Tree, touched: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """The rows of `touched` that read their page for the first time, with the interior pages above it before them."""
     pages = touched[:, 2]

@@ -124,9 +124,6 @@ class Workload(_stream.Stream):
                 yield ops(code, file, index * unit, unit, flag=flag)
 
 
-source = Workload  # its old name, for one release
-
-
 def _chosen(
     op: str, size_from: int, size_to: int, unit_from: int, unit_to: int, total: int
 ) -> list[tuple[int, int, str]]:

@@ -15,7 +15,7 @@ import scmsim
 from scmsim.core import registry
 from scmsim.core.counters import SCHEMA
 from scmsim.core.records import DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS, Source
-from scmsim.workload.microbench import PASSES, source
+from scmsim.workload.microbench import PASSES, Workload
 from tests.fs import drive
 from tests.golden import events, limits
 
@@ -43,7 +43,7 @@ NAMES = (
 def cells() -> dict[str, Source]:
     """Name of a cell -> what is replayed."""
     found: dict[str, Source] = {
-        f"{op} {unit}": source(op=op, unit=unit, total=TOTAL) for op in PASSES for unit in UNITS
+        f"{op} {unit}": Workload(op=op, unit=unit, total=TOTAL) for op in PASSES for unit in UNITS
     }
     names = drive.ops(*NAMES)
     names.time_ns = [400_000_000 * i for i in range(len(NAMES))]

@@ -29,7 +29,7 @@ PUBLISHED = {  # (model, operation, bytes): microseconds
 
 def terms(fs: str, op: str, unit: int) -> dict[str, float]:
     """Microseconds of a call by term."""
-    work = pattern.source(op=op, unit=unit, order="random", file_size=FILE, calls=CALLS)
+    work = pattern.Workload(op=op, unit=unit, order="random", file_size=FILE, calls=CALLS)
     run = scmsim.replay(cast(Source, work), fs, MACHINE, medium=MEDIUM).runs[0]
     return {name: ns / run.calls / 1000 for name, ns in run.time_ns.items()}
 

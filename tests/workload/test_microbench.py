@@ -9,7 +9,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OPEN, OPS, READ, SETUP, WRITE
 from scmsim.workload import microbench
-from scmsim.workload.microbench import PASSES, source
+from scmsim.workload.microbench import PASSES, Workload
 
 
 def rows(work, chunk=1 << 14):
@@ -22,7 +22,7 @@ def told(batch):
 
 
 def test_append_writes_a_fresh_file_to_its_end():
-    batch = rows(source("append", 1000, 3500))
+    batch = rows(Workload("append", 1000, 3500))
     assert told(batch) == [("create", 0, 0, False)] + [("write", i * 1000, 1000, True) for i in range(3)]
     assert (batch.file == 1).all() and batch.file2[0] == 0 and (batch.flag[1:] & APPENDS).all()
 
@@ -30,19 +30,19 @@ def test_append_writes_a_fresh_file_to_its_end():
 def test_rewrite_fills_the_file_before_and_opens_it_again():
     fill = [("create", 0, 0, False), ("write", 0, 8, False), ("write", 8, 8, False), ("close", 0, 0, False)]
     again = [("open", 0, 0, False), ("write", 0, 8, True), ("write", 8, 8, True)]
-    assert told(rows(source("rewrite", 8, 16))) == fill + again
-    assert [r[0] for r in told(rows(source("read", 8, 16)))][-3:] == ["open", "read", "read"]
+    assert told(rows(Workload("rewrite", 8, 16))) == fill + again
+    assert [r[0] for r in told(rows(Workload("read", 8, 16)))][-3:] == ["open", "read", "read"]
 
 
 def test_reread_has_a_pass_that_is_not_counted():
-    batch = rows(source("reread", 8, 24))
+    batch = rows(Workload("reread", 8, 24))
     reads = batch[batch.op == READ]
     assert [bool(flag & SETUP) for flag in reads.flag] == [True] * 3 + [False] * 3
     assert reads.offset.tolist() == [0, 8, 16] * 2
 
 
 def test_wsync_is_a_write_and_an_fsync_in_one_call():
-    batch = rows(source("wsync", 512, 2048))[1:]
+    batch = rows(Workload("wsync", 512, 2048))[1:]
     assert batch.op.tolist() == [WRITE, FSYNC] * 4
     assert batch.flag.tolist() == [APPENDS, CONTINUES] * 4
     assert batch.offset[::2].tolist() == [0, 512, 1024, 1536] and not batch.length[1::2].any()
@@ -50,7 +50,7 @@ def test_wsync_is_a_write_and_an_fsync_in_one_call():
 
 @pytest.mark.parametrize("op", ["rewrite", "read", "reread"])
 def test_passes_repeat_what_is_counted(op):
-    once, thrice = rows(source(op, 100, 1000)), rows(source(op, 100, 1000, passes=3))
+    once, thrice = rows(Workload(op, 100, 1000)), rows(Workload(op, 100, 1000, passes=3))
     counted = [told(batch[(batch.flag & SETUP) == 0]) for batch in (once, thrice)]
     assert counted[1] == 3 * counted[0] and len(thrice) == len(once) + 20
 
@@ -59,7 +59,7 @@ def test_passes_repeat_what_is_counted(op):
 @pytest.mark.parametrize("files", [1, 3])
 def test_rows_chunks_and_times(op, files):
     """`rows` tells the number of rows; the chunk changes nothing but the cuts; times go up by the interval."""
-    work = source(op, 512, 5000, files=files, interval=7)
+    work = Workload(op, 512, 5000, files=files, interval=7)
     batch = rows(work)
     assert len(batch) == work.rows
     for chunk in (1, 2, 5, 64):
@@ -71,19 +71,19 @@ def test_rows_chunks_and_times(op, files):
 
 
 def test_one_file_after_the_other():
-    batch = rows(source("append", 10, 50, files=4))
+    batch = rows(Workload("append", 10, 50, files=4))
     assert (np.diff(batch.file) >= 0).all()
     assert [told(batch[batch.file == f]) for f in range(1, 5)] == [told(batch[batch.file == 1])] * 4
 
 
 def test_the_side_table_names_files_that_do_not_exist_yet():
-    side = source(files=2).files
+    side = Workload(files=2).files
     assert side.path == ["/bench", "/bench/file-0", "/bench/file-1"]
     assert side.first_size.tolist() == [0, -1, -1] and side.is_dir.tolist() == [True, False, False]
 
 
 def test_the_header_is_json_and_says_everything():
-    work = source("read", 512, 1024, 2, 3, 9)
+    work = Workload("read", 512, 1024, 2, 3, 9)
     told = json.loads(json.dumps(work.header))["workload"]
     assert told == {
         "kind": "microbench",
@@ -101,7 +101,7 @@ def test_the_parameters_are_the_arguments():
     defaults = {
         name: default for name, (default, _, _) in registry.literals("workload", "microbench")["PARAMS"].items()
     }
-    work = source()
+    work = Workload()
     assert (work.op, str(work.passes), str(len(work.files) - 1)) == (
         defaults["op"],
         defaults["passes"],
@@ -123,4 +123,4 @@ def test_the_parameters_are_the_arguments():
 )
 def test_what_gives_no_call_is_refused(given, text):
     with pytest.raises(UsageError, match=text):
-        source(**given)
+        Workload(**given)

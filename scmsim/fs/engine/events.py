@@ -270,7 +270,3 @@ def emit_recipe(s, out, recipe):
             e.width = (what >> 24) + s.reg[s.recipe[k, WIDTH_REG] & 31]
         n += 1
     s.emitted = n
-
-
-# their old names, for one release
-run, work, play, refuse, Steps = emit_run, emit_work, emit_recipe, count_enospc, RecipeBuilder

@@ -274,7 +274,6 @@ def test_lost_events_are_told_first_and_in_the_exit_code(tmp_path: Path, monkeyp
         ([], 4),
         (["--allow-loss", "0.0001"], 4),
         (["--allow-loss", "90%"], 0),
-        (["--allow-lost"], 0),
     ):
         done = CliRunner().invoke(main, ["capture", "-o", str(out), "--backend", "hybrid", *options, "--", "true"])
         assert done.exit_code == code, done.output
