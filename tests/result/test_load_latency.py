@@ -13,7 +13,7 @@ from scmsim.workload import pattern
 def reads(fs, device, order):
     """Run of 64 reads of 4 KiB, one behind the other or in other places of 1 GiB."""
     stride = 4096 if order == "sequential" else 16 << 20
-    work = pattern.source(op="read", unit=4096, stride=stride, file_size=1 << 30, calls=64)
+    work = pattern.Workload(op="read", unit=4096, stride=stride, file_size=1 << 30, calls=64)
     return scmsim.replay(work, fs, medium=device).runs[0]
 
 
@@ -48,7 +48,7 @@ def test_one_core_loads_a_medium_the_slower_the_longer_its_latency(machine):
 
 
 def test_reads_of_256_kib_are_slower_on_cxl_than_on_dram():
-    work = pattern.source(op="read", unit=256 << 10, stride=256 << 10, file_size=16 << 20, calls=16)
+    work = pattern.Workload(op="read", unit=256 << 10, stride=256 << 10, file_size=16 << 20, calls=16)
     each = {
         name: sum(scmsim.replay(work, "ext4-dax", machine="ice-lake-sp", medium=name).runs[0].time_ns.values()) / 16
         for name in ("nvdimm", "nv-cmm", "cxl")

@@ -64,7 +64,7 @@ NAMES = ("andrew", "thesis", "sqlite", "lsm", "ageing", "memory-objects")
 
 
 def make(name, given):
-    return registry.load("workload", name.replace("_", "-")).source(**given)
+    return registry.load("workload", name.replace("_", "-")).Workload(**given)
 
 
 def rows(work, chunk=1 << 14):
@@ -120,7 +120,7 @@ def test_parameters_header_and_defaults_agree(name):
     signature = inspect.signature(module.source)
     defaults = {key: value.default for key, value in signature.parameters.items()}
     assert defaults == model_params("workload", name, {})
-    work = module.source(total=1 << 26) if name == "thesis" else module.source()
+    work = module.Workload(total=1 << 26) if name == "thesis" else module.Workload()
     told = json.loads(json.dumps(work.header))
     assert told["workload"].keys() - {"kind"} == declared.keys() and told["tool"] == f"scmsim synth {name}"
 
