@@ -117,7 +117,7 @@ def test_parameters_header_and_defaults_agree(name):
     module = registry.load("workload", name)
     declared = registry.literals("workload", name)["PARAMS"]
     assert module.PARAMS == declared and registry.literals("workload", name)["SUMMARY"]
-    signature = inspect.signature(module.source)
+    signature = inspect.signature(module.Workload)
     defaults = {key: value.default for key, value in signature.parameters.items()}
     assert defaults == model_params("workload", name, {})
     work = module.Workload(total=1 << 26) if name == "thesis" else module.Workload()
