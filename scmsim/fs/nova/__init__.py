@@ -1,1 +1,1 @@
-"""NOVA."""
+"""Model of NOVA."""

@@ -1,9 +1,10 @@
-"""NOVA: per-inode logs with an atomic tail, a lite undo journal for what touches two logs, in-place or copy-on-write data.
+"""Recover NOVA: per-inode logs with an atomic tail, a lite undo journal for changes of two logs, data in place or by copy.
+
 Units: bytes, pages of 4096 bytes.
 Source: NOVA fs/nova/{log,journal,rebuild}.c (nova_update_tail, nova_recover_lite_journal, nova_rebuild_file_inode_tree).
 
-The recovery rolls the journal back if it is open, walks each log from its head to its tail, and takes the blocks that it does
-not reach as free.  Entries in a log are known by number; a thorough garbage collection makes one record of the log's old part.
+The recovery rolls an open journal back, walks each log from its head to its tail, and takes the blocks that no log
+reaches as free. Entries in a log are numbered; a thorough garbage collection turns the log's old part into one record.
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,9 @@ SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write
 MODELS = ("nova-cow", "nova-inplace", "nova-fast16")
 
 INODE_TABLE, INODE_BYTES = 2 << 20, 128
-HEAD = 64  # of an inode: where its log begins, then the tail
-LOG_BYTES = 4064  # of a log page; then counters and the address of the next page
-SIZE_WORD = 3  # of a write entry: the word that an in-place update changes
+HEAD = 64  # of an inode: address of its log's first page, then the tail
+LOG_BYTES = 4064  # bytes of a log page for entries; then counters and the address of the next page
+SIZE_WORD = 3  # of a write entry: the 8-byte field that an in-place update changes
 JOURNAL_POINTERS, RECORD_BYTES = 48 * PAGE, 32
 
 ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
@@ -44,7 +45,7 @@ KNOWN = (
 
 
 class RecoveryModel(Base):
-    """Logs as lists of entries; a tail is (life of the inode, entries that it covers)."""
+    """Recovery of logs as lists of entries; a tail is (life of the inode, entries that it covers)."""
 
     flaws = KNOWN
 
@@ -53,11 +54,9 @@ class RecoveryModel(Base):
         record = self.state.record[0]
         self.guarantee = TORN if record.inplace else ATOMIC
         self.entry_bytes = int(record.entry_bytes)
-        self.life: dict[int, int] = {}  # how often an inode was given back
+        self.life: dict[int, int] = {}  # how often an inode was freed
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
-        self.links: dict[
-            tuple[int, int], list[tuple[int, Any]]
-        ] = {}  # -> (entries before it, key of the link that leads on)
+        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before it, key of its link)
         self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
         self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> words and their old values
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
@@ -66,11 +65,11 @@ class RecoveryModel(Base):
         self.running: dict[int, Running] = {}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         return Call(self, op, version, events).stores()
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable."""
         return self._walk(self._rolled_back(image), file)[0]
 
     def settle(self, image: Image, file: int) -> Found:
@@ -130,7 +129,7 @@ class RecoveryModel(Base):
         return key, what
 
     def _rolled_back(self, image: Image) -> Image:
-        """The device after the recovery of the journal: old values are back if a transaction is open."""
+        """Return the device after the recovery of the journal, which restores the old values of an open transaction."""
         transaction = image.word("journal tail", 0)
         if image.word("journal head", 0) == transaction:
             return image
@@ -143,17 +142,17 @@ class RecoveryModel(Base):
 
 
 class Running:
-    """What the running system knows of a file."""
+    """A file's state as the running system knows it."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.chain: list[int] = []  # addresses of its log pages, the last one's last
+        self.chain: list[int] = []  # addresses of its log pages in order
         self.mapped: dict[int, int] = {}  # page -> device page
         self.entry_of: dict[int, Any] = {}  # page -> write entry
 
 
 class Call:
-    """The stores of one call, taken in order."""
+    """Stores of one call, taken in order."""
 
     def __init__(self, recovery: RecoveryModel, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = recovery, op, version, events
@@ -164,14 +163,14 @@ class Call:
         copies = copied(op, events, "data copy") if op.op == records.WRITE else []
         self.copies = {i: (offset, length) for i, offset, length in copies}
         self.pages = placed(copies, events)
-        self.fresh: list[int] = []  # log pages that were initialised and not linked yet
+        self.fresh: list[int] = []  # log pages that are initialised but not linked yet
         self.pending: list[int] = []  # pages of the file that the next write entry maps
         self.page = self.copied_to = 0  # of the last copy: its first page, its end in the file
         # The files that lose a name, in order.
         self.victims = [file for file in (self.replaced, self.file) if file >= 0]
 
     def stores(self) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         handlers = {
             "data copy": self._data, "partial block": self._partial, "block zeroing": self._zeroing,
             "log append": self._append, "log extension": self._extend, "log gc": self._collect, "log commit": self._commit,
@@ -184,7 +183,7 @@ class Call:
         return meant
 
     def _parent(self) -> int:
-        """The directory that the call changes: a rename's is that of the newest name."""
+        """Return the directory that the call changes; for a rename the directory of the file's newest name."""
         if self.op.op == records.RENAME:
             names = self.a.names.get(self.file, {})
             return names[max(names)][0] if names else self.a.count
@@ -204,7 +203,7 @@ class Call:
         return [Word(addr, key, value)]
 
     def _owner(self, addr: int) -> int:
-        """The file whose log has the page of this address."""
+        """Return the file whose log contains the page of this address."""
         page = addr // PAGE * PAGE
         return next(f for f in (self.file, self.parent, self.replaced) if page in self._running(f).chain)
 
@@ -261,7 +260,7 @@ class Call:
         return in_words(event.addr, event.length, key)
 
     def _copied_name(self, event: Event) -> list:
-        """The part of a name that goes past the cache, behind the fields of its entry."""
+        """Return the part of a name that bypasses the cache, after the fields of its entry."""
         log = self._log(self._owner(event.addr))
         key, length, what = log[-1]
         log[-1] = key, length + event.length, what
@@ -279,7 +278,7 @@ class Call:
         return [*marks, *self._put(size_at, ("size", key), self._size())]
 
     def _size(self) -> tuple[int, int]:
-        """(age, size of the file) that an entry carries."""
+        """Return (age, size of the file) as an entry carries it."""
         if self.op.op == records.WRITE:
             self.me.size = max(self.me.size, self.copied_to)
         elif not self.op.flag & records.KEEP_SIZE:
@@ -311,7 +310,7 @@ class Call:
         return self._put(event.addr, key, True)
 
     def _collect(self, i: int, event: Event) -> list:
-        """Fast: a page without live entries leaves the chain, nothing else changes.  Thorough: the old part becomes one record."""
+        """Return a garbage collection's writes: fast GC only drops dead pages; thorough GC makes the old part one record."""
         if not any(e.site == "log gc" and e.code == NTSTORE for e in self.events):
             return []
         number = len(self.a.collected) + (i == self._first_of_gc())
@@ -344,7 +343,7 @@ class Call:
         if event.addr == JOURNAL_POINTERS:
             return self._put(event.addr, "journal head", transaction)
         before, first = self.events[i - 1], 0
-        if (before.code, before.site) == (STORE, "journal"):  # the records go on at the begin of the ring
+        if (before.code, before.site) == (STORE, "journal"):  # the records continue at the start of the ring
             first = before.length // RECORD_BYTES
         else:
             transaction += 1
@@ -358,7 +357,7 @@ class Call:
         ]
 
     def _saved(self, i: int) -> list[Any]:
-        """The words whose old values a journal transaction holds, by what is changed next."""
+        """Return the words whose old values a journal transaction saves, inferred from the next change."""
         change = next(e for e in self.events[i + 1 :] if e.code == STORE and e.site != "journal")
         if change.site == "entry update":
             return [("size", self.me.entry_of[self.page])]
@@ -373,14 +372,14 @@ class Call:
         return INODE_TABLE <= addr < self._inodes_end()
 
     def _newest(self, file: int) -> int:
-        """The newest name from before this call."""
+        """Return the newest name from before this call."""
         names = self.a.names.get(file, {})
         alive = [name for name in names if name != self.version and not self.a.now.get(("dead", name))]
         return max(alive, default=0)
 
     def _name(self, i: int, event: Event) -> list:
         if self._is_inode(event.addr) or event.addr % PAGE >= LOG_BYTES:
-            return []  # a link count, which the names tell too; counters of a log page
+            return []  # the names imply a link count; the recovery rebuilds the counters of a log page
         return self._put(event.addr, ("dead", self._newest(self.victims.pop(0))), True)
 
     def _inode(self, i: int, event: Event) -> list:

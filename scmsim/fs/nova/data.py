@@ -1,4 +1,4 @@
-"""NOVA's data path: copy-on-write and in-place writes, reads, and the radix tree that maps pages to write entries.
+"""Model NOVA's data path: copy-on-write and in-place writes, reads, and the radix tree from pages to write entries.
 
 Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_mapping_read), dax.c
 (do_nova_inplace_file_write, nova_handle_head_tail_blocks), log.c (nova_assign_write_entry, nova_free_old_entry).
@@ -15,7 +15,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def locate(s, arena, ref, page):
-    """Device offset of file page `page`, which entry `ref` maps; sets register ENTRY to the entry's own device offset."""
+    """Return the device offset of file page `page`, which entry `ref` maps; set register ENTRY to the entry's device offset."""
     at = words_of(s, ref)
     s.reg[recipes.ENTRY] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK + ((ref & 511) << 3)
     return ((arena[at + 1] >> 24) + page - (arena[at] >> 24)) * state.BLOCK
@@ -25,7 +25,7 @@ def locate(s, arena, ref, page):
 def copy_in(s, out, op, target, low, high):
     """Copy the file's bytes [low, high) from the caller's buffer to the device offset `target` (__copy_user_nocache).
 
-    Cached stores at edges that are not 8-byte aligned, which NOVA does not write back; one fence.
+    Edges that are not 8-byte aligned use cached stores, which NOVA does not write back. One fence follows.
     """
     length = high - low
     head = min(-target & 7, length)
@@ -40,7 +40,7 @@ def copy_in(s, out, op, target, low, high):
 
 @subroutine
 def fill_end(s, arena, out, row, page, span):
-    """Fill the bytes [low, high) of a partly written block: `span` = (device offset of the new block, low, high)."""
+    """Fill the bytes [low, high) of a partly written block; `span` = (device offset of the new block, low, high)."""
     block, low, high = span
     ref = table.get(arena, row + state.PAGES, page)
     if ref != 0:
@@ -57,6 +57,7 @@ def free_old(s, arena, out, ref, page, count):
     arena[at + 1] = (arena[at + 1] | state.REASSIGNED) + count
     s.reg[recipes.OLD] = s.reg[recipes.ENTRY]
     s.reg[recipes.DEAD] = 0
+    # The last valid page of the entry is gone: the entry is dead, and its log page counts it.
     if (arena[at + 1] & state.COUNT_MASK) == (arena[at] & state.PAGES_MASK):
         arena[(ref >> 9) + state.PAGE_COUNTS] += state.INVALID_ONE
         s.reg[recipes.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
@@ -68,7 +69,7 @@ def free_old(s, arena, out, ref, page, count):
 
 @subroutine
 def pages_fit(s, arena, row, first, stop):
-    """Make room for the file's pages [first, stop) in its tables, and for their radix nodes; False: no room in the arena."""
+    """Make room for the file's pages [first, stop) in its tables and for their radix nodes; return False if there is none."""
     groups = (stop - 1 >> state.NODE_SHIFT) + 1
     added = groups - (first >> state.NODE_SHIFT)
     words = table.words_to_hold(arena, row + state.PAGES, stop) + table.words_to_hold(arena, row + state.NODES, groups)
@@ -84,7 +85,7 @@ def pages_fit(s, arena, row, first, stop):
 
 @subroutine
 def starts_node(s, arena, row, page):
-    """Allocate the radix node of `page` if there is none; whether there was none."""
+    """Allocate the radix node of `page` if it has none; return whether it had none."""
     at = arena[row + state.NODES] + (page >> state.NODE_SHIFT)
     if arena[at] != 0:
         return False
@@ -94,7 +95,7 @@ def starts_node(s, arena, row, page):
 
 @subroutine
 def free_nodes(s, arena, row, first):
-    """Free the radix nodes behind page `first`, and that of `first` itself if no page before it is mapped."""
+    """Free the radix nodes after that of page `first`; free that node too if none of its pages before `first` is mapped."""
     group, stop = first >> state.NODE_SHIFT, (arena[row + state.TOP_PAGE] + 63) >> state.NODE_SHIFT
     for page in range(group << state.NODE_SHIFT, min(first, arena[row + state.TOP_PAGE])):
         if arena[arena[row + state.PAGES] + page] != 0:
@@ -108,14 +109,14 @@ def free_nodes(s, arena, row, first):
 
 @subroutine
 def node_of(s, arena, row, page):
-    """Address of the radix node of `page`; one address for all pages without a node."""
+    """Return the address of the radix node of `page`; all pages without a node share one address."""
     number = table.get(arena, row + state.NODES, page >> state.NODE_SHIFT)
     return state.HEAP + slab.address(number, state.NODE_BYTES, state.NODE_SLAB)
 
 
 @subroutine
 def assign_entry(s, arena, out, row, ref):
-    """Point the radix tree's slots at entry `ref`; each run of pages that had an older entry is freed from it.
+    """Point the radix tree's slots at entry `ref`; free each run of pages that had an older entry from that entry.
 
     FAST'16 frees page by page (inode.c: nova_assign_write_entry).
     """
@@ -145,7 +146,7 @@ def assign_entry(s, arena, out, row, ref):
 
 @subroutine
 def extent_run(s, arena, row, page, pages):
-    """Pages from `page` on (at most `pages`) that one in-place write, hole or read covers (nova_check_existing_entry)."""
+    """Count the pages from `page` on (at most `pages`) of one in-place write, hole or read (nova_check_existing_entry)."""
     ref = table.get(arena, row + state.PAGES, page)
     if ref == 0:
         count = 1
@@ -153,6 +154,7 @@ def extent_run(s, arena, row, page, pages):
             count += 1
         return count
     at = words_of(s, ref)
+    # Newer entries map some pages of a reassigned entry, so it is followed page by page.
     if arena[at + 1] & state.REASSIGNED:
         return 1
     return min(pages, (arena[at] & state.PAGES_MASK) - (page - (arena[at] >> 24)))
@@ -160,9 +162,9 @@ def extent_run(s, arena, row, page, pages):
 
 @subroutine
 def write_extent(s, arena, out, op, row, page):
-    """One extent of a write from `page` on: overwritten in place, or freshly allocated, filled, copied and logged.
+    """Write one extent of a write from `page` on, in place or to fresh blocks that are filled, copied to and logged.
 
-    Returns the pages covered; `fresh` counts the new write entries.
+    Return the pages covered; `fresh` counts the new write entries.
     """
     end = op.offset + op.length
     count = ((end - 1) >> 12) - page + 1
@@ -174,6 +176,7 @@ def write_extent(s, arena, out, op, row, page):
         if ref != 0:
             copy_in(s, out, op, locate(s, arena, ref, page) + (low & 4095), low, min(end, (page + count) * state.BLOCK))
             emit_recipe(s, out, recipes.FOUND)
+            # The extent keeps its write entry, which changes in place under the journal.
             begin_transaction(s, out, s.reg[recipes.ENTRY], recipes.ENTRY_RECORDS)
             emit_recipe(s, out, recipes.UPDATE)
             emit_recipe(s, out, recipes.RELEASE)
@@ -200,7 +203,9 @@ def write_extent(s, arena, out, op, row, page):
 
 @subroutine
 def assign_fresh(s, arena, out, row):
-    """Put the last `fresh` entries of the log into the radix tree, oldest first; False: no room for the next one's events."""
+    """Put the last `fresh` entries of the log into the radix tree, oldest first; return False if the events lack room."""
+    # Walk back from the log's tail to the page with the oldest fresh entry; `older` entries precede that entry on its
+    # page.
     index = arena[row + state.TAIL_PAGE]
     page = arena[arena[row + state.LOG] + index]
     older = (arena[page + state.PAGE_COUNTS] & state.ENTRIES_MASK) - s.fresh
@@ -227,7 +232,10 @@ def assign_fresh(s, arena, out, row):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """One write(): extents one by one, then one commit of the log's tail, then the radix tree; False: no room to go on."""
+    """Model write(): write the extents one by one, commit the log's tail once, then update the radix tree.
+
+    Return False if room runs out.
+    """
     s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.WRITE)
@@ -246,9 +254,9 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """One read(): one copy per write entry, or per page where the entry was reassigned; a hole is cleared.
+    """Model read(): copy once per write entry, or per page where the entry was reassigned; clear the buffer for a hole.
 
-    False: no room to go on.
+    Return False if room runs out.
     """
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.READ)

@@ -1,7 +1,7 @@
-"""NOVA's thorough garbage collection: live entries of a log's old pages are copied to fresh pages that become its head.
+"""Model NOVA's thorough garbage collection: copy the live entries of a log's old pages to fresh pages at its head.
 
-Runs between two operations, on what the extension that asked for it found.  Source: NOVA fs/nova/gc.c
-(nova_inode_log_thorough_gc, nova_gc_assign_file_entry).
+The collection runs between two operations and uses the counts of the extension that requested it. Source: NOVA
+fs/nova/gc.c (nova_inode_log_thorough_gc, nova_gc_assign_file_entry).
 """
 
 from scmsim.alloc import first_fit
@@ -11,13 +11,16 @@ from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import add_pages, used_bytes, words_of
 from scmsim.jit import kernel, subroutine
 
-CHECKED_BYTES = 9  # loaded of an entry to see whether it is live: type 1, num_pages 4, invalid_pages 4
-ASSIGNED_BYTES = 13  # loaded of an entry that is copied, to find its pages: type 1, pgoff 8, num_pages 4
+CHECKED_BYTES = 9  # loaded of each entry to check whether it is live: type 1, num_pages 4, invalid_pages 4
+ASSIGNED_BYTES = 13  # loaded of each copied entry to find its pages: type 1, pgoff 8, num_pages 4
 
 
 @subroutine
 def move_entry(s, arena, row, at, fresh):
-    """The words of a write entry at arena offset `at` of the page in OLD_PAGE become those of entry `fresh`; its pages follow."""
+    """Copy the fields of the write entry at arena offset `at` to entry `fresh` and map the entry's pages to `fresh`.
+
+    Register OLD_PAGE holds the arena offset of the old entry's log page.
+    """
     to, old = words_of(s, fresh), s.reg[recipes.OLD_PAGE]
     arena[to], arena[to + 1] = arena[at], arena[at + 1]
     first = arena[row + state.PAGES] + (arena[at] >> 24)
@@ -28,10 +31,10 @@ def move_entry(s, arena, row, at, fresh):
 
 @subroutine
 def copy_live(s, arena, out, row, target):
-    """Copy the live entries of the log page in register OLD_PAGE (arena offset) to the log's page `target` and on.
+    """Copy the live entries of the log page in register OLD_PAGE (arena offset) to the log's pages from `target` on.
 
-    The entries without data are copied first, together.  The copies of one old page make one run on the page that takes the
-    last of them.  Returns the page written to.
+    The entries without data are copied first, together. The copies from one old page make one run on the page that
+    takes the last of them. Return the index of the page written last.
     """
     old = s.reg[recipes.OLD_PAGE]
     counts = arena[old + state.PAGE_COUNTS]
@@ -46,6 +49,7 @@ def copy_live(s, arena, out, row, target):
     for slot in range(state.LOG_BYTES >> s.entry_shift):
         at = old + state.PAGE_ENTRIES + 2 * slot
         pages = arena[at] & state.PAGES_MASK
+        # Every page of this entry has a newer entry: it is dead.
         if pages <= (arena[at + 1] & state.COUNT_MASK):
             continue
         if used + s.entry_bytes > state.LOG_BYTES:
@@ -83,7 +87,7 @@ def reverse(arena, low, high):
 
 @subroutine
 def drop_pages(s, arena, row, low, high):
-    """Free the log pages [low, high) of the file's log, blocks and words."""
+    """Free the blocks and the arena fields of the file's log pages [low, high)."""
     for i in range(low, high):
         page = arena[arena[row + state.LOG] + i]
         first_fit.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
@@ -93,9 +97,12 @@ def drop_pages(s, arena, row, low, high):
 
 @kernel
 def collect(record, arena, out):
-    """Do the thorough GC that the last operation left in `need_collect` (row of the file); clears it unless room lacks.
+    """Run the thorough GC that the last operation left in `need_collect` (row of the file).
 
-    FAST'16 asks for ceil(valid * 40 / 4064) pages although a page takes 101 entries, not 101.6: hence the pages more.
+    `need_collect` stays set only if room is lacking.
+
+    FAST'16 allocates ceil(valid * 40 / 4064) pages although a page holds 101 entries, not 101.6: hence the extra pages
+    in `most`.
     """
     s = record[0]
     row, old, count = s.need_collect, s.gc_tail, arena[s.need_collect + state.LOG_COUNT]
@@ -124,7 +131,8 @@ def collect(record, arena, out):
         target = copy_live(s, arena, out, row, target)
     drop_pages(s, arena, row, recipes.ZERO, old)
     drop_pages(s, arena, row, target + 1, arena[row + state.LOG_COUNT])
-    # [old pages][rest of the log][fresh pages] -> [fresh pages][rest], by three reversals
+    # The old pages leave, and the fresh ones become the head: [old][rest of the log][fresh] -> [fresh][rest], by three
+    # reversals.
     at, rest, fresh = arena[row + state.LOG], count - old, target + 1 - count
     reverse(arena, at + old, at + old + rest + fresh)
     reverse(arena, at + old, at + old + fresh)

@@ -1,4 +1,4 @@
-"""NOVA's per-inode log: append, extension with its scan, and garbage collection.
+"""Model NOVA's per-inode log: append, extension with its scan, and garbage collection.
 
 Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_extend_inode_log), gc.c
 (nova_inode_log_fast_gc, nova_inode_log_thorough_gc).
@@ -11,19 +11,19 @@ from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.nova import recipes, state
 from scmsim.jit import subroutine
 
-EXTEND_THRESHOLD = 256  # log pages added by one extension at the most
-EXTENT_EVENTS = 64  # of one extent of a write, without an extension of the log
+EXTEND_THRESHOLD = 256  # most log pages that one extension adds
+EXTENT_EVENTS = 64  # events of one extent of a write, without an extension of the log
 
 
 @subroutine
 def words_of(s, ref):
-    """Arena offset of the two words of write entry `ref`."""
+    """Return the arena offset of the two fields of write entry `ref`."""
     return (ref >> 9) + state.PAGE_ENTRIES + 2 * ((ref & 511) << 3 >> s.entry_shift)
 
 
 @subroutine
 def used_bytes(s, arena, page):
-    """Bytes of a log page that hold entries."""
+    """Return how many bytes of a log page hold entries."""
     counts = arena[page + state.PAGE_COUNTS]
     plain = counts >> state.PLAIN_SHIFT & state.ENTRIES_MASK
     return (counts >> state.BYTES_SHIFT) + ((counts & state.ENTRIES_MASK) - plain) * s.entry_bytes
@@ -31,7 +31,7 @@ def used_bytes(s, arena, page):
 
 @subroutine
 def log_growth(s, arena, row, length):
-    """Log pages that appending entries of `length` bytes together (less than a page) may take; mostly 0."""
+    """Return how many log pages appending entries of `length` bytes in total (less than a page) may add; mostly 0."""
     count = arena[row + state.LOG_COUNT]
     if count == 0:
         return 1
@@ -42,7 +42,7 @@ def log_growth(s, arena, row, length):
 
 @subroutine
 def entry_fits(s, arena, out, row):
-    """Whether an extent's events and its write entry surely fit into the buffer and the arena; notes the needs if not."""
+    """Return whether buffer and arena can hold an extent's events and its write entry; if not, request the room."""
     pages = log_growth(s, arena, row, s.entry_bytes)
     if pages == 0:
         return has_events(s, out, EXTENT_EVENTS)
@@ -52,9 +52,9 @@ def entry_fits(s, arena, out, row):
 
 @subroutine
 def add_pages(s, arena, out, row, count):
-    """Append `count` fresh log pages to the file's log: each page's tail is initialised and written back.
+    """Append `count` fresh log pages to the file's log; initialise and write back the tail of each page.
 
-    The caller has made sure that the device has the blocks (see nova_emit.room).
+    The caller has made sure that the device has the blocks (see `operations.begin`).
     """
     table.reserve(s, arena, row + state.LOG, arena[row + state.LOG_COUNT] + count)
     left = count
@@ -77,9 +77,9 @@ def add_pages(s, arena, out, row, count):
 
 @subroutine
 def sweep_log(s, arena, out, row):
-    """Fast GC: look at every page before the tail page, drop those without valid entries; returns (valid, all) entries.
+    """Run fast GC: drop the pages before the tail page that have no valid entry; return (valid, all) entries.
 
-    The loads of pages in neighbouring blocks make one event.
+    Loads of pages in neighbouring blocks make one event.
     """
     tail = arena[row + state.TAIL_PAGE]
     entries, valid, keep, first, length = 0, 0, 0, 0, 0
@@ -119,7 +119,7 @@ def sweep_log(s, arena, out, row):
 
 @subroutine
 def extend_log(s, arena, out, row):
-    """Add pages behind a full log, always scan it, drop dead pages; if less than half is live, thorough GC is due."""
+    """Add pages to a full log, scan it, drop its dead pages; mark it for thorough GC if less than half is live."""
     tail = arena[row + state.TAIL_PAGE]
     tail_block = arena[arena[arena[row + state.LOG] + tail] + state.PAGE_BLOCK]
     add_pages(s, arena, out, row, min(arena[row + state.LOG_SIZE], EXTEND_THRESHOLD))
@@ -137,7 +137,8 @@ def extend_log(s, arena, out, row):
     if s.gc_row == row:
         s.gc_row = 0
     if entries == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
-        return  # a directory's dentries are not tracked one by one, so its log is never compacted here
+        return  # a directory's dentries are not tracked one by one, so the model never compacts its log
+    # Pages that the live entries would fill: 5.1 takes their share of the counters, FAST'16 their bytes.
     blocks = (valid * checked + entries - 1) // entries
     if not s.counters:
         blocks = (valid * s.entry_bytes + state.LOG_BYTES - 1) // state.LOG_BYTES
@@ -149,9 +150,10 @@ def extend_log(s, arena, out, row):
 
 @subroutine
 def append_entry(s, arena, out, row, length):
-    """Room for an entry of `length` bytes at the tail of the log (register INODE: its inode); sets ENTRY and PAGE.
+    """Reserve `length` bytes at the tail of the log, set registers ENTRY and PAGE, and return the entry's ref.
 
-    Returns the ref of the entry, counted but not filled in.  The caller has made sure of room with `log_growth`.
+    The entry is counted but not filled in. Register INODE holds the inode. The caller has made sure of room with
+    `log_growth`.
     """
     if arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
@@ -177,7 +179,7 @@ def append_entry(s, arena, out, row, length):
 
 @subroutine
 def append_record(s, arena, out, row, record):
-    """Append an entry that maps no data, `record` = (recipe, its bytes, those of its fields); returns its ref."""
+    """Append an entry that maps no data and return its ref; `record` = (recipe, bytes of the entry, of its fields)."""
     recipe, length, fields = record
     s.reg[recipes.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
     ref = append_entry(s, arena, out, row, length)
@@ -190,7 +192,10 @@ def append_record(s, arena, out, row, record):
 
 @subroutine
 def begin_transaction(s, out, source, records):
-    """Save `records` words from device address `source` on in the journal, which goes on; RELEASE ends the transaction."""
+    """Save `records` 8-byte values from device address `source` on in the journal.
+
+    The journal's page is a ring. RELEASE ends the transaction.
+    """
     first = min(records, (recipes.JOURNAL_PAGE + state.BLOCK - s.reg[recipes.JOURNAL]) // recipes.RECORD_BYTES)
     rest = records - first
     s.reg[recipes.FROM], s.reg[recipes.FIELDS] = source, 8 * records

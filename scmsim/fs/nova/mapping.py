@@ -1,4 +1,7 @@
-"""NOVA's mapped files: 4 KiB at a time (measured on the 5.13.13 port); with copy-on-write a page keeps the block of its fault."""
+"""Map NOVA's files in 4 KiB pages; with copy-on-write a page keeps the block of its fault.
+
+The page size was measured on the 5.13.13 port.
+"""
 
 import functools
 from collections.abc import Mapping
@@ -13,7 +16,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def place(s, arena, f, page):
-    """Where a page lies, by its write entry."""
+    """Return the device offset of a page, taken from its write entry; 0 for a hole."""
     ref = table.get(arena, f + state.PAGES, page)
     return locate(s, arena, ref, page) if ref else 0
 
@@ -27,7 +30,7 @@ def _kernels() -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """The mapped files of a model."""
+    """Return the mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
 
     return Mapped(model, lambda record: (_kernels(), {}), files)

@@ -1,4 +1,4 @@
-"""NOVA's namespace operations, truncate and fallocate.
+"""Model NOVA's namespace operations, truncate and fallocate.
 
 Source: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/namei.c, dir.c, inode.c, journal.c.
 """
@@ -13,12 +13,12 @@ from scmsim.fs.nova.data import assign_entry, free_nodes, free_old, pages_fit
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 from scmsim.jit import subroutine
 
-ADOPT_PAGES = 256  # a file that existed before the trace is taken to have been written in 1 MiB writes
+ADOPT_PAGES = 256  # a file that existed before the trace counts as written in 1 MiB writes
 
 
 @subroutine
 def add_dentry(s, arena, out, row, parent):
-    """Append the dentry of the file at `row` to its parent's log.  Of the name, whole words of 4 bytes go past the cache."""
+    """Append the dentry of the file at `row` to its parent's log; whole 4-byte units of the name bypass the cache."""
     name = arena[row + file_row.NAME]
     length = (s.dentry_header + name + 7) & ~7
     s.reg[recipes.NAME] = name & ~3 if s.counters else 0
@@ -29,13 +29,13 @@ def add_dentry(s, arena, out, row, parent):
 
 @subroutine
 def inode_of(s, row):
-    """Device address of the inode of the file at `row`."""
+    """Return the device address of the inode of the file at `row`."""
     return s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
 
 
 @subroutine
 def drop_name(s, arena, out, row, ref):
-    """Invalidate the dentry `ref` of the file at `row` in place (0: an unknown one, whose address the journal's stands for)."""
+    """Invalidate the dentry `ref` of the file at `row` in place; for an unknown one (0) use the journal page's address."""
     s.reg[recipes.OLD], s.reg[recipes.OLD_PAGE] = recipes.JOURNAL_PAGE, recipes.JOURNAL_PAGE
     if ref != 0:
         s.reg[recipes.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
@@ -50,7 +50,7 @@ def drop_name(s, arena, out, row, ref):
 
 @subroutine
 def change_links(s, arena, out, row, by):
-    """Record a new link count: a log entry the first time, later updates are made in place under the journal."""
+    """Record a new link count: by a log entry the first time, later in place under the journal."""
     s.reg[recipes.INODE] = inode_of(s, row)
     if arena[row + state.LINK_ENTRY]:
         emit_recipe(s, out, recipes.CHECK)
@@ -65,9 +65,9 @@ def change_links(s, arena, out, row, by):
 
 @subroutine
 def free_pages(s, arena, out, row, first, invalidate):
-    """Unmap and free the file's pages from `resume_at` on, which began at `first`; False: no room to go on.
+    """Unmap and free the file's pages from `resume_at` (initially `first`) on; return False if room runs out.
 
-    With `invalidate` their entries are marked in the log; without, there are no events to find room for.
+    With `invalidate` mark their entries in the log; without it no events need room.
     """
     while s.resume_at < arena[row + state.TOP_PAGE]:
         if invalidate and not has_events(s, out, 16):
@@ -97,9 +97,9 @@ def free_pages(s, arena, out, row, first, invalidate):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file without names: data blocks, then the log page by page; a directory's log stays in the arena.
+    """Free a file without names: its data blocks, then its log page by page; keep a directory's log pages in the arena.
 
-    (Dentries of lost children may still point into a directory's log pages, so those words are not used again.)
+    Dentries of lost children may still refer to a directory's log pages, so those fields are not reused.
     """
     s.reg[recipes.INODE] = inode_of(s, row)
     emit_recipe(s, out, recipes.EVICT)
@@ -132,9 +132,10 @@ def evict(s, arena, out, row):
 
 @subroutine
 def fill_holes(s, arena, out, row, stop, zero):
-    """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; False: no room to go on.
+    """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if room runs out.
 
-    `zero`: zeroed and committed (fallocate); else silently, the events are taken back.  The table of pages has room.
+    With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are taken back. The
+    table of pages has room.
     """
     emitted = s.emitted
     s.reg[recipes.INODE] = inode_of(s, row)
@@ -168,7 +169,7 @@ def fill_holes(s, arena, out, row, stop, zero):
 
 @subroutine
 def adopt(s, arena, out, row):
-    """Bring a file that existed before the trace into being, silently; False: no room to go on."""
+    """Create a file that existed before the trace, without events; return False if room runs out."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     pages = (length + state.BLOCK - 1) >> 12
     if s.stage == state.NEW:
@@ -185,9 +186,9 @@ def adopt(s, arena, out, row):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """truncate: setattr entry and commit; the cut tail of the last block is zeroed, pages beyond it are freed.
+    """Model truncate: commit a setattr entry, zero the cut tail of the last block, and free the pages after it.
 
-    False: no room to go on.
+    Return False if room runs out.
     """
     first = (new_size + state.BLOCK - 1) >> 12
     if s.stage == state.READY:
@@ -210,10 +211,10 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def commit_names(s, out, row, parent, replaced, removed):
-    """The transaction of both tails, and of that of the file that a rename replaced (row, or 0).
+    """Commit both log tails in one transaction, and the tail of the file that a rename replaced (`replaced`: row, or 0).
 
-    `removed`: a file (the replaced one if there is one) loses its last name.  nova_lite_transaction_for_time_and_link and the
-    end of nova_rename, which marks the replaced file last.
+    `removed`: a file (the replaced one if there is one) loses its last name. Mirrors
+    nova_lite_transaction_for_time_and_link and the end of nova_rename, which marks the replaced file last.
     """
     s.reg[recipes.INODE] = inode_of(s, row)
     begin_transaction(s, out, s.reg[recipes.INODE], recipes.TAILS + (replaced != 0) + recipes.REMOVAL * removed)
@@ -233,7 +234,7 @@ def commit_names(s, out, row, parent, replaced, removed):
 
 @subroutine
 def rename(s, arena, out, row, parent, replaced):
-    """rename: the link change, the file that is replaced (row, or 0) loses its name, the new name comes, the old one goes."""
+    """Model rename: record the link change, drop the name of `replaced` (row, or 0), add the new name, drop the old."""
     emit_recipe(s, out, recipes.RENAME)
     old, removed = arena[row + state.DENTRY], 0
     change_links(s, arena, out, row, recipes.ZERO)
@@ -249,9 +250,9 @@ def rename(s, arena, out, row, parent, replaced):
 
 @subroutine
 def create(s, arena, out, op, row, parent):
-    """create, mkdir: the name, the inode, a directory's log with "." and ".."; then the parent's tail and the inode's valid bit.
+    """Model create and mkdir: write the name, the inode and a directory's "." and ".."; commit the tail and the valid bit.
 
-    (A directory that had names before the trace made it has a log already.)
+    The tail is the parent's. A directory that had names before the trace created it has a log already.
     """
     arena[row + file_row.STATUS] |= file_row.EXISTS
     arena[row + file_row.LINKS] = 1
@@ -277,7 +278,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def unlink(s, arena, out, op, row, parent):
-    """unlink, rmdir: the name goes, and with the last name the file."""
+    """Model unlink and rmdir: drop the name, and with the last name the file."""
     drop_name(s, arena, out, row, arena[row + state.DENTRY])
     change_links(s, arena, out, row, -1)
     removed = 0 + (arena[row + file_row.LINKS] <= 0 or op.op == records.RMDIR)
@@ -290,7 +291,7 @@ def unlink(s, arena, out, op, row, parent):
 
 @subroutine
 def link(s, arena, out, op, row, parent):
-    """link: the name, then the link change."""
+    """Model link: add the name, then record the link change."""
     emit_recipe(s, out, recipes.LINK)
     add_dentry(s, arena, out, row, parent)
     change_links(s, arena, out, row, 1)

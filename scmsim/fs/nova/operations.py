@@ -1,8 +1,8 @@
-"""NOVA's operations one by one, shared by nova-cow, nova-inplace and nova-fast16.
+"""Run NOVA's operations one by one, for nova-cow, nova-inplace and nova-fast16.
 
-An operation begins only if the device surely has the blocks for it.  A long one (write, read, truncate, fallocate, the building
-of a file from before the trace) stops between two of its extents when the buffer or the arena is full, and goes on in the next
-call; the state's `stage` and `resume_at` tell where.
+An operation begins only if the device surely has the blocks for it. A long one (write, read, truncate, fallocate,
+building a file from before the trace) stops between two of its extents when the buffer or the arena is full, and
+resumes in the next call at the state's `stage` and `resume_at`.
 """
 
 from scmsim.alloc import first_fit
@@ -18,15 +18,15 @@ from scmsim.fs.nova.log import log_growth
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-NAME_EVENTS = 192  # of a namespace operation or the begin of a truncate, without extensions of logs
-OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most that it appends to a file's own log, to a directory's
+NAME_EVENTS = 192  # events of a namespace operation or the start of a truncate, without extensions of logs
+OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most bytes appended to a file's own log, to a directory's
 PARENT_PAGES = 4  # log pages kept for a directory when the device is nearly full
 SPARE = 2000  # log pages that the extensions of three logs may add
 
 
 @subroutine
 def holes(s, arena, row, first, stop):
-    """Pages of [first, stop) without a block, and the runs that they make up, as runs << 40 | pages."""
+    """Return the pages of [first, stop) without a block and the number of their runs, as runs << 40 | pages."""
     count, before = 0, 1
     for page in range(first, stop):
         mapped = table.get(arena, row + state.PAGES, page) != 0
@@ -38,7 +38,7 @@ def holes(s, arena, row, first, stop):
 
 @subroutine
 def log_blocks(s, arena, row, entries):
-    """Log pages that appending `entries` write entries may take at the most."""
+    """Return how many log pages appending `entries` write entries may add at most."""
     if entries <= 40:
         return log_growth(s, arena, row, entries * s.entry_bytes)
     return 4 * (entries // 40) + min(2 * arena[row + state.LOG_SIZE], 512) + 4  # extensions double a short log
@@ -46,10 +46,11 @@ def log_blocks(s, arena, row, entries):
 
 @subroutine
 def affordable(s, arena, op, places, pages, adopted):
-    """Whether the device has the blocks that the operation may need (`pages` of its own, `adopted` of a file from before).
+    """Return whether the device has the blocks that the operation may need.
 
-    `places`: rows of the file, its parent, and the file that it replaces.  The bound on log pages follows the free runs that
-    data can come from, as each makes a write entry of its own.
+    `pages`: blocks of the operation itself; `adopted`: blocks of a file from before the trace; `places`: rows of the
+    file, its parent, and the file that it replaces. The bound on log pages follows the number of free runs that the
+    data may use, because each run makes a write entry of its own.
     """
     row, parent, other = places
     spans = 1
@@ -70,7 +71,11 @@ def affordable(s, arena, op, places, pages, adopted):
 
 @subroutine
 def begin(s, arena, out, op, places):
-    """A new operation: whether the device has the blocks for it, the bitmaps cover them, and its file exists; DONE: it is due."""
+    """Prepare a new operation: check the device's blocks, extend the bitmaps, and build a file from before the trace.
+
+    Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
+    first.
+    """
     row = places[0]
     pages, adopted = 0, 0
     if calls.allocates(op):
@@ -93,7 +98,7 @@ def begin(s, arena, out, op, places):
 
 @subroutine
 def room(s, arena, out, op, places):
-    """Whether the operation's first piece surely fits; its table of pages is grown."""
+    """Return whether the first piece of the operation surely fits; grow the table of pages of a write or fallocate."""
     code = op.op
     row, parent, other = places
     if code == records.WRITE or (code == records.FALLOCATE and not op.flag & records.PUNCH_HOLE):
@@ -112,7 +117,7 @@ def room(s, arena, out, op, places):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """fallocate: holes get zeroed blocks; False: no room to go on."""
+    """Model fallocate: give holes zeroed blocks; return False if room runs out."""
     if s.stage == state.READY:
         s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
         emit_recipe(s, out, recipes.WRITE)
@@ -126,13 +131,13 @@ def fallocate(s, arena, out, op, row):
 
 @subroutine
 def read_directory(s, arena, out, row):
-    """readdir: from the index in DRAM."""
+    """Model readdir, which reads the index in DRAM."""
     emit_recipe(s, out, recipes.READDIR)
 
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation; returns its outcome."""
+    """Run or resume an operation and return its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     if op.op == records.RENAME and arena[row + state.DIRECTORY] != 0:
         parent = 0 + arena[row + state.DIRECTORY]
@@ -154,7 +159,7 @@ def perform(s, arena, out, op):
 
 @subroutine
 def end(s, out):
-    """The next operation is a new one; a log that became long is collected before it."""
+    """Finish the operation, and have a log that is due for thorough GC collected before the next one."""
     s.need_collect = s.gc_row
     s.gc_row = 0
     s.stage = state.NEW

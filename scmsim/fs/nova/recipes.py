@@ -1,14 +1,14 @@
-"""NOVA's mechanisms as recipes: every event of each mechanism, in the order of the source.
+"""Define NOVA's mechanisms as recipes: every event of each mechanism, in the order of the source.
 
-Sources: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/{file,dax,log,gc,journal,namei,dir,inode,rebuild,checksum}.c and
-inode.h, log.h, nova.h; helpers: nova_flush_buffer (one clwb a line, a fence if asked), memcpy_to_pmem_nocache (non-temporal
-stores, then a fence).  FAST'16: the same without entry clearing, page counters and inode write-back.
+Sources: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/{file,dax,log,gc,journal,namei,dir,inode,rebuild,checksum}.c
+and inode.h, log.h, nova.h; helpers: nova_flush_buffer (one clwb per line, a fence on request), memcpy_to_pmem_nocache
+(non-temporal stores, then a fence). FAST'16: the same without entry clearing, page counters and inode write-back.
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, STACK, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 
-# Mechanism -> what the bytes that it stores are for.
+# Mechanism -> purpose of the bytes that it stores.
 SITES = {
     "syscall": "none",
     "data copy": "data",
@@ -56,30 +56,30 @@ COSTS = (
 
 # Layout of the device, bytes.
 BLOCK = 4096
-LOG_BYTES = 4064  # of a log page; then the page tail: counters 2 x 4, epoch 8, replica 8, next page 8
-LINK_BYTES = 40  # log entries without data, 5.1 lineage
+LOG_BYTES = 4064  # bytes of a log page for entries; then the page tail: counters 2 x 4, epoch 8, replica 8, next page 8
+LINK_BYTES = 40  # bytes of log entries without data, 5.1 lineage
 SETATTR_BYTES = 56
 DOT_BYTES = 56
-FAST16_BYTES = 32  # each of these in FAST'16
+FAST16_BYTES = 32  # each such entry in FAST'16
 LINE = 64
 JOURNAL_POINTERS = 48 * BLOCK
 JOURNAL_PAGE = 64 * BLOCK
-RECORD_BYTES, CHECKED_BYTES = 32, 28  # of a journal record, of what its checksum covers
-# Records of a transaction: 8-byte words whose old values it keeps.  Of a log entry that changes in place (journal.c:
-# nova_create_logentry_transaction); both tails of nova_create_inode_transaction and nova_create_rename_transaction; what an
-# inode that goes adds to them, `valid` and `delete_epoch_id`.
+RECORD_BYTES, CHECKED_BYTES = 32, 28  # bytes of a journal record, of the part that its checksum covers
+# Records of a transaction, each with the old value of an 8-byte field: of a dentry and a write entry that change in
+# place (journal.c: nova_create_logentry_transaction); both tails of nova_create_inode_transaction and
+# nova_create_rename_transaction; what the removal of an inode adds to the tails, `valid` and `delete_epoch_id`.
 DENTRY_RECORDS, ENTRY_RECORDS, TAILS, REMOVAL = 6, 8, 2, 2
 _STEPS = RecipeBuilder(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def persist(base: int, site: str, inode_fence: bool) -> list:
-    """nova_update_inode_checksum: the inode written back, checksums or not, and fenced (inode.h of the 5.13 port)."""
+    """Return nova_update_inode_checksum: write the inode back, with or without checksums, and fence (inode.h, 5.13 port)."""
     return [_step(FLUSH, site, base, 0, 120), *([_fence(site)] if inode_fence else [])]
 
 
 def commit(base: int, counters: bool, inode_fence: bool) -> list:
-    """nova_update_inode: nova_update_tail, then nova_update_inode_checksum."""
+    """Return nova_update_inode: nova_update_tail, then nova_update_inode_checksum."""
     return [
         *new_tail(base),
         *(persist(base, "log commit", inode_fence) if counters else []),
@@ -88,7 +88,7 @@ def commit(base: int, counters: bool, inode_fence: bool) -> list:
 
 
 def new_tail(base: int) -> list:
-    """nova_update_tail: its write-back of 64 bytes from offset 72 reaches the next inode's first line."""
+    """Return nova_update_tail; its write-back of 64 bytes from offset 72 reaches the next inode's first line."""
     return [
         _fence("log commit"),
         _step(STORE, "log commit", base, 72, 8),
@@ -98,11 +98,12 @@ def new_tail(base: int) -> list:
 
 
 def transaction() -> list:
-    """Lite transaction: 32-byte records of the old 8-byte values from FROM on with a checksum, then the journal's tail pointer.
+    """Return a lite transaction: checksummed 32-byte records of the old 8-byte values from FROM on, then the journal's tail.
 
-    The journal's page is a ring: BYTES of records from JOURNAL on, LINES from its begin on.  Two fences:
-    nova_flush_journal_in_batch, and the flush of the pointers that every nova_create_*_transaction ends with.  Loaded: the
-    pair of pointers (head, tail, head again), FIELDS of old values, and each record but its checksum (ENTRIES, CHECKED).
+    The journal's page is a ring: BYTES of records go to JOURNAL, LINES bytes to its start. Two fences:
+    nova_flush_journal_in_batch, and the flush of the pointers that ends every nova_create_*_transaction. Loaded: the
+    pair of pointers (head, tail, head again), FIELDS bytes of old values, and each record except its checksum (ENTRIES,
+    CHECKED).
     """
     return [
         _step(LOAD, "journal", ZERO, JOURNAL_POINTERS, 24),
@@ -121,7 +122,7 @@ def transaction() -> list:
 
 
 def release() -> list:
-    """nova_commit_lite_transaction."""
+    """Return the events of nova_commit_lite_transaction."""
     return [
         _step(LOAD, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
         _step(STORE, "journal", ZERO, JOURNAL_POINTERS, 8),
@@ -131,7 +132,10 @@ def release() -> list:
 
 
 def _fill(site: str, load: bool) -> list:
-    """One unwritten end of a partly written block, from the old block or with zeroes; written back without a fence."""
+    """Return the filling of one unwritten end of a partly written block, from the old block or with zeroes.
+
+    The filled bytes are written back without a fence.
+    """
     return [
         *([_step(LOAD, site, ENTRY, 0, 20), _step(LOAD, site, FROM, 0, 0, BYTES)] if load else []),
         _step(STORE, site, TO, 0, 0, BYTES),
@@ -142,16 +146,16 @@ def _fill(site: str, load: bool) -> list:
 
 
 def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
-    """write() and read()."""
-    # The in-place path keeps its entry unaligned on the stack, so that flush covers one line more (measured, 5.13 port).
+    """Return the recipes of write() and read()."""
+    # The in-place path keeps its entry unaligned on the stack, so the flush covers one line more (measured, 5.13 port).
     stack = [_step(FLUSH, "log append", ZERO, 32 if inplace else 0, 64, space=STACK)] if counters else []
     page_tail = [
         _step(LOAD, "log append", PAGE, LOG_BYTES, 4),
         _step(STORE, "log append", PAGE, LOG_BYTES, 4),
         _step(FLUSH, "log append", PAGE, LOG_BYTES, 4),
     ]
-    # nova_append_log_entry of a record without data: cleared, its fields, and nova_update_entry_csum writes back one line's
-    # length of it, checksums or not.
+    # nova_append_log_entry of a record without data: clear it, then store its fields. nova_update_entry_csum writes
+    # back one line's length of the record, with or without checksums.
     checked = [_step(LOAD, "inode", INODE, 0, 120)] if counters else []  # nova_check_inode_integrity
     entry = [*checked, _step(STORE, "log append", ENTRY, 0, 0, BYTES), _step(STORE, "log append", ENTRY, 0, 0, FIELDS)]
     written = (
@@ -181,16 +185,16 @@ def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: b
         APPEND: [
             *stack,
             *([_step(STORE, "log append", ENTRY, 0, entry_bytes)] if counters else []),
-            _work("stack_word", entry_bytes // 8),  # loads of the copy on the stack, one for each store
+            _work("stack_word", entry_bytes // 8),  # loads of the copy on the stack, one per store
             _step(NTSTORE, "log append", ENTRY, 0, entry_bytes, width=8),
             _fence("log append"),
             *(page_tail if counters else []),
             _work("append_entry", 1),
         ],
         RECORD: [*entry, *written],
-        # The name goes by memcpy_to_pmem_nocache, with its fence (nova_update_new_dentry).
+        # memcpy_to_pmem_nocache copies the name, with its fence (nova_update_new_dentry).
         NAMED: [*entry, _step(NTSTORE, "log append", ENTRY, 48, 0, NAME), _fence("log append"), *written],
-        # nova_set_next_page_flag, where the full page has room for it (HAS: 64 or 0).
+        # nova_set_next_page_flag, if the full page has room for the flag (HAS: 64 or 0).
         NEXT_PAGE: [
             _step(LOAD, "log append", PAGE, LOG_BYTES, 32),
             _step(STORE, "log append", ENTRY, 0, 1 - LINE, HAS),
@@ -215,7 +219,7 @@ def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: b
             *([_step(FLUSH, "entry invalidation", OLD, 0, entry_bytes)] if counters else []),
             _work("free_old_entry" if counters else "free_old_block", 1),
         ],
-        FOUND: [_step(LOAD, "entry update", ENTRY, 0, 41)],  # found: 21, then its block: 20
+        FOUND: [_step(LOAD, "entry update", ENTRY, 0, 41)],  # the lookup loads 21 bytes, then 20 for the block
         UPDATE: [
             _step(STORE, "entry update", ENTRY, 0, 29),
             _step(FLUSH, "entry update", ENTRY, 0, 64),
@@ -238,13 +242,13 @@ def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: b
 
 
 def log_recipes(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
-    """Growth of a log, the scan at each extension, and garbage collection."""
+    """Return the recipes of a log's growth, of the scan at each extension, and of garbage collection."""
     inode_written = persist(INODE, "log extension", inode_fence) if counters else []
     page_tail = 16 if counters else 8  # counters and next page, or next page alone
     scanned = 40 if counters else LOG_BYTES // entry_bytes * entry_bytes
     checked = [_work("scan_entry", 0, ENTRIES), _work("scan_loop", 0, ENTRIES), _work("scan_live", 0, ASSIGNED)]
     return {
-        # nova_initialize_inode_log, behind LOG_PAGES.
+        # nova_initialize_inode_log, after LOG_PAGES.
         LOG_START: [
             _step(STORE, "log extension", INODE, 64, 16),
             _step(FLUSH, "log extension", INODE, 72, 64),
@@ -252,7 +256,7 @@ def log_recipes(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int
             _fence("log extension"),
             *inode_written,
         ],
-        # nova_coalesce_log_pages: the last page of each run of blocks is fenced.
+        # nova_coalesce_log_pages fences the last page of each run of blocks.
         LOG_PAGES: [
             _step(STORE, "log extension", TO, LOG_BYTES, 32 - BLOCK, BYTES, width=-page_tail),
             _step(FLUSH, "log extension", TO, LOG_BYTES, 32 - BLOCK, BYTES, width=-32),
@@ -267,7 +271,7 @@ def log_recipes(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int
             _step(FLUSH, "log gc", PAGE, LOG_BYTES, 32),
             _fence("log gc"),
         ],
-        # The end of nova_inode_log_fast_gc: the new pages' link, then the log's head.
+        # The end of nova_inode_log_fast_gc: link the new pages, then write the log's head.
         LOG_LINK: [
             _step(STORE, "log extension", PAGE, LOG_BYTES + 24, 8),
             _step(FLUSH, "log extension", PAGE, LOG_BYTES, 32),

@@ -1,7 +1,7 @@
-"""NOVA's state: per-file rows, log pages and write entries inside the arena.
+"""Keep NOVA's state: file rows, log pages and write entries inside the arena.
 
-Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: NOVA (Linux 5.1 lineage) fs/nova/{log.h,inode.h,
-nova_def.h,journal.h}; FAST'16 NOVA nova.h, nova_def.h (40-byte entries, no page counters).
+Units: offsets and lengths in bytes, blocks and pages of 4096 bytes. Sources: NOVA (Linux 5.1 lineage)
+fs/nova/{log.h,inode.h,nova_def.h,journal.h}; FAST'16 NOVA nova.h, nova_def.h (40-byte entries, no page counters).
 """
 
 import numpy as np
@@ -16,21 +16,22 @@ from scmsim.fs.nova import recipes
 from scmsim.fs.nova.name_recipes import name_recipes
 from scmsim.fs.nova.recipes import BLOCK, LOG_BYTES, SITES
 
-# Words of a file's row in the arena; PAGES, LOG and NODES are tables (page -> write entry, index -> log page, page / 64 ->
-# radix node).
-# LOG_SIZE is NOVA's own count of log pages (sih->log_pages): thorough GC adds the pages it asked for, not those it used, so it
-# may lie above LOG_COUNT.  It sets the size of an extension.
-# DIRECTORY: row of the directory that its newest name lies in, 0 = none known.
+# Fields of a file's row in the arena. PAGES, LOG and NODES are tables (page -> write entry, index -> log page, page /
+# 64 -> radix node).
+# LOG_SIZE is NOVA's own count of log pages (sih->log_pages) and sets the size of an extension. Thorough GC adds the pages
+# that it allocated, not those that it used, so LOG_SIZE may exceed LOG_COUNT.
+# DIRECTORY: row of the directory that holds the file's newest name, 0 = unknown.
 PAGES, LOG = file_row.OWN, file_row.OWN + 2
 LOG_COUNT, TAIL_PAGE, TAIL_BYTES, TOP_PAGE, LINK_ENTRY, DENTRY, LOG_SIZE, DIRECTORY, NODES = range(
     file_row.OWN + 4, file_row.OWN + 13
 )
 FILE_WORDS, UNNAMED = NODES + 2, 1
 
-# A log page in the arena: its block, its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain entries << 48;
-# plain: dentry, link change, setattr), then two words for each write entry: pgoff << 24 | pages, and block << 24 |
-# reassigned << 23 | invalid pages.  `ref` names a write entry: arena offset of its log page << 9 | its offset in the page / 8.
-# The entry's words are those of number offset >> entry_shift: no two write entries share one, as they are longer.
+# A log page in the arena: its block; its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain
+# entries << 48; plain: dentry, link change, setattr); then two fields for each write entry: pgoff << 24 | pages, and
+# block << 24 | reassigned << 23 | invalid pages. A `ref` names a write entry: arena offset of its log page << 9 | its
+# offset in the page / 8. The entry's fields have the number offset >> entry_shift: no two write entries share one,
+# because an entry is at least 1 << entry_shift bytes long.
 PAGE_BLOCK, PAGE_COUNTS, PAGE_ENTRIES = 0, 1, 2
 REASSIGNED = 1 << 23
 COUNT_MASK = (1 << 23) - 1
@@ -39,8 +40,9 @@ ENTRIES_MASK = (1 << 16) - 1
 PLAIN_ONE, INVALID_ONE, PLAIN_BYTE = 1 << 16, 1 << 32, 1 << 48
 PLAIN_SHIFT, INVALID_SHIFT, BYTES_SHIFT = 16, 32, 48
 
-# How far the operation at work is: not begun; its file from before the trace is being built; begun; at work on its pages;
-# its new entries are being put into the radix tree.  Each of these can stop for want of room and go on in the next buffer.
+# Progress of the current operation: not begun; its file from before the trace is being built; begun; at work on its
+# pages; its new entries are being put into the radix tree. The operation can stop at each stage for want of room and
+# resume with the next buffer.
 NEW, ADOPTING, READY, AT_WORK, ASSIGNING, ENDING, EVICTING = range(7)
 
 STATE = np.dtype(
@@ -49,38 +51,38 @@ STATE = np.dtype(
         [
             *HEADER,
             *first_fit.FIELDS,
-            *slab.FIELDS,  # of radix nodes, for all files
+            *slab.FIELDS,  # of radix nodes, shared by all files
             ("files", "i8"),  # arena offset of the file rows
             ("file_count", "i8"),
             ("inplace", "i8"),  # 1: data is overwritten in place
             ("counters", "i8"),  # 1: log pages keep entry counters (5.1 lineage), 0: FAST'16
             ("entry_bytes", "i8"),
-            ("slots", "i8"),  # write entries a log page
+            ("slots", "i8"),  # write entries per log page
             ("entry_shift", "i8"),
-            ("setattr_bytes", "i8"),  # log entries without data
+            ("setattr_bytes", "i8"),  # lengths of the log entries without data
             ("link_bytes", "i8"),
             ("dot_bytes", "i8"),
-            ("setattr_fields", "i8"),  # bytes of their fields; of a dentry's without the name
+            ("setattr_fields", "i8"),  # bytes of the fields of such an entry; for a dentry without the name
             ("link_fields", "i8"),
             ("dentry_fields", "i8"),
-            ("stage", "i8"),  # of the operation at work, see NEW
-            ("resume_at", "i8"),  # page (read: byte) at which it goes on
-            ("fresh", "i8"),  # write entries that it appended and that the radix tree does not know yet
-            ("freed", "i8"),  # pages that it freed
+            ("stage", "i8"),  # of the current operation, see NEW
+            ("resume_at", "i8"),  # page (read: byte) at which the current operation resumes
+            ("fresh", "i8"),  # write entries that it appended and that are not yet in the radix tree
+            ("freed", "i8"),  # pages that the current operation freed
             ("closes", "i8"),  # close operations seen
-            ("gc_row", "i8"),  # file whose log is due for thorough GC when the operation is over, 0 = none
+            ("gc_row", "i8"),  # file whose log is due for thorough GC after the operation, 0 = none
             ("page_order", "i8"),  # arena order of a log page
             ("dentry_header", "i8"),
             ("inode_table", "i8"),  # device offset of the inode table
             ("gc_tail", "i8"),  # log pages before this one are due for thorough GC
-            ("gc_blocks", "i8"),  # fresh pages that it asks for
+            ("gc_blocks", "i8"),  # fresh pages that the thorough GC allocates
             ("scanned_entries", "i8"),  # entries checked by log scans since the start
             ("scanned_pages", "i8"),
             ("copied_entries", "i8"),
             ("thorough_gcs", "i8"),
             ("log_pages", "i8"),  # log pages held by all files
             ("data_blocks", "i8"),
-            ("largest_log", "i8"),  # most pages that one file's log ever had
+            ("largest_log", "i8"),  # most log pages that one file ever had
         ],
     )
 )
@@ -98,7 +100,10 @@ NODE_SHIFT = 6  # log2 of the pages of a node
 def start(
     params: dict[str, int], files: Files, *, inplace: bool, counters: bool, entry_bytes: int, cost_table: str
 ) -> State:
-    """State of an empty NOVA of `params["capacity"]` bytes, with write entries of `entry_bytes`, that knows the trace's `files`."""
+    """Return the state of an empty NOVA of `params["capacity"]` bytes that knows the trace's `files`.
+
+    `entry_bytes` is the length of a write entry.
+    """
     if not SMALLEST <= params["capacity"] <= LARGEST:
         raise UsageError(
             f"capacity {format_bytes(params['capacity'])} does not work; NOVA's inode table and a file need 4MiB or more, "
@@ -140,7 +145,7 @@ def start(
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes: `live_bytes` is what lies in pages that have a block, holes do not count."""
+    """Return the space report in bytes; `live_bytes` counts bytes in pages that have a block, not holes."""
     record = state.record[0]
     rows = file_row.of(state, FILE_WORDS)
     return file_row.space(
@@ -159,5 +164,5 @@ def space(state: State) -> dict[str, int]:
 
 
 def by_file(state: State) -> dict[str, np.ndarray]:
-    """Columns of one row a file: object id, length, allocated and wasted bytes."""
+    """Return columns of one row per file: object id, length, allocated and wasted bytes."""
     return file_row.by_file(file_row.of(state, FILE_WORDS), BLOCK)
