@@ -1,1 +1,1 @@
-"""PMFS."""
+"""Model of PMFS."""

@@ -1,4 +1,4 @@
-"""Where PMFS's bytes lie, and single copies: device offsets, look-ups in the block tree, a copy in, a range cleared.
+"""Locate PMFS's bytes and set up single copies: device offsets, look-ups in the block tree, a copy in, a range cleared.
 
 Source: PMFS fs/pmfs/xip.c (__pmfs_xip_file_write, pmfs_clear_edge_blk), inode.c (pmfs_find_data_block).
 """
@@ -12,19 +12,19 @@ from scmsim.jit import subroutine
 
 @subroutine
 def inode_at(s, row):
-    """Device offset of a file's inode."""
+    """Return the device offset of a file's inode."""
     return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
 
 
 @subroutine
 def looked_up(s, page, pages):
-    """How often a run of `pages` pages from `page` on is looked up: once in each 2**`lookup` pages."""
+    """Return how many look-ups `pages` pages from `page` on take: one per 2**`lookup` pages."""
     return ((page + pages - 1) >> s.lookup) - (page >> s.lookup) + 1
 
 
 @subroutine
 def set_find(s, arena, row, page, pages):
-    """Registers of the look-up of `pages` pages (at most `chunk`) from `page` on."""
+    """Set the registers for the look-up of `pages` pages (at most `chunk`) from `page` on."""
     pages = looked_up(s, page, pages)
     i, height = page >> s.shift - 12, arena[row + state.HEIGHT]
     leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, recipes.ZERO) if height > 1 else recipes.ZERO
@@ -39,14 +39,17 @@ def set_find(s, arena, row, page, pages):
 
 @subroutine
 def device(s, arena, row, at):
-    """Device offset of byte `at` of the file, -1 in a hole."""
+    """Return the device offset of byte `at` of the file, or -1 in a hole."""
     block = table.get(arena, row + state.BLOCKS, at >> s.shift)
     return -1 if block == 0 else block * recipes.BLOCK + (at & ((1 << s.shift) - 1))
 
 
 @subroutine
 def stretch(s, arena, row, at, end):
-    """End of the run from byte `at` on, at most `chunk` pages and to `end`, that lies in one piece on the device (or is a hole)."""
+    """Return the end of the run from byte `at` on that is contiguous on the device (or a hole).
+
+    The run has at most `chunk` pages and ends at `end` at the latest.
+    """
     limit = min(end, ((at >> 12) + s.chunk) << 12)
     first = at >> s.shift
     block, stop = table.get(arena, row + state.BLOCKS, first), first + 1
@@ -59,7 +62,7 @@ def stretch(s, arena, row, at, end):
 
 @subroutine
 def set_copy(s, op, target, low, high):
-    """Registers of a copy of bytes [low, high) of the file from the caller's buffer to the device offset `target`."""
+    """Set the registers to copy bytes [low, high) of the file from the caller's buffer to the device offset `target`."""
     s.reg[recipes.TO], s.reg[recipes.BYTES], s.reg[recipes.LINES] = target, high - low, (high - low + 63) >> 6
     s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
     s.reg[recipes.LEAF] = (low & 7) != 0
@@ -69,14 +72,14 @@ def set_copy(s, op, target, low, high):
 
 @subroutine
 def set_copy_within(s, source, target, length):
-    """Registers of a copy from one place of the device to another."""
+    """Set the registers to copy `length` bytes from one device offset to another."""
     s.reg[recipes.FROM], s.reg[recipes.TO] = source, target
     s.reg[recipes.BYTES], s.reg[recipes.LINES] = length, (length + 63) >> 6
 
 
 @subroutine
 def clear(s, out, block, low, high):
-    """Clear bytes [low, high) of a new block (memset_nt, whole words)."""
+    """Clear bytes [low, high) of a new block (memset_nt, in units of 8 bytes)."""
     s.reg[recipes.TO], s.reg[recipes.BYTES] = block * recipes.BLOCK + low, high - low
     s.reg[recipes.LINES] = (high - low + 63) >> 6
     s.zeroed_bytes += high - low

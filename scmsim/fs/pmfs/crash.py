@@ -1,10 +1,11 @@
-"""PMFS: an undo journal for inodes, pointers and names; data in place, or copy-on-write in the transaction.
+"""Recover PMFS: an undo journal for inodes, pointers and names; data in place, or copy-on-write in the transaction.
+
 Units: bytes, device pages of 4096 bytes, data blocks of the model.
 Source: PMFS fs/pmfs/{journal,inode,xip,namei}.c (recovery of the journal, of the truncate list); data_path = cow: VSM paper.
 
-The recovery puts back what an open transaction has saved, finishes the truncate list, and takes the blocks that no tree reaches
-as free.  A truncate does not clear the pointers that it frees (the model has no stores for that): a pointer is good if it is
-younger than each cut below it.
+The recovery restores the values that an open transaction has saved, finishes the truncate list, and takes the blocks
+that no tree reaches as free. A truncate does not clear the pointers that it frees (the model has no stores for that): a
+pointer is valid if it is younger than each cut below it.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,8 @@ from scmsim.fs.recovery.observe import Event
 SUMMARY = "PMFS: an undo journal for metadata; data in place, or copy-on-write within the transaction"
 MODELS = ("pmfs-4k", "pmfs-2m", "pmfs-1g")
 
-FOLLOWED = 512  # pages of a data block that are followed one by one; of a larger one those that the file ever reached
+# Largest data block, in pages, of which all pages are compared; of a larger one only the pages that the file ever reached.
+FOLLOWED = 512
 
 ATOMIC = Guarantee("names, size and pointers are atomic; an overwrite too; durable when fsync returns", True, False)
 TORN = Guarantee(
@@ -31,7 +33,7 @@ TORN = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Words by name; the journal's entries hold their old values."""
+    """Recovery of words by name; the journal's entries hold their old values."""
 
     shift = {"pmfs-4k": 12, "pmfs-2m": 21, "pmfs-1g": 30}
 
@@ -43,19 +45,19 @@ class RecoveryModel(Base):
         self.saved: dict[int, list[list[tuple[Any, Any]]]] = {}  # transaction -> entries: words and their old values
         self.names: dict[int, list[Any]] = {}  # file -> words that may name it
         self.slots: dict[int, set[int]] = {}  # file -> data blocks that ever had a pointer
-        self.known: dict[int, dict[int, int]] = {}  # file -> data block -> device page, as the running system has them
+        self.known: dict[int, dict[int, int]] = {}  # file -> data block -> device page in the running system
         self.size: dict[int, int] = {}
-        self.reach: dict[int, int] = {}  # file -> the largest size that it had
+        self.reach: dict[int, int] = {}  # file -> largest size that it ever had
         self.call: Any = Call
         self.touched: dict[int, set[int]] = {}  # file -> blocks whose pointers may differ from `base`
         self.cuts: dict[int, bool] = {}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         return self.call(self, op, version, events).stores()
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable."""
         image = self._rolled_back(image)
         names = frozenset(
             version
@@ -84,18 +86,18 @@ class RecoveryModel(Base):
         return Found(names, size, pages, base)
 
     def followed(self, file: int, block: int) -> int:
-        """Pages of a data block to look at."""
+        """Return how many pages of a data block to compare."""
         unit = 1 << self.block_shift - 12
         if unit <= FOLLOWED:
             return unit
         return max(min(-(-self.reach.get(file, 0) // PAGE) - block * unit, unit), 1)
 
     def frame(self, image: Image, page: int) -> int:
-        """Where a page of the device lies."""
+        """Return the device page that stores page `page`."""
         return page
 
     def _block(self, image: Image, file: int, block: int, root: Any, cuts: tuple) -> int | None:
-        """First device page of a data block, by the walk from the root."""
+        """Return the first device page of a data block, found by the walk from the root."""
         if root is None:
             return None
         height, pointer = root
@@ -112,7 +114,7 @@ class RecoveryModel(Base):
         return None if any(version < cut and block >= first for cut, first in cuts) else device
 
     def _rolled_back(self, image: Image) -> Image:
-        """The device after the recovery of the journal; a call has two transactions at the most."""
+        """Return the device after the recovery of the journal; a call has at most two transactions."""
         newest = len(self.saved)
         rolled = Image(image)
         for number in range(newest, max(newest - 2, 0), -1):
@@ -138,7 +140,7 @@ class RecoveryModel(Base):
         return found
 
     def at_rest(self, file: int, block: int) -> bool:
-        """Whether a data block is where the running system has it."""
+        """Return whether a data block is at the place that the running system uses."""
         first, base, at = self.known.get(file, {}).get(block), self.base[file], block << self.block_shift - 12
         return all(
             base.get(at + i) == (None if first is None else first + i) for i in range(self.followed(file, block))

@@ -1,7 +1,8 @@
-"""PMFS's data path: writes inside one block go in place at once, others through a transaction; reads go page by page.
+"""Model PMFS's data path: writes inside one block go in place, others through a transaction; reads go page by page.
 
-With data_path = "cow" a write over existing bytes takes fresh blocks, copies what it does not cover, swaps the pointers in the
-transaction and frees the old blocks (the VSM paper, section IV.A: its authors added this to PMFS, whose code has none).
+With data_path = "cow" a write over existing bytes takes fresh blocks, copies the bytes that it does not cover, swaps
+the pointers in the transaction and frees the old blocks (the VSM paper, section IV.A: its authors added this to PMFS,
+whose code does not have it).
 Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xip_file_write, pmfs_clear_edge_blk).
 """
 
@@ -16,12 +17,12 @@ from scmsim.jit import subroutine
 
 @subroutine
 def open_fast(s, arena, out, op, row):
-    """What precedes a write inside one existing block: nothing."""
+    """Prepare a write inside one existing block; PMFS does nothing."""
 
 
 @subroutine
 def fast(s, arena, out, op, row):
-    """A write inside one existing block (pmfs_file_write_fast)."""
+    """Write inside one existing block (pmfs_file_write_fast)."""
     end = op.offset + op.length
     open_fast(s, arena, out, op, row)
     set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
@@ -35,7 +36,7 @@ def fast(s, arena, out, op, row):
 
 @subroutine
 def edge(s, arena, out, row, i, low, high):
-    """Bytes [low, high) of data block `i` that the write leaves over: from the block it replaces, else zeroes."""
+    """Fill bytes [low, high) of data block `i`, which the write does not cover: from the old block or with zeroes."""
     block, old = table.get(arena, row + state.BLOCKS, i), table.get(arena, row + state.OLD, i)
     if s.replacing and old != 0:
         set_copy_within(s, old * recipes.BLOCK + low, block * recipes.BLOCK + low, high - low)
@@ -50,12 +51,11 @@ def edge(s, arena, out, row, i, low, high):
 
 @subroutine
 def edges(s, arena, out, op, row):
-    """Both ends of a write that begins or ends inside a block which is new or replaced."""
+    """Fill both ends of a write that begins or ends inside a new or replaced block."""
     mask, end = (1 << s.shift) - 1, op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
-    inside = (
-        s.whole_edge and not s.replacing and first == last
-    )  # the original clears no end behind a write inside one block
+    # The original clears no end after a write inside one block.
+    inside = s.whole_edge and not s.replacing and first == last
     if op.offset & mask and s.edges & 1:
         edge(s, arena, out, row, first, recipes.ZERO, op.offset & mask)
     if end & mask and s.edges & 2 and not inside:
@@ -64,7 +64,7 @@ def edges(s, arena, out, op, row):
 
 @subroutine
 def replaces(s, arena, op, row):
-    """Whether a copy-on-write is due: the write covers bytes of the file that have a block."""
+    """Return whether a write needs copy-on-write, because it covers bytes of the file that have a block."""
     if not s.cow or op.length <= 0 or op.offset >= arena[row + file_row.SIZE]:
         return False
     for i in range(op.offset >> s.shift, min(((op.offset + op.length - 1) >> s.shift) + 1, arena[row + state.END])):
@@ -75,7 +75,7 @@ def replaces(s, arena, op, row):
 
 @subroutine
 def open_write(s, arena, out, op, row):
-    """The transaction of a write: what precedes its first block."""
+    """Open the transaction of a write, up to its first block."""
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     begin(s, out)
@@ -95,7 +95,7 @@ def open_write(s, arena, out, op, row):
 
 @subroutine
 def close_write(s, arena, out, op, row):
-    """Size, commit, and the blocks that a copy-on-write replaced."""
+    """Store the size, commit, and free the blocks that a copy-on-write replaced."""
     end = op.offset + op.length
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
@@ -114,12 +114,13 @@ def close_write(s, arena, out, op, row):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """One write(); False: no room to go on."""
+    """Model write(); return False if room runs out."""
     end = op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     if s.stage == state.READY:
         set_find(s, arena, row, op.offset >> 12, 1)
         emit_recipe(s, out, recipes.WRITE)
+        # pmfs_file_write_fast: a write inside one existing block needs no allocation and no transaction.
         if first == last and not s.replacing and table.get(arena, row + state.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
             return True
@@ -151,7 +152,7 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """One read(); a hole is cleared.  False: no room to go on."""
+    """Model read(), which clears the buffer for a hole; return False if room runs out."""
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.READ)
         s.stage, s.resume_at = state.COPYING, op.offset

@@ -1,7 +1,7 @@
-"""PMFS's directories: 4 KiB blocks of records that are searched one by one from the first.
+"""Model PMFS's directories: 4 KiB blocks of records that are searched one by one from the first.
 
-A new name takes the first gap that is large enough; a removed one's bytes go to the record before it.
-Source: PMFS fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_dirent_to_buf, pmfs_remove_entry).
+A new name takes the first gap that is large enough; a removed record's bytes go to the record before it. Source: PMFS
+fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_dirent_to_buf, pmfs_remove_entry).
 """
 
 from scmsim.fs.engine import file_row, table
@@ -13,27 +13,33 @@ from scmsim.fs.pmfs.journal import log
 from scmsim.fs.pmfs.tree import fill, grow, reserve, words_for
 from scmsim.jit import subroutine
 
-HEADER, LOADED = 12, 12  # bytes of a record's header; that looking at a record loads
+HEADER, LOADED = 12, 12  # bytes of a record's header; bytes loaded to inspect a record
 BYTES, NEEDS, OWNER = (1 << 16) - 1, 16, 32
-FILL_EVENTS = 40  # of a directory's new block
-KILLS = 0  # 1: a removed record stays, free, and counts as a name no longer; 0: only the first of a block
+FILL_EVENTS = 40  # events of a directory's new block
+KILLS = (
+    0  # 1: a removed record stays in place, free, and no longer counts as a name; 0: only a block's first record does
+)
 
 
 @subroutine
 def record_bytes(length):
+    """Return the bytes of a record with a name of `length` bytes."""
     return (HEADER + length + 3) & ~3
 
 
 @subroutine
 def words_for_name(arena, directory):
-    """Words of arena that one more block of a directory takes at the most."""
+    """Return how many arena words one more block of a directory needs at most."""
     count = arena[directory + state.DIRCOUNT] + 1
     return words_for(arena, directory, count) + table.words_to_hold(arena, directory + state.DIRBLOCKS, count) + 512
 
 
 @subroutine
 def add_block(s, arena, out, directory):
-    """One more block, a single free record (events: those of the tree); returns its place in the arena."""
+    """Add a block with a single free record to a directory and return its place in the arena.
+
+    The events are those of the tree.
+    """
     count, inode = arena[directory + state.DIRCOUNT], s.reg[recipes.INODE]
     replacing, resume_at = s.replacing, s.resume_at
     s.replacing = 0
@@ -57,7 +63,7 @@ def add_block(s, arena, out, directory):
 
 @subroutine
 def dots(s, arena, out, directory):
-    """The first block of a directory, with its "." and ".."."""
+    """Create the first block of a directory, with its "." and ".."."""
     place = add_block(s, arena, out, directory)
     arena[place + state.DIR_RECORDS] = 2
     arena[place + state.DIR_FIRST] = 16 | 16 << NEEDS | state.DOT << OWNER
@@ -68,7 +74,7 @@ def dots(s, arena, out, directory):
 
 @subroutine
 def scan(s, arena, out, directory, stop, within, match):
-    """Look at all records of the blocks before `stop` and at `within` of block `stop`; `match`: comparing names."""
+    """Load all records of the blocks before `stop` and `within` records of block `stop`; `match`: compare names."""
     total = within
     for j in range(min(stop + 1, arena[directory + state.DIRCOUNT])):
         place = table.get(arena, directory + state.DIRBLOCKS, j)
@@ -83,13 +89,13 @@ def scan(s, arena, out, directory, stop, within, match):
 
 @subroutine
 def miss(s, arena, out, directory):
-    """Look a name up that is not there."""
+    """Look up a name that the directory does not have."""
     scan(s, arena, out, directory, arena[directory + state.DIRCOUNT], recipes.ZERO, 1)
 
 
 @subroutine
 def find(arena, place, row_number):
-    """Index of a file's last record in a directory block, -1: none."""
+    """Return the index of a file's last record in a directory block, or -1."""
     for k in range(arena[place + state.DIR_RECORDS] - 1, -1, -1):
         if arena[place + state.DIR_FIRST + k] >> OWNER == row_number + 1:
             return k
@@ -98,7 +104,10 @@ def find(arena, place, row_number):
 
 @subroutine
 def find_place(arena, directory, hint, row_number):
-    """(index of the directory's block, index of the record in it) of a file's name, (-1, -1): none; `hint`: its block or 0."""
+    """Return (index of the directory's block, index of the record in it) of a file's name, or (-1, -1).
+
+    `hint`: the arena place of the name's block, or 0.
+    """
     for j in range(arena[directory + state.DIRCOUNT] - 1, -1, -1):
         place = table.get(arena, directory + state.DIRBLOCKS, j)
         if hint == 0 or hint == place:
@@ -110,7 +119,7 @@ def find_place(arena, directory, hint, row_number):
 
 @subroutine
 def offset_of(arena, place, k):
-    """Where record `k` of a directory block begins."""
+    """Return the offset of record `k` in a directory block, in bytes."""
     at = 0
     for i in range(k):
         at += arena[place + state.DIR_FIRST + i] & BYTES
@@ -119,7 +128,7 @@ def offset_of(arena, place, k):
 
 @subroutine
 def first_gap(arena, place, needs):
-    """First record of a block with room for `needs` bytes, -1: none (its bound is made exact)."""
+    """Return the first record of a block with room for `needs` bytes; if there is none, make the bound exact and return -1."""
     largest = 0
     for k in range(arena[place + state.DIR_RECORDS]):
         word = arena[place + state.DIR_FIRST + k]
@@ -133,7 +142,7 @@ def first_gap(arena, place, needs):
 
 @subroutine
 def put_record(s, arena, place, k, needs, row_number):
-    """Put a record into the gap behind record `k` (or into it, if it is free); sets register DIRENT."""
+    """Put a record into the gap after record `k`, or into record `k` if it is free; set register DIRENT."""
     at = place + state.DIR_FIRST + k
     word = arena[at]
     start = arena[place + state.DIR_BLOCK] * recipes.BLOCK + offset_of(arena, place, k)
@@ -152,7 +161,7 @@ def put_record(s, arena, place, k, needs, row_number):
 
 @subroutine
 def find_gap(arena, directory, needs):
-    """(block, record in it) of the first gap with room for a name of `needs` bytes; record -1: none."""
+    """Return (block, record in it) of the first gap with room for a name of `needs` bytes; record -1: there is none."""
     count, j, k = arena[directory + state.DIRCOUNT], recipes.ZERO, -1
     while j < count:
         place = table.get(arena, directory + state.DIRBLOCKS, j)
@@ -166,7 +175,7 @@ def find_gap(arena, directory, needs):
 
 @subroutine
 def add_name(s, arena, out, row, directory):
-    """Enter a file's name into a directory, within a transaction (pmfs_add_entry)."""
+    """Add a file's name to a directory, within a transaction (pmfs_add_entry)."""
     number, length = (row - s.files) // state.FILE_WORDS, arena[row + file_row.NAME]
     needs = record_bytes(length)
     s.reg[recipes.DIR] = inode_at(s, directory)
@@ -198,7 +207,7 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def take_out(s, arena, out, directory, j, k):
-    """Remove a record: its bytes go to the one before it, the first of a block becomes free."""
+    """Remove a record: the record before it gets its bytes; a block's first record becomes free."""
     place = table.get(arena, directory + state.DIRBLOCKS, j)
     at, count = place + state.DIR_FIRST + k, arena[place + state.DIR_RECORDS]
     start = arena[place + state.DIR_BLOCK] * recipes.BLOCK
@@ -222,7 +231,7 @@ def take_out(s, arena, out, directory, j, k):
 
 @subroutine
 def remove_name(s, arena, out, directory, hint, row_number):
-    """Take a name out of its directory, within a transaction (pmfs_remove_entry); `hint`: its block or 0."""
+    """Remove a name from its directory, within a transaction (pmfs_remove_entry); `hint`: place of its block, or 0."""
     j, k = find_place(arena, directory, hint, row_number)
     s.reg[recipes.DIR] = inode_at(s, directory)
     if j >= 0:
@@ -234,7 +243,7 @@ def remove_name(s, arena, out, directory, hint, row_number):
 
 @subroutine
 def drop_blocks(s, arena, row):
-    """Forget the records of a directory that is gone."""
+    """Free the records of a removed directory in the arena."""
     for j in range(arena[row + state.DIRCOUNT]):
         give(s, arena, table.get(arena, row + state.DIRBLOCKS, j), recipes.ZERO + state.DIR_ORDER)
     table.drop(s, arena, row + state.DIRBLOCKS)

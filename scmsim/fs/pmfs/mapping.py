@@ -1,6 +1,7 @@
-"""PMFS' mapped files: entries of 4 KiB with small data blocks, else of 2 MiB; those of 1 GiB get 2 MiB here, too.
+"""Map PMFS's files: entries of 4 KiB with small data blocks, else of 2 MiB.
 
-Source: PMFS fs/pmfs/xip.c and its port to DAX kernels, whose faults are those of fs/dax.c.  Simplified: no entries of 1 GiB.
+Source: PMFS fs/pmfs/xip.c and its port to DAX kernels, whose faults are those of fs/dax.c. Simplified: data blocks of 1
+GiB get entries of 2 MiB, not of 1 GiB.
 """
 
 import functools
@@ -15,14 +16,17 @@ from scmsim.jit import subroutine
 
 @subroutine
 def place(s, arena, f, page):
-    """Where a page lies, by its data block."""
+    """Return the device offset of a page, taken from its data block; 0 for a hole."""
     block = table.get(arena, f + state.BLOCKS, page << 12 >> s.shift)
     return (block << 12) + (page << 12 & (1 << s.shift) - 1) if block else 0
 
 
 @functools.cache
 def kernels(large: bool, blocks: bool) -> ModuleType:
-    """Kernels of mapped files that may map 2 MiB at once, because `blocks` are as large or by chance; WineFS has them too."""
+    """Return the kernels of mapped files, also for WineFS.
+
+    `large`: entries of 2 MiB are possible, by chance or because `blocks`: the data blocks are as large.
+    """
     from scmsim.fs.mapping import hooks, kernels, rows
     from scmsim.jit.binding import bind
 
@@ -32,7 +36,7 @@ def kernels(large: bool, blocks: bool) -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """The mapped files of a model."""
+    """Return the mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import LEAVES_LARGE
 

@@ -1,4 +1,4 @@
-"""PMFS's namespace operations, truncate and fallocate.
+"""Model PMFS's namespace operations, truncate and fallocate.
 
 Source: PMFS fs/pmfs/namei.c (pmfs_create, pmfs_mkdir, pmfs_unlink, pmfs_rename, pmfs_link), inode.c (pmfs_truncate_add,
 pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
@@ -20,17 +20,17 @@ INODE_FIELDS = 80  # bytes of an inode that a create logs
 
 @subroutine
 def behind_end(s, arena, out, row, new_size):
-    """The file grows to `new_size` without a write: blocks were cleared when they were taken."""
+    """Handle a file's growth to `new_size` without a write; PMFS does nothing, because it clears blocks on allocation."""
 
 
 @subroutine
 def adopted(s, arena, row):
-    """A file that existed before the trace has its blocks."""
+    """Handle a file from before the trace that has got its blocks; PMFS does nothing."""
 
 
 @subroutine
 def ready_directory(s, arena, out, directory):
-    """A directory from before the trace gets its first block, silently."""
+    """Give a directory from before the trace its first block, without events."""
     if arena[directory + state.DIRCOUNT] == 0:
         emitted, journal = s.emitted, s.reg[recipes.JOURNAL]
         dirs.dots(s, arena, out, directory)
@@ -39,10 +39,10 @@ def ready_directory(s, arena, out, directory):
 
 @subroutine
 def create(s, arena, out, op, row, parent):
-    """create, mkdir."""
+    """Model create and mkdir."""
     ready_directory(s, arena, out, parent)
     is_dir = op.op == records.MKDIR
-    holds_names = arena[row + state.DIRCOUNT] > 0  # of before the trace: its blocks stay a directory's
+    holds_names = arena[row + state.DIRCOUNT] > 0  # a directory from before the trace: its blocks stay a directory's
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * (is_dir or holds_names)
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     emit_recipe(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
@@ -61,7 +61,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def lose_link(s, arena, out, row):
-    """One name less; with the last one the inode goes to the truncate list."""
+    """Remove one name from the link count; with the last one put the inode on the truncate list."""
     arena[row + file_row.LINKS] -= 1
     emit_recipe(s, out, recipes.LINKS)
     if arena[row + file_row.LINKS] <= 0:
@@ -70,12 +70,13 @@ def lose_link(s, arena, out, row):
 
 @subroutine
 def number(s, row):
+    """Return the number of the file at `row`."""
     return (row - s.files) // state.FILE_WORDS
 
 
 @subroutine
 def leave_directory(s, arena, out, row):
-    """Remove a file's newest name and the link that it is."""
+    """Remove a file's newest name from its directory."""
     s.reg[recipes.INODE] = inode_at(s, row)
     log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
     dirs.remove_name(s, arena, out, arena[row + state.PARENT], arena[row + state.PLACE], number(s, row))
@@ -84,7 +85,7 @@ def leave_directory(s, arena, out, row):
 
 @subroutine
 def unlink(s, arena, out, op, row, parent):
-    """unlink, rmdir."""
+    """Model unlink and rmdir."""
     emit_recipe(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
     begin(s, out)
     leave_directory(s, arena, out, row)
@@ -96,7 +97,10 @@ def unlink(s, arena, out, op, row, parent):
 
 @subroutine
 def take_over(s, arena, out, row, replaced, directory):
-    """The replaced file's record gets the inode number of the file at `row`; False: it is in another directory, or not known."""
+    """Put the inode number of the file at `row` into the directory record of the file that it replaces.
+
+    Return False if that record is in another directory or unknown.
+    """
     if arena[replaced + state.PARENT] != directory:
         return False
     j, k = dirs.find_place(arena, directory, arena[replaced + state.PLACE], number(s, replaced))
@@ -117,7 +121,7 @@ def take_over(s, arena, out, row, replaced, directory):
 
 @subroutine
 def rename(s, arena, out, row, parent, replaced):
-    """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
+    """Model rename within the file's directory; `replaced`: row of the file that loses its name, or 0."""
     directory = arena[row + state.PARENT]
     emit_recipe(s, out, recipes.RENAME)
     dirs.miss(s, arena, out, directory)
@@ -144,7 +148,7 @@ def rename(s, arena, out, row, parent, replaced):
 
 @subroutine
 def link(s, arena, out, op, row, parent):
-    """link: one more name."""
+    """Model link: add a name."""
     ready_directory(s, arena, out, parent)
     emit_recipe(s, out, recipes.LINK)
     dirs.miss(s, arena, out, parent)
@@ -158,7 +162,7 @@ def link(s, arena, out, op, row, parent):
 
 @subroutine
 def free_from(s, arena, out, row, first):
-    """Free the data blocks from `resume_at` on, which began at `first`, then the nodes above them; False: no room to go on."""
+    """Free the data blocks from `resume_at` (initially `first`) on, then the nodes above them; return False if room runs out."""
     while s.resume_at < arena[row + state.END]:
         if not has_events(s, out, 8):
             return False
@@ -169,7 +173,7 @@ def free_from(s, arena, out, row, first):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file without links (pmfs_evict_inode); False: no room to go on."""
+    """Free a file without links (pmfs_evict_inode); return False if room runs out."""
     if not free_from(s, arena, out, row, recipes.ZERO) or not has_events(s, out, FILL_EVENTS):
         return False
     s.reg[recipes.INODE] = inode_at(s, row)
@@ -190,7 +194,7 @@ def evict(s, arena, out, row):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """truncate: the inode passes the truncate list; False: no room to go on."""
+    """Model truncate, which puts the inode on the truncate list meanwhile; return False if room runs out."""
     old_size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     first = (new_size + mask) >> s.shift
     if s.stage == state.READY:
@@ -218,7 +222,7 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """fallocate: every hole gets a zeroed block, in one transaction; False: no room to go on."""
+    """Model fallocate: give every hole a zeroed block, in one transaction; return False if room runs out."""
     last = (op.offset + op.length - 1) >> s.shift
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.OTHER)
@@ -244,7 +248,7 @@ def fallocate(s, arena, out, op, row):
 
 @subroutine
 def adopt(s, arena, out, row, parent):
-    """Bring a file that existed before the trace into being, silently; False: no room to go on."""
+    """Create a file that existed before the trace, without events; return False if room runs out."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     blocks = (length + (1 << s.shift) - 1) >> s.shift
     emitted, journal = s.emitted, s.reg[recipes.JOURNAL]

@@ -1,7 +1,7 @@
-"""PMFS's operations one by one, for pmfs-4k, pmfs-2m and pmfs-1g; other families bind subroutines of their own to them.
+"""Run PMFS's operations one by one, for pmfs-4k, pmfs-2m and pmfs-1g; other families bind their own subroutines to them.
 
-An operation begins only if the device surely has the blocks for it.  A long one stops between two of its tree leaves or copies
-when the buffer is full, and goes on in the next call; the state's `stage` and `resume_at` tell where.
+An operation begins only if the device surely has the blocks for it. A long one stops between two of its tree leaves or
+copies when the buffer is full, and resumes in the next call at the state's `stage` and `resume_at`.
 """
 
 from scmsim.alloc import aligned_fit, first_fit
@@ -19,22 +19,22 @@ from scmsim.fs.pmfs.tree import FILL_EVENTS, MOST_BLOCKS, reserve, words_for
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-ADOPTS_FIRST = 0  # 1: what a file from before the trace needs is allocated before the operation's own need is counted
-WRITE_EVENTS = FILL_EVENTS  # with which a write or fallocate may begin
-NAME_EVENTS = 256  # of a namespace operation, without the scans of directory blocks
-NODES = 8  # blocks that a tree of few blocks, or one more block of a directory, takes for nodes beside its leaves
-TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
+ADOPTS_FIRST = 0  # 1: allocate the blocks of a file from before the trace before counting the operation's own
+WRITE_EVENTS = FILL_EVENTS  # events that must fit before a write or fallocate may begin
+NAME_EVENTS = 256  # events of a namespace operation, without the scans of directory blocks
+NODES = 8  # blocks that a small tree, or one more block of a directory, takes for nodes besides its leaves
+TOO_FAR = 1 << 40  # words: more than the arena may have, so that growing it ends the replay with an error
 
 
 @subroutine
 def count_replaced(s, arena, op, row, first, stop):
-    """Data blocks that a copy-on-write of [first, stop) takes."""
+    """Return how many data blocks a copy-on-write of [first, stop) takes."""
     return stop - first
 
 
 @subroutine
 def missing(s, arena, op, row, first, stop):
-    """Data blocks of [first, stop) that the operation has to allocate."""
+    """Return how many data blocks of [first, stop) the operation must allocate."""
     if s.replacing:
         return count_replaced(s, arena, op, row, first, stop)
     count = max(stop - max(first, arena[row + state.END]), 0)
@@ -45,14 +45,14 @@ def missing(s, arena, op, row, first, stop):
 
 @subroutine
 def affordable(s, arena, data, nodes):
-    """Whether the device has `data` data blocks and `nodes` single blocks: DONE or FULL; NO_ROOM: the bitmaps must grow first."""
+    """Return DONE if the device has `data` data blocks and `nodes` single blocks, else FULL; NO_ROOM: the bitmaps must grow."""
     if data * s.unit + nodes > s.free_blocks:
         return FULL
     if not first_fit.ready(s, arena, min(s.free_blocks, data * s.unit + nodes)):
         return NO_ROOM
     if s.unit == 1 or data == 0:
         return DONE
-    runs = data + (nodes > 0) + (nodes >> 9)  # the single blocks may break into aligned runs
+    runs = data + (nodes > 0) + (nodes >> 9)  # the single blocks may break up aligned runs
     while aligned_fit.count_runs(s, arena, s.unit, runs) < runs:
         if s.tracked == s.blocks:
             return FULL
@@ -64,7 +64,7 @@ def affordable(s, arena, data, nodes):
 
 @subroutine
 def needed(s, arena, op, row):
-    """Data blocks that the operation allocates; sets `replacing`."""
+    """Return how many data blocks the operation allocates; set `replacing`."""
     s.replacing, s.singles = 0, 0
     if not calls.allocates(op):
         return 0
@@ -78,18 +78,22 @@ def needed(s, arena, op, row):
 
 @subroutine
 def moves(s, arena, op, row):
-    """Data blocks that must move to fresh ones before the operation."""
+    """Return how many data blocks must move to fresh blocks before the operation."""
     return 0
 
 
 @subroutine
 def move(s, arena, out, row):
-    """Move what `moves` counted."""
+    """Move the blocks that `moves` counted."""
 
 
 @subroutine
 def begin(s, arena, out, op, row, parent):
-    """A new operation: whether the device has the blocks for it, and its file exists; DONE: it is due."""
+    """Prepare a new operation: check the device's blocks and build a file from before the trace.
+
+    Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
+    first.
+    """
     adopts = calls.adopts(arena, op, row)
     data, nodes, s.singles = 0, 0, 0
     if not (ADOPTS_FIRST and adopts):
@@ -114,18 +118,18 @@ def begin(s, arena, out, op, row, parent):
 
 @subroutine
 def words_aside(s, arena, op):
-    """Words of arena that a write takes beside those of the file's tables."""
+    """Return how many arena words a write needs besides the file's tables."""
     return 0
 
 
 @subroutine
 def reserve_aside(s, arena, op):
-    """Grow what `words_aside` counted."""
+    """Reserve the words that `words_aside` counted."""
 
 
 @subroutine
 def room(s, arena, out, op, row, parent):
-    """Whether the operation's first piece surely fits; the tables that it changes are grown."""
+    """Return whether the first piece of the operation surely fits; grow the tables that the operation changes."""
     code = op.op
     if calls.allocates(op):
         stop = ((op.offset + op.length - 1) >> s.shift) + 1
@@ -148,13 +152,13 @@ def room(s, arena, out, op, row, parent):
 
 @subroutine
 def dircount(arena, row):
-    """Blocks of the directory that a file's newest name is in."""
+    """Return the number of blocks of the directory that contains a file's newest name."""
     return arena[arena[row + state.PARENT] + state.DIRCOUNT] if arena[row + state.PARENT] != 0 else 0
 
 
 @subroutine
 def read_directory(s, arena, out, row):
-    """getdents: every block of the directory is read."""
+    """Model getdents: read every block of the directory."""
     for j in range(arena[row + state.DIRCOUNT]):
         place = table.get(arena, row + state.DIRBLOCKS, j)
         s.reg[recipes.NODE], s.reg[recipes.BYTES] = arena[place + state.DIR_BLOCK] * recipes.BLOCK, recipes.BLOCK
@@ -165,7 +169,7 @@ def read_directory(s, arena, out, row):
 
 @subroutine
 def parent_of(s, arena, op):
-    """Return the row of the directory that an operation names; of the unnamed one where it names what is not a directory."""
+    """Return the row of the directory that an operation names, or of the unnamed directory if it names something else."""
     parent = calls.parent_of(s, op)
     is_dir = arena[parent + file_row.STATUS] & file_row.IS_DIR
     return parent if is_dir else s.files + (s.file_count - state.UNNAMED) * state.FILE_WORDS
@@ -173,18 +177,18 @@ def parent_of(s, arena, op):
 
 @subroutine
 def run_on(s, thread):
-    """The operation runs on its thread's CPU, which shares all with the others."""
+    """Switch to the CPU of the operation's thread; PMFS shares all state among CPUs."""
 
 
 @subroutine
 def set_file(s, row):
-    """Register of the file's inode."""
+    """Set the register of the file's inode."""
     s.reg[recipes.INODE] = inode_at(s, row)
 
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation; returns its outcome."""
+    """Run or resume an operation and return its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, parent_of(s, arena, op)
     run_on(s, op.thread)
     if s.stage == state.ADOPTING:
@@ -210,16 +214,16 @@ def perform(s, arena, out, op):
 
 @subroutine
 def block_shift(s):
-    """log2 of the bytes of a data block."""
+    """Return log2 of the bytes of a data block."""
     return s.shift
 
 
 @subroutine
 def fits(s, arena, op, last):
-    """Whether a write up to the end of data block `last` has its blocks, which outcome it has.
+    """Return whether a write up to the end of data block `last` gets its blocks, as its outcome.
 
-    pmfs_xip_file_write goes on with the blocks that its allocation got, and returns what it copied.  All or nothing: what replaces
-    blocks, and the first call on a file from before the trace.
+    pmfs_xip_file_write continues with the blocks that its allocation got, and returns the bytes that it copied. A write
+    that replaces blocks, or that is the first call on a file from before the trace, is done whole or refused.
     """
     row = s.files + op.file * state.FILE_WORDS
     if s.replacing or calls.adopts(arena, op, row):
@@ -230,7 +234,7 @@ def fits(s, arena, op, last):
 
 @subroutine
 def end(s, out):
-    """The next operation is a new one."""
+    """Make the next operation start from the beginning."""
     s.stage = state.NEW
 
 

@@ -1,16 +1,16 @@
-"""PMFS's mechanisms as recipes: every event of each mechanism, in the order of the source.
+"""Define PMFS's mechanisms as recipes: every event of each mechanism, in the order of the source.
 
-Sources: PMFS, port to DAX kernels, fs/pmfs/{xip,journal,inode,balloc,namei,dir,file}.c and pmfs.h; pmfs_flush_buffer (one clwb a
-line), memset_nt (8-byte non-temporal stores).  A log entry stores its 16 bytes of header and its data, of which the compiler's
-inline copy stores 8 bytes twice; the first and the last entry of a transaction store their type once more.  The bytes of a new
-inode's fields (58), of a new directory's (10) and of a freed inode's (20) are those that make create, mkdir and unlink store what
-was measured on the 5.13 port.
+Sources: PMFS, port to DAX kernels, fs/pmfs/{xip,journal,inode,balloc,namei,dir,file}.c and pmfs.h; pmfs_flush_buffer
+(one clwb per line), memset_nt (8-byte non-temporal stores). A log entry stores its 16 bytes of header and its data, of
+which the compiler's inline copy stores 8 bytes twice; the first and the last entry of a transaction store their type
+once more. The bytes of a new inode's fields (58), of a new directory's (10) and of a freed inode's (20) make create,
+mkdir and unlink store as many bytes as measured on the 5.13 port.
 """
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 
-# Mechanism -> what the bytes that it stores are for.
+# Mechanism -> purpose of the bytes that it stores.
 SITES = {
     "syscall": "none",
     "data copy": "data",
@@ -58,16 +58,15 @@ TABLE_INODE = 256  # the inode table's own inode, likewise
 TRUNCATE_HEAD = 192
 JOURNAL_AT = 1 << 20
 LOG_DATA = 48
-TABLE_LOADS = (
-    28  # bytes of inodes that a block look-up loads: of the inode table's and the file's root, height, block type
-)
+# Bytes of inodes that a block look-up loads: root, height and block type of the inode table and of the file.
+TABLE_LOADS = 28
 _SITE = {name: code for code, name in enumerate(SITES)}
 _STEPS = RecipeBuilder(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _find(site: str) -> list:
-    """pmfs_find_data_block, PAGES times: the inode table's inode, then one slot a level of the file's tree."""
+    """Return pmfs_find_data_block, PAGES times: the inode table's inode, then one slot per level of the file's tree."""
     return [
         _step(LOAD, site, ZERO, TABLE_INODE, 0, HEADERS),
         _step(LOAD, site, UPPER_AT, 0, 0, UPPER),
@@ -77,18 +76,18 @@ def _find(site: str) -> list:
 
 
 def recipes(dax: bool) -> dict[int, list]:
-    """All recipes; `dax`: the port to DAX kernels (cached copy, then clwb), else the original (non-temporal copy)."""
+    """Return all recipes; `dax`: the port to DAX kernels (cached copy, then clwb), else the original (non-temporal copy)."""
     return _data(dax) | _tree() | _names()
 
 
 def _data(dax: bool) -> dict[int, list]:
-    """write(), read() and the journal."""
+    """Return the recipes of write(), read() and the journal."""
     copied = (
         [_step(STORE, "data copy", TO, 0, 0, BYTES), _step(FLUSH, "data copy", TO, 0, 0, BYTES)]
         if dax
         else [_step(NTSTORE, "data copy", TO, 0, 0, BYTES, width=8)]
     )
-    # a rep-string and write-backs, or a loop of loads and stores of 8 bytes
+    # The port copies with a string instruction and writes back; the original loops over loads and stores of 8 bytes.
     line, width = ("copy_line", 0) if dax else ("nocache_line", 8)
     edges = [_step(FLUSH, "data copy", TO, 0, 0, LEAF), _step(FLUSH, "data copy", EDGE_AT, 0, 0, EDGE)]
     return {
@@ -169,7 +168,7 @@ def _data(dax: bool) -> dict[int, list]:
 
 
 def _tree() -> dict[int, list]:
-    """The B-tree of data blocks."""
+    """Return the recipes of the B-tree of data blocks."""
     return {
         GROW: [
             _step(NTSTORE, "index", NODE, 0, BLOCK, width=8),
@@ -207,7 +206,7 @@ def _tree() -> dict[int, list]:
 
 
 def _names() -> dict[int, list]:
-    """Namespace operations and the calls that touch no data."""
+    """Return the recipes of namespace operations and of the calls that touch no data."""
     return {
         CREATE: [_work("create", 1)],
         MKDIR: [_work("mkdir", 1)],

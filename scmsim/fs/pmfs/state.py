@@ -1,6 +1,6 @@
-"""PMFS's state: per-file rows, block maps, tree nodes and directory blocks inside the arena.
+"""Keep PMFS's state: file rows, block maps, tree nodes and directory blocks inside the arena.
 
-Units: offsets and lengths in bytes, device blocks of 4096 bytes.  Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
+Units: offsets and lengths in bytes, device blocks of 4096 bytes. Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
 """
 
 import functools
@@ -18,25 +18,25 @@ from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 from scmsim.fs.pmfs import recipes
 from scmsim.fs.pmfs.recipes import BLOCK, INODE_BYTES, SITES
 
-# Words of a file's row.  BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of level 1 and
-# 2 -> device block, TOP: the node of level 3; OLD: blocks replaced by the copy-on-write that is at work.
-# DIRBLOCKS: a directory's blocks -> arena; PLACE: the one that holds the file's newest name, PARENT: that directory's row.
+# Fields of a file's row. BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of
+# level 1 and 2 -> device block; TOP: the node of level 3; OLD: blocks that the current copy-on-write replaces.
+# DIRBLOCKS: a directory's blocks -> arena; PLACE: the block with the file's newest name; PARENT: that directory's row.
 BLOCKS, LEAVES, MIDS, OLD, DIRBLOCKS = range(file_row.OWN, file_row.OWN + 10, 2)
 TOP, HEIGHT, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(file_row.OWN + 10, file_row.OWN + 17)
-# KEPT: pages of the virtual superpage KEPT_AT that the file keeps, the others are reclaimed; 0: it has all of them.
-# ALIGNED: WineFS keeps the file on aligned extents.
+# KEPT: pages of the virtual superpage KEPT_AT that the file keeps while the others are reclaimed; 0: it has all of
+# them. ALIGNED: WineFS keeps the file on aligned extents.
 KEPT, KEPT_AT, ALIGNED = range(file_row.OWN + 17, file_row.OWN + 20)
 FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
 
-# A directory block in the arena: records in it, its device block, a bound on its largest gap, then one word a record in the
-# order of the block: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free).
+# A directory block in the arena: its number of records, its device block, a bound on its largest gap, then one field
+# per record in the order of the block: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free).
 DIR_RECORDS, DIR_BLOCK, DIR_GAP, DIR_FIRST = 0, 1, 2, 4
 DIR_ORDER = 9
-DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; of a name whose file is being renamed
+DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; owner of a name whose file is being renamed
 
-# How far the operation at work is.
+# Progress of the current operation.
 NEW, ADOPTING, READY, ALLOCATING, COPYING, SWAPPING, DOUBLING, ENDING, EVICTING = range(9)
-RANGES = 8  # logged ranges that a commit writes back again; further ones are written back at once
+RANGES = 8  # logged ranges that a commit writes back again; later ranges are written back at once
 
 
 FIELDS = [
@@ -46,18 +46,19 @@ FIELDS = [
     ("files", "i8"),  # arena offset of the file rows
     ("file_count", "i8"),
     ("shift", "i8"),  # log2 of the data block's bytes
-    ("unit", "i8"),  # device blocks a data block
+    ("unit", "i8"),  # device blocks per data block
     ("cow", "i8"),  # 1: overwrites go to fresh blocks
-    ("whole_edge", "i8"),  # 1: the original, which clears a new edge block as a whole
-    ("stage", "i8"),  # of the operation at work, see NEW
-    ("resume_at", "i8"),  # data block, page or byte at which it goes on
-    ("fresh_root", "i8"),  # the tree's root came into being in this operation
+    ("whole_edge", "i8"),  # 1: the original PMFS, which clears a whole new edge block
+    ("stage", "i8"),  # of the current operation, see NEW
+    ("resume_at", "i8"),  # data block, page or byte at which the operation resumes
+    ("fresh_root", "i8"),  # this operation created the tree's root
     ("edges", "i8"),  # 1: the write's first block is new or replaced, 2: its last
     ("replacing", "i8"),  # 1: existing blocks are replaced
-    ("singles", "i8"),  # single blocks that the operation takes beside data blocks and nodes
-    ("saved", "i8", (4,)),  # by level: node whose slots the transaction has logged, + 1
+    ("singles", "i8"),  # single blocks that the operation takes besides data blocks and nodes
+    # Per level: node whose slots the transaction has logged, + 1; negative: the transaction created the node.
+    ("saved", "i8", (4,)),
     ("entries", "i8"),  # of the transaction
-    ("uncleaned", "i8"),  # of the journal, since the cleaner ran
+    ("uncleaned", "i8"),  # journal entries since the last run of the cleaner
     ("journal_blocks", "i8"),
     ("ranges", "i8", (RANGES, 2)),
     ("range_count", "i8"),
@@ -82,12 +83,12 @@ SMALLEST, LARGEST = 16 << 20, 1 << 50
 
 
 class Variant(NamedTuple):
-    """What a file system built on PMFS brings along."""
+    """Parts that a file system built on PMFS adds or replaces."""
 
-    recipes: Callable[[bool], dict[int, list]]  # beside PMFS's
-    costs: np.ndarray  # rows behind PMFS's
-    dtype: np.dtype = STATE  # record with FIELDS and its own
-    behind: int = 0  # bytes that it has at the device's end
+    recipes: Callable[[bool], dict[int, list]]  # besides PMFS's
+    costs: np.ndarray  # rows after PMFS's
+    dtype: np.dtype = STATE  # record with FIELDS and the variant's own fields
+    behind: int = 0  # bytes that the variant reserves at the device's end
     journals: int = 1
     attach: Callable[[State, int, int], None] = functools.partial(
         first_fit.attach, at_once=first_fit.AT_ONCE
@@ -95,7 +96,7 @@ class Variant(NamedTuple):
 
 
 def start(params: dict, files: Files, *, shift: int, variant: Variant | None = None) -> State:
-    """State of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
+    """Return the state of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
     variant = variant or Variant(recipes.recipes, costs.load("pmfs-5.13", recipes.COSTS, list(SITES)))
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
@@ -130,13 +131,13 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
 
 
 def data_files(state: State) -> np.ndarray:
-    """Rows of the files that exist."""
+    """Return the rows of the existing files."""
     rows = file_row.of(state, FILE_WORDS)
     return rows[file_row.is_file(rows)]
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes: `live_bytes` is what lies in blocks that exist, holes do not count."""
+    """Return the space report in bytes; `live_bytes` counts bytes in existing blocks, not holes."""
     record = state.record[0]
     rows = file_row.of(state, FILE_WORDS)
     return file_row.space(
@@ -154,5 +155,5 @@ def space(state: State) -> dict[str, int]:
 
 
 def by_file(state: State) -> dict[str, np.ndarray]:
-    """Columns of one row a file: object id, length, allocated and wasted bytes."""
+    """Return columns of one row per file: object id, length, allocated and wasted bytes."""
     return file_row.by_file(file_row.of(state, FILE_WORDS), 1 << int(state.record[0].shift))

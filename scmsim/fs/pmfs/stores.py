@@ -1,6 +1,7 @@
-"""What the stores of one PMFS call mean, in their order: data, tree, journal, inode, names.
-Units: bytes, device pages of 4096 bytes, data blocks of the model.
-Source: PMFS fs/pmfs/{xip,inode,journal,namei,dir}.c.
+"""Interpret the stores of one PMFS call in their order: data, tree, journal, inode, names.
+
+Units: bytes, device pages of 4096 bytes, data blocks of the model. Source: PMFS
+fs/pmfs/{xip,inode,journal,namei,dir}.c.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9
 
 
 class Call:
-    """The stores of one call, taken in order."""
+    """Stores of one call, taken in order."""
 
     def __init__(self, recovery: Any, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = recovery, op, version, events
@@ -29,19 +30,18 @@ class Call:
         if op.op == records.FALLOCATE:
             self._place_holes()
         self.known = recovery.known.setdefault(self.file, {})
-        self.fresh = sorted(
-            block for block, at in self.blocks.items() if self.known.get(block) != at
-        )  # still without a pointer
-        self.entering = self.file  # whose tree or inode is changed
+        # Blocks without a pointer so far.
+        self.fresh = sorted(block for block, at in self.blocks.items() if self.known.get(block) != at)
+        self.entering = self.file  # file whose tree or inode changes
         self.transaction = len(recovery.saved)
         self.names_left = self._names_to_change()
 
     def data_site(self) -> str:
-        """Mechanism that copies the caller's bytes."""
+        """Return the mechanism that copies the caller's bytes."""
         return "data copy"
 
     def blocks_of(self, pages: dict[int, int]) -> dict[int, int]:
-        """Data blocks that the call writes to -> first device page."""
+        """Return the data blocks that the call writes to -> first device page."""
         unit = 1 << self.a.block_shift - 12
         return {page // unit: device - page % unit for page, device in pages.items()}
 
@@ -59,7 +59,7 @@ class Call:
                     self.blocks[holes.pop(0)] = (event.addr + (i << shift)) // PAGE
 
     def stores(self) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         handlers = self.handlers()
         meant = []
         for i, event in enumerate(self.events):
@@ -69,7 +69,7 @@ class Call:
         return meant
 
     def handlers(self) -> dict[str, Any]:
-        """Mechanism -> what its stores mean."""
+        """Return mechanism -> handler of its stores."""
         return {
             "data copy": self._data, "cow copy": self._copy, "block zeroing": self._zeroing, "index": self._index,
             "journal": self._journal, "inode": self._inode, "directory": self._directory, "truncate list": self._list,
@@ -102,7 +102,7 @@ class Call:
 
     def _index(self, i: int, event: Event) -> list:
         if event.code == NTSTORE:
-            return []  # a new node, cleared: its pointers count from the store that hangs it up
+            return []  # a new node, cleared: its pointers count from the store that links it
         before = self.events[i - 1]
         if before.code == NTSTORE and before.site == "index" and before.addr == event.addr:
             return self._grown(event)
@@ -111,7 +111,7 @@ class Call:
         return self._filled(event)
 
     def _hangs(self, i: int) -> bool:
-        """Whether a pointer is one to a new node: the load of the slot comes right after the clearing of the node."""
+        """Return whether a pointer leads to a new node: the load of its slot directly follows the node's clearing."""
         return (
             self.events[i - 1].code == LOAD
             and self.events[i - 2].code == NTSTORE
@@ -119,7 +119,7 @@ class Call:
         )
 
     def _grown(self, event: Event) -> list:
-        """A new root above the old one."""
+        """Return the writes of a new root above the old one."""
         height = self.height() + 1
         self.pending_height = height
         if height == 1:
@@ -130,7 +130,7 @@ class Call:
     pending_height = -1
 
     def height(self) -> int:
-        """Of the tree, with what the call added already."""
+        """Return the height of the tree, including the levels that the call has added so far."""
         if self.pending_height >= 0:
             return self.pending_height
         root = self.a.now.get(("root", self.file))
@@ -145,16 +145,15 @@ class Call:
         return []
 
     def _filled(self, event: Event) -> list:
-        """Pointers of one leaf: those of the call's blocks that have none yet."""
+        """Return the pointers of one leaf, for the call's blocks that have none yet."""
         count, leaf = event.length // 8, self.fresh[0] >> SHIFT if self.fresh else 0
         chosen = [block for block in self.fresh if block >> SHIFT == leaf][:count]
         self.fresh = [block for block in self.fresh if block not in chosen]
         writes = []
         for block in chosen:
             self._note(block)
-            at = (
-                event.addr // PAGE * PAGE + block % FAN_OUT * 8
-            )  # the run begins at the first, existing ones lie between
+            # The run begins at its first new pointer; existing pointers lie between.
+            at = event.addr // PAGE * PAGE + block % FAN_OUT * 8
             writes += self._put(at, ("slot", self.file, block), (self.blocks[block], self.version))
         return writes
 
@@ -181,7 +180,7 @@ class Call:
         return marks
 
     def _old(self, low: int, high: int, i: int) -> list[tuple[Any, Any]]:
-        """The words in the logged bytes [low, high), and their values."""
+        """Return the words in the logged bytes [low, high), with their values."""
         file = self._inode_of(low)
         if file >= 0:
             words: list[Any] = [(kind, file) for kind in ("root", "size", "cuts", "inode")]
@@ -240,7 +239,7 @@ class Call:
         return new
 
     def _reach(self, size: int) -> None:
-        """More pages of large data blocks are followed."""
+        """Follow more pages of large data blocks once the file reaches `size`."""
         if size > self.a.reach.get(self.file, 0):
             self.a.reach[self.file] = size
             if self.a.block_shift > 21:
@@ -261,7 +260,7 @@ class Call:
 
     def _list(self, i: int, event: Event) -> list:
         if self.op.op != records.TRUNCATE:
-            return []  # a file that lost its last name: nothing of it is looked at any more
+            return []  # a file that lost its last name: the recovery ignores all of it
         if event.length == 16:
             self.a.cuts[self.file] = True
             return self._put(event.addr, ("truncate", self.file), (int(self.op.offset), self._after_cut()))
@@ -269,7 +268,7 @@ class Call:
         return self._put(event.addr, "truncate list", None if head == self.file else self.file)
 
     def _names_to_change(self) -> list[Any]:
-        """Words that hold names, in the order in which the call changes them."""
+        """Return the words that hold names, in the order in which the call changes them."""
         new = ("name", self.version)
         if self.op.op in (records.CREATE, records.MKDIR, records.LINK):
             return [new]

@@ -1,4 +1,4 @@
-"""PMFS's B-tree of data blocks: 4 KiB nodes of 512 pointers, height 0 (the root is the only data block) to 3.
+"""Model PMFS's B-tree of data blocks: 4 KiB nodes of 512 pointers, height 0 (the root is the only data block) to 3.
 
 Source: PMFS fs/pmfs/inode.c (pmfs_increase_btree_height, recursive_alloc_blocks, recursive_truncate_blocks,
 pmfs_decrease_btree_height), balloc.c.
@@ -11,13 +11,13 @@ from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.journal import log
 from scmsim.jit import subroutine
 
-MOST_BLOCKS = 1 << 27  # of a file: three levels of 512
-FILL_EVENTS = 96  # of one `fill` without zeroing
+MOST_BLOCKS = 1 << 27  # most data blocks of a file: three levels of 512
+FILL_EVENTS = 96  # events of one `fill` without zeroing
 
 
 @subroutine
 def words_for(arena, row, stop):
-    """Words of arena that the file's tables take to hold the data blocks below `stop`, copy-on-write's included."""
+    """Return how many arena words the file's tables need for the data blocks below `stop`, copy-on-write's included."""
     words = table.words_to_hold(arena, row + state.BLOCKS, stop) + table.words_to_hold(arena, row + state.OLD, stop)
     words += table.words_to_hold(arena, row + state.LEAVES, (stop >> 9) + 1)
     return words + table.words_to_hold(arena, row + state.MIDS, (stop >> 18) + 1)
@@ -35,7 +35,7 @@ def reserve(s, arena, row, stop):
 
 @subroutine
 def node(arena, row, level, i):
-    """Device block of node `i` of a level (1: leaves), 0 if there is none."""
+    """Return the device block of node `i` of a level (1: leaves), or 0 if there is none."""
     if level == 3:
         return arena[row + state.TOP]
     return table.get(arena, row + (state.LEAVES if level == 1 else state.MIDS), i)
@@ -43,6 +43,7 @@ def node(arena, row, level, i):
 
 @subroutine
 def set_node(arena, row, level, i, block):
+    """Set the device block of node `i` of a level."""
     if level == 3:
         arena[row + state.TOP] = block
     else:
@@ -51,7 +52,7 @@ def set_node(arena, row, level, i, block):
 
 @subroutine
 def take_run(s, arena, want):
-    """First block of a run of single blocks; `s.got` says how many of `want` it holds."""
+    """Allocate a run of single blocks and return its first; `s.got` is how many of `want` blocks the run has."""
     return first_fit.allocate(s, arena, want)
 
 
@@ -64,7 +65,7 @@ def give_run(s, arena, block, count):
 
 @subroutine
 def new_node(s, arena, row, level, i):
-    """Take a block for a node; sets register NODE."""
+    """Allocate a block for a node and set register NODE."""
     block = take_run(s, arena, 1)
     set_node(arena, row, level, i, block)
     s.nodes += 1
@@ -73,7 +74,7 @@ def new_node(s, arena, row, level, i):
 
 @subroutine
 def grow(s, arena, out, row, last):
-    """Raise the tree until it reaches data block `last`; notes whether its root is new."""
+    """Raise the tree until it reaches data block `last`, and record whether its root is new."""
     height = arena[row + state.HEIGHT]
     s.fresh_root = height == 0 and table.get(arena, row + state.BLOCKS, recipes.ZERO) == 0
     if last >> 9 * height == 0:
@@ -89,12 +90,13 @@ def grow(s, arena, out, row, last):
 
 @subroutine
 def hang(s, arena, out, row, level, i, last):
-    """Make sure of node `i` of a level below the root; `last` is the last one that the operation needs."""
+    """Create node `i` of a level below the root if it is missing; `last` is the last node that the operation needs."""
     if node(arena, row, level, i) != 0:
         return
     slot = node(arena, row, level + 1, i >> 9) * recipes.BLOCK + ((i & 511) << 3)
     key = (i >> 9) + 1
     s.reg[recipes.DIRTY] = 0
+    # Log a node's slots once per transaction; a node that the transaction created needs no undo.
     if s.saved[level + 1] != key:
         span = (min(last, i | 511) - i + 1) << 3
         if s.saved[level + 1] != -key and not s.fresh_root:
@@ -109,7 +111,7 @@ def hang(s, arena, out, row, level, i, last):
 
 @subroutine
 def take_blocks(s, arena, row, at, want, is_dir):
-    """Fresh device blocks for the data blocks from `at` on, at most `want`; returns how many, their first is in NODE."""
+    """Allocate up to `want` device blocks for the data blocks from `at` on; return how many, with the first in NODE."""
     unit = 1 if is_dir else s.unit
     if unit == 1:
         block = take_run(s, arena, want)
@@ -134,18 +136,21 @@ def take_blocks(s, arena, row, at, want, is_dir):
 
 @subroutine
 def filled_whole(arena, row):
-    """512 blocks of a file were allocated and cleared at once: of no consequence."""
+    """Note that 512 blocks of a file were allocated and cleared at once; PMFS does nothing."""
 
 
 @subroutine
 def counted(fresh, calls):
-    """How often the inode's count of blocks is stored, for `fresh` blocks that `calls` calls took: once a block."""
+    """Return how often the inode's block count is stored for `fresh` blocks from `calls` calls: PMFS stores it per block."""
     return fresh
 
 
 @subroutine
 def fill(s, arena, out, row, last, zero):
-    """Data blocks from `resume_at` to the end of its leaf, at most to `last`; existing ones stay unless `replacing`."""
+    """Allocate the data blocks from `resume_at` to the end of its leaf, at most to `last`.
+
+    Existing blocks stay unless `replacing`.
+    """
     first = s.resume_at
     height, stop = arena[row + state.HEIGHT], min(last, first | 511)
     if height == 3:
@@ -163,6 +168,7 @@ def fill(s, arena, out, row, last, zero):
         if want == 0:
             at += 1
             continue
+        # Save the leaf's slots before the first change; a leaf that the transaction created needs no undo.
         if taken == 0 and height > 0 and not fresh:
             log(s, out, leaf + ((at - first) << 3), (stop - at + 1) << 3)
         mapped = arena[row + file_row.MAPPED]
@@ -198,7 +204,7 @@ def fill(s, arena, out, row, last, zero):
 
 @subroutine
 def pages_of(s, arena, row, i):
-    """Device blocks that data block `i` holds, which is to be freed."""
+    """Return how many device blocks data block `i`, which is about to be freed, has."""
     return s.unit
 
 
@@ -238,6 +244,7 @@ def free_leaf(s, arena, out, row):
 
 @subroutine
 def drop_node(s, arena, row, level, i):
+    """Free node `i` of a level if it exists."""
     block = node(arena, row, level, i)
     if block != 0:
         give_run(s, arena, block, 1)
