@@ -1,1 +1,1 @@
-"""What every family's recovery is written with: the content of persistent memory, and what a crash may leave of a file."""
+"""Shared parts of all recovery models: the content of persistent memory, and the states that a crash may leave of a file."""

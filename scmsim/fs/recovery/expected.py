@@ -1,6 +1,7 @@
-"""What a program may expect of its files after a crash: the states that POSIX calls leave, and which of them are allowed.
+"""Model what a program may expect of its files after a crash: the states that POSIX calls leave, and which are allowed.
 
-Units: bytes, pages of 4096 bytes; a version is the number of the operation that wrote, a name the number of the one that gave it.
+Units: bytes, pages of 4096 bytes. A version is the number of the operation that wrote, a name the number of the
+operation that created it.
 """
 
 from dataclasses import dataclass, field
@@ -12,21 +13,21 @@ from scmsim.core import records as r
 from scmsim.fs.recovery.image import ABSENT, PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label, label_of
 
 MASK = (1 << VERSION_SHIFT) - 1
-MOST_SHOWN = 512  # pages that are looked at where a file grows without a write
+MOST_SHOWN = 512  # most pages compared where a file grows without a write
 
 
 class FileState(NamedTuple):
-    """A file as the program sees it."""
+    """State of a file as the program sees it."""
 
     names: frozenset[int] = frozenset()
     size: int = 0
-    pages: dict[int, Label] = {}  # a page that is not there reads as zeroes
+    pages: dict[int, Label] = {}  # a missing page reads as zeroes
 
 
 class Found(NamedTuple):
-    """A file as the recovery finds it: `pages` maps its pages to those of the device, on top of `base`.
+    """State of a file as the recovery finds it: `pages` maps its pages to those of the device, on top of `base`.
 
-    `unknown` are pages that a recovery model cannot speak for, as the model departs from the file system there.
+    `unknown` are pages that the recovery model cannot judge, because the model departs from the file system there.
     """
 
     names: frozenset[int]
@@ -36,12 +37,12 @@ class Found(NamedTuple):
     unknown: frozenset[int] = frozenset()
 
     def at(self, page: int) -> int | None:
-        """Device page of a page of the file, None: a hole."""
+        """Return the device page of a page of the file, or None for a hole."""
         return self.pages[page] if page in self.pages else self.base.get(page)
 
 
 class Wrong(NamedTuple):
-    """What is wrong with a file: one of the kinds below, and the text that says it."""
+    """Error found in a file: one of the kinds below, and its description."""
 
     kind: str
     text: str
@@ -52,18 +53,18 @@ SHARED, HALVED, BROKEN = "pages in two files", "halves of a rename", "broken met
 
 
 class Files:
-    """The state after each operation; `changed` of the last one says which pages of which files it touched."""
+    """Files after each operation; `changed` has the pages of each file that the last operation touched."""
 
     def __init__(self) -> None:
         self.now: dict[int, FileState] = {}
         self.changed: dict[int, set[int]] = {}
 
     def of(self, file: int) -> FileState:
-        """A file's state."""
+        """Return a file's state."""
         return self.now.get(file, FileState())
 
     def apply(self, op: Any, version: int) -> None:
-        """Take one operation that succeeded."""
+        """Apply one operation that succeeded."""
         self.changed = {int(op.file): set()} if op.file >= 0 else {}
         if op.file < 0:
             return
@@ -114,17 +115,17 @@ class Files:
 
 
 def shown(old: int, new: int) -> set[int]:
-    """The first pages that a file shows anew as it grows without a write."""
+    """Return the first pages that become visible when a file grows without a write."""
     return set(range(old // PAGE, min(-(-new // PAGE), old // PAGE + MOST_SHOWN)))
 
 
 def without_newest(names: frozenset[int]) -> frozenset[int]:
-    """Names of a file after its newest is gone."""
+    """Return the names of a file after the removal of its newest one."""
     return names - {max(names)} if names else names
 
 
 def overwritten(label: Label, low: int, high: int, by: int) -> Label:
-    """Labels of a page after its bytes [low, high) were written, or cleared."""
+    """Return the label of a page after its bytes [low, high) were written or cleared."""
     first, stop = low // WORD, -(-high // WORD)
     if stop - first == WORDS:
         return by
@@ -137,15 +138,19 @@ def overwritten(label: Label, low: int, high: int, by: int) -> Label:
 
 @dataclass
 class Allowed:
-    """What may be left of one file: one of `states`; `torn`: names of one, a size between theirs, each word of any of them."""
+    """States that a crash may leave of one file.
+
+    The file must equal one of `states`; if `torn`, it has the names of one, a size between theirs, and each word of
+    any.
+    """
 
     states: list[FileState]
     torn: bool = False
     cleared: dict[int, int] = field(default_factory=dict)  # torn: page -> first word that a truncate may have cleared
-    skipped: int = 0  # operations before the trace's first, for texts
+    skipped: int = 0  # operations before the trace's first, for messages
 
     def wrong(self, found: Found, image: Image, pages: set[int]) -> Wrong | None:
-        """What is wrong with the file, None: it is in an allowed state.  Content is compared on `pages`."""
+        """Return what is wrong with the file, or None if its state is allowed; compare content on `pages`."""
         wrongs = []
         kinds = sorted(
             {(state.names, state.size) for state in self.states}, key=lambda kind: (sorted(kind[0]), kind[1])
@@ -178,9 +183,8 @@ class Allowed:
             good = np.zeros(words, bool)
             for want in wanted:
                 good |= have == np.broadcast_to(want, WORDS)[:words]
-            if (
-                page == found.size // PAGE and found.size % WORD
-            ):  # behind the end an append may have begun, in the same word
+            # An append may have begun after the end, in the same word.
+            if page == found.size // PAGE and found.size % WORD:
                 longer = [labels(state, page) for state in self.states if state.size > found.size]
                 good[-1] |= any(have[-1] == np.broadcast_to(label, WORDS)[words - 1] for label in longer)
             if self.torn and page in self.cleared:
@@ -218,7 +222,7 @@ class Allowed:
 
 
 def labels(state: FileState, page: int) -> Label:
-    """Labels of a page of a file; ABSENT behind its end."""
+    """Return the label of a page of a file; words after the file's end are ABSENT."""
     words = -(-(state.size - page * PAGE) // WORD)
     if words >= WORDS:
         return state.pages.get(page, ZERO)

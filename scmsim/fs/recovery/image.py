@@ -1,7 +1,8 @@
-"""What persistent memory holds, as a crash check sees it: words and records by name, and whose bytes the data pages hold.
+"""Represent the content of persistent memory for a crash check: words and records by name, data pages by their writer.
 
-Content is tracked by label: each 8-byte word of a data page carries the version (number of the operation that wrote it) and the
-page of the file that it was written to; ZERO: cleared, GARBAGE: never written.  Units: bytes, pages of 4096 bytes, words of 8.
+Content is tracked by label: each 8-byte word of a data page carries the version (number of the operation that wrote it)
+and the page of the file that it was written to; ZERO: cleared, GARBAGE: never written.
+Units: bytes, pages of 4096 bytes, words of 8 bytes.
 """
 
 from collections.abc import Hashable, Iterator
@@ -10,21 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LINE, PAGE, WORD = 64, 4096, 8
-PIECE = 512  # pages that are cleared in one
+PIECE = 512  # pages that are cleared at once
 WORDS = PAGE // WORD
-ZERO, GARBAGE, ABSENT = 0, -1, -2  # ABSENT: behind the end of the file
+ZERO, GARBAGE, ABSENT = 0, -1, -2  # ABSENT: after the end of the file
 
-Label = int | np.ndarray  # of a page: one for all of it, or one for each of its words
+Label = int | np.ndarray  # of a page: one label for the whole page, or one per word
 VERSION_SHIFT = 32
 
 
 def label_of(version: int, offset: int) -> int:
-    """Label of the bytes that an operation wrote at `offset` of a file, to the end of that page."""
+    """Return the label of the bytes that an operation wrote at `offset` of a file, up to the end of that page."""
     return version << VERSION_SHIFT | offset // PAGE
 
 
 class Word(NamedTuple):
-    """One store that persists atomically: the word `key` gets a value."""
+    """Store that persists atomically: the word `key` gets a value."""
 
     addr: int
     key: Hashable
@@ -32,7 +33,7 @@ class Word(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A part of the record `key`; the record is there when `Image.marked` counts all its bytes."""
+    """Part of the record `key`; the record has arrived when `Image.marked` counts all its bytes."""
 
     addr: int
     length: int
@@ -40,7 +41,10 @@ class Mark(NamedTuple):
 
 
 class Bulk(NamedTuple):
-    """Data: the label of its first page, which counts up with the pages unless it is ZERO; an array inside one page only."""
+    """Stored data, with the label of its first page.
+
+    The label counts up with the pages unless it is ZERO; an array of labels occurs only inside one page.
+    """
 
     addr: int
     length: int
@@ -59,31 +63,31 @@ Write = Word | Mark | Bulk
 
 
 class Image:
-    """Contents of the device; one with a `base` shows the base except where it was written itself."""
+    """Contents of the device; an image with a `base` shows the base except where the image itself was written."""
 
     def __init__(self, base: "Image | None" = None) -> None:
         self.words: dict[Hashable, Any] = {}
         self.marks: dict[Hashable, int] = {}
         self.pages: dict[int, Label] = {}
-        self.zeroed: set[int] = set()  # pieces that are zeroes, but for `pages`
+        self.zeroed: set[int] = set()  # pieces that are zeroes, except for `pages`
         self.held: set[int] = set()  # pieces with a page in `pages`
         self.base = base
 
     def word(self, key: Hashable, default: Any = None) -> Any:
-        """Value of a word, `default` where it was never stored."""
+        """Return the value of a word, or `default` if it was never stored."""
         if key in self.words:
             value = self.words[key]
             return default if value is None else value  # None: rolled back to never stored
         return self.base.word(key, default) if self.base else default
 
     def marked(self, key: Hashable) -> int:
-        """Bytes of a record that are there."""
+        """Return how many bytes of a record have arrived."""
         if key in self.marks:
             return self.marks[key]
         return self.base.marked(key) if self.base else 0
 
     def page(self, number: int) -> Label:
-        """Versions in a page of the device."""
+        """Return the label of a page of the device."""
         if number in self.pages:
             return self.pages[number]
         if number // PIECE in self.zeroed:
@@ -91,7 +95,7 @@ class Image:
         return self.base.page(number) if self.base else GARBAGE
 
     def apply(self, write: Write, low: int, high: int) -> None:
-        """Store the part of a write that lies in the bytes [low, high)."""
+        """Store the part of a write within the bytes [low, high)."""
         if isinstance(write, Word):
             self.words[write.key] = write.value
             return
@@ -131,14 +135,14 @@ class Image:
 
 
 def words_of(low: int, high: int) -> Iterator[tuple[int, int, int]]:
-    """(page, first word, word behind the last) of each page that the bytes [low, high) touch."""
+    """Yield (page, first word, end of its words) of each page that the bytes [low, high) touch."""
     for number in range(low // PAGE, (high - 1) // PAGE + 1):
         start = number * PAGE
         yield number, max(low - start, 0) // WORD, (min(high - start, PAGE) + WORD - 1) // WORD
 
 
 def resolve(copy: Copy, image: Image) -> list[Bulk]:
-    """The pieces of a copy with the versions that its source has in `image`, none across a page of either side."""
+    """Return the pieces of a copy with the labels that its source has in `image`; no piece crosses a page on either side."""
     pieces: list[Bulk] = []
     at, end = copy.addr, copy.addr + copy.length
     while at < end:
@@ -146,7 +150,7 @@ def resolve(copy: Copy, image: Image) -> list[Bulk]:
         length = min(end - at, PAGE - at % PAGE, PAGE - source % PAGE)
         label = image.page(source // PAGE)
         if isinstance(label, np.ndarray):
-            # a piece that begins or ends inside a word takes that word's version
+            # A piece that begins or ends inside a word takes that word's label.
             first = source % PAGE // WORD
             count = (at % PAGE % WORD + length + WORD - 1) // WORD
             label = label[first : first + count]
@@ -169,13 +173,13 @@ def resolve(copy: Copy, image: Image) -> list[Bulk]:
 
 
 def cleared(addr: int, length: int) -> list[Bulk]:
-    """Bytes that are set to zero; a word that keeps its first bytes keeps its version."""
+    """Return the stores that clear [addr, addr + length); a word that keeps its first bytes keeps its label."""
     first = -(-addr // WORD) * WORD
     return [Bulk(first, addr + length - first, ZERO)] if first < addr + length else []
 
 
 def in_words(addr: int, length: int, key: Hashable) -> list[Mark]:
-    """A record as stores of 8 bytes, so that a line of it may persist in part."""
+    """Return a record as stores of 8 bytes, so that a cache line of it may persist in part."""
     marks, at = [], addr
     while at < addr + length:
         step = min(WORD - at % WORD, addr + length - at)

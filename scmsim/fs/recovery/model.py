@@ -1,7 +1,7 @@
-"""What every recovery model gives: a claim, the meaning of each store that a model emits, and the recovery.
+"""Define what every recovery model provides: a guarantee, the meaning of each store that a model emits, and the recovery.
 
-A recovery model is the file `crash.py` of a family.  It defines `SUMMARY`, `MODELS` (names of file-system models, a literal) and
-either `NONE` (why there is nothing to check, a literal) or a class `RecoveryModel`.
+A recovery model is the file `crash.py` of a family. It defines `SUMMARY`, `MODELS` (names of file-system models, a
+literal) and either `NONE` (why there is nothing to check, a literal) or a class `RecoveryModel`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from scmsim.fs.recovery.observe import Event
 
 
 class Unrecoverable(Exception):
-    """The recovery cannot go on: it found a record that the others lean on damaged or missing."""
+    """Error of a recovery that cannot continue, because a record that other records depend on is damaged or missing."""
 
     def __init__(self, text: str, kind: str = BROKEN) -> None:
         super().__init__(text)
@@ -22,12 +22,12 @@ class Unrecoverable(Exception):
 
 
 class Guarantee(NamedTuple):
-    """What a file system promises.
+    """Promise of a file system.
 
-    `atomic`: a call is atomic, its data too (else a write may be seen in part and data may be torn into words of
-    8 bytes, while no byte is shown that was never written).  `at_return`: what a call did is durable when it returns (else when
-    fsync returns).  `content`: what the pages hold is promised too.  `promised`: False where the system promises nothing of
-    it, so that what a crash leaves otherwise is counted and is no failure.
+    `atomic`: a call is atomic, its data included (else a crash may leave part of a write, and data torn into 8-byte
+    words, but never a byte that was not written). `at_return`: the effect of a call is durable when the call returns
+    (else when fsync returns). `content`: the promise covers the content of the pages. `promised`: False where the
+    system promises none of this, so that a deviation after a crash is counted but is not a failure.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Guarantee(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known to break the promise in the file system itself: calls `op` that lose a line of mechanism `site` ("": any).
+    """Known flaw of the file system itself: calls `op` that lose a line of mechanism `site` ("": any) break the promise.
 
     `ragged`: only calls that do not begin and end at multiples of 8 bytes.
     """
@@ -59,13 +59,16 @@ RECONSTRUCTED = (
 
 
 class RecoveryModel:
-    """Base of the recovery models; `now` is the newest value of every word, `base` each file's pages as last found without loss."""
+    """Base of the recovery models.
+
+    `now` has the newest value of every word, `base` each file's pages as last found without loss.
+    """
 
     guarantee: Guarantee
     flaws: tuple[Known, ...] = ()
-    blame: str = BY_SOURCE  # where nothing is known
-    unknown_why: str = ""  # what pages are that the recovery model leaves out of the comparison
-    op: Any = None  # the operation at work, and whether the model has done it
+    blame: str = BY_SOURCE  # verdict without a known flaw
+    unknown_why: str = ""  # why the recovery model leaves some pages out of the comparison
+    op: Any = None  # the current operation; `succeeded`: whether the model has done it
     succeeded: bool = True
 
     def __init__(self, fs: str, params: Mapping[str, Any], count: int, state: Any) -> None:
@@ -74,7 +77,7 @@ class RecoveryModel:
         self.base: dict[int, dict[int, int]] = {}
 
     def to_blame(self, op: Any, lost: Sequence[str]) -> str:
-        """Whether the file system or its model is to blame for a broken promise, as far as is known."""
+        """Return whether the file system or its model is to blame for a broken promise, as far as is known."""
         ragged = (op.offset | (op.offset + op.length)) % 8 != 0
         for known in self.flaws:
             lines = not known.site or any(known.site in line for line in lost)
@@ -83,15 +86,15 @@ class RecoveryModel:
         return self.blame
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for (none for what the recovery does not read)."""
+        """Return, for each event, the writes that it stands for (none for stores that the recovery does not read)."""
         raise NotImplementedError
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable."""
         raise NotImplementedError
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events at the places where their bytes lie, for a system whose page table moves them."""
+        """Return the events at the places that store their bytes, for a system whose page table moves them."""
         return events
 
     def settle(self, image: Image, file: int) -> Found:
@@ -107,7 +110,7 @@ class RecoveryModel:
 
 
 def copied(op: Any, events: Sequence[Event], site: str) -> list[tuple[int, int, int]]:
-    """(index of the event, offset in the file, bytes) of the stores of `site`, which fill the call's range in order."""
+    """Return (index of the event, offset in the file, bytes) of the stores of `site`, which fill the call's range in order."""
     found, at, end = [], int(op.offset), int(op.offset + op.length)
     for i, event in enumerate(events):
         if event.site == site and event.code in (STORE, NTSTORE) and at < end:
@@ -118,7 +121,7 @@ def copied(op: Any, events: Sequence[Event], site: str) -> list[tuple[int, int, 
 
 
 def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> dict[int, int]:
-    """Page of the file -> page of the device, as the copies show it."""
+    """Return page of the file -> page of the device, as the copies show it."""
     pages = {}
     for i, offset, length in pieces:
         shift = events[i].addr - offset if events[i].virtual < 0 else events[i].virtual - offset
@@ -128,7 +131,7 @@ def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> d
 
 
 def source_of(events: Sequence[Event], i: int) -> int | None:
-    """Where a copied event's data comes from: the last load before it in the same mechanism, as long as the store."""
+    """Return the source address of a copied event: the last load before it in the same mechanism, as long as the store."""
     for k in range(i - 1, max(i - 4, -1), -1):
         if (
             events[k].site == events[i].site

@@ -1,6 +1,6 @@
-"""What a crash check sees of a model: one operation at a time, its events on persistent memory as plain Python tuples.
+"""Observe a model for a crash check: one operation at a time, its events on persistent memory as plain Python tuples.
 
-What existed before the trace is written first, so that the checker has seen every store that made it.
+Files from before the trace are written first, so that the checker has seen every store that created them.
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,15 @@ from scmsim.core.records import (
 )  # fmt: skip
 from scmsim.fs.engine.model import Model
 
-PIECE = 1 << 20  # bytes of one write that brings an older file into being
+PIECE = 1 << 20  # bytes of one write that recreates an older file
 KEPT = (LOAD, STORE, NTSTORE, FLUSH, FENCE)
 STRIDE = 4096
 
 
 class Event(NamedTuple):
-    """One event on persistent memory, or a fence; fields as in records.EVENT, `site` by name.
+    """Event on persistent memory, or a fence; fields as in records.EVENT, `site` by name.
 
-    `virtual` is its address before a recovery model's page table translated it (`RecoveryModel.physical`), -1: it has no other.
+    `virtual` is its address before a recovery model's page table translated it (`RecoveryModel.physical`), or -1.
     """
 
     code: int
@@ -47,7 +47,7 @@ class Event(NamedTuple):
     virtual: int = -1
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """The bytes [low, high) that it touches, page by page where it is strided."""
+        """Yield the bytes [low, high) that the event touches, page by page if it is strided."""
         if self.width >= 0:
             yield self.addr, self.addr + self.length
             return
@@ -57,7 +57,10 @@ class Event(NamedTuple):
 
 
 def observe(model: Model, op: np.recarray) -> tuple[list[Event], np.record, bool]:
-    """Take one operation (an array of one row): its events, the operation as far as it was done, and whether it succeeded."""
+    """Run one operation (an array of one row) and return its events, the operation as done, and whether it succeeded.
+
+    A short write is returned with the length that was written.
+    """
     failed, seen = int(model.status[0]["failed"]), []
     for events in model.events(op):
         rows = events[
@@ -77,7 +80,10 @@ def observe(model: Model, op: np.recarray) -> tuple[list[Event], np.record, bool
 
 
 def prologue(source: Source) -> tuple[Files, np.recarray]:
-    """The side table of an empty file system, and the operations that make what the trace takes for given; a sync ends them."""
+    """Return the side table of an empty file system and the operations that create the files from before the trace.
+
+    A sync ends the operations.
+    """
     files, rows, seen = source.files, [], set()
     for batch in source.batches():
         order, first = np.unique(batch.file, return_index=True)
