@@ -1,1 +1,1 @@
-"""The SCM manager, and FAT and ext2 on its SCM driver."""
+"""Models of the SCM manager, and of FAT and ext2 on its SCM driver."""

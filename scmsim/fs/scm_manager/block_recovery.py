@@ -1,10 +1,11 @@
-"""FAT and ext2 on the SCM driver, and FAT on NAND: what the page cache writes back, block by block in program order.
-Units: bytes; a unit is a FAT cluster of 512 bytes or an ext2 block of 1 KiB.
-Source: Linux 2.6.24 fs/fat/{dir,fatent,cache}.c, fs/ext2/{inode,dir}.c, mm/page-writeback.c; the board has no cache before SCM (SCM
-manager paper, 5.1); fsck for what a mount after a crash needs.
+"""Recover FAT and ext2 on the SCM driver, and FAT on NAND: the page cache writes back block by block in program order.
 
-The recovery reads what is there: entries of directories, with them (FAT) or in an inode (ext2) a size and a first unit, then the
-chain or the pointers.  What fsck would cut, free or clone is counted, not repaired.  Of data, whose it is.
+Units: bytes; a unit is a FAT cluster of 512 bytes or an ext2 block of 1 KiB.
+Source: Linux 2.6.24 fs/fat/{dir,fatent,cache}.c, fs/ext2/{inode,dir}.c, mm/page-writeback.c; the board has no cache before
+SCM (SCM manager paper, 5.1); fsck for what a mount after a crash needs.
+
+The recovery reads directory entries, the size and first unit in the entry (FAT) or in the inode (ext2), then the chain
+or the pointers. It counts what fsck would cut, free or clone, and repairs nothing. Of data it checks only the owner.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Words by the place of an entry, of an inode, of a unit."""
+    """Recovery of words named by the place of an entry, of an inode, of a unit."""
 
     guarantee = GUARANTEE
 
@@ -39,23 +40,23 @@ class RecoveryModel(Base):
         record = self.state.record[0]
         self.unit = 1 << int(record.shift)
         self.cache = Files()
-        self.owner: dict[int, tuple[int, int]] = {}  # unit -> file, number in it; the last one that it had
-        self.memory: dict[int, tuple[Any, Any]] = {}  # place -> word and value, as the last call left it
+        self.owner: dict[int, tuple[int, int]] = {}  # unit -> last file that owned it, number of the unit in that file
+        self.memory: dict[int, tuple[Any, Any]] = {}  # place -> word and value after the last call
         self.slots: set[int] = set()  # places of entries
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events, each store certain before the next."""
+        """Return the events with a fence after each store."""
         fence = Event(FENCE, "bus", 0, 1, 0)
         return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         at_once = (
             op.op in (records.FSYNC, records.MSYNC, records.SYNC)
             or op.flag & records.SYNCHRONOUS
             or self.params["mount"] == "sync"
         )
-        if at_once:  # else what is written back is older than the call
+        if at_once:  # else the written-back blocks are older than the call
             self._look(op, version)
         meant = [self._one(event) if event.code == NTSTORE else [] for event in events]
         if not at_once:
@@ -77,20 +78,20 @@ class RecoveryModel(Base):
                 writes.append(Word(at, word, value))
         return writes
 
-    # what the running system has, from the model's state
+    # Contents of the running system's memory, from the model's state.
 
     def _row(self, file: int) -> Any:
         at = int(self.state.record[0].files) + file * state.FILE_WORDS
         return self.state.arena[at : at + state.FILE_WORDS]
 
     def units(self, row: Any, word: int) -> dict[int, int]:
-        """Number -> device offset."""
+        """Return number of a unit -> device offset."""
         at = int(row[word])
         entries = self.state.arena[at : at + (1 << int(row[word + 1]))].tolist() if at else []
         return {i: (entry >> 2) << state.PLACE_SHIFT for i, entry in enumerate(entries) if entry >> 2}
 
     def _look(self, op: Any, version: int) -> None:
-        """Take the call, and what directories, chains and inodes hold behind it in memory."""
+        """Apply the call, and record the contents of directories, chains and inodes in memory after it."""
         if self.succeeded:
             self.cache.apply(op, version)
         old, self.memory = self.memory, {}
@@ -117,10 +118,10 @@ class RecoveryModel(Base):
         self.slots.add(place)
         self.memory[place] = (("slot", place), (file, name, content))
 
-    # recovery
+    # Recovery.
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable."""
         found = [value for value in (image.word(("slot", place)) for place in self.slots) if value and value[0] == file]
         names = frozenset(name for _, name, _ in found)
         if not names:
@@ -139,20 +140,20 @@ class RecoveryModel(Base):
                 raise Unrecoverable(f"its unit {i} holds bytes of another place", DATA)
         return Found(names, size, {}, {})
 
-    # what FAT and ext2 do differently
+    # Differences of FAT and ext2.
 
     def inode_in_entry(self, size: int, units: dict[int, int]) -> Any:
-        """What a directory's entry has of the inode."""
+        """Return the part of the inode that the directory entry has."""
         return None
 
     def metadata(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        """Place -> word and value of what leads to a file's units, and of its inode if that is not in the entry."""
+        """Yield place -> word and value of the metadata that leads to a file's units, and of an inode outside the entry."""
         raise NotImplementedError
 
     def inode(self, image: Image, file: int, in_entry: Any) -> tuple[int | None, Any]:
-        """A file's size as the recovery finds it, and what `walk` begins with."""
+        """Return a file's size as the recovery finds it, and the start for `walk`."""
         raise NotImplementedError
 
     def walk(self, image: Image, file: int, first: Any, needed: int) -> Iterator[int | None]:
-        """Places of the first `needed` units as the recovery finds them."""
+        """Yield the places of the first `needed` units as the recovery finds them."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""The page cache over a block device (FAT, ext2): dirty units and their write-back.
+"""Model the page cache over a block device (FAT, ext2): dirty units and their write-back.
 
-Rows with dirty units form a list, the one that is dirty longest first; 30 seconds later they are written back (pdflush), earlier by
-fsync, sync or a synchronous mount.  FAT sectors, bitmaps and inode tables are rows of their own, so one path writes all of them.
+Rows with dirty units form a list, oldest first; they are written back after 30 seconds (pdflush), or earlier by fsync,
+sync or a synchronous mount. FAT sectors, bitmaps and inode tables have rows of their own, so one path writes all.
 Source: Linux 2.6.24 mm/page-writeback.c (dirty_expire_centisecs), fs/buffer.c.
 """
 
@@ -12,7 +12,7 @@ from scmsim.fs.scm_manager.index import place
 from scmsim.jit import subroutine
 
 EXPIRE = 30_000_000_000  # ns
-STEP = 256  # events of one piece of work at the most
+STEP = 256  # most events of one piece of work
 
 
 @subroutine
@@ -30,7 +30,7 @@ def send(s, arena, out, at, units, recipe):
 
 @subroutine
 def send_table(s, arena, out, at, units):
-    """Write units of the FAT, in both copies, or of ext2's bitmaps."""
+    """Write units of the FAT, to both copies, or of ext2's bitmaps."""
     send(s, arena, out, at, units, recipes.ZERO + recipes.OUT_META)
     if s.mirror > 0:
         send(s, arena, out, at + s.mirror, units, recipes.ZERO + recipes.OUT_META)
@@ -51,7 +51,8 @@ def fetch(s, arena, out, at, units):
 
 @subroutine
 def fill_cache(s, arena, out, row, first, stop, cold):
-    """Units [first, stop), which lie in one piece, come into the cache where they are not in it (`cold`: in any case)."""
+    """Read the contiguous units [first, stop) that are not cached into the cache; `cold`: all but dirty units."""
+
     i = first
     while i < stop:
         entry = table.get(arena, row + state.BLOCKS, i)
@@ -71,7 +72,7 @@ def fill_cache(s, arena, out, row, first, stop, cold):
 
 @subroutine
 def fetch_edges(s, arena, out, row, at, stop):
-    """A unit of the file that is written in part comes into the cache first."""
+    """Read units that are about to be written in part into the cache."""
     mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
     size = arena[row + file_row.SIZE]
     if at & mask and first << s.shift < size:
@@ -82,7 +83,7 @@ def fetch_edges(s, arena, out, row, at, stop):
 
 @subroutine
 def enlist(s, arena, row):
-    """Put a row at the end of the list of dirty rows."""
+    """Append a row to the list of dirty rows."""
     arena[row + state.SINCE], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
     if s.tail != 0:
         arena[s.tail + state.NEXT] = row
@@ -93,7 +94,7 @@ def enlist(s, arena, row):
 
 @subroutine
 def delist(s, arena, row):
-    """Take a row without dirty units out of the list."""
+    """Remove a row without dirty units from the list."""
     before, after = arena[row + state.PREVIOUS], arena[row + state.NEXT]
     if before != 0:
         arena[before + state.NEXT] = after
@@ -107,7 +108,7 @@ def delist(s, arena, row):
 
 @subroutine
 def mark(s, arena, row, first, count):
-    """Units [first, first + count) of a row are dirty."""
+    """Mark units [first, first + count) of a row as dirty."""
     if s.silent:
         return
     if arena[row + state.DIRTY_UNITS] == 0:
@@ -122,7 +123,7 @@ def mark(s, arena, row, first, count):
 
 @subroutine
 def cleaned(s, arena, row, i):
-    """Unit `i` of a row is no longer dirty."""
+    """Mark unit `i` of a row as no longer dirty."""
     entry = table.get(arena, row + state.BLOCKS, i)
     if entry & state.DIRTY:
         table.put(arena, row + state.BLOCKS, i, entry & ~state.DIRTY)
@@ -133,13 +134,13 @@ def cleaned(s, arena, row, i):
 
 @subroutine
 def table_unit(s, unit):
-    """Unit of the FAT or of the bitmaps in which a unit of the device has its entry."""
+    """Return the unit of the FAT or of the bitmaps that has the entry of a device unit."""
     return unit >> (s.shift + 3 - index.ENTRY_SHIFT)
 
 
 @subroutine
 def system_unit(s, arena, row, i):
-    """Entry of a unit of the FAT, the bitmaps or the inode table, which is made where it is seen first."""
+    """Return the table entry of a unit of the FAT, the bitmaps or the inode table; create it on first use."""
     entry = table.get(arena, row + state.BLOCKS, i)
     if entry == 0:
         at = (s.table_at if row == s.table else s.inodes_at) + (i << s.shift)
@@ -150,7 +151,10 @@ def system_unit(s, arena, row, i):
 
 @subroutine
 def note_entries(s, arena, out, unit, count, words):
-    """The entries of the device's units [unit, unit + count) change; mounted synchronously each of `words` is written at once."""
+    """Record a change of the entries of the device's units [unit, unit + count).
+
+    A synchronous mount writes each of the `words` changed words at once.
+    """
     if s.silent:
         return
     first, last = table_unit(s, unit), table_unit(s, unit + count - 1)
@@ -167,7 +171,7 @@ def note_entries(s, arena, out, unit, count, words):
 
 @subroutine
 def load_entry(s, arena, out, unit):
-    """The unit of the FAT or of the bitmaps with a unit's entry comes into the cache."""
+    """Read the unit of the FAT or of the bitmaps with a unit's entry into the cache."""
     i = table_unit(s, unit)
     entry = system_unit(s, arena, s.table, i)
     if not entry & state.CACHED:
@@ -177,7 +181,7 @@ def load_entry(s, arena, out, unit):
 
 @subroutine
 def dirty_run(s, arena, row, first):
-    """How many units from the dirty one `first` on can be written at once."""
+    """Return how many units from the dirty unit `first` on one request can write."""
     entry, count = table.get(arena, row + state.BLOCKS, first), 1
     step = 1 << (s.shift - state.PLACE_SHIFT)
     while count < s.most_written:
@@ -190,12 +194,12 @@ def dirty_run(s, arena, row, first):
 
 @subroutine
 def send_nodes(s, arena, out, row, first):
-    """What leads to the units from `first` on, which were written."""
+    """Write the units that lead to the units from `first` on, which were written; by default there are none."""
 
 
 @subroutine
 def write_back(s, arena, out, row):
-    """Write a row's dirty units to the device; False: no room to go on."""
+    """Write a row's dirty units to the device; return False if room runs out."""
     while arena[row + state.DIRTY_UNITS] > 0:
         if not has_events(s, out, STEP):
             return False
@@ -218,13 +222,13 @@ def write_back(s, arena, out, row):
 
 @subroutine
 def flush_order(s, row):
-    """Rows that an fsync writes back, one after the other."""
+    """Return the rows that an fsync writes back, in order."""
     return row, s.directory, s.table, s.inodes
 
 
 @subroutine
 def synchronize(s, arena, out, row):
-    """fsync: the file, its directory, the bitmaps, the inode table; False: no room to go on."""
+    """Model fsync: write back the file, its directory, the bitmaps and the inode table; return False if room runs out."""
     while s.flushed < 4:
         which = flush_order(s, row)[s.flushed]
         if which != 0 and not write_back(s, arena, out, which):
@@ -235,7 +239,7 @@ def synchronize(s, arena, out, row):
 
 @subroutine
 def expire(s, arena, out, now, all_of_them):
-    """Write back what has been dirty for 30 seconds, or everything; False: no room to go on."""
+    """Write back rows that have been dirty for 30 seconds, or all rows; return False if room runs out."""
     while s.head != 0 and (all_of_them or now - arena[s.head + state.SINCE] > EXPIRE):
         if not write_back(s, arena, out, s.head):
             return False

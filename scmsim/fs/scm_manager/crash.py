@@ -1,10 +1,11 @@
-"""The SCM manager: every store goes to SCM at once, in program order, so what is stored last decides what a crash leaves.
+"""Recover the SCM manager: every store goes to SCM at once, in program order, so the last store decides what a crash leaves.
+
 Units: bytes, data objects of 512 bytes.
 Source: SCM manager paper, sections 4.2 and 5.1 (chains of objects; copies word by word, no cache); a reconstruction.
 
-The recovery, of which the paper says nothing, takes the directory's entries, their metadata objects and, up to the size in these,
-the chain of data objects.  Bytes that a write changes in place may be torn, so what is looked at is whether a size covers only what
-arrived before it.
+The paper does not describe a recovery. This one reads the directory's entries, their metadata objects and, up to the
+size in the latter, the chain of data objects. A write in place may leave torn bytes, so the check is whether a size
+covers only bytes that arrived before it.
 """
 
 from collections.abc import Sequence
@@ -35,32 +36,30 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Words for entries and sizes; records of what each call chained, cleared and copied."""
+    """Recovery of words for entries and sizes, and of records of the bytes that each call chained, cleared and copied."""
 
     guarantee = GUARANTEE
     blame = RECONSTRUCTED
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.names: dict[int, list[int]] = {}  # file -> versions of its names, those that are gone left out
-        self.given: dict[int, list[int]] = {}  # file -> all of them
+        self.names: dict[int, list[int]] = {}  # file -> versions of its current names
+        self.given: dict[int, list[int]] = {}  # file -> versions of all its names
         self.born: dict[int, int] = {}  # file -> version of its metadata object
         self.size: dict[int, int] = {}
         self.units: dict[int, int] = {}  # file -> data objects in its chain
-        self.stored: dict[
-            int, int
-        ] = {}  # version -> bytes of the chain, of clearing and of data that its size stands on
-        self.cuts: dict[
-            int, tuple[int, int]
-        ] = {}  # file -> first data object that its last truncate gave back, version
+        # Version -> bytes of the chain, of clearing and of data that its size depends on.
+        self.stored: dict[int, int] = {}
+        # File -> first data object that its last truncate freed, version.
+        self.cuts: dict[int, tuple[int, int]] = {}
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events, each store certain before the next: the board has no cache before SCM."""
+        """Return the events with a fence after each store, because the board has no cache before SCM."""
         fence = Event(FENCE, "bus", 0, 1, 0)
         return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for; raises UsageError for what is not checked."""
+        """Return, for each event, the writes that it stands for; raise UsageError for operations that are not checked."""
         if op.op >= records.MALLOC or op.op in (records.ULOAD, records.USTORE, records.LINK):
             raise UsageError(
                 f"{records.OPS[op.op]!r}: memory objects and links are not checked for 'scm-manager'; leave them out of the trace"
@@ -92,7 +91,7 @@ class RecoveryModel(Base):
         return [Mark(event.addr, event.length, ("stored", self.version))]
 
     def _chain(self, event: Event) -> list[Mark]:
-        """Data objects are linked, or given back; those of a directory do not count."""
+        """Return the writes of data objects that are linked or freed; those of a directory do not count."""
         entries = event.length // WORD
         if self._shrinks():
             left = -(-int(self.op.offset) // UNIT)
@@ -131,7 +130,7 @@ class RecoveryModel(Base):
         return [Word(event.addr, ("size", self.file), (self.size[self.file], by))]
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable."""
         names = frozenset(version for version in self.given.get(file, []) if image.word(("entry", version)))
         if not names:
             return Found(names, 0, {}, {})

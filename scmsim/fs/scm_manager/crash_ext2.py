@@ -1,4 +1,4 @@
-"""ext2 on the SCM driver: an inode has a file's size and pointers, indirect blocks the other pointers.
+"""Recover ext2 on the SCM driver: an inode has a file's size and pointers, indirect blocks the other pointers.
 
 Source: Linux 2.6.24 fs/ext2/{inode,dir}.c.
 """
@@ -16,10 +16,10 @@ DIRECT, INODE, SIZE_AT, POINTERS_AT = 12, 128, 4, 40  # ext2's inode
 
 
 class RecoveryModel(block_recovery.RecoveryModel):
-    """Inodes, and pointers in them and in indirect blocks."""
+    """Recovery of inodes, and of pointers in them and in indirect blocks."""
 
     def metadata(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        """A file's inode and pointers."""
+        """Yield a file's inode and pointers."""
         at = int(self.state.record[0].inodes_at) + file * INODE
         yield at + SIZE_AT, (("inode", file), size)
         leaves, uppers, fan = self.units(row, state.LEAVES), self.units(row, state.UPPERS), self.unit // recipes.WORD
@@ -35,11 +35,11 @@ class RecoveryModel(block_recovery.RecoveryModel):
                 yield uppers[1] + (leaf - 1) % fan * recipes.WORD, (("leaf", file, leaf), to)
 
     def inode(self, image: Image, file: int, in_entry: Any) -> tuple[int | None, Any]:
-        """A file's size, and what leads to its blocks."""
+        """Return a file's size; ext2 needs nothing else to walk to its blocks."""
         return image.word(("inode", file)), None
 
     def walk(self, image: Image, file: int, first: None, needed: int) -> Iterator[int | None]:
-        """The pointers; None: a hole."""
+        """Yield the pointers, None for a hole."""
         fan = self.unit // recipes.WORD
         for k in range(needed):
             there = k < DIRECT or image.word(("leaf", file, (k - DIRECT) // fan)) is not None

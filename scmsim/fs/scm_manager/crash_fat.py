@@ -1,8 +1,8 @@
-"""FAT on the SCM driver and on NAND: a directory's entry has a file's size and first cluster, the FAT the others.
+"""Recover FAT on the SCM driver and on NAND: a directory entry has a file's size and first cluster, the FAT the others.
 
 Source: Linux 2.6.24 fs/fat/{dir,fatent,cache}.c.
 
-NFTL's own tables are taken as recovered, and of the two FATs the first one is read.
+NFTL's own tables count as recovered, and only the first of the two FATs is read.
 """
 
 from collections.abc import Iterator
@@ -21,25 +21,25 @@ END = -1  # of a chain
 
 
 class RecoveryModel(block_recovery.RecoveryModel):
-    """Sizes and first clusters in entries, chains."""
+    """Recovery of sizes and first clusters in entries, and of chains."""
 
     def inode_in_entry(self, size: int, units: dict[int, int]) -> Any:
-        """Size and first cluster."""
+        """Return the size and the first cluster."""
         return size, units.get(0)
 
     def metadata(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        """The entries of a file's clusters in the FAT."""
+        """Yield the entries of a file's clusters in the FAT."""
         record = self.state.record[0]
         for i, at in units.items():
             entry = int(record.table_at) + (at - int(record.origin)) // self.unit * recipes.WORD
             yield entry, (("next", at), units.get(i + 1, END))
 
     def inode(self, image: Image, file: int, in_entry: Any) -> Any:
-        """A file's size, and what leads to its clusters."""
+        """Return a file's size and its first cluster."""
         return in_entry
 
     def walk(self, image: Image, file: int, first: int | None, needed: int) -> Iterator[int | None]:
-        """The chain from the first cluster on."""
+        """Yield the clusters of the chain from the first one on."""
         at = first
         for i in range(needed):
             if at is None or at == END:

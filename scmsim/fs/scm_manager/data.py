@@ -1,8 +1,8 @@
-"""read, write, truncate, fallocate, in runs of units that lie in one piece on the device.
+"""Model read, write, truncate and fallocate, in runs of units that are contiguous on the device.
 
-By default a file has no holes: what lies between its end and a write behind it is allocated and cleared.
-Source: SCM manager paper, section 5.1 (two copies against one); Linux 2.6.24 mm/filemap.c, fs/buffer.c (cont_expand_zero,
-block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
+By default a file has no holes: a write after the end allocates and clears the gap.
+Source: SCM manager paper, section 5.1 (two copies against one); Linux 2.6.24 mm/filemap.c, fs/buffer.c (cont_expand_zero;
+block_prepare_write, which first reads a unit that is written in part), fs/mpage.c.
 """
 
 from scmsim.core import records
@@ -19,7 +19,7 @@ HOLES = 0  # 1: a file has units only where it was written
 
 @subroutine
 def set_run(s, arena, row, at, stop):
-    """Registers of the file's bytes [at, stop), which lie in one piece."""
+    """Set the registers for the file's bytes [at, stop), which are contiguous."""
     start = place(arena, row, at >> s.shift)
     s.reg[recipes.AT] = start + (at & ((1 << s.shift) - 1)) if start != 0 else 0
     s.reg[recipes.BYTES], s.reg[recipes.WORDS] = stop - at, (stop - at + recipes.WORD - 1) // recipes.WORD
@@ -28,7 +28,7 @@ def set_run(s, arena, row, at, stop):
 
 @subroutine
 def extend_to(s, arena, out, row, stop):
-    """Units from `resume_at` to `stop`; False: no room to go on."""
+    """Allocate the units from `resume_at` to `stop`; return False if room runs out."""
     while s.resume_at < stop:
         if not units.ready(s, arena, s.longest + 4) or not has_events(s, out, STEP):
             return False
@@ -38,7 +38,7 @@ def extend_to(s, arena, out, row, stop):
 
 @subroutine
 def clear_to(s, arena, out, row, end):
-    """Clear the file's bytes from `resume_at` to `end`; False: no room to go on."""
+    """Clear the file's bytes from `resume_at` to `end`; return False if room runs out."""
     while s.resume_at < end:
         if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
@@ -53,12 +53,12 @@ def clear_to(s, arena, out, row, end):
 
 @subroutine
 def widen(s, arena, out, row, end):
-    """Before a file has units to `end`."""
+    """Prepare a file that will get units up to `end`; by default do nothing."""
 
 
 @subroutine
 def lengthen(s, arena, out, row, first, end):
-    """Allocate [first, end) bytes, the gap before it too where there are no holes."""
+    """Allocate the bytes [first, end), and the gap before them in a file without holes; return False if room runs out."""
     if s.stage == state.READY:
         widen(s, arena, out, row, end)
         s.resume_at = first >> s.shift if HOLES else arena[row + state.END]
@@ -73,7 +73,7 @@ def lengthen(s, arena, out, row, first, end):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """One write(); False: no room to go on."""
+    """Model write(); return False if room runs out."""
     end = op.offset + op.length
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.WRITE)
@@ -106,7 +106,7 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """One read(); False: no room to go on."""
+    """Model read(); return False if room runs out."""
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.READ)
         s.reg[recipes.META] = arena[row + state.META]
@@ -130,7 +130,7 @@ def read_file(s, arena, out, op, row):
 
 @subroutine
 def free_to_end(s, arena, out, row, stop):
-    """Free the units from `resume_at` to the file's end, so that `stop` are left; False: no room to go on."""
+    """Free the units from `resume_at` to the file's end, so that `stop` units are left; return False if room runs out."""
     while s.resume_at < arena[row + state.END]:
         if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
@@ -143,7 +143,7 @@ def free_to_end(s, arena, out, row, stop):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """truncate: units behind the end are freed, or the gap is filled; False: no room to go on."""
+    """Model truncate: free the units after the end, or fill the gap; return False if room runs out."""
     size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     if new_size > size and not HOLES:
         if s.stage == state.READY:
@@ -173,7 +173,7 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """fallocate: units, cleared where the file's size grows; False: no room to go on."""
+    """Model fallocate: allocate units and clear them where the file grows; return False if room runs out."""
     end = op.offset + op.length
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.OTHER)

@@ -1,4 +1,4 @@
-"""What the device under a page cache does besides what is asked of it: nothing by itself, the NFTL's work on NAND."""
+"""Declare the hooks of the device under a page cache: no work of its own by default, the NFTL's work on NAND."""
 
 from scmsim.fs.scm_manager import recipes
 from scmsim.jit import subroutine
@@ -6,20 +6,20 @@ from scmsim.jit import subroutine
 
 @subroutine
 def write(s, arena, out, at, units):
-    """When a run of units at offset `at` is written."""
+    """Handle the write of a run of units at offset `at`."""
 
 
 @subroutine
 def read(s, units):
-    """When a run of units is read."""
+    """Handle the read of a run of units."""
 
 
 @subroutine
 def settle(s, arena, out, at):
-    """When a unit at offset `at` turns out to be from before the trace."""
+    """Handle a unit at offset `at` that was written before the trace."""
 
 
 @subroutine
 def table_entries(s):
-    """How many words the device's own table needs for the units that are tracked."""
+    """Return how many fields the device's own table needs for the tracked units."""
     return recipes.ZERO + 0

@@ -1,7 +1,7 @@
-"""ext2 on the SCM driver: blocks of 1 KiB, bitmaps, an inode table, indirect blocks, holes, several names for a file.
+"""Model ext2 on the SCM driver: blocks of 1 KiB, bitmaps, an inode table, indirect blocks, holes, hard links.
 
-A file's blocks after the twelfth stand in indirect blocks of 256 pointers.  An entry of a directory is 8 bytes and the name, here
-in steps of 16.  Not modelled: the reservation windows, and block groups (all groups' tables lie at the front).
+Indirect blocks of 256 pointers map a file's blocks after the twelfth. A directory entry has 8 bytes and the name, here
+in steps of 16 bytes. Not modelled: reservation windows, and block groups (the tables of all groups are at the front).
 Source: Linux 2.6.24 fs/ext2/{balloc,dir,inode}.c; mke2fs for devices of 64 MiB.
 """
 
@@ -16,19 +16,18 @@ from scmsim.fs.scm_manager import operations as shared
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-DIRECT, FAN_SHIFT = 12, 8  # pointers in an inode; log2 of those in an indirect block
+DIRECT, FAN_SHIFT = 12, 8  # pointers in an inode; log2 of the pointers in an indirect block
 INODE = 128  # bytes
-LARGEST_FILE = (
-    12 + (1 << 8) + (1 << 16) + (1 << 24)
-) << 10  # bytes (ext2_max_size: what three levels of pointers lead to)
+# Bytes that three levels of pointers reach (ext2_max_size).
+LARGEST_FILE = (12 + (1 << 8) + (1 << 16) + (1 << 24)) << 10
 
 
-# indirect blocks
+# Indirect blocks.
 
 
 @subroutine
 def words_for(arena, row, stop):
-    """Words of arena that the file's tables take to hold the units below `stop`, and what leads to them."""
+    """Return how many arena words the file's tables need for the units below `stop` and for their indirect blocks."""
     words = table.words_to_hold(arena, row + state.BLOCKS, stop)
     words += table.words_to_hold(arena, row + state.LEAVES, (stop >> FAN_SHIFT) + 1)
     return words + table.words_to_hold(arena, row + state.UPPERS, (stop >> 2 * FAN_SHIFT) + 2)
@@ -36,7 +35,7 @@ def words_for(arena, row, stop):
 
 @subroutine
 def reserve(s, arena, row, stop):
-    """Make the tables hold the units below `stop`, and what leads to them; the arena has room."""
+    """Make the tables hold the units below `stop` and their indirect blocks; the arena has room."""
     table.reserve(s, arena, row + state.BLOCKS, stop)
     table.reserve(s, arena, row + state.LEAVES, (stop >> FAN_SHIFT) + 1)
     table.reserve(s, arena, row + state.UPPERS, (stop >> 2 * FAN_SHIFT) + 2)
@@ -44,7 +43,7 @@ def reserve(s, arena, row, stop):
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Units that are allocated where the file has none between `first` and `stop`, indirect blocks included."""
+    """Return how many units must be allocated between `first` and `stop`, with a bound on the indirect blocks."""
     count = max(stop - max(first, arena[row + state.END]), 0)
     for i in range(first, min(stop, arena[row + state.END])):
         count += index.place(arena, row, i) == 0
@@ -53,7 +52,7 @@ def missing(arena, row, first, stop):
 
 @subroutine
 def take_node(s, arena, out, handle, i):
-    """One indirect block, if it is not there yet."""
+    """Allocate one indirect block if it is missing."""
     entry = table.get(arena, handle, i)
     if entry == 0:
         at = units.take(s, arena, recipes.ZERO + 1)
@@ -64,7 +63,7 @@ def take_node(s, arena, out, handle, i):
 
 @subroutine
 def take_nodes(s, arena, out, row, first, last):
-    """The indirect blocks of units `first` to `last`."""
+    """Allocate the indirect blocks of units `first` to `last`."""
     for leaf in range(max(first - DIRECT, 0) >> FAN_SHIFT, ((last - DIRECT) >> FAN_SHIFT) + 1):
         take_node(s, arena, out, row + state.LEAVES, leaf)
         if leaf > 0:
@@ -91,13 +90,13 @@ def free_nodes(s, arena, row, stop):
 
 @subroutine
 def leaf_of(arena, row, unit):
-    """Entry of the indirect block with the pointer to a unit, 0: the inode has it."""
+    """Return the table entry of the indirect block with the pointer to a unit, or 0 if the inode has that pointer."""
     return table.get(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT) if unit >= DIRECT else recipes.ZERO + 0
 
 
 @subroutine
 def find(s, arena, row, unit):
-    """Registers of the pointers that lead to a unit."""
+    """Set the registers for the pointers that lead to a unit."""
     entry = leaf_of(arena, row, unit)
     s.reg[recipes.HOPS] = 0
     if entry != 0:
@@ -108,7 +107,7 @@ def find(s, arena, row, unit):
 
 @subroutine
 def read_entries(s, arena, out, row, unit):
-    """The indirect block comes into the cache."""
+    """Read the indirect block of a unit into the cache."""
     entry = leaf_of(arena, row, unit)
     if entry != 0 and not entry & state.CACHED:
         cache.fetch(s, arena, out, s.reg[recipes.HOP_AT], recipes.ZERO + 1)
@@ -117,7 +116,7 @@ def read_entries(s, arena, out, row, unit):
 
 @subroutine
 def send_nodes(s, arena, out, row, first):
-    """The indirect block of unit `first`, if it has changed, follows the run that begins with it."""
+    """Write the indirect block of unit `first`, if it has changed, after the run that begins with that unit."""
     entry = leaf_of(arena, row, first)
     if entry & state.DIRTY:
         table.put(arena, row + state.LEAVES, (first - DIRECT) >> FAN_SHIFT, entry & ~state.DIRTY)
@@ -127,24 +126,24 @@ def send_nodes(s, arena, out, row, first):
 
 @subroutine
 def settle_nodes(s, arena, row, first, stop):
-    """The indirect blocks of a file from before the trace are on the device, not in the cache."""
+    """Mark the indirect blocks of a file from before the trace as stored, not cached."""
     for leaf in range(max(first - DIRECT, 0) >> FAN_SHIFT, ((stop - DIRECT - 1) >> FAN_SHIFT) + 1):
         entry = table.get(arena, row + state.LEAVES, leaf)
         table.put(arena, row + state.LEAVES, leaf, entry & ~(state.CACHED | state.DIRTY))
 
 
-# bitmaps, inodes, names
+# Bitmaps, inodes, names.
 
 
 @subroutine
 def words_changed(count, linked):
-    """Bits of units that follow one another: one word."""
+    """Return 1: the bits of adjacent units share a word."""
     return 1
 
 
 @subroutine
 def inode_changed(s, arena, out, row):
-    """The inode is one of those in a unit of the inode table."""
+    """Store the inode in its unit of the inode table."""
     i = (row - s.files) // state.FILE_WORDS >> 3
     s.reg[recipes.META] = (cache.system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
     cache.mark(s, arena, s.inodes, i, recipes.ZERO + 1)
@@ -153,13 +152,13 @@ def inode_changed(s, arena, out, row):
 
 @subroutine
 def entries(length):
-    """Steps of 16 bytes that a name of `length` characters takes in a directory."""
+    """Return how many 16-byte steps a name of `length` characters takes in a directory."""
     return (8 + length + 15) >> 4
 
 
 @subroutine
 def link(s, arena, out, op, row, parent):
-    """link: one more name."""
+    """Model link: add a name."""
     emit_recipe(s, out, recipes.RENAME)
     names.scan(s, arena, out, parent, arena[parent + state.TOP])
     names.add_name(s, arena, out, row, parent)
@@ -197,7 +196,7 @@ emit = bind(
 
 
 def start(params: dict, files: Files) -> State:
-    """State of an empty ext2: super block and descriptors, block and inode bitmaps, inode table, blocks."""
+    """Return the state of an empty ext2: super block and descriptors, block and inode bitmaps, inode table, blocks."""
     made = recipes.calls() | recipes.cached(INODE, False)
     built = state.build(params, files, "ext2-scm", made, shift=10, entry=16, inode=INODE)
     record, unit = built.record[0], 1 << 10
@@ -212,7 +211,7 @@ def start(params: dict, files: Files) -> State:
 
 
 def space(built: State) -> dict[str, int]:
-    """Space report in bytes; indirect blocks count as metadata."""
+    """Return the space report in bytes; indirect blocks count as metadata."""
     report, unit = state.space(built), 1 << int(built.record[0].shift)
     leaves = np.maximum(-(-(file_row.of(built, state.FILE_WORDS)[:, state.END] - DIRECT) >> FAN_SHIFT), 0)
     uppers = -(-np.maximum(leaves - 1, 0) >> FAN_SHIFT)

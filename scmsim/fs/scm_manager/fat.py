@@ -1,7 +1,7 @@
-"""FAT on the SCM driver: clusters of one sector chained in two FATs, the inode in the directory's entry, no holes.
+"""Model FAT on the SCM driver: clusters of one sector chained in two FATs, inodes in directory entries, no holes.
 
-An entry of a directory is 32 bytes, more for a name beyond 8.3 (13 characters each).
-Source: Linux 2.6.24 fs/fat/{cache,dir,fatent,misc}.c, fs/vfat/namei.c; mkdosfs for devices of 64 MiB.
+A directory entry has 32 bytes, more for a name beyond 8.3 (13 characters each). Source: Linux 2.6.24
+fs/fat/{cache,dir,fatent,misc}.c, fs/vfat/namei.c; mkdosfs for devices of 64 MiB.
 """
 
 from scmsim.core.errors import UsageError
@@ -20,18 +20,18 @@ LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
 
 @subroutine
 def entries(length):
-    """Entries that a name of `length` characters takes in a directory."""
+    """Return how many directory entries a name of `length` characters takes."""
     return 1 + (length + 12) // 13 * (length > 12)
 
 
 @subroutine
 def inode_changed(s, arena, out, row):
-    """The entry with the file's newest name is its inode."""
+    """Store the inode, which is the entry of the file's newest name."""
     parent, slot = arena[row + state.PARENT], arena[row + state.SLOT]
     if parent == 0 or slot < 0:
         return
     i = slot * s.entry >> s.shift
-    if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory went with the entry
+    if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory was removed with the entry
         return
     s.reg[recipes.META] = place(arena, parent, i)
     cache.mark(s, arena, parent, i, recipes.ZERO + 1)
@@ -40,18 +40,18 @@ def inode_changed(s, arena, out, row):
 
 @subroutine
 def unnamed(s, arena, out, row):
-    """The inode went with the entry."""
+    """Do nothing: the inode was removed with the entry."""
 
 
 @subroutine
 def read_entries(s, arena, out, row, unit):
-    """The sector of the FAT with the last entry of the way comes into the cache."""
+    """Read the FAT sector with the last entry on the way to a unit into the cache."""
     cache.load_entry(s, arena, out, index.number(s, place(arena, row, unit)))
 
 
 @subroutine
 def flush_order(s, row):
-    """The FAT comes before the directory, as sync_blockdev (file_fsync, fs/buffer.c) writes from the first block on."""
+    """Return the FAT before the directory, as sync_blockdev (file_fsync, fs/buffer.c) writes from the first block on."""
     return row, s.table, s.directory, s.inodes
 
 
@@ -68,7 +68,7 @@ emit_on_nand = bind("fat_on_nand", operations, {**_HOOKS, device: nftl.HOOKS}).e
 
 
 def start(params: dict, files: Files, *, nand: bool = False) -> State:
-    """State of an empty FAT: reserved sectors, two FATs, clusters; on NAND a 32nd of the erase units is spare."""
+    """Return the state of an empty FAT: reserved sectors, two FATs, clusters; on NAND 1/32 of the erase units is spare."""
     made = recipes.calls() | recipes.cached(32, nand)
     built = state.build(params, files, "fat-scm", made, shift=9, entry=32, inode=0)
     record = built.record[0]
@@ -82,7 +82,7 @@ def start(params: dict, files: Files, *, nand: bool = False) -> State:
 
 
 def _use_nand(record, params: dict) -> None:
-    """What the NFTL keeps of the flash."""
+    """Set the NFTL's parameters of the flash."""
     if params["replacements"] not in (1, 2):
         raise UsageError(
             f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements"

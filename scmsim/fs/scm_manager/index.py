@@ -1,6 +1,7 @@
-"""From a file to its units, and from a unit of the device to its entry in the chain table, the FAT or the bitmaps.
+"""Find a file's units, and the entry of a device unit in the chain table, the FAT or the bitmaps.
 
-By default a file's units are a chain: the entry of each, a word, names the next.  ext2 binds indirect blocks and bitmaps.
+By default a file's units are a chain: the 4-byte entry of each unit names the next. ext2 binds indirect blocks and
+bitmaps.
 """
 
 from scmsim.fs.engine import table
@@ -12,7 +13,7 @@ ENTRY_SHIFT = 5  # log2 of the bits of a unit's entry
 
 @subroutine
 def words_for(arena, row, stop):
-    """Words of arena that the file's tables take to hold the units below `stop`."""
+    """Return how many arena words the file's tables need for the units below `stop`."""
     return table.words_to_hold(arena, row + state.BLOCKS, stop)
 
 
@@ -24,13 +25,13 @@ def reserve(s, arena, row, stop):
 
 @subroutine
 def place(arena, row, i):
-    """Device offset of a file's unit, 0: it has none."""
+    """Return the device offset of a file's unit, or 0 if it has none."""
     return (table.get(arena, row + state.BLOCKS, i) >> 2) << state.PLACE_SHIFT
 
 
 @subroutine
 def stretch(s, arena, row, at, end):
-    """End of the run from byte `at` on, to `end` at most, that lies in one piece on the device (or is a hole)."""
+    """Return the end of the run from byte `at` on, at most `end`, that is contiguous on the device (or a hole)."""
     first = at >> s.shift
     limit = min(end, (first + s.longest) << s.shift)
     start, stop = place(arena, row, first), first + 1
@@ -43,25 +44,25 @@ def stretch(s, arena, row, at, end):
 
 @subroutine
 def number(s, at):
-    """Number of the entry of the unit at a device offset."""
+    """Return the number of the unit at a device offset, which is also that of its entry."""
     return (at - s.origin) >> s.shift
 
 
 @subroutine
 def entry_at(s, at):
-    """Device offset of the entry of the unit at a device offset."""
+    """Return the device offset of the entry of the unit at a device offset."""
     return s.table_at + (number(s, at) << ENTRY_SHIFT >> 3)
 
 
 @subroutine
 def words_changed(count, linked):
-    """Words of entries that change with `count` units, and, if they are `linked`, with the end of the chain before them."""
+    """Return how many entry words change with `count` units; `linked`: the end of the chain before them changes too."""
     return count + linked
 
 
 @subroutine
 def find(s, arena, row, unit):
-    """Registers of the entries that lead to a unit: its chain is followed from the unit used last, or from the first one."""
+    """Set the registers for the entries that lead to a unit: its chain, from the unit used last or from the first one."""
     begin = arena[row + state.CURSOR] if arena[row + state.CURSOR] <= unit else recipes.ZERO + 0
     s.reg[recipes.HOPS] = unit - begin
     s.reg[recipes.HOP_AT] = entry_at(s, place(arena, row, begin))

@@ -1,4 +1,4 @@
-"""Where a file's inode lies: hooks of a variant (see `scmsim.jit.binding`).  By default it has its place and needs none made."""
+"""Declare the hooks of a variant for inodes (see `scmsim.jit.binding`); by default an inode has a fixed place."""
 
 from scmsim.jit import subroutine
 
@@ -7,15 +7,15 @@ changed = None  # (s, arena, out, row): the inode changed
 
 @subroutine
 def make(s, arena, row):
-    """A new file gets an inode."""
+    """Give a new file an inode; by default it has one."""
 
 
 @subroutine
 def unnamed(s, arena, out, row):
-    """The inode of a file that lost a name."""
+    """Update the inode of a file that lost a name."""
     changed(s, arena, out, row)
 
 
 @subroutine
 def free(s, arena, row):
-    """A file without names loses its inode."""
+    """Free the inode of a file without names; by default there is nothing to free."""

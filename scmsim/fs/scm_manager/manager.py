@@ -1,7 +1,8 @@
-"""The SCM manager: a file's data objects are taken from the buddy system one by one and chained; nothing is cached.
+"""Model the SCM manager: a file's data objects come from the buddy system one by one and are chained; nothing is cached.
 
-A directory is a file of 8-byte entries, the index of a metadata object (which holds the name) and a hash of the name.  The paper
-does not say what it is; with the names themselves loaded from SCM, Postmark would not be faster than on FAT, as its Table 4 has it.
+A directory is a file of 8-byte entries, each with the index of a metadata object (which holds the name) and a hash of
+the name. The paper does not describe directories; if a look-up loaded the names themselves from SCM, Postmark would not
+be faster than on FAT, as its Table 4 has it.
 Source: SCM manager paper, section 4.2; a reconstruction.
 """
 
@@ -18,32 +19,32 @@ from scmsim.jit.binding import bind
 CHUNK = 1 << buddy.LARGEST_SHIFT
 
 
-# the buddy system
+# The buddy system.
 
 
 @subroutine
 def ready(s, arena, units):
-    """Whether the buddy system can serve `units` units; False: its bitmaps must grow first."""
+    """Return whether the buddy system can serve the next objects; False: its bitmaps must grow first."""
     return buddy.ready(s, arena, 1 * 2)
 
 
 @subroutine
 def available(s):
-    """Data objects that can be allocated."""
+    """Return how many data objects can be allocated."""
     s.free_blocks = buddy.room(s, recipes.ZERO + DATA_ORDER)
     return s.free_blocks
 
 
 @subroutine
 def take(s, arena, want):
-    """Device offset of a fresh data object."""
+    """Allocate one data object and return its device offset."""
     s.got = 1
     return buddy.allocate(s, arena, recipes.ZERO + DATA_ORDER)
 
 
 @subroutine
 def give(s, arena, row, i):
-    """Give a file's data object back, a short one in its own size."""
+    """Return a file's data object to the buddy system, a short one in its own size."""
     short = arena[row + state.SHORT] if i == 0 else 0
     buddy.release(s, arena, index.place(arena, row, i), short - 1 if short > 0 else recipes.ZERO + DATA_ORDER)
     if short > 0:
@@ -52,73 +53,73 @@ def give(s, arena, row, i):
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Data objects that are allocated to make the file reach `stop`, one for a short one included."""
+    """Return how many data objects must be allocated for the file to reach `stop`, including one that replaces a short one."""
     return max(stop - arena[row + state.END], 0) + (arena[row + state.SHORT] > 0)
 
 
 @subroutine
 def number(s, at):
-    """The chain table has an entry for each 512 bytes from its own first byte on."""
+    """Return the number of the entry in the chain table, which has one per 512 bytes from its own first byte on."""
     return (at - s.table_at) >> s.shift
 
 
-# metadata objects and first data objects
+# Metadata objects and first data objects.
 
 
 @subroutine
 def make_inode(s, arena, row):
-    """A new file gets a metadata object."""
+    """Allocate a metadata object for a new file."""
     if arena[row + state.META] == 0:
         arena[row + state.META] = buddy.allocate(s, arena, recipes.ZERO + META_ORDER)
 
 
 @subroutine
 def inode_changed(s, arena, out, row):
-    """The metadata object changed."""
+    """Store the changed metadata object."""
     s.reg[recipes.META] = arena[row + state.META]
     emit_recipe(s, out, recipes.INODE_STORE)
 
 
 @subroutine
 def free_inode(s, arena, row):
-    """The metadata object goes."""
+    """Free the metadata object."""
     if arena[row + state.META] != 0:
         buddy.release(s, arena, arena[row + state.META], recipes.ZERO + META_ORDER)
 
 
 @subroutine
 def units_at_first(s, is_dir):
-    """A new file gets some data objects at once, a directory none."""
+    """Return how many data objects a new file gets at once; a directory gets none."""
     return recipes.ZERO + s.first_objects * (not is_dir)
 
 
-# nothing is cached
+# Nothing is cached.
 
 
 @subroutine
 def mark(s, arena, row, first, count):
-    """What was stored is on the medium."""
+    """Do nothing: stored data is on the medium at once."""
 
 
 @subroutine
 def note_entries(s, arena, out, unit, count, words):
-    """So are entries of the chain table."""
+    """Do nothing: stored entries of the chain table are on the medium at once."""
 
 
 @subroutine
 def fill_cache(s, arena, out, row, first, stop, cold):
-    """What is loaded comes from the medium."""
+    """Do nothing: loads come from the medium."""
 
 
 @subroutine
 def write_back(s, arena, out, row):
-    """There is nothing to be written back."""
+    """Return True: there is nothing to write back."""
     return True
 
 
 @subroutine
 def leave(s, out):
-    """What the space report reads."""
+    """Update the count of free objects for the space report."""
     available(s)
 
 
@@ -145,7 +146,7 @@ emit = bind(
 
 
 def start(params: dict, files: Files) -> State:
-    """State of an empty SCM: the driver's areas, the chain table (a word for each data object), chunks of the buddy system."""
+    """Return the state of an empty SCM: the driver's areas, the chain table (4 bytes per data object), the buddy system."""
     made = recipes.calls() | recipes.direct() | recipes.objects()
     built = state.build(params, files, "scm-manager", made, shift=9, entry=8, inode=recipes.OBJECT)
     record = built.record[0]

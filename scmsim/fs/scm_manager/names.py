@@ -1,7 +1,7 @@
-"""Directories and names: entries one after the other, looked at from the first; a new name takes the first gap.
+"""Model directories and names: entries are searched from the first, and a new name takes the first gap.
 
-The units of a directory are taken as following one another in a look-up.
-Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei.c, fs/ext2/dir.c.
+A look-up treats the units of a directory as contiguous. Source: SCM manager paper, section 4.2; Linux 2.6.24
+fs/fat/dir.c, fs/vfat/namei.c, fs/ext2/dir.c.
 """
 
 from scmsim.core import records
@@ -14,18 +14,18 @@ from scmsim.fs.scm_manager.index import place
 from scmsim.fs.scm_manager.units import extend, settle
 from scmsim.jit import subroutine
 
-NAME_UNITS = 24  # units that one more name may take: of the directory, of indirect blocks, objects
+NAME_UNITS = 24  # most units for one more name: of the directory, of indirect blocks, of objects
 
 
 @subroutine
 def entries(length):
-    """Entries that a name of `length` characters takes in a directory."""
+    """Return how many directory entries a name of `length` characters takes."""
     return 1
 
 
 @subroutine
 def scan(s, arena, out, directory, count):
-    """Look at the first `count` entries."""
+    """Load the first `count` entries."""
     if count <= 0 or place(arena, directory, recipes.ZERO) == 0:
         return
     s.reg[recipes.COUNT], s.reg[recipes.NAME_AT] = count, place(arena, directory, recipes.ZERO)
@@ -35,7 +35,7 @@ def scan(s, arena, out, directory, count):
 
 @subroutine
 def gap(s, arena, directory, needs):
-    """First entry of the first gap of `needs` entries."""
+    """Return the first entry of the first gap of `needs` entries."""
     top, found, first = arena[directory + state.TOP], 0, -1
     for i in range(arena[directory + state.GAP], top):
         if table.get(arena, directory + state.SLOTS, i) != 0:
@@ -53,7 +53,7 @@ def gap(s, arena, directory, needs):
 
 @subroutine
 def words_for_name(s, arena, directory):
-    """Words of arena that one more name in a directory takes at the most."""
+    """Return how many arena words one more name in a directory needs at most."""
     top = arena[directory + state.TOP] + 24
     words = table.words_to_hold(arena, directory + state.SLOTS, top)
     return words + index.words_for(arena, directory, (top * s.entry >> s.shift) + 2)
@@ -72,7 +72,7 @@ def write_entry(s, arena, out, directory, slot, needs):
 
 @subroutine
 def add_name(s, arena, out, row, directory):
-    """Put a name of a file into a directory, which gets another unit if it must; the arena and the device have room."""
+    """Add a name of a file to a directory, with another unit if necessary; the arena and the device have room."""
     needs = entries(arena[row + file_row.NAME])
     slot = gap(s, arena, directory, needs)
     table.reserve(s, arena, directory + state.SLOTS, slot + needs)
@@ -94,13 +94,13 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def as_directory(s, arena, row):
-    """Row of a directory: that of a parent that is not named for a plain file, which has no entries."""
+    """Return `row` if it is a directory, else the row of the unnamed directory, because a plain file has no entries."""
     return row if arena[row + file_row.STATUS] & file_row.IS_DIR else s.nobody
 
 
 @subroutine
 def find_slot(s, arena, row, directory):
-    """First entry of a file in a directory, -1: none, as after the directory went with the names that it had."""
+    """Return the first entry of a file in a directory, or -1, for instance after the directory was removed with its names."""
     number, known = (row - s.files) // state.FILE_WORDS + 1, arena[row + state.SLOT]
     if arena[row + state.PARENT] == directory and 0 <= known < arena[directory + state.TOP]:
         if table.get(arena, directory + state.SLOTS, known) == number:
@@ -113,7 +113,7 @@ def find_slot(s, arena, row, directory):
 
 @subroutine
 def remove_name(s, arena, out, row, directory):
-    """Take a name of a file out of its directory, if it is there."""
+    """Remove a name of a file from its directory if the directory has it."""
     slot = find_slot(s, arena, row, directory)
     if slot < 0:
         return
@@ -129,7 +129,7 @@ def remove_name(s, arena, out, row, directory):
 
 @subroutine
 def new_inode(s, arena, out, row):
-    """A new file gets an inode."""
+    """Give a new file an inode."""
     inodes.make(s, arena, row)
     s.reg[recipes.META] = arena[row + state.META]
     emit_recipe(s, out, recipes.INODE_NEW)
@@ -137,13 +137,13 @@ def new_inode(s, arena, out, row):
 
 @subroutine
 def units_at_first(s, is_dir):
-    """Units that a new file or directory gets at once."""
+    """Return how many units a new file or directory gets at once."""
     return recipes.ZERO + is_dir
 
 
 @subroutine
 def create(s, arena, out, op, row, parent):
-    """create, mkdir."""
+    """Model create and mkdir."""
     is_dir = op.op == records.MKDIR
     emit_recipe(s, out, recipes.CREATE)
     scan(s, arena, out, parent, arena[parent + state.TOP])
@@ -160,14 +160,14 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def lose_link(s, arena, out, row):
-    """One name less."""
+    """Remove one name from the link count."""
     arena[row + file_row.LINKS] -= 1
     inodes.unnamed(s, arena, out, row)
 
 
 @subroutine
 def unlink(s, arena, out, op, row, parent):
-    """unlink, rmdir."""
+    """Model unlink and rmdir."""
     emit_recipe(s, out, recipes.UNLINK)
     remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
     lose_link(s, arena, out, row)
@@ -175,7 +175,7 @@ def unlink(s, arena, out, op, row, parent):
 
 @subroutine
 def rename(s, arena, out, row, parent, replaced):
-    """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
+    """Model rename within the file's directory; `replaced`: row of the file that loses its name, or 0."""
     directory = as_directory(s, arena, arena[row + state.PARENT])
     emit_recipe(s, out, recipes.RENAME)
     scan(s, arena, out, directory, arena[directory + state.TOP])
@@ -189,13 +189,13 @@ def rename(s, arena, out, row, parent, replaced):
 
 @subroutine
 def link(s, arena, out, op, row, parent):
-    """link is refused: a file has one name."""
+    """Model link, which fails, because a file has one name."""
     emit_recipe(s, out, recipes.OTHER)
 
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file without names; False: no room to go on."""
+    """Free a file without names; return False if room runs out."""
     if not free_to_end(s, arena, out, row, recipes.ZERO):
         return False
     inodes.free(s, arena, row)
@@ -219,7 +219,7 @@ def evict(s, arena, out, row):
 
 @subroutine
 def adopt(s, arena, out, row, parent):
-    """Bring a file that existed before the trace into being, silently; False: no room to go on."""
+    """Create a file that existed before the trace, without events; return False if room runs out."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     length = 0 if is_dir else max(arena[row + file_row.FIRST] - 1, 0)
     stop = (length + (1 << s.shift) - 1) >> s.shift
@@ -227,7 +227,7 @@ def adopt(s, arena, out, row, parent):
     s.silent, s.synchronous = 1, 0
     done = False
     if has_room(s, arena, index.words_for(arena, row, stop) + words_for_name(s, arena, parent)):
-        if arena[row + file_row.LINKS] == 0:  # else it is gone on with
+        if arena[row + file_row.LINKS] == 0:  # else a former call began the work
             arena[row + file_row.LINKS] = 1
             index.reserve(s, arena, row, stop)
             new_inode(s, arena, out, row)

@@ -1,7 +1,8 @@
-"""The NFTL under FAT on NAND: erase units whose rewritten pages go to replacement units.
+"""Model the NFTL under FAT on NAND: erase units whose rewritten pages go to replacement units.
 
-An erase unit of 32 pages has pages that are written once; a rewritten page goes to a replacement unit in its chain; if the
-chain may not grow, or no unit is spare, it is folded: what is not in its last unit is copied there, the others are erased.
+Each page of an erase unit (32 pages) is written once; a rewritten page goes to a replacement unit in the chain of the
+erase unit. If the chain may not grow, or no unit is spare, the chain is folded: pages outside its last unit are copied
+there, and the other units are erased.
 Source: Linux 2.6.24 drivers/mtd/nftlcore.c (NFTL_findwriteunit, NFTL_foldchain, NFTL_makefreeblock).
 """
 
@@ -11,17 +12,18 @@ from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.jit import subroutine
 
-BITS, ALL = 2, 0x5555555555555555  # of a page in its erase unit's word; every page written once
-_ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 would not fit an int64 where kernels run as plain Python
+BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; every page written once
+_ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64 where kernels run as plain Python
 
 
 @subroutine
 def fold(s, arena, out, at, unit):
-    """Fold an erase unit's chain, whose two words are at `at`, into its last unit."""
+    """Fold the chain of an erase unit, whose two fields are at `at`, into its last unit (NFTL_foldchain)."""
     pages, length, copies = arena[at], arena[at + 1], recipes.ZERO + 0
     for page in range(recipes.PAGES):
         times = (pages >> BITS * page) & 3
         if times > 0:
+            # Pages whose newest copy is not in the last unit of the chain are copied there.
             copies += times != length
             pages = (pages & ~(_MASK << BITS * page)) | _ONE << BITS * page
     arena[at], arena[at + 1] = pages, 1
@@ -37,7 +39,7 @@ def fold(s, arena, out, at, unit):
 
 @subroutine
 def spare_unit(s, arena, out, chains):
-    """Fold the next chain with a replacement unit, so that a unit is spare."""
+    """Fold the next chain with a replacement unit to make a unit spare (NFTL_makefreeblock)."""
     units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
     for _ in range(units):
         s.fold_cursor = (s.fold_cursor + 1) % units
@@ -48,15 +50,16 @@ def spare_unit(s, arena, out, chains):
 
 @subroutine
 def program(s, arena, out, sector):
-    """Find the place of a sector that is written, in its erase unit or in a replacement of it."""
+    """Find the place of a written sector, in its erase unit or in a replacement of the unit (NFTL_findwriteunit)."""
     unit, page, chains = sector // recipes.PAGES, sector % recipes.PAGES, arena[s.table + state.SLOTS]
     at = chains + 2 * unit
     if arena[at + 1] == 0:
-        made = unit * recipes.PAGES * recipes.SECTOR < s.table_at + 2 * s.table_bytes  # by mkdosfs
+        made = unit * recipes.PAGES * recipes.SECTOR < s.table_at + 2 * s.table_bytes  # written by mkdosfs
         arena[at], arena[at + 1] = ALL if made else 0, 1
     if (arena[at] >> BITS * page) & 3 > s.replacements:
         fold(s, arena, out, at, unit)
     times = (arena[at] >> BITS * page) & 3
+    # Every unit of the chain already holds a copy of this page, so the chain needs another unit.
     if times == arena[at + 1]:
         if s.spare == 0:
             spare_unit(s, arena, out, chains)
@@ -69,27 +72,27 @@ def program(s, arena, out, sector):
 
 @subroutine
 def write(s, arena, out, at, units):
-    """Each sector of the run is programmed."""
+    """Program each sector of the run."""
     for sector in range(at // recipes.SECTOR, at // recipes.SECTOR + units):
         program(s, arena, out, sector)
 
 
 @subroutine
 def read(s, units):
-    """Each unit is a page."""
+    """Count one page read per unit."""
     s.page_reads += units
 
 
 @subroutine
 def settle(s, arena, out, at):
-    """The page was written once, before anything was counted."""
+    """Program a page that was written once before counting began."""
     program(s, arena, out, at // recipes.SECTOR)
     s.page_programs -= 1
 
 
 @subroutine
 def table_entries(s):
-    """Two words for each erase unit."""
+    """Return the number of fields: two per erase unit."""
     return 2 * (s.origin // (recipes.SECTOR * recipes.PAGES) + s.tracked // recipes.PAGES + 2)
 
 

@@ -1,10 +1,10 @@
-"""Memory objects of the SCM manager: malloc, free, load, store, and conversions that copy nothing.
+"""Model the SCM manager's memory objects: malloc, free, load, store, and conversions without copies.
 
-A memory object is a block of the buddy system; seen as units of 512 bytes it becomes a file when it gets a metadata object and a
-name, its units linked in the chain table.  A file becomes a memory object when it is given a pointer; with the flag (file2: its
-directory) its name and metadata object go, and `free` is what is left to end it.  The paper does not say how the pointer reaches
-units that are not next to each other: loads and stores follow them here, run by run.  An object of less than 512 bytes stays
-where it is as a short only unit, and moves when the file grows out of it (`moved_bytes`).
+A memory object is a block of the buddy system. It becomes a file when it gets a metadata object and a name, and its
+units of 512 bytes are linked in the chain table. A file becomes a memory object when it gets a pointer; with the flag
+(file2: its directory) its name and metadata object are removed, and only `free` can end it. The paper does not say how
+the pointer reaches units that are not adjacent: here loads and stores follow them run by run. An object of less than
+512 bytes stays in place as a short only unit, and moves when the file outgrows it (`moved_bytes`).
 Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 """
 
@@ -26,7 +26,7 @@ DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and o
 
 @subroutine
 def malloc(s, arena, out, row, length):
-    """malloc: one block of the buddy system; a row that is in use stays as it is."""
+    """Model malloc: allocate one block of the buddy system; leave a row that is in use unchanged."""
     emit_recipe(s, out, recipes.MALLOC)
     if arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY):
         return
@@ -43,13 +43,13 @@ def malloc(s, arena, out, row, length):
 
 @subroutine
 def units_of(length):
-    """Units that a memory object of `length` bytes takes."""
+    """Return how many units a memory object of `length` bytes takes."""
     return max(1, (1 << buddy.order_for(max(length, 1))) >> DATA_ORDER)
 
 
 @subroutine
 def free(s, arena, out, row):
-    """free: the object goes, unless it is a file too; False: no room to go on."""
+    """Model free: free the object unless it is also a file; return False if room runs out."""
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.FREE)
         s.stage, s.resume_at = state.FREEING, 0
@@ -57,7 +57,7 @@ def free(s, arena, out, row):
         emitted = s.emitted
         if not free_to_end(s, arena, out, row, recipes.ZERO):
             return False
-        s.emitted = emitted  # the buddy system's own work is in the cost of free()
+        s.emitted = emitted  # the cost of free() includes the buddy system's own work
         table.drop(s, arena, row + state.BLOCKS)
         arena[row + file_row.SIZE] = 0
     arena[row + file_row.STATUS] &= ~state.MEMORY
@@ -66,7 +66,7 @@ def free(s, arena, out, row):
 
 @subroutine
 def touch(s, arena, out, op, row):
-    """load, store through a pointer; no call.  False: no room to go on."""
+    """Model loads and stores through a pointer, which are not calls; return False if room runs out."""
     if not arena[row + file_row.STATUS] & state.MEMORY:
         return True
     if s.stage == state.READY:
@@ -84,7 +84,7 @@ def touch(s, arena, out, op, row):
 
 @subroutine
 def to_file(s, arena, out, op, row, parent):
-    """mm_to_file: a metadata object, a name, and the chain; nothing is copied."""
+    """Model mm_to_file: create a metadata object, a name and the chain; copy nothing."""
     if not arena[row + file_row.STATUS] & state.MEMORY or arena[row + file_row.STATUS] & file_row.EXISTS:
         emit_recipe(s, out, recipes.OTHER)
         return
@@ -99,7 +99,7 @@ def to_file(s, arena, out, op, row, parent):
 
 @subroutine
 def to_memory(s, arena, out, op, row, parent):
-    """file_to_mm; with a directory to lose it the file's name and metadata go."""
+    """Model file_to_mm; with a directory in file2 the file loses its name and metadata."""
     emit_recipe(s, out, recipes.TO_MM)
     if not arena[row + file_row.STATUS] & file_row.EXISTS or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return
@@ -115,7 +115,7 @@ def to_memory(s, arena, out, op, row, parent):
 
 @subroutine
 def object_call(s, arena, out, op, row, parent):
-    """malloc, free, load, store, mm_to_file, file_to_mm; False: no room to go on."""
+    """Run malloc, free, load, store, mm_to_file or file_to_mm; return False if room runs out."""
     if op.op == records.ULOAD or op.op == records.USTORE:
         return touch(s, arena, out, op, row)
     if op.op == records.FREE:
@@ -131,31 +131,31 @@ def object_call(s, arena, out, op, row, parent):
 
 @subroutine
 def concerns(s, op):
-    """Whether the operation is one of the model's."""
+    """Return whether the operation is one of the model's."""
     return op.file >= 0 and (op.op <= records.CLOSE or records.MALLOC <= op.op <= records.FILE_TO_MM)
 
 
 @subroutine
 def of_object(op):
-    """Whether it is an operation on a memory object alone."""
+    """Return whether the operation is on a memory object alone."""
     return op.op == records.ULOAD or op.op == records.USTORE or records.MALLOC <= op.op < records.FILE_TO_MM
 
 
 @subroutine
 def adopts(arena, op, row):
-    """Whether the operation is the first on a file that is taken to have existed before; one on a memory object is not."""
+    """Return whether the operation is the first on a file from before the trace; memory objects are never from before."""
     return not of_object(op) and not arena[row + file_row.STATUS] & state.MEMORY and calls.adopts(arena, op, row)
 
 
 @subroutine
 def units_for_names(op):
-    """Units that a conversion takes: of a name, and of a metadata object."""
+    """Return how many units a conversion takes for a name and a metadata object."""
     return names.NAME_UNITS * (op.op >= records.MM_TO_FILE)
 
 
 @subroutine
 def begin(s, arena, op, row):
-    """Whether the device and the tables have room for a memory object."""
+    """Return whether the device and the tables have room for a memory object, as an outcome."""
     if op.op != records.MALLOC:
         return DONE
     if op.length > 1 << buddy.LARGEST_SHIFT or buddy.room(s, buddy.order_for(op.length)) == 0:
@@ -168,7 +168,7 @@ def begin(s, arena, op, row):
 
 @subroutine
 def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call; one for files on a memory object that is no file is an error of the program."""
+    """Run or resume a call; treat a file call on a memory object that is not a file as a failed call."""
     if not of_object(op) and arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY) == state.MEMORY:
         emit_recipe(s, out, recipes.OTHER)
         return True
@@ -179,7 +179,7 @@ def any_step(s, arena, out, op, row, parent):
 
 @subroutine
 def widen(s, arena, out, row, end):
-    """A file made of a memory object of less than a unit gets a whole unit, with its bytes, before it grows out of it."""
+    """Move a file that was a memory object of less than a unit into a whole unit before it outgrows its block."""
     order = arena[row + state.SHORT] - 1
     if order < 0 or end <= 1 << (order + state.PLACE_SHIFT):
         return

@@ -1,7 +1,7 @@
-"""Operations one by one; `manager`, `fat` and `ext2` bind what they do differently.
+"""Run operations one by one; `manager`, `fat` and `ext2` bind their own subroutines.
 
-An operation begins only if the device surely has the units for it.  A long one stops between two of its runs when the buffer is
-full, and goes on in the next call; the state's `stage` and `resume_at` tell where.
+An operation begins only if the device surely has the units for it. A long one stops between two of its runs when the
+buffer is full, and resumes in the next call at the state's `stage` and `resume_at`.
 """
 
 from scmsim.core import records
@@ -16,14 +16,14 @@ from scmsim.fs.scm_manager import names as names
 from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
 from scmsim.jit import subroutine
 
-NAME_EVENTS = 4 * STEP  # of a namespace operation
-MOST_UNITS = 1 << 33  # of a file: below, its tables fit the largest arena
-TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
+NAME_EVENTS = 4 * STEP  # events of a namespace operation
+MOST_UNITS = 1 << 33  # most units of a file, so that its tables fit the largest arena
+TOO_FAR = 1 << 40  # words: more than the arena may have, so that growing it ends the replay with an error
 
 
 @subroutine
 def of_directory(arena, op, row):
-    """Whether it transfers, cuts or allocates data of a directory: EISDIR, or EBADF."""
+    """Return whether the operation transfers, cuts or allocates data of a directory (EISDIR or EBADF)."""
     code = op.op
     return arena[row + file_row.STATUS] & file_row.IS_DIR and (
         records.READ <= code <= records.WRITE or records.TRUNCATE <= code <= records.FALLOCATE
@@ -32,7 +32,7 @@ def of_directory(arena, op, row):
 
 @subroutine
 def reach(s, arena, op, row):
-    """(first unit that may be allocated, end of the file then) in units; the end is 0 where nothing is allocated."""
+    """Return (first unit that may be allocated, end of the file then) in units; the end is 0 if nothing is allocated."""
     first, end = op.offset, op.offset + op.length
     if (
         op.op == records.TRUNCATE
@@ -52,25 +52,25 @@ def reach(s, arena, op, row):
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Units that are allocated to make the file reach from `first` to `stop`."""
+    """Return how many units must be allocated for the file to reach from `first` to `stop`."""
     return max(stop - arena[row + state.END], 0)
 
 
 @subroutine
 def own_units(op):
-    """Units that an operation takes which only a variant has."""
+    """Return how many units an operation takes that only a variant has."""
     return 0
 
 
 @subroutine
 def own_begin(s, arena, op, row):
-    """Whether an operation that only a variant has may begin; the tables that it changes are grown."""
+    """Return whether an operation that only a variant has may begin, as an outcome; grow the tables that it changes."""
     return DONE
 
 
 @subroutine
 def needed(s, arena, op, row):
-    """Units that the operation takes at the most for names, and for a file that existed before."""
+    """Return how many units the operation takes at most for names, and for a file from before the trace."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
     count = recipes.ZERO + 0
     if adopts(arena, op, row):
@@ -85,7 +85,7 @@ def needed(s, arena, op, row):
 
 @subroutine
 def begin(s, arena, op, row):
-    """A new operation: whether the device has what it may take; DONE: it is due."""
+    """Check that the device has the units for a new operation; return DONE if so, else FULL or NO_ROOM."""
     first, stop = reach(s, arena, op, row)
     if stop > 0 and op.op != records.TRUNCATE and op.length > s.capacity:
         return FULL
@@ -105,7 +105,7 @@ def begin(s, arena, op, row):
 
 @subroutine
 def room(s, arena, out, op, row, parent):
-    """Whether the operation's first piece surely fits; the tables that it changes are grown."""
+    """Return whether the first piece of the operation surely fits; grow the tables that it changes."""
     _, stop = reach(s, arena, op, row)
     stop = max(stop, s.first_objects, 1)
     words = index.words_for(arena, row, stop) + names.words_for_name(s, arena, parent)
@@ -120,7 +120,7 @@ def room(s, arena, out, op, row, parent):
 
 @subroutine
 def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call; False: no room to finish it."""
+    """Run or resume a call; return False if there is no room to finish it."""
     if of_directory(arena, op, row):
         emit_recipe(s, out, recipes.OTHER)
         return True
@@ -129,12 +129,12 @@ def any_step(s, arena, out, op, row, parent):
 
 @subroutine
 def synchronize_write(s, out):
-    """A write to a file that was opened with O_SYNC is written back as by fsync, without its call."""
+    """Do nothing: `perform` writes an O_SYNC write back as an fsync does, without the cost of that call."""
 
 
 @subroutine
 def list_names(s, arena, out, row):
-    """readdir: all entries of a directory."""
+    """Model readdir: load all entries of a directory."""
     names.scan(s, arena, out, row, arena[row + state.TOP])
     s.reg[recipes.COUNT] = arena[row + state.NAMES]
     emit_recipe(s, out, recipes.LISTED)
@@ -142,13 +142,13 @@ def list_names(s, arena, out, row):
 
 @subroutine
 def ended(s, arena, op, row):
-    """An fsync writes back the directory, too, even where the file is gone by then."""
+    """Record the file's directory, which an fsync also writes back, even if the file is gone by then."""
     s.directory = arena[row + state.PARENT]
 
 
 @subroutine
 def ordered(s, op):
-    """Whether the operation ends with a write-back of what it changed."""
+    """Return whether the operation ends with a write-back of its changes."""
     if op.op == records.FSYNC or op.op == records.MSYNC or (op.op == records.WRITE and op.flag & records.SYNCHRONOUS):
         return True
     changes = op.op == records.CREATE or op.op == records.WRITE or records.TRUNCATE <= op.op <= records.RMDIR
@@ -157,7 +157,7 @@ def ordered(s, op):
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation; returns its outcome."""
+    """Run or resume an operation and return its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     parent = names.as_directory(s, arena, parent)
     if s.stage == state.NEW:
@@ -181,7 +181,7 @@ def perform(s, arena, out, op):
 
 @subroutine
 def fits(s, arena, op, last):
-    """Whether a write up to the end of page `last` has its units: Linux' loop over pages writes what fits."""
+    """Return whether a write up to the end of page `last` gets its units: Linux's loop over pages writes what fits."""
     row = s.files + op.file * state.FILE_WORDS
     count = needed(s, arena, op, row) + missing(arena, row, op.offset >> s.shift, (last + 1) << 12 >> s.shift)
     return DONE if count <= units.available(s) else FULL
@@ -189,14 +189,14 @@ def fits(s, arena, op, last):
 
 @subroutine
 def prepare(s, arena, out, op):
-    """Dirty blocks that are older than the period are written back first; False: no room to finish that."""
+    """Write back dirty units older than the period; return False if there is no room to finish."""
     s.now = op.time_ns
     return s.stage != state.NEW or s.head == 0 or expire(s, arena, out, op.time_ns, op.op == records.SYNC)
 
 
 @subroutine
 def end(s, out):
-    """The next operation is a new one."""
+    """Make the next operation start from the beginning."""
     s.stage = state.NEW
 
 

@@ -1,16 +1,18 @@
-"""Mechanisms of the SCM manager, of FAT and ext2 on the SCM driver, and of FAT on NAND, as recipes.
+"""Define the mechanisms of the SCM manager, of FAT and ext2 on the SCM driver, and of FAT on NAND as recipes.
 
-The kernels emit the same recipes for all of them.  What a recipe does differs: the SCM manager works on the medium itself
-(`direct`), the other two on a page cache in SDRAM from which blocks go to the device, word by word or through an NFTL (`cached`).
+The kernels emit the same recipe numbers for all of them, with different contents: the SCM manager works on the medium
+itself (`direct`), the other two on a page cache in SDRAM from which blocks go to the device, word by word or through an
+NFTL (`cached`).
 Sources: SCM manager paper, section 4 (objects, chains, conversion); Linux 2.6.24 fs/fat, fs/ext2, fs/buffer.c, drivers/mtd.
-The board copies word by word without a cache (section 5.1: the times of load and store grow with words), so data moves in runs of
-4-byte instructions, and stores to the medium are non-temporal.
+
+The board copies word by word without a cache (section 5.1: the times of load and store grow with words), so data moves
+in runs of 4-byte instructions, and stores to the medium are non-temporal.
 """
 
 from scmsim.core.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 
-# Mechanism -> what the bytes that it stores are for.
+# Mechanism -> purpose of the bytes that it stores.
 SITES = {
     "syscall": "none",
     "data copy": "data",
@@ -62,13 +64,13 @@ _work = _STEPS.work
 def _step(
     code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, space: int = PM
 ) -> tuple[int, ...]:
-    """One event: a run of `length` + register `by` bytes at register `base` + `at`, word by word."""
+    """Return one event: a run of `length` + register `by` bytes at register `base` + `at`, word by word."""
     width = WORD if code in (LOAD, STORE, NTSTORE) else 0
     return _STEPS.run(code, site, base, at, length, by, space=space, width=width)
 
 
 def calls() -> dict[int, list]:
-    """The part of a call that is the same for all."""
+    """Return the parts of calls that are the same for all models."""
     plain = {
         CREATE: "create", OPEN: "open", CLOSE: "close", UNLINK: "unlink", RENAME: "rename", STAT: "stat", TRUNCATE: "truncate",
         FSYNC: "sync",
@@ -80,7 +82,7 @@ def calls() -> dict[int, list]:
 
 
 def direct() -> dict[int, list]:
-    """Everything lies in SCM and is changed there."""
+    """Return the recipes of a system that stores everything in SCM and changes it there."""
     return {
         COPY_IN: [
             _step(LOAD, "data copy", USER_AT, 0, 0, BYTES, USER),
@@ -114,7 +116,7 @@ def direct() -> dict[int, list]:
 
 
 def cached(inode: int, nand: bool) -> dict[int, list]:
-    """Page cache and buffers in SDRAM; blocks go to the medium, or to `nand`, and come from it one request at a time.
+    """Return the recipes with a page cache in SDRAM; blocks go to the medium, or to `nand`, and back one request at a time.
 
     A changed inode has `inode` bytes.
     """
@@ -173,7 +175,7 @@ def cached(inode: int, nand: bool) -> dict[int, list]:
 
 
 def objects() -> dict[int, list]:
-    """Memory objects of the SCM manager: a program's loads and stores, and conversions."""
+    """Return the recipes of the SCM manager's memory objects: a program's loads and stores, and conversions."""
     return {
         MALLOC: [_work("malloc", 1)],
         FREE: [_work("free", 1)],

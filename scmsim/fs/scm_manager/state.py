@@ -1,6 +1,7 @@
-"""State of the SCM manager, FAT and ext2: rows of files, their units, directories, dirty lists, the NFTL; layout of the device.
+"""Keep the state of the SCM manager, FAT and ext2: rows of files, units, directories, dirty lists, the NFTL, device layout.
 
-Units: bytes; a *unit* is what files are made of: a 512-byte data object, a FAT cluster of one sector, an ext2 block of 1 KiB.
+Units: bytes; a *unit* is the allocation unit of files: a 512-byte data object, a FAT cluster of one sector, an ext2
+block of 1 KiB.
 Source: SCM manager paper, sections 4.1 and 4.2; Linux 2.6.24 fs/fat, fs/ext2; mkdosfs and mke2fs for devices of 64 MiB.
 """
 
@@ -15,21 +16,22 @@ from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 from scmsim.fs.engine.space import space_report
 from scmsim.fs.scm_manager import recipes
 
-# Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
-# row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, how often each page was written and the units in its
-# chain); LEAVES, UPPERS: ext2's indirect blocks, as BLOCKS; SHORT: order + 1 of an only unit that is smaller than one (a small
-# memory object that became a file); PARENT, SLOT: directory and entry of the newest name.
+# Fields of a file's row. BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's
+# entries -> row of the owner + 1 (in the FAT's row: the NFTL's two fields per erase unit, how often each page was
+# written and the units in its chain); LEAVES, UPPERS: ext2's indirect blocks, encoded like BLOCKS; SHORT: order + 1 of
+# a file's only unit if that is smaller than a unit (a small memory object that became a file); PARENT, SLOT: directory
+# and entry of the newest name.
 BLOCKS, SLOTS, LEAVES, UPPERS = range(file_row.OWN, file_row.OWN + 8, 2)
 (
     END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE, NEXT, PREVIOUS,
 ) = range(file_row.OWN + 8, file_row.OWN + 22)  # fmt: skip
 FILE_WORDS = file_row.OWN + 22
-UNNAMED = 3  # rows behind those of files: a parent directory, FAT or bitmaps, inode table
-MEMORY, SYSTEM = 4, 8  # STATUS bits: a memory object (too); FAT, bitmaps, inode table
+UNNAMED = 3  # rows after those of files: a parent directory, FAT or bitmaps, inode table
+MEMORY, SYSTEM = 4, 8  # STATUS bits: the row is (also) a memory object; FAT, bitmaps or inode table
 DIRTY, CACHED = 1, 2  # bits of a unit
-PLACE_SHIFT = 5  # a unit's device offset is kept in 32 bytes
+PLACE_SHIFT = 5  # log2 of the bytes in which a unit's device offset is counted
 
-# How far the operation at work is.
+# Progress of the current operation.
 NEW, READY, EXTENDING, CLEARING, COPYING, FREEING, ENDING, EVICTING, FLUSHING = range(9)
 
 STATE = np.dtype(
@@ -45,27 +47,27 @@ STATE = np.dtype(
             ("table", "i8"),  # row of the FAT, or of ext2's bitmaps
             ("inodes", "i8"),  # row of ext2's inode table
             ("shift", "i8"),  # log2 of a unit's bytes
-            ("entry", "i8"),  # bytes of a directory's entry
-            ("inode", "i8"),  # bytes of metadata that a file takes besides its entry
+            ("entry", "i8"),  # bytes of a directory entry
+            ("inode", "i8"),  # bytes of metadata per file besides its entry
             ("capacity", "i8"),
             ("table_at", "i8"),  # device offset of the chain table, FAT or bitmaps
             ("table_bytes", "i8"),
-            ("mirror", "i8"),  # distance of the second FAT, 0: none
+            ("mirror", "i8"),  # distance of the second FAT, 0: there is none
             ("inodes_at", "i8"),
             ("first_objects", "i8"),  # units that a create allocates
-            ("synchronous", "i8"),  # mounted so
-            ("cold", "i8"),  # nothing stays in the page cache for reads
-            ("longest", "i8"),  # units of one run
-            ("most_written", "i8"),  # units of one run of a write-back
-            ("replacements", "i8"),  # units that may replace an erase unit
-            ("spare", "i8"),  # erase units that are not in use
-            ("fold_cursor", "i8"),  # erase unit at which the search for one to fold goes on
+            ("synchronous", "i8"),  # 1: mounted with -o sync
+            ("cold", "i8"),  # 1: reads leave nothing in the page cache
+            ("longest", "i8"),  # most units of one run
+            ("most_written", "i8"),  # most units of one run of a write-back
+            ("replacements", "i8"),  # most units that may replace an erase unit
+            ("spare", "i8"),  # unused erase units
+            ("fold_cursor", "i8"),  # erase unit at which the search for a chain to fold continues
             ("stage", "i8"),
             ("resume_at", "i8"),
-            ("flushed", "i8"),  # rows that the fsync at work has written back
-            ("directory", "i8"),  # row of the directory of the file at work
-            ("silent", "i8"),  # a file from before the trace comes into being
-            ("head", "i8"),  # rows with dirty units, the one that is dirty longest first
+            ("flushed", "i8"),  # rows that the current fsync has written back
+            ("directory", "i8"),  # row of the directory of the operation's file
+            ("silent", "i8"),  # 1: a file from before the trace is being created
+            ("head", "i8"),  # rows with dirty units, oldest first
             ("tail", "i8"),
             ("now", "i8"),  # ns
             ("closes", "i8"),
@@ -73,7 +75,7 @@ STATE = np.dtype(
             ("page_programs", "i8"),
             ("erases", "i8"),
             ("folds", "i8"),
-            ("moved_bytes", "i8"),  # copied by conversions
+            ("moved_bytes", "i8"),  # bytes copied by conversions
         ],
     )
 )
@@ -82,17 +84,17 @@ SMALLEST, LARGEST = 2 << 20, 1 << 50
 
 
 def up(count: int, unit: int) -> int:
-    """`count`, or the next multiple of `unit` above it."""
+    """Return `count`, or the next multiple of `unit` above it."""
     return -(-count // unit) * unit
 
 
 def build(
     params: dict, files: Files, table: str, made: dict[int, list], *, shift: int, entry: int, inode: int
 ) -> State:
-    """State of a file system that knows the trace's `files`, whose areas on the device are still to be laid out.
+    """Return the state of a file system that knows the trace's `files`, with the areas on the device still to be laid out.
 
-    `table` names its costs, `made` are its recipes.  A unit has 2**`shift` bytes, an entry of a directory `entry`, and a file takes
-    `inode` bytes of metadata besides.
+    `table` names the cost table, `made` has the recipes. A unit has 2**`shift` bytes, a directory entry `entry` bytes,
+    and a file takes `inode` bytes of metadata besides its entry.
     """
     rows = len(files) + UNNAMED
     areas = sum(params.get(name, 0) for name in ("boot", "mm", "fs"))
@@ -118,14 +120,17 @@ def build(
 
 
 def add_blocks(state: State, origin: int, end: int) -> None:
-    """The bytes [origin, end) of the device are blocks of one unit, first fit."""
+    """Divide the bytes [origin, end) of the device into blocks of one unit for first-fit allocation."""
     record = state.record[0]
     record.origin = origin
     first_fit.attach(state, 0, (end - origin) >> int(record.shift), 1 << 18)
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes; units beyond a file's end count as `preallocated_bytes`, memory objects as allocated."""
+    """Return the space report in bytes.
+
+    Units beyond a file's end count as `preallocated_bytes`, memory objects as allocated.
+    """
     record = state.record[0]
     unit = 1 << int(record.shift)
     rows = file_row.of(state, FILE_WORDS)

@@ -1,7 +1,7 @@
-"""Units of files: allocated, freed, found.
+"""Allocate, free and find the units of files.
 
-By default the lowest free ones are taken, and nothing besides the chain leads to them.
-Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.c, fs/ext2/{balloc,inode}.c.
+By default allocation takes the lowest free units, and only the chain leads to a unit. Source: SCM manager paper,
+section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.c, fs/ext2/{balloc,inode}.c.
 """
 
 from scmsim.alloc import first_fit
@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def ready(s, arena, units):
-    """Whether the allocator and the tables that follow the device can serve `units` units; False: they must grow first."""
+    """Return whether the allocator and the tables that grow with the device can serve `units` units; False: they must grow."""
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
     sectors, inodes, entries = table_unit(s, s.tracked) + 1, (s.file_count >> 3) + 1, device.table_entries(s)
@@ -34,26 +34,29 @@ def ready(s, arena, units):
 
 @subroutine
 def available(s):
-    """Units that can be allocated."""
+    """Return how many units can be allocated."""
     return s.free_blocks
 
 
 @subroutine
 def take(s, arena, want):
-    """Device offset of the first of `s.got` fresh units, at most `want`; the caller has made sure that there are some."""
+    """Allocate up to `want` units in one run, `s.got` of them, and return the device offset of the first.
+
+    The caller has made sure that units are free.
+    """
     return s.origin + (first_fit.allocate(s, arena, want) << s.shift)
 
 
 @subroutine
 def give(s, arena, row, i):
-    """Give unit `i` of a file back to the allocator."""
+    """Return unit `i` of a file to the allocator."""
     cleaned(s, arena, row, i)
     first_fit.release(s, arena, index.number(s, place(arena, row, i)), 1)
 
 
 @subroutine
 def noted(s, arena, out, at, count, linked):
-    """The entries of fresh units change, and that of the unit before them if they are `linked` to it."""
+    """Store the entries of fresh units, and that of the unit before them if they are `linked` to it."""
     words = index.words_changed(count, linked)
     s.reg[recipes.CHAIN], s.reg[recipes.COUNT], s.reg[recipes.CHAIN_BYTES] = (
         entry_at(s, at),
@@ -66,12 +69,12 @@ def noted(s, arena, out, at, count, linked):
 
 @subroutine
 def take_nodes(s, arena, out, row, first, last):
-    """Units that lead to the units `first` to `last` of a file: a chain needs none."""
+    """Allocate the units that lead to the units `first` to `last` of a file; a chain needs none."""
 
 
 @subroutine
 def extend(s, arena, out, row, stop):
-    """Give units to the file from `resume_at` on: one run (synchronously: one unit) of those that are missing below `stop`."""
+    """Allocate one run of the units missing between `resume_at` and `stop`; a synchronous mount allocates one unit."""
     first = s.resume_at
     while first < stop and place(arena, row, first) != 0:
         first += 1
@@ -132,17 +135,17 @@ def free_run(s, arena, out, row):
 
 @subroutine
 def free_nodes(s, arena, row, stop):
-    """Free what leads to units of which none below `stop` is left."""
+    """Free the units that lead to no unit below `stop`; a chain has none."""
 
 
 @subroutine
 def read_entries(s, arena, out, row, unit):
-    """What leads to a unit is read from the device."""
+    """Read the entries that lead to a unit from the device; by default they need no reading."""
 
 
 @subroutine
 def walk(s, arena, out, row, unit):
-    """Find a unit, the file's last at the most."""
+    """Find a unit of the file, at most its last one."""
     unit = min(unit, arena[row + state.END] - 1)
     if unit < 0:
         return
@@ -154,12 +157,12 @@ def walk(s, arena, out, row, unit):
 
 @subroutine
 def settle_nodes(s, arena, row, first, stop):
-    """As `settle`, for what leads to the units."""
+    """Settle the units that lead to the units [first, stop); a chain has none."""
 
 
 @subroutine
 def settle(s, arena, out, row, first, stop):
-    """Units of a file from before the trace: on the device, not in the cache; on NAND each page is written once."""
+    """Mark units of a file from before the trace as stored, not cached; on NAND each page counts as written once."""
     for i in range(first, stop):
         entry = table.get(arena, row + state.BLOCKS, i)
         table.put(arena, row + state.BLOCKS, i, entry & ~(state.CACHED | state.DIRTY))
