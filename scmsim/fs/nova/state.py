@@ -131,9 +131,10 @@ def start(
         if counters
         else (recipes.FAST16_BYTES, recipes.FAST16_BYTES, recipes.FAST16_BYTES)
     )
+    # log.c: nova_update_setattr_entry, nova_update_link_change_entry, nova_update_new_dentry.
     record.setattr_fields, record.link_fields, record.dentry_fields = (
         (49, 32, 35) if counters else (recipes.FAST16_BYTES - 10, recipes.FAST16_BYTES - 10, 0)
-    )  # log.c: nova_update_setattr_entry, nova_update_link_change_entry, nova_update_new_dentry
+    )
     record.dentry_header = 49 if counters else 29  # with the name's closing zero (5.1 lineage)
     record.inode_table = INODE_TABLE
     record.reg[recipes.JOURNAL] = recipes.JOURNAL_PAGE
