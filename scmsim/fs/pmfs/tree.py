@@ -234,10 +234,8 @@ def free_leaf(s, arena, out, row):
     arena[row + file_row.MAPPED] -= count
     leaf = node(arena, row, 1, first >> 9)
     s.reg[recipes.LEAF_AT] = leaf * recipes.BLOCK + ((first & 511) << 3)
-    s.reg[recipes.SLOTS], s.reg[recipes.COUNT] = (
-        (512 - (first & 511) << 3) * (leaf != 0),
-        count,
-    )  # to the end of the node
+    # Slots are loaded up to the end of the node.
+    s.reg[recipes.SLOTS], s.reg[recipes.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count
     emit_recipe(s, out, recipes.FREED)
     s.resume_at = stop
 
