@@ -1,1 +1,1 @@
-"""SCMFS."""
+"""Recovery model of SCMFS."""

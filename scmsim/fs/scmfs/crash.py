@@ -1,9 +1,10 @@
-"""SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
+"""Recover SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
+
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, with a page of page-table entries or a superpage.
 Source: SCMFS superpage paper (2013), III and IV; what is stored and ordered: docs/fs/scmfs.md (a reconstruction).
 
-The recovery is a reconstruction too: the records that a directory counts, their inodes, and the page table as it is.  What data
-pages hold is not looked at, since nothing writes them back.
+The recovery is a reconstruction too: it reads the records that a directory counts, their inodes, and the page table. It
+does not compare the content of data pages, because nothing writes them back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,28 +36,26 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Words by name: records, inodes' sizes and ranges; by address: entries of page tables."""
+    """Recovery of words by name (records, sizes and ranges in inodes) and by address (page-table entries)."""
 
     guarantee = GUARANTEE
     blame = RECONSTRUCTED
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.names: dict[
-            int, list[int]
-        ] = {}  # file -> versions of its names, oldest first, those that are gone left out
-        self.given: dict[int, list[int]] = {}  # file -> all of them
+        self.names: dict[int, list[int]] = {}  # file -> versions of its current names, oldest first
+        self.given: dict[int, list[int]] = {}  # file -> versions of all its names
         self.records: dict[int, int] = {}  # version of a name -> bytes of its record
         self.born: dict[int, int] = {}  # file -> version of its inode
         self.size: dict[int, int] = {}
-        self.first: dict[int, int] = {}  # file -> its first range, for which the model has no store
-        self.mapped: dict[int, dict[int, int]] = {}  # file -> page -> device page, as the running system has them
+        self.first: dict[int, int] = {}  # file -> its first range, which the model does not store
+        self.mapped: dict[int, dict[int, int]] = {}  # file -> page -> device page in the running system
         self.touched: dict[int, set[int]] = {}  # file -> pages whose entries may differ from `base`
         self.grown: dict[int, set[int]] = {}  # file -> pages that the last call's growth needs
         self.tables: dict[int, tuple[int, int]] = {}  # device page of entries -> file, piece
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         self.op, self.version, self.events = op, version, events
         self.leaving = [int(op.file)]
         if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
@@ -72,7 +71,7 @@ class RecoveryModel(Base):
             for i, event in enumerate(events)
         ]
 
-    # what the running system has, from the model's state
+    # Contents of the running system, from the model's state.
 
     def _row(self, file: int) -> Any:
         at = int(self.state.record[0].files) + file * contiguous_state.FILE_WORDS
@@ -97,7 +96,7 @@ class RecoveryModel(Base):
             self.touched.setdefault(file, set()).update(page for page, _ in pages.items() ^ old.items())
             self.mapped[file] = pages
 
-    # stores
+    # Stores.
 
     def _put(self, addr: int, word: Any, value: Any) -> list[Word]:
         self.now[word] = value
@@ -161,7 +160,7 @@ class RecoveryModel(Base):
             i += step
 
     def _next(self, i: int) -> int | None:
-        """Address of the upper entry that a new page of entries is hung from, None: the store at `i` is of entries."""
+        """Return the address of the upper entry that links a new page of entries, or None if the store at `i` is of entries."""
         before, after = self.events[i - 1], next(self._stores(i, 1), None)
         new = after is not None and after.site == "page table" and after.length == PTE
         upper = (
@@ -214,14 +213,14 @@ class RecoveryModel(Base):
         return writes
 
     def _start(self, file: int) -> int:
-        """Where the file's range of addresses begins by now."""
+        """Return the start of the file's range of addresses at this point."""
         start = self.now.get(("range", file))
         return self.first.get(file, 0) if start is None else int(start)
 
-    # recovery
+    # Recovery.
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable."""
         names = set()
         for version in self.given.get(file, []):
             if image.word(("counted", version)) and not image.word(("gone", version)):
@@ -263,5 +262,5 @@ class RecoveryModel(Base):
 
 
 def upper_at(start: int, piece: int) -> int:
-    """Device offset of the entry of a piece of a range (contiguous_map.directory_at)."""
+    """Return the device offset of the entry of a piece of a range (`contiguous.map.directory_at`)."""
     return contiguous_recipes.TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (contiguous_recipes.TOP_BYTES - 1))
