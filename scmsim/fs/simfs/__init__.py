@@ -1,1 +1,1 @@
-"""SIMFS."""
+"""Model of SIMFS."""

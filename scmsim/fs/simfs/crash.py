@@ -1,9 +1,10 @@
-"""SIMFS: nothing is written back or fenced, so nothing is promised to outlive a crash; what one leaves is found and counted.
-Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
-Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/fs/scmfs.md.
+"""Recover SIMFS, which writes back and fences nothing and so promises nothing after a crash; count what a crash leaves.
 
-The recovery is SCMFS's: SIMFS has none of its own.  Links of the list of free pages, the number of pages in an inode and the
-temporary file of an atomic update are not followed.
+Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file. Source: SIMFS fs/simfs (noop_fsync in file.c; no
+clflush, no barrier after a store): docs/fs/scmfs.md.
+
+The recovery is SCMFS's, because SIMFS has none. Not followed: links of the free list, the number of pages in an inode,
+and the temporary file of an atomic update.
 """
 
 from collections.abc import Sequence
@@ -30,12 +31,12 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Scmfs):
-    """SCMFS's words, and data."""
+    """Recovery of SCMFS's words, and of data."""
 
     guarantee = GUARANTEE
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events without the tables of an atomic update's temporary file."""
+        """Return the events without the tables of an atomic update's temporary file."""
         opened = [i for i, e in enumerate(events) if e.site == "inode" and e.length == contiguous_recipes.INODE_BYTES]
         if self.op.op != records.WRITE or not opened:
             return events
@@ -46,7 +47,7 @@ class RecoveryModel(Scmfs):
         ]
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         meant = super().interpret(op, version, events)
         for i, offset, length in copied(op, events, "data copy") if op.op == records.WRITE else []:
             meant[i] = [Bulk(events[i].addr, length, label_of(version, offset))]
@@ -57,14 +58,14 @@ class RecoveryModel(Scmfs):
 
     def _inode(self, i: int, event: Event) -> list:
         if self.op.op == records.WRITE and event.length == contiguous_recipes.INODE_BYTES:
-            return []  # of the temporary file of an atomic update
+            return []  # the inode of an atomic update's temporary file
         return super()._inode(i, event)
 
     def _cleared(self, i: int, event: Event) -> list:
         return self._tables_gone(event)
 
     def _tables_gone(self, event: Event) -> list[Word]:
-        """The entries in pages that are cleared."""
+        """Return the writes that remove the entries in cleared pages."""
         pages = range(event.addr // PAGE, (event.addr + event.length - 1) // PAGE + 1)
         words = [("pte", page, k) for page in pages if page in self.tables for k in range(PIECE)]
         used = [word for word in words if self.now.get(word) is not None]

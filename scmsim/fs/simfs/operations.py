@@ -1,4 +1,4 @@
-"""SIMFS's operations: those of files contiguous in virtual memory, whose tables are mapped while they are open.
+"""Run SIMFS's operations: those of files contiguous in virtual memory, whose tables are mapped while they are open.
 
 Source: SIMFS file.c, namei.c, dir.c.
 """
@@ -15,15 +15,17 @@ from scmsim.fs.simfs import recipes, tables
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-CLEARED_EVENTS = 3 * page_map.PIECE  # of one call of `release_from`: each run of pages is cleared
+CLEARED_EVENTS = 3 * page_map.PIECE  # events of one call of `release_from`, which clears each run of pages
 
 
 @subroutine
 def write_aside(s, arena, out, op, row):
-    """An atomic update: what the smallest table over the write maps besides it goes to a temporary file too, then one entry is
-    swapped, every TLB flushed, and the old pages cleared.  A write over two GiB goes in place.
+    """Model an atomic update through a temporary file.
 
-    Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages are not taken from the model's device.
+    The temporary file also gets a copy of everything else that the smallest table over the write maps; then one entry
+    is swapped, every TLB is flushed, and the old pages are cleared. A write that crosses a GiB boundary goes in place.
+
+    Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages do not come from the model's device.
     """
     end, shift = op.offset + op.length, 12
     while op.offset >> shift != (end - 1) >> shift:
@@ -44,7 +46,7 @@ def write_aside(s, arena, out, op, row):
 
 @subroutine
 def enter(s, arena, out, directory):
-    """A directory is looked through once to find that it lacks a name, then mapped to get it."""
+    """Map a directory and search it for a missing name, then map it again to add the name."""
     tables.visit(s, arena, out, directory)
     contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
     tables.attach(s, arena, out, directory)
@@ -52,13 +54,13 @@ def enter(s, arena, out, directory):
 
 @subroutine
 def release_events(arena, row):
-    """Events of one piece that is freed, and of the file's end, at most."""
+    """Return the most events of freeing one piece, and of the file's end."""
     return page_map.UNMAP_EVENTS + CLEARED_EVENTS + 4 * (2 + (arena[row + contiguous_state.END] >> 18))
 
 
 @subroutine
 def blocks_beside(s, op, count):
-    """Upper tables."""
+    """Return how many blocks the upper tables need."""
     return (3 + (count >> 18)) * (count > 0)
 
 

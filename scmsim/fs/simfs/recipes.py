@@ -1,7 +1,7 @@
-"""SIMFS's mechanisms as recipes: those of files contiguous in virtual memory without an order, and its own beside.
+"""Define SIMFS's mechanisms as recipes: those of files contiguous in virtual memory without ordering, and its own.
 
-A list of free pages is linked through their first 8 bytes, and mappings come and go.
-Sources: SIMFS balloc.c (nvmm_new_block, nvmm_free_block), pgtable.c (nvmm_establish_mapping, nvmm_destroy_mapping), file.c
+The list of free pages is linked through their first 8 bytes, and mappings come and go. Sources: SIMFS balloc.c
+(nvmm_new_block, nvmm_free_block), pgtable.c (nvmm_establish_mapping, nvmm_destroy_mapping), file.c
 (nvmm_consistency_function).
 """
 
@@ -15,7 +15,7 @@ from scmsim.fs.contiguous.recipes import step, work
 
 
 def recipes() -> dict[int, list]:
-    """All recipes of SIMFS, which orders nothing and counts a file's pages in its inode."""
+    """Return all recipes of SIMFS, which orders nothing and counts a file's pages in its inode."""
     shared = contiguous_recipes.recipes()
     shared[contiguous_recipes.MAPPED].append(
         step(STORE, "inode", contiguous_recipes.INODE, 24, 0, contiguous_recipes.PTE_BYTES)
@@ -25,7 +25,7 @@ def recipes() -> dict[int, list]:
 
 
 def _own() -> dict[int, list]:
-    """Pages, mappings and temporary files."""
+    """Return the recipes of pages, mappings and temporary files."""
     return {
         PAGE_TAKEN: [
             step(LOAD, "free list", contiguous_recipes.AT, 0, 0, contiguous_recipes.BYTES, width=-8),

@@ -1,6 +1,6 @@
-"""The state of SIMFS: that of files contiguous in virtual memory, with how a write is done.
+"""Keep the state of SIMFS: that of files contiguous in virtual memory, with the kind of update.
 
-The table SUPERS of a file holds its upper page tables, the highest one first, then one for each GiB.
+A file's table SUPERS holds its upper page tables: the highest one first, then one per GiB.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ STATE = np.dtype(
 
 
 def start(params: dict, files: Files) -> State:
-    """State of an empty SIMFS that knows the trace's `files`."""
+    """Return the state of an empty SIMFS that knows the trace's `files`."""
     variant = contiguous_state.Variant(
         recipes.recipes(), costs.load("scmfs", contiguous_recipes.COSTS, list(contiguous_recipes.SITES)), STATE
     )

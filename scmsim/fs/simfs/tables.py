@@ -1,7 +1,6 @@
-"""SIMFS's page tables, which files hold up to the top one, and the list of its free pages.
+"""Model SIMFS's page tables, which belong to the files up to the top table, and the list of its free pages.
 
-A file's tables are hooked into the kernel's while the file is open.
-Sources: SIMFS pgtable.c, balloc.c.
+A file's tables are linked into the kernel's while the file is open. Sources: SIMFS pgtable.c, balloc.c.
 """
 
 from scmsim.alloc import first_fit
@@ -16,7 +15,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def freed(s, out, block, count):
-    """Pages that are freed are cleared and linked into the list."""
+    """Clear freed pages and link them into the free list."""
     s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = (
         block * contiguous_recipes.BLOCK,
         count * contiguous_recipes.BLOCK,
@@ -28,7 +27,7 @@ def freed(s, out, block, count):
 
 @subroutine
 def taken(s, out, block, count):
-    """Pages are taken from the list: each names the next one."""
+    """Unlink pages from the free list: each names the next."""
     s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.PTE_BYTES] = (
         block * contiguous_recipes.BLOCK,
         count * contiguous_recipes.BLOCK,
@@ -39,13 +38,13 @@ def taken(s, out, block, count):
 
 @subroutine
 def has_supers(s):
-    """Every file has its upper tables there."""
+    """Return True: every file has upper tables of its own."""
     return True
 
 
 @subroutine
 def upper_table(s, arena, out, row, k):
-    """Number `k` of a file's upper tables, if it is missing."""
+    """Allocate upper table `k` of a file if it is missing."""
     if table.get(arena, row + contiguous_state.SUPERS, k) != 0:
         return
     block = page_map.take_block(s, arena, 1)
@@ -62,14 +61,14 @@ def upper_table(s, arena, out, row, k):
 
 @subroutine
 def upper_tables(s, arena, out, row, piece):
-    """The tables above the page of entries of a piece of a file."""
+    """Allocate the missing tables above the page of entries of a piece of a file."""
     upper_table(s, arena, out, row, 0)
     upper_table(s, arena, out, row, 1 + (piece >> 9))
 
 
 @subroutine
 def drop_upper(s, arena, out, row):
-    """Free the upper tables of a file that is gone."""
+    """Free the upper tables of a removed file."""
     for k in range((1 << arena[row + contiguous_state.SUPERS + 1]) if arena[row + contiguous_state.SUPERS] != 0 else 0):
         block = table.get(arena, row + contiguous_state.SUPERS, k)
         if block != 0:
@@ -80,21 +79,21 @@ def drop_upper(s, arena, out, row):
 
 @subroutine
 def set_attached(s, arena, row):
-    """Registers of a file's entries in the kernel's table: one a GiB."""
+    """Set the registers for a file's entries in the kernel's table: one per GiB."""
     s.reg[contiguous_recipes.DIRECTORY] = page_map.directory_at(arena, row, 0)
     s.reg[contiguous_recipes.DIRECTORY_BYTES] = max((arena[row + contiguous_state.END] + (1 << 18) - 1) >> 18, 1) << 3
 
 
 @subroutine
 def attach(s, arena, out, row):
-    """Hook a file's tables into the kernel's."""
+    """Link a file's tables into the kernel's."""
     set_attached(s, arena, row)
     emit_recipe(s, out, recipes.ATTACHED)
 
 
 @subroutine
 def detach(s, arena, out, row):
-    """Take a file's tables out of the kernel's, and flush every TLB."""
+    """Unlink a file's tables from the kernel's, and flush every TLB."""
     set_attached(s, arena, row)
     emit_recipe(s, out, recipes.DETACHED)
     page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
@@ -102,6 +101,6 @@ def detach(s, arena, out, row):
 
 @subroutine
 def visit(s, arena, out, row):
-    """A directory or file is mapped for one look, and unmapped."""
+    """Map a directory or file for one look, and unmap it."""
     attach(s, arena, out, row)
     detach(s, arena, out, row)
