@@ -1,1 +1,1 @@
-"""SplitFS."""
+"""Model of SplitFS."""

@@ -1,10 +1,11 @@
-"""SplitFS: ext4-DAX below, an append log for what fsync has not relinked yet, an operation log for names (sync and strict).
-Units: bytes, pages of 4096 bytes.
-Source: SplitFS splitfs/{log.c,fileops_nvp.c}, kernel fs/ext4/move_extent.c; SplitFS paper (SOSP 2019) for what a mode promises.
+"""Recover SplitFS: ext4-DAX, an append log for writes that fsync has not relinked, an operation log (sync and strict).
 
-The recovery is that of ext4-DAX, then both logs in order, up to the first entry that is not whole, as the paper has it; the
-published replay does less (docs/crash.md).  Which block of a pair that a relink exchanges a file has is not followed, so pages with
-bytes in the scratch area are not compared from then on.
+Units: bytes, pages of 4096 bytes.
+Source: SplitFS splitfs/{log.c,fileops_nvp.c}, kernel fs/ext4/move_extent.c; SplitFS paper (SOSP 2019) for the promise of each mode.
+
+The recovery is that of ext4-DAX, then both logs in order up to the first incomplete entry, as the paper describes; the
+published replay does less (docs/crash.md). It does not follow which block of an exchanged pair a file has after a
+relink, so pages with bytes in the scratch area are not compared from then on.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ GUARANTEES = {
 
 
 class Entry(NamedTuple):
-    """What the replay of a log entry makes of a file; `names`: None where the entry is of an append."""
+    """Effect of a replayed log entry on a file; `names`: None if the entry is of an append."""
 
     number: int
     names: frozenset[int] | None
@@ -42,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class RecoveryModel(Ext4):
-    """The kernel's inodes and commits as in ext4-dax, and the library's view of each file."""
+    """Recovery of the kernel's inodes and commits as in ext4-dax, and of the library's view of each file."""
 
     flaws = (
         Known(FSYNC, "", "an fsync relinks and commits nothing (fileops_nvp.c)"),
@@ -57,17 +58,17 @@ class RecoveryModel(Ext4):
         self.guarantee = GUARANTEES[self.params["mode"]]
         record = self.state.record[0]
         self.scratch = range(int(record.scratch_at), int(record.scratch_at + record.scratch_bytes))
-        self.files: dict[int, Inode] = {}  # as the program sees them
+        self.files: dict[int, Inode] = {}  # the files as the program sees them
         self.entries: dict[int, list[Entry]] = {}
         self.numbers = 0  # entries in the logs
-        self.relinked: dict[int, int] = {}  # file -> last entry that its kernel inode stands for
+        self.relinked: dict[int, int] = {}  # file -> last entry that its kernel inode includes
         self.commit_relinked: list[dict[int, int]] = [{}]
         self.aside: dict[int, set[int]] = {}  # file -> pages that are not followed
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events, and the locked instructions that order what was stored past the cache.
+        """Return the events, with the locked instructions that order non-temporal stores.
 
-        They take a log entry's place (persist_append_entry, persist_op_entry), and the locks of an fsync.
+        The instructions reserve a log entry (persist_append_entry, persist_op_entry), and are the locks of an fsync.
         """
         lock, out = Event(FENCE, "lock", 0, 1, 0), []
         for event in events:
@@ -75,7 +76,7 @@ class RecoveryModel(Ext4):
         return [*out, lock] if self.op.op in (r.FSYNC, r.MSYNC) else out
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return, for each event, the writes that it stands for."""
         copies = copied(op, events, "user copy") if op.op == r.WRITE else []
         spans = {i: (offset, length) for i, offset, length in copies}
         before = self.numbers
@@ -111,7 +112,7 @@ class RecoveryModel(Ext4):
             else:
                 pages.update(placed([copy], events))
         old = self.files.get(file, Inode())
-        if op.offset > old.size:  # nothing clears what the staging file held between the two
+        if op.offset > old.size:  # nothing clears the bytes between the two in the staging file
             self.aside.setdefault(file, set()).update({old.size // PAGE, int(op.offset) // PAGE})
         self.reused |= {
             device: len(self.commits) - 1 for page, device in pages.items() if self._handed_on(old, page, device)
@@ -126,7 +127,7 @@ class RecoveryModel(Ext4):
         return old.pages.get(page) != device and device in self.holder
 
     def _relink(self, file: int) -> None:
-        """What is staged joins the kernel's inode."""
+        """Move staged pages to the kernel's inode."""
         new = self.files.get(file)
         if new and new != self.inodes.get(file):
             self._set(file, new)
@@ -135,7 +136,7 @@ class RecoveryModel(Ext4):
             self.relinked[file] = entries[-1].number
 
     def _called(self, op: Any, version: int) -> list[int]:
-        """A call that the kernel does, or the relink before it; returns the files that it changed."""
+        """Apply a call that the kernel runs, or the relink before it; return the files that it changed."""
         file = int(op.file)
         if op.op in (r.FSYNC, r.MSYNC, r.CLOSE, r.TRUNCATE, r.FALLOCATE):
             self._relink(file)
@@ -151,7 +152,7 @@ class RecoveryModel(Ext4):
         return changed
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable."""
         found = super().recover(image, file)
         newest = self.numbers
         while newest and image.marked(("entry", newest)) < ENTRY:
@@ -166,5 +167,5 @@ class RecoveryModel(Ext4):
 
 
 def is_entry(event: Event) -> bool:
-    """Whether an event stores an entry of one of the logs."""
+    """Return whether an event stores an entry of one of the logs."""
     return event.code == NTSTORE and event.site == "operation log"

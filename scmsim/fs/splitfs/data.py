@@ -1,4 +1,4 @@
-"""Reads and writes of the library: each run of pages goes to a staging file, the scratch area, or a mapping of the file.
+"""Model the library's reads and writes: each run of pages goes to a staging file, the scratch area, or a mapping of the file.
 
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_do_pread, _nvp_do_pwrite, _nvp_extend_write).
 """
@@ -16,13 +16,13 @@ from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
 from scmsim.jit import subroutine
 
-# Of a page, at most; a store's fault takes up to 12 besides what only the first one does.
+# Most events of a page; a store's fault takes up to 12 besides those of the first fault only.
 WRITE_EVENTS, READ_EVENTS = 24 + 12, 6
 
 
 @subroutine
 def log_entry(s, out):
-    """An entry of 64 bytes in the append log or the operation log, with the fence that covers the data too."""
+    """Write a 64-byte entry to the append log or the operation log, with the fence that also covers the data."""
     s.reg[q.LOG] = s.entries_at + s.entry % s.entries_bytes
     s.entry += x.ENTRY
     emit_recipe(s, out, x.LOG_ENTRY)
@@ -31,7 +31,7 @@ def log_entry(s, out):
 
 @subroutine
 def stage(s, arena, f, page, count):
-    """The pages [page, page + count) wait for a relink."""
+    """Record that the pages [page, page + count) wait for a relink."""
     if arena[f + n.STAGED_END] == 0:
         arena[f + n.STAGED] = page
     arena[f + n.STAGED] = min(arena[f + n.STAGED], page)
@@ -40,7 +40,7 @@ def stage(s, arena, f, page, count):
 
 @subroutine
 def take_staging(s, arena, f, out, page, want):
-    """Up to `want` staging blocks for the pages from `page` on; those beyond the first staging file were filled before."""
+    """Allocate up to `want` staging blocks for the pages from `page` on; fill those beyond the prefilled bytes."""
     count = add_blocks(s, arena, f, page, want, 0)
     arena[f + e.MAPPED] += count
     stage(s, arena, f, page, count)
@@ -58,7 +58,7 @@ def take_staging(s, arena, f, out, page, want):
 
 @subroutine
 def to_scratch(s, arena, f, page, at, length):
-    """Where data that must not go in place is written: the scratch area; what is not whole pages is copied later."""
+    """Reserve scratch space for data that must not go in place and return its address; the relink copies partial pages."""
     if s.scratch + length + e.BLOCK > s.scratch_bytes:
         s.scratch = 0
     target = s.scratch_at + s.scratch + (at & 4095)
@@ -71,13 +71,13 @@ def to_scratch(s, arena, f, page, at, length):
 
 @subroutine
 def user_at(op, at):
-    """Where the program has the byte `at` of the file."""
+    """Return the address of the file's byte `at` in the program's buffer."""
     return (op.thread << 36) + op.buffer + at - op.offset
 
 
 @subroutine
 def copy_at(s, out, op, span, target, place):
-    """Copy the bytes span = [from, to) of a write to `target` on the device; place = (how far its address is moved, page order)."""
+    """Copy the bytes span = [from, to) of a write to `target` on the device; place = (offset of its address, page order)."""
     first = s.emitted
     copy_in(s, out, target, user_at(op, span[0]), span[1] - span[0])
     m.put_at(s, out, first, place[0], place[1])
@@ -85,10 +85,11 @@ def copy_at(s, out, op, span, target, place):
 
 @subroutine
 def copy_in_place(s, arena, row, op, out, span):
-    """Copy the bytes span = [from, to), whose pages lie one after the other, by the addresses that the library has for them."""
+    """Copy the bytes span = [from, to), whose pages are contiguous, by the addresses that the library has for them."""
     at, stop = span
     f = arena[row + e.ROW_RECORD]
-    target = (page_word(arena, f, at >> 12) >> e.BLOCK_SHIFT << 12) - (at & ~4095)  # of the file's first byte
+    # Device offset of the file's first byte.
+    target = (page_word(arena, f, at >> 12) >> e.BLOCK_SHIFT << 12) - (at & ~4095)
     while at < stop:
         page, place = at >> 12, (m.AREA, m.ORDER)
         end = min(stop, page + m.same_side(arena, f, page, ((stop - 1) >> 12) - page + 1) << 12)
@@ -101,9 +102,9 @@ def copy_in_place(s, arena, row, op, out, span):
 
 @subroutine
 def write_part(s, arena, row, f, op, out):
-    """Part of a write, from `s.progress` on: each run of pages is copied by the program.
+    """Do a part of a write from `s.progress` on: the program copies each run of pages.
 
-    It ends early where a piece of the file must be mapped first (`s.wanted`).
+    The part ends early where a piece of the file must be mapped first (`s.wanted`).
     """
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
@@ -123,7 +124,7 @@ def write_part(s, arena, row, f, op, out):
             s.wanted = 1 + m.first_unmapped(s, arena, f, page, count)
             if s.wanted:
                 break
-            if word & e.IS_UNWRITTEN:  # the page fault zeroes blocks that were not written
+            if word & e.IS_UNWRITTEN:  # the page fault zeroes unwritten blocks
                 count = add_zeroed(s, arena, f, out, page, count)
         stop = min(end, (page + count) << 12)
         if aside:
@@ -146,7 +147,7 @@ def write_part(s, arena, row, f, op, out):
 
 @subroutine
 def read_part(s, arena, f, op, out):
-    """Part of a read, from `s.progress` on: each run of pages is copied by the program; a hole is a page of zeros."""
+    """Do a part of a read from `s.progress` on: the program copies each run of pages; a hole reads the zero page."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     s.reg[q.PAGES], s.reg[q.LINES], s.reg[q.NEW] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12, 0
@@ -175,7 +176,7 @@ def read_part(s, arena, f, op, out):
 
 @subroutine
 def part_fits(s, arena, f, op, out):
-    """Whether the next part of a read or write surely fits; what it needs is mapped, and its tables are grown."""
+    """Return whether the next part of a read or write surely fits; map the pages that it needs, and grow its tables."""
     at, row = op.offset + s.progress, s.rows + op.file * e.ROW_WORDS
     first = at >> 12
     last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)

@@ -1,4 +1,4 @@
-"""SplitFS at work: its library, and the two kernels of ext4-DAX where it leaves something to those."""
+"""Drive SplitFS: run its library, and the two kernels of ext4-DAX where the library leaves work to them."""
 
 import sys
 
@@ -14,14 +14,15 @@ from scmsim.fs.splitfs.operations import CALLS, end
 from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
-_FILES = {name: hook for name, hook in kernel_side.DAX.items() if name != "due"}  # the kernel's threads had their turn
+# Without `due`: the kernel's threads have had their turn.
+_FILES = {name: hook for name, hook in kernel_side.DAX.items() if name != "due"}
 _LIBRARY = {operations: {**calls.HOOKS, "end": end}, calls: CALLS, transfer: TRANSFER, hooks: _FILES}
 library_loop = bind("splitfs_library", operations, _LIBRARY).loop
 
 
 @kernel
 def library(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events until one does not fit or is the kernel's; returns its index."""
+    """Turn operations from `ops[i]` on into events until one does not fit or is the kernel's; return its index."""
     s = state[0]
     s.rare, s.passed = s.grow_file != 0, 0
     return i if s.rare else library_loop(s, arena, ops, i, out)
@@ -33,7 +34,7 @@ __all__ = ["emit", "frequent", "library", "rare"]
 
 @calling(_kernels.library, _kernels.frequent, _kernels.rare)
 def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
+    """Turn operations from `ops[i]` on into events while they fit; return the index of the first one not done."""
     flags = state[0]
     flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
     while i < len(ops):
@@ -46,7 +47,7 @@ def emit(state, arena, ops, i, out):
         if not flags["rare"]:
             return i
         rows = ops[: i + 1]
-        if not flags["settled"]:  # only the kernel's threads have their turn; the library comes before the operation
+        if not flags["settled"]:  # only the kernel's threads get their turn; the library precedes the operation
             rows = rows.copy()
             rows["op"][i], rows["file"][i] = r.STAT, -1
         before, i = i, _kernels.rare(state, arena, rows, i, out)

@@ -1,12 +1,12 @@
-"""What the library maps: pieces of files when they are first read or overwritten, and from its start on staging files and logs.
+"""Model the library's mappings: pieces of files on their first read or overwrite; staging files and logs from the start.
 
-A piece is one of fs/mapping's mappings (MAP_SHARED, MAP_POPULATE): loads map it at once, the first store to each page faults.
-Page faults follow fs/mapping/dax.py, with the costs of ext4-dax.  What the library has appended stays at its address in the
+A piece is one of fs/mapping's mappings (MAP_SHARED, MAP_POPULATE): loads map it at once, the first store to each page
+faults. Page faults follow fs/mapping/dax.py, with the costs of ext4-dax. Appended data stays at its address in the
 staging file after the relink, until the file is truncated or unlinked.
 
-Units: bytes, pages of 4096 bytes.  Source: utsaslab/SplitFS splitfs/fileops_nvp.c (nvp_get_mmap_address, create_dr_mmap,
-nvp_free_btree), bg_clear_mmap.h, tbl_mmaps.c.  Simplified: the last piece of a file, which is not whole, is mapped too; the
-library would leave it to pread and pwrite.  An address of the staging files is that on the device, moved by AREA.
+Units: bytes, pages of 4096 bytes. Source: utsaslab/SplitFS splitfs/fileops_nvp.c (nvp_get_mmap_address, create_dr_mmap,
+nvp_free_btree), bg_clear_mmap.h, tbl_mmaps.c. Simplified: the last piece of a file, which is not whole, is mapped too;
+the library would leave it to pread and pwrite. An address in a staging file is its device offset plus AREA.
 """
 
 from scmsim.core import records as r
@@ -32,15 +32,15 @@ from scmsim.fs.mapping.touch import run_length
 from scmsim.fs.splitfs import state as n
 from scmsim.jit import subroutine
 
-FAULT_EVENTS = 24  # of a fault, at most
-# Of staging files and logs: where they lie in the program's address space, below mappings (words.AREA); log2 of their pages.
+FAULT_EVENTS = 24  # most events of a fault
+# Start of staging files and logs in the program's address space, below mappings (words.AREA); log2 of their page bytes.
 AREA, ORDER = 1 << 45, 21
-ALL = r.NEVER >> 13  # behind the last page of any file
+ALL = r.NEVER >> 13  # after the last page of any file
 
 
 @subroutine
 def words_of(s, arena, f):
-    """Arena offset of the words of a file's mappings, made where there are none."""
+    """Return the arena offset of the fields of a file's mappings; create them if they are missing."""
     if arena[f + n.MAPS] == 0:
         arena[f + n.MAPS] = take(s, arena, n.MAPS_ORDER)
     return arena[f + n.MAPS]
@@ -48,7 +48,7 @@ def words_of(s, arena, f):
 
 @subroutine
 def is_behind(arena, f, page):
-    """Whether the library reaches a page that has a block by its address in a staging file."""
+    """Return whether the library reaches a page, which has a block, by its address in a staging file."""
     maps = arena[f + n.MAPS]
     if maps == 0 or page_word(arena, f, page) == 0:
         return False
@@ -57,7 +57,7 @@ def is_behind(arena, f, page):
 
 @subroutine
 def same_side(arena, f, page, count):
-    """How many of `count` pages from `page` on are, or are not, behind staging files as that page is."""
+    """Return how many of `count` pages from `page` on are, like `page`, in a staging file (or not)."""
     if count == 1 or arena[f + n.MAPS] == 0:
         return count
     side, k = is_behind(arena, f, page), 1
@@ -68,7 +68,7 @@ def same_side(arena, f, page, count):
 
 @subroutine
 def put_behind(s, arena, f, page, count):
-    """`count` pages from `page` on were written to a staging file."""
+    """Record that `count` pages from `page` on were written to a staging file."""
     behind = words_of(s, arena, f) + n.BEHIND
     table.reserve(s, arena, behind, (page + count + 31) >> 5)
     for at in range(page, page + count):
@@ -77,9 +77,9 @@ def put_behind(s, arena, f, page, count):
 
 @subroutine
 def has_words(s, arena, f, first, last):
-    """Whether the arena surely has room for faults on the pages [first, last], and for what `put_behind` takes."""
+    """Return whether the arena surely has room for faults on the pages [first, last] and for `put_behind`."""
     maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1)
-    if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; what follows is exact
+    if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; the rest is exact
         return True
     bits, regions = (last >> 5) + 1, (last >> 9) + 1
     if maps == 0:
@@ -91,14 +91,14 @@ def has_words(s, arena, f, first, last):
 
 @subroutine
 def piece_of(s, arena, f, page):
-    """The mapping of the piece in which a page lies, 0 if there is none."""
+    """Return the mapping of the piece of a page, or 0 if there is none."""
     maps = arena[f + n.MAPS]
     return table.get(arena, maps + n.PIECES, page >> s.piece_shift) if maps else 0
 
 
 @subroutine
 def is_mapped(s, arena, f, at):
-    """Whether a page of a piece can be read, or stored to: at = (page, whether it is stored to)."""
+    """Return whether a page of a piece can be read, or stored to; at = (page, whether it is stored to)."""
     page, word, need = at[0], page_word(arena, f, at[0]), w.PRESENT | (w.WRITABLE if at[1] else 0)
     entry = arena[tables.entry_at(arena, piece_of(s, arena, f, page), page)]
     return entry & need == need and not (entry & w.ZERO and word and not word & e.IS_UNWRITTEN)
@@ -106,7 +106,7 @@ def is_mapped(s, arena, f, at):
 
 @subroutine
 def fault_in(s, arena, out, row, at):
-    """A fault maps a page of a piece, if it must be: at = (page, whether it is stored to).  There is room for it."""
+    """Fault a page of a piece in if it is not mapped; at = (page, whether it is stored to). There is room for the fault."""
     f = arena[row + e.ROW_RECORD]
     if not is_mapped(s, arena, f, at):
         dax_fault(s, arena, out, piece_of(s, arena, f, at[0]), row, at)
@@ -114,7 +114,7 @@ def fault_in(s, arena, out, row, at):
 
 @subroutine
 def map_page(s, arena, out, row, page):
-    """A page of a piece can be read; False: there is no room for its fault yet."""
+    """Make a page of a piece readable; return False if its fault lacks room."""
     f = arena[row + e.ROW_RECORD]
     if is_mapped(s, arena, f, (page, 0)):
         return True
@@ -126,7 +126,7 @@ def map_page(s, arena, out, row, page):
 
 @subroutine
 def add_piece(s, arena, out, f, page):
-    """mmap of the piece in which a page lies; False: there is no room yet."""
+    """Map the piece of a page with mmap; return False if room runs out."""
     piece, pages = page >> s.piece_shift, 1 << s.piece_shift
     if not has_events(s, out, 1) or not has_room(s, arena, 2 * piece + (pages >> 7) + 64):
         return False
@@ -143,7 +143,7 @@ def add_piece(s, arena, out, f, page):
 
 @subroutine
 def map_piece(s, arena, out, row, page):
-    """The piece in which a page lies is mapped, and populated up to the file's end; False: it is not over yet."""
+    """Map the piece of a page and populate it up to the file's end; return False if work is left."""
     f = arena[row + e.ROW_RECORD]
     if piece_of(s, arena, f, page) == 0 and not add_piece(s, arena, out, f, page):
         return False
@@ -158,7 +158,7 @@ def map_piece(s, arena, out, row, page):
 
 @subroutine
 def map_read(s, arena, out, row, at, end):
-    """All pages of which a read of the bytes [at, end) needs any are mapped; False: it is not over yet."""
+    """Map all pages that a read of the bytes [at, end) needs; return False if work is left."""
     f, page = arena[row + e.ROW_RECORD], at >> 12
     end = min(end, arena[f + e.SIZE])
     while at < end and page << 12 < end:
@@ -171,7 +171,7 @@ def map_read(s, arena, out, row, at, end):
 
 @subroutine
 def first_unmapped(s, arena, f, page, count):
-    """The first of `count` pages from `page` on that neither a piece nor a staging file has; -1: there is none."""
+    """Return the first of `count` pages from `page` on that is in no piece and in no staging file, or -1."""
     for at in range(page, page + count):
         if not is_behind(arena, f, at) and piece_of(s, arena, f, at) == 0:
             return at
@@ -180,9 +180,9 @@ def first_unmapped(s, arena, f, page, count):
 
 @subroutine
 def reach(s, arena, out, row, span):
-    """Through the file's own mapping: span = (from, to, whether it is stored to); returns (entry, address, end of the run).
+    """Return (entry, address, end of the run) of bytes in the file's own mapping; span = (from, to, whether it is stored to).
 
-    What is read was mapped before; for what is stored to there is room.
+    Bytes to read are mapped already; a store has room for its fault.
     """
     at, stop, write = span
     f, page = arena[row + e.ROW_RECORD], at >> 12
@@ -197,7 +197,7 @@ def reach(s, arena, out, row, span):
 
 @subroutine
 def put_at(s, out, first, moved, order):
-    """The events from `first` on reach the device by addresses in the program: its own, `moved`, on pages of 2**order bytes."""
+    """Set the program's addresses of the events from `first` on: device address + `moved`, in pages of 2**order bytes."""
     for i in range(first, s.emitted):
         event = out[i & 0x7FFFFFFF]
         if event.space == r.PM and event.code != r.FENCE:
@@ -206,7 +206,7 @@ def put_at(s, out, first, moved, order):
 
 @subroutine
 def grow_staging(s, arena, out, at, length):
-    """`length` bytes at `at` are the next of a staging file that is new: each 2 MiB are populated by a load, then filled."""
+    """Populate each new 2 MiB of staging files by a load and fill it; `length` bytes at `at` are their next."""
     begun = s.staging_grown + w.HUGE_PAGE - 1 >> 21
     s.staging_grown += length
     for _ in range((s.staging_grown + w.HUGE_PAGE - 1 >> 21) - begun):
@@ -222,9 +222,9 @@ def grow_staging(s, arena, out, at, length):
 
 @subroutine
 def shrink(s, arena, out, f, op):
-    """truncate, or a hole: the kernel unmaps the file (dax_layout_busy_page); False: it is not over yet.
+    """Unmap the file's pages in the kernel after truncate or for a hole (dax_layout_busy_page); return False if work is left.
 
-    After a truncate the library has forgotten what is behind staging files (clear_tbl_mmap_entry).
+    After a truncate the library forgets which pages are in staging files (clear_tbl_mmap_entry).
     """
     maps, low, high = arena[f + n.MAPS], op.offset + w.PAGE - 1 >> 12, op.offset + op.length >> 12
     if op.op == r.TRUNCATE:
@@ -246,7 +246,7 @@ def shrink(s, arena, out, f, op):
 
 @subroutine
 def forget(s, arena, out, f):
-    """The library unmaps a file; False: it is not over yet."""
+    """Unmap a file in the library; return False if work is left."""
     maps = arena[f + n.MAPS]
     while arena[maps + w.HEAD]:
         mapping = arena[maps + w.HEAD]

@@ -1,10 +1,10 @@
-"""SplitFS's operations: what the library does itself, and what it passes on to the kernel's ext4-DAX.
+"""Run SplitFS's operations: in the library, or in the kernel's ext4-DAX.
 
-Reads and overwrites go to the mapped file.  An append goes to a staging file (here: the window of blocks that the file
+Reads and overwrites go to the mapped file. An append goes to a staging file (here: the window of blocks that the file
 preallocates), with an entry in the append log; fsync and close relink whole blocks into the file, which joins jbd2's
-running transaction but commits nothing.  Strict mode stages overwrites too.  Source: utsaslab/SplitFS
-splitfs/fileops_nvp.c.  Simplified: bytes of a page that is not whole are copied by the relink from the scratch area;
-which block of an exchanged pair a file has afterwards is not followed; logs wrap without a clean-up.
+running transaction but commits nothing. Strict mode stages overwrites too. Source: utsaslab/SplitFS
+splitfs/fileops_nvp.c. Simplified: the relink copies bytes of a page that is not whole from the scratch area; which
+block of an exchanged pair a file has afterwards is not followed; logs wrap without a clean-up.
 """
 
 from scmsim.core import records as r
@@ -27,7 +27,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def relink(s, arena, f, out):
-    """Staged blocks become the file's (ext4_dynamic_remap): one handle, its metadata joins the running transaction."""
+    """Make staged blocks the file's (ext4_dynamic_remap): one handle, whose metadata joins the running transaction."""
     page, end = arena[f + n.STAGED], min(arena[f + n.STAGED_END], arena[f + e.END])
     s.reg[q.COUNT] = 0
     while page < end:
@@ -56,7 +56,7 @@ def relink(s, arena, f, out):
 
 @subroutine
 def flush(s, arena, out, op, f):
-    """fsync: relink what is staged; returns its outcome."""
+    """Model fsync: relink the staged blocks; return the outcome."""
     if not has_events(s, out, e.ROOM + 3 * (arena[f + n.TO_COPY] // e.BLOCK + 1)):
         return NO_ROOM
     emit_recipe(s, out, x.USER_CALL)
@@ -69,7 +69,7 @@ def flush(s, arena, out, op, f):
 
 @subroutine
 def unmap(s, arena, out, op, f):
-    """What a call takes from the library's mappings of the file, or of the one that it replaces; False: it is not over yet."""
+    """Remove the library's mappings that a call ends, of the file or of a replaced one; return False if work is left."""
     code, replaced = op.op, 0
     if code == r.RENAME and op.file2 >= 0 and op.file2 != op.file:
         replaced = arena[s.rows + op.file2 * e.ROW_WORDS + e.ROW_RECORD]
@@ -88,7 +88,7 @@ def unmap(s, arena, out, op, f):
 
 @subroutine
 def prepare(s, arena, out, op, f):
-    """The library's part of a call that the kernel does: an entry in the operation log, and staged blocks first."""
+    """Do the library's part of a call that the kernel runs: relink staged blocks, then add an operation-log entry."""
     code = op.op
     changes = code == r.CREATE or r.UNLINK <= code <= r.RMDIR
     staged = f != 0 and arena[f + e.IS_DIR] == 0 and arena[f + n.STAGED_END] != 0
@@ -105,7 +105,7 @@ def prepare(s, arena, out, op, f):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume an operation of the library; the kernel's are left to it (`s.passed`)."""
+    """Run or resume an operation of the library; leave the kernel's operations to the kernel (`s.passed`)."""
     f = arena[row + e.ROW_RECORD]
     code = op.op
     mine = code == r.WRITE or code == r.READ or code == r.FSYNC or code == r.MSYNC
@@ -122,14 +122,14 @@ def step(s, arena, out, op, row):
 
 @subroutine
 def accepts(s, arena, op):
-    """Whether the library takes part in an operation."""
+    """Return whether the library takes part in an operation."""
     s.passed = op.op == r.SYNC
     return not s.passed
 
 
 @subroutine
 def end(s, out):
-    """The next operation is a new one."""
+    """Make the next operation start from the beginning."""
     s.settled = s.progress = s.prepared = s.called = 0
 
 

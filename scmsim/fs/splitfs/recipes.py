@@ -1,4 +1,4 @@
-"""SplitFS's mechanisms as recipes: ext4-dax's, with the copies done by the program, and the library's own.
+"""Define SplitFS's mechanisms as recipes: ext4-dax's, with the copies done by the program, and the library's own.
 
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrite, fsync_flush_on_fsync), log.c
 (persist_append_entry, persist_op_entry), kernel fs/ext4/move_extent.c (ext4_dynamic_remap).
@@ -14,7 +14,7 @@ SITES = {
     **ext4.SITES, "user library": "none", "user copy": "data", "staging": "zeroing", "operation log": "log", "relink": "data",
     **mechanisms.SITES,
 }  # fmt: skip
-COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # behind ext4's
+COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # after ext4's
 
 LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.RECIPES, q.RECIPES + 6)
 ENTRY = 64  # bytes of a log entry
@@ -23,12 +23,12 @@ _work = _STEPS.work
 
 
 def _run(code: int, site: str, base: int, length: int = 0, by: int = 0, width: int = 0, **more: int) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base`; more: space, width_by."""
+    """Return one event: run of `length` + register `by` bytes at register `base`; more: space, width_by."""
     return _STEPS.run(code, site, base, 0, length, by, width=width, **more)
 
 
 def _nt_copy(site: str) -> list:
-    """Non-temporal copy by the program; cached bytes at unaligned ends are written back."""
+    """Return a non-temporal copy by the program; cached bytes at unaligned ends are written back."""
     return [
         _run(LOAD, site, q.USER_AT, 0, q.HEAD, 1, space=USER),
         _run(STORE, site, q.TO, 0, q.HEAD, 1),
@@ -43,7 +43,7 @@ def _nt_copy(site: str) -> list:
 
 
 def all_recipes() -> dict[int, list]:
-    """Every recipe by number: ext4-dax's, those of read() and write() replaced, and the library's."""
+    """Return every recipe by number: ext4-dax's, with those of read() and write() replaced, and the library's."""
     return ext4.all_recipes(True) | {
         q.WRITE: [_work("user_write", 1)],
         q.COPY: _nt_copy("user copy"),

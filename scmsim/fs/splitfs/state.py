@@ -1,7 +1,7 @@
-"""SplitFS's state: ext4's, where its logs and its filled staging file lie, and what each file has staged.
+"""Keep SplitFS's state: ext4's, its logs, its prefilled staging bytes, and the staged pages of each file.
 
-Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  The logs and the scratch area for overwritten data in
-strict mode are files of ext4-DAX that exist from the start; they count as metadata.
+Units: offsets and lengths in bytes, blocks and pages of 4096 bytes. The logs and the scratch area for overwritten data
+in strict mode are files of ext4-DAX that exist from the start; they count as metadata.
 """
 
 import numpy as np
@@ -22,14 +22,13 @@ from scmsim.fs.splitfs.recipes import COSTS, ENTRY, SITES, all_recipes
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
-# Words of a file's record that ext4 uses for the page cache only: pages [STAGED, STAGED_END) wait for a relink, TO_COPY bytes
-# of pages that are not whole are copied by it.
-# MAPS: where the words of its mappings are, 0: there are none.
+# Fields of a file's record that ext4 uses for the page cache only: pages [STAGED, STAGED_END) wait for a relink, which
+# copies TO_COPY bytes of pages that are not whole. MAPS: arena offset of the fields of the file's mappings, 0: none.
 STAGED, STAGED_END, TO_COPY, MAPS = e.LOW, e.SINCE, e.OLDER, e.NEWER
-# Behind those that fs/mapping has of a file, two tables: its pieces' mappings, and a bit for each page behind a staging file.
+# Two tables after the fields of fs/mapping: mappings of the file's pieces, and a bit for each page in a staging file.
 PIECES, BEHIND = FILE_WORDS, FILE_WORDS + 2
 MAPS_ORDER = 4
-SCRATCH = 16 << 20  # bytes of overwritten data that wait for their relink, at most
+SCRATCH = 16 << 20  # most bytes of overwritten data that wait for their relink
 
 STATE = np.dtype(
     (
@@ -37,29 +36,29 @@ STATE = np.dtype(
         [
             *ext4_state.STATE.descr,
             ("mode", "i8"),
-            ("passed", "i8"),  # set when the operation at work is the kernel's
-            ("prepared", "i8"),  # set when the library has done its part of it
+            ("passed", "i8"),  # 1: the kernel runs the current operation
+            ("prepared", "i8"),  # 1: the library has done its part of the current operation
             ("filled", "i8"),  # bytes of staging files that are filled in advance and not used yet
-            ("entries_at", "i8"),  # byte address of the logs, their length and where the next entry goes
+            ("entries_at", "i8"),  # byte address of the logs; their length; offset of the next entry
             ("entries_bytes", "i8"),
             ("entry", "i8"),
             ("scratch_at", "i8"),
             ("scratch_bytes", "i8"),
             ("scratch", "i8"),
             ("relinks", "i8"),
-            ("piece_shift", "i8"),  # log2 of the pages of an mmap of the library
-            ("populating", "i8"),  # 1 + the next page of the piece that is being mapped, 0: none is
-            ("unmapping", "i8"),  # the mapping that loses pages next, -1: all have, 0: none has yet
-            ("wanted", "i8"),  # 1 + the page whose piece the write at work needs, 0: none
-            ("called", "i8"),  # set once the write at work has been charged
-            ("staging_grown", "i8"),  # bytes of staging files taken that were not filled in advance
+            ("piece_shift", "i8"),  # log2 of the pages per mmap of the library
+            ("populating", "i8"),  # 1 + the next page of the piece that is being mapped, 0: none
+            ("unmapping", "i8"),  # mapping that loses pages next, -1: all have, 0: none has yet
+            ("wanted", "i8"),  # 1 + the page whose piece the current write needs, 0: none
+            ("called", "i8"),  # 1: the current write has been charged
+            ("staging_grown", "i8"),  # bytes of staging files used that were not filled in advance
         ],
     )
 )
 
 
 def start(params: dict, files: Files) -> State:
-    """State of an empty SplitFS over an empty ext4-DAX of `params["capacity"]` bytes."""
+    """Return the state of an empty SplitFS over an empty ext4-DAX of `params["capacity"]` bytes."""
     state = ext4_state.start(params, files, table="ext4-5.13", dax=True)
     old = state.record
     state.record = np.zeros(1, STATE).view(np.recarray)
@@ -91,7 +90,7 @@ def start(params: dict, files: Files) -> State:
 
 
 def _piece_shift(length: int) -> int:
-    """log2 of the pages of a piece of so many bytes."""
+    """Return log2 of the pages of a piece of `length` bytes."""
     if length not in (1 << shift for shift in range(21, 30)):
         raise UsageError(
             f"mmap_size of {format_bytes(length)} does not work; give 2MiB to 512MiB, a power of two (ledger.h)"
@@ -100,18 +99,18 @@ def _piece_shift(length: int) -> int:
 
 
 def unsynced(state: State) -> np.ndarray:
-    """Object ids of the files with staged blocks, which sync() does not know of: only their own fsync relinks them."""
+    """Return the object ids of files with staged blocks, which only their own fsync relinks; sync() does not know them."""
     at = _records(state)
     return np.flatnonzero((at > 0) & (state.arena[at + e.IS_DIR] == 0) & (state.arena[at + STAGED_END] > 0))
 
 
 def _records(state: State) -> np.ndarray:
-    """Arena offset of each file's record, 0 where it has none; the row of the root is left out."""
+    """Return the arena offset of each file's record, 0 where it has none; leave out the row of the root."""
     return e.file_table(state)[:-1, e.ROW_RECORD]
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes, as ext4's; blocks that are staged count as the file's."""
+    """Return ext4's space report in bytes; staged blocks count as the file's."""
     record, arena = state.record[0], state.arena
     at = _records(state)[unsynced(state)]
     return {
