@@ -1,1 +1,1 @@
-"""tmpfs and ramfs."""
+"""Models of tmpfs and ramfs."""

@@ -1,4 +1,4 @@
-"""What tmpfs and ramfs tell of their pages to the page faults of mappings (see `scmsim.fs.mapping.hooks`).
+"""Define the hooks of tmpfs and ramfs for page faults of mappings (see `scmsim.fs.mapping.hooks`).
 
 Source: Linux 6.1 mm/shmem.c (shmem_fault), mm/memory.c (do_fault_around, finish_fault), mm/huge_memory.c (unmap_folio).
 """
@@ -18,7 +18,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def unmapped_by(s, arena, f, op):
-    """`hooks.unmapped_by`: the pages of the huge pages that an operation is about to split, with those between them."""
+    """Implement `hooks.unmapped_by`: return the page range of the huge pages that an operation is about to split."""
     if f == 0:
         return 0, 0
     record = arena[f + e.ROW_RECORD]
@@ -39,14 +39,14 @@ def unmapped_by(s, arena, f, op):
 
 @subroutine
 def folio(s, arena, f, page):
-    """`hooks.folio`: the huge page that a page is in, or would come in; a page alone."""
+    """Implement `hooks.folio`: return the huge page that has a page or would be allocated for it, else the page alone."""
     record, first = arena[f + e.ROW_RECORD], page & -PAGES
     return (first, PAGES) if is_huge(arena, record, page) or can_be_huge(s, arena, record, page) else (page, 1)
 
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """`hooks.read_in`: a page that is a hole or unwritten gets a cleared frame, or a huge page comes."""
+    """Implement `hooks.read_in`: give a hole or unwritten page a cleared frame, or allocate a huge page."""
     place, record = mapping.block(s, arena, f, page), arena[f + e.ROW_RECORD]
     if place and not place & w.UNWRITTEN:
         return DONE, w.WAS_THERE
@@ -57,7 +57,7 @@ def read_in(s, arena, out, f, page):
     s.advice = arena[s.maps + w.ADVICE_AT_WORK]
     whole = get_content(s, arena, record, page)
     s.advice = 0
-    if not whole and place:  # fallocate has left its frame uncleared
+    if not whole and place:  # fallocate left the page's frame uncleared
         clear_pages(s, arena, record, page, 1, out)
         arena[word_of(arena, record, page)] |= IS_UNUSED
         return DONE, w.WAS_THERE
@@ -74,13 +74,13 @@ def read_in(s, arena, out, f, page):
 
 @subroutine
 def note_use(s, arena, f, page):
-    """`hooks.note_use`."""
+    """Implement `hooks.note_use`."""
     return use(arena, word_of(arena, arena[f + e.ROW_RECORD], page))
 
 
 @subroutine
 def charge_uses(s, arena, out, count):
-    """`hooks.charge_uses`, by what a second use costs in a write of no pages."""
+    """Implement `hooks.charge_uses`: charge what a second use costs in a write of no pages."""
     if count:
         s.reg[q.PAGES], s.reg[q.NEW] = 0, count
         emit_recipe(s, out, q.FINISH)

@@ -1,10 +1,10 @@
-"""tmpfs' huge pages: 2 MiB of a file come at once where the mount option allows it, and fall apart when a part of them goes.
+"""Model tmpfs's huge pages: the mount option allows allocating 2 MiB of a file at once; freeing a part splits them.
 
-The first page of a 2 MiB piece of a file that is written, mapped or allocated brings all of it, if no page of the piece is there,
-the option allows it, and a run of frames at a multiple of 2 MiB is free; its page that is written first is copied to, the others
-are cleared.  Where one of these fails, pages come alone, as in a piece that fell apart.  A truncation or a hole that takes a part
-of a huge page, or clears one, splits it: what lies behind the file's end goes, the pages that are left stay small, and their
-entries in page tables go.
+The first page of a 2 MiB piece of a file that is written, mapped or allocated allocates the whole piece if no page of
+the piece exists, the option allows it, and a run of frames at a multiple of 2 MiB is free. The page that is written
+first gets the data, the others are cleared. If one condition fails, pages are allocated singly, as in a piece that was
+split. A truncation or a hole that frees or clears a part of a huge page splits the page: pages after the file's end are
+freed, the others stay as small pages, and their page-table entries are removed.
 Source: Linux 6.1 mm/shmem.c (shmem_is_huge, shmem_alloc_hugefolio, shmem_write_end, shmem_fallocate, shmem_undo_range),
 mm/truncate.c (truncate_inode_partial_folio), mm/huge_memory.c (split_huge_page_to_list).
 """
@@ -30,20 +30,23 @@ PAGES = 1 << HUGE_ORDER
 
 @subroutine
 def is_huge(arena, f, page):
-    """Whether a page of a file is a part of a huge page."""
+    """Return whether a page of a file is part of a huge page."""
     return page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] & IS_HUGE != 0
 
 
 @subroutine
 def word_of(arena, f, page):
-    """Arena offset of the word that tells how often a page was used: its own, or that of its huge page's first."""
+    """Return the arena offset of the entry with a page's use flags: its own entry, or that of its huge page's first page."""
     words = arena[f + e.PAGES]
     return words + (page & -PAGES if is_huge(arena, f, page) else page)
 
 
 @subroutine
 def use(arena, at):
-    """A page, by `word_of`, is used; returns whether that is its second time, which alone moves it (mark_page_accessed)."""
+    """Record a use of the page with entry `at` (see `word_of`); return whether it is the second, which moves it.
+
+    Only the second use moves the page to the active list (mark_page_accessed).
+    """
     if arena[at] & IS_UNUSED:
         arena[at] -= IS_UNUSED
         return False
@@ -54,10 +57,10 @@ def use(arena, at):
 
 @subroutine
 def may_be_huge(s, arena, f, page):
-    """Whether the mount option, and madvise of the mapping whose fault is at work, let a page bring its huge page.
+    """Return whether the mount option, and madvise of the faulting mapping, let a page allocate its huge page.
 
-    The file's size is that before the call: an append brings none with within_size.  Before Linux 5.15 the first page of a piece
-    is asked for as if it were behind the piece before.
+    The file's size is that before the call: with within_size an append allocates no huge page. Before Linux 5.15 the
+    first page of a piece is checked as if it were in the piece before.
     """
     if s.huge == NEVER_HUGE or s.advice == ADVISED_AGAINST or arena[f + e.IS_DIR]:
         return False
@@ -69,16 +72,16 @@ def may_be_huge(s, arena, f, page):
 
 @subroutine
 def can_be_huge(s, arena, f, page):
-    """Whether the 2 MiB in which a page lies may come as one huge page: none of its pages is there."""
+    """Return whether the 2 MiB of a page can be one huge page: none of its pages exists."""
     first = page & -PAGES
     return may_be_huge(s, arena, f, page) and holes(arena, f, first, first + PAGES - 1) == PAGES
 
 
 @subroutine
 def bring(s, arena, f, page, bits):
-    """The 2 MiB in which a page lies come as one huge page, whose words get `bits`; False: that cannot be.
+    """Allocate the 2 MiB of a page as one huge page whose entries get `bits`; return False if that is impossible.
 
-    Its first page counts as cached, for all.
+    The huge page's first page counts as cached, for all of them.
     """
     first = page & -PAGES
     if not can_be_huge(s, arena, f, page):
@@ -99,9 +102,10 @@ def bring(s, arena, f, page, bits):
 
 @subroutine
 def whole(s, arena, f, page, want, bits):
-    """`index.whole`: of `want` pages of a file from before the trace, those of a huge page, if the range's edges leave room for it.
+    """Return how many of `want` pages of a file from before the trace a huge page provides (see `index.whole`), or 0.
 
-    Such a file was appended to, which brings huge pages with huge=always alone.
+    The device must have room for the range's edges. Such a file was appended to, which allocates huge pages only with
+    huge=always.
     """
     if s.huge != ALWAYS_HUGE or blocks_left(s) < want + 2 * PAGES or not bring(s, arena, f, page, bits):
         return 0
@@ -110,7 +114,7 @@ def whole(s, arena, f, page, want, bits):
 
 @subroutine
 def waiting_runs(arena, f, page, last):
-    """How many runs of pages in [page, last] are without content."""
+    """Return how many runs of pages in [page, last] lack content."""
     words, count, before = arena[f + e.PAGES], 0, 0
     for at in range(page, min(last + 1, arena[f + e.END])):
         waits = arena[words + at] & e.IS_UNWRITTEN
@@ -121,7 +125,7 @@ def waiting_runs(arena, f, page, last):
 
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
-    """`pages.reserve_range`; an event fits for each huge page, and for each run of pages without content."""
+    """Implement `pages.reserve_range`, with an event for each huge page and for each run of pages without content."""
     runs = waiting_runs(arena, f, first, last)
     if not has_events(s, out, e.ROOM + runs + (last - first >> HUGE_ORDER)):
         return NO_ROOM
@@ -131,7 +135,7 @@ def reserve_range(s, arena, out, f, first, last):
 
 @subroutine
 def clear_pages(s, arena, f, page, count, out):
-    """Pages that lie one after the other are cleared; takes an event."""
+    """Clear contiguous pages; the caller has room for one event."""
     words = arena[f + e.PAGES] + page
     for at in range(words, words + count):
         arena[at] &= ~e.IS_UNWRITTEN
@@ -141,9 +145,10 @@ def clear_pages(s, arena, f, page, count, out):
 
 @subroutine
 def fill_holes(s, arena, f, page, last, out):
-    """`pages.fill_holes`: huge pages where they can come, then single ones; what waited for its content is cleared.
+    """Implement `pages.fill_holes`: allocate huge pages where possible, then single ones; clear pages that lack content.
 
-    Before Linux 5.15 fallocate asks for each page, so the second of a huge page clears it.
+    Before Linux 5.15 fallocate requests each page (shmem_fallocate), so the second page of a huge page clears the huge
+    page.
     """
     at = page
     while at <= last:
@@ -159,7 +164,7 @@ def fill_holes(s, arena, f, page, last, out):
 
 @subroutine
 def clear_waiting(s, arena, f, page, stop, out):
-    """The pages [page, stop) within 2 MiB that are without content are cleared, with their huge page if they have one."""
+    """Clear the pages [page, stop) within 2 MiB that lack content, each with its huge page if it has one."""
     stop = min(stop, arena[f + e.END])
     while page < stop:
         first, count = page, 1
@@ -174,7 +179,10 @@ def clear_waiting(s, arena, f, page, stop, out):
 
 @subroutine
 def has_blocks(s, arena, f, op):
-    """`transfer.has_blocks`, which decides whether huge pages may come: the first and the last take up to 511 pages more each."""
+    """Implement `transfer.has_blocks` and decide whether the call may allocate huge pages.
+
+    The first and the last huge page each need up to 511 pages more.
+    """
     if not s.folio_order:
         return has_small_blocks(s, arena, f, op)
     need = blocks_needed(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12)
@@ -184,7 +192,7 @@ def has_blocks(s, arena, f, op):
 
 @subroutine
 def get_content(s, arena, f, page):
-    """The huge page of a page without content comes, or is no longer without; False: there is none."""
+    """Allocate the huge page of a page, or mark an existing one as filled; return False if the page has none."""
     if not is_huge(arena, f, page):
         return s.whole != 0 and bring(s, arena, f, page, s.page_bits)
     words = arena[f + e.PAGES] + (page & -PAGES)
@@ -195,7 +203,7 @@ def get_content(s, arena, f, page):
 
 @subroutine
 def add_pages(s, arena, f, out, page, count):
-    """`transfer.add_zeroed`: pages for a write, one by one or a huge page; returns how many of `count`."""
+    """Implement `transfer.add_zeroed`: allocate single pages or a huge page for a write; return how many of `count`."""
     left = PAGES - (page & PAGES - 1)
     if not get_content(s, arena, f, page):
         return add_zeroed(s, arena, f, out, page, min(count, left) if s.folio_order else count)
@@ -206,7 +214,7 @@ def add_pages(s, arena, f, out, page, count):
 
 @subroutine
 def clear_edges(s, arena, f, out, at, stop):
-    """`transfer.clear_edges`; of a huge page all but what is written to its first page is cleared (shmem_write_end)."""
+    """Implement `transfer.clear_edges`: clear all of a huge page but the bytes written to its first page (shmem_write_end)."""
     if not is_huge(arena, f, at >> 12):
         clear_small_edges(s, arena, f, out, at, stop)
         return
@@ -219,10 +227,10 @@ def clear_edges(s, arena, f, out, at, stop):
 
 @subroutine
 def split(s, arena, f, out, page, span):
-    """The huge page of a page falls apart, since the bytes span = (at, end) go.  Takes 3 events.
+    """Split the huge page of a page, because the bytes span = (at, end) are freed. Needs room for 3 events.
 
-    Those of them that lie in it are cleared first, before Linux 5.17 only within pages that stay (`pages.clear_part` does these if
-    they have content).  What of it lies behind the file's end goes, too.
+    The bytes of the span in the huge page are cleared first; before Linux 5.17 only those within pages that stay
+    (`pages.clear_part` clears them if the pages have content). Pages after the file's end are freed too.
     """
     if not is_huge(arena, f, page):
         return
@@ -242,7 +250,7 @@ def split(s, arena, f, out, page, span):
 
 @subroutine
 def split_parts(s, arena, f, out, at, end):
-    """`pages.split_parts`: the huge pages that the bytes [at, end) are only a part of."""
+    """Implement `pages.split_parts`: split the huge pages that the bytes [at, end) cover only in part."""
     if at & (PAGES << 12) - 1:
         split(s, arena, f, out, at >> 12, (at, end))
     if end & (PAGES << 12) - 1:

@@ -1,4 +1,4 @@
-"""tmpfs' and ramfs' mapped files: the frames of a file are mapped as they are, 2 MiB at once where the mount has huge pages."""
+"""Map the files of tmpfs and ramfs: their frames directly, 2 MiB at once where the mount has huge pages."""
 
 import functools
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ def _kernels() -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """The mapped files of a model."""
+    """Return the mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import HUGE
 

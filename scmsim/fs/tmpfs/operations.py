@@ -1,4 +1,4 @@
-"""tmpfs' and ramfs' operations: those of Linux's file systems, with pages of DRAM in the place of blocks and no metadata."""
+"""Run the operations of tmpfs and ramfs: those of Linux's file systems, with DRAM pages as blocks and without metadata."""
 
 from scmsim.fs.linux import blocks, driver, index, pages, transfer
 from scmsim.fs.linux import recipes as q
@@ -11,13 +11,13 @@ from scmsim.jit.binding import bind
 
 @subroutine
 def window_length(s, arena, f, page, want):
-    """Pages are not preallocated."""
+    """Return `want`: pages are not preallocated."""
     return want
 
 
 @subroutine
 def use_pages(s, arena, f, page, count):
-    """Pages that exist are used; `s.new_pages` counts those used for the second time, a huge one as one (mark_page_accessed)."""
+    """Record a use of existing pages; `s.new_pages` counts second uses, a huge page once (mark_page_accessed)."""
     words = arena[f + e.PAGES]
     for k in range(page, page + count):
         at = words + (k & -huge.PAGES if arena[words + k] & IS_HUGE else k)
@@ -28,7 +28,7 @@ def use_pages(s, arena, f, page, count):
 
 @subroutine
 def count_slice(s, arena, out, pages, grown):
-    """Pages that a slice of a write used, and how many of them for the second time."""
+    """Set the registers for the pages that a slice of a write used, and for its second uses."""
     s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
 
 

@@ -1,15 +1,16 @@
-"""tmpfs' and ramfs' mechanisms as recipes: the events of each mechanism, in the order of the source.
+"""Define the mechanisms of tmpfs and ramfs as recipes: the events of each mechanism, in the order of the source.
 
-Data lies in pages of DRAM (space KERNEL); nothing is persistent, nothing is written back, and fsync does nothing.
-Copies are rep-strings.  Sources: Linux mm/{filemap.c: generic_perform_write, shmem.c: shmem_write_begin, shmem_write_end,
-shmem_file_read_iter, swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begin, simple_write_end, noop_fsync.
+Data is in pages of DRAM (space KERNEL); nothing is persistent, nothing is written back, and fsync does nothing. Copies
+use string instructions. Sources: Linux mm/{filemap.c: generic_perform_write, shmem.c: shmem_write_begin,
+shmem_write_end, shmem_file_read_iter, swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begin, simple_write_end,
+noop_fsync.
 """
 
 from scmsim.core.records import KERNEL, LOAD, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
-# Mechanism -> what the bytes that it stores to persistent memory are for.
+# Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
     "syscall": "none",
     "copy": "none",
@@ -34,7 +35,7 @@ def _call(cost: str) -> list:
 
 
 def all_recipes(activates: bool) -> dict[int, list]:
-    """Every recipe by number; `activates`: the second use of a page moves it to the active list (tmpfs)."""
+    """Return every recipe by number; `activates`: the second use of a page moves it to the active list (tmpfs)."""
     again = [_work("activate_page", 0, q.NEW)] if activates else []
     every = {
         q.WRITE: _call("write_call"),

@@ -1,7 +1,8 @@
-"""State of a file system whose only storage is the page cache (tmpfs, ramfs): ext4's files without blocks, journal and
-directories on a device.
+"""Keep the state of a file system whose only storage is the page cache (tmpfs, ramfs).
 
-Units: bytes, pages of 4096 bytes.  The pages come from a first-fit list of the DRAM that the file system may use.
+The state is that of ext4's files without blocks, a journal and directories on a device.
+
+Units: bytes, pages of 4096 bytes. The pages come from a first-fit list of the DRAM that the file system may use.
 Source: Linux mm/shmem.c, fs/ramfs/inode.c, fs/libfs.c.
 """
 
@@ -16,9 +17,11 @@ from scmsim.fs.linux.recipes import BLOCK, FRAMES
 from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
 
 NEVER = 1 << 62  # ns
-IS_USED = 8  # flag of a page's word: it was used twice, which does not tell it apart from others
-IS_UNUSED = 32  # it came by a fault, which is no use yet; of a huge page its first page's word has both
-IS_HUGE = 16  # it is a part of a huge page
+IS_USED = 8  # flag of a page's entry: the page was used twice; comparisons of pages ignore the flag
+IS_UNUSED = (
+    32  # flag: a fault allocated the page, which is not a use yet; a huge page has both flags in its first entry
+)
+IS_HUGE = 16  # flag: the page is part of a huge page
 HUGE_ORDER = 9  # log2 of the pages of a huge page
 HUGE = ("never", "always", "within_size", "advise")  # values of the mount option
 NEVER_HUGE, ALWAYS_HUGE, WITHIN_SIZE, ADVISE = range(len(HUGE))
@@ -31,10 +34,10 @@ PAGES = {
 
 
 def start(params: dict[str, int], files: Files, *, table: str, activates: bool, by_page: bool = False) -> State:
-    """State of an empty file system in `params["capacity"]` bytes of DRAM; `table` names the costs.
+    """Return the state of an empty file system in `params["capacity"]` bytes of DRAM; `table` names the cost table.
 
-    `activates`: the second use of a page moves it to the active list; `by_page`: fallocate and
-    truncation go page by page in huge pages.
+    `activates`: the second use of a page moves it to the active list; `by_page`: fallocate and truncation go page by
+    page in huge pages.
     """
     if params["capacity"] > e.LARGEST:
         raise UsageError(
@@ -49,7 +52,7 @@ def start(params: dict[str, int], files: Files, *, table: str, activates: bool, 
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
     load_recipes(state, all_recipes(activates))
-    first_fit.attach(state, 1, pages)  # a page word of 0 is a hole
+    first_fit.attach(state, 1, pages)  # 0 in a page's entry means a hole
     own = {"dax": 1, "tid": 1, "txn_limit": NEVER, "inode_count": NEVER, "group_inodes": NEVER, "next_tick": NEVER}
     own |= {"commit_interval": NEVER, "dirty_expire": NEVER, "next_inode": e.FIRST_INODE + len(folders)}
     own["by_page"] = by_page
@@ -62,7 +65,7 @@ def start(params: dict[str, int], files: Files, *, table: str, activates: bool, 
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes (see linux.state.space); without what only a file system on a device has."""
+    """Return the space report in bytes (see `linux.state.space`), without the fields of a file system on a device."""
     report = e.space(state)
     for name in ("journal_bytes", "preallocated_bytes", "dirty_bytes", "uncommitted_bytes", "commits"):
         del report[name]
