@@ -1,1 +1,1 @@
-"""VSM: virtual superpages on PMFS."""
+"""Model of VSM: virtual superpages on PMFS."""

@@ -1,10 +1,11 @@
-"""VSM: PMFS whose data lies in virtual superpages; an overwrite (MCoW) and a migration (ZFDM) have a transactional log.
-Units: bytes, pages of 4096 bytes; a page of the file system is a virtual one, the page table says where it lies.
-Source: VSM paper (2020), III.B.2 (crash recovery); what an address means: docs/fs/vsm.md.
+"""Recover VSM: PMFS with its data in virtual superpages; overwrites (MCoW) and migrations (ZFDM) have a transactional log.
 
-The recovery takes the log that says "the data is there" but not "complete", and does all its replacements again: entries of the
-page table for what was written in part, slots of the file's index for whole superpages, then the size.  Values are in the log,
-so doing them twice does no harm.  A log that says neither is forgotten: nothing was replaced yet.
+Units: bytes, pages of 4096 bytes; a page of the file system is a virtual one, which the page table maps.
+Source: VSM paper (2020), III.B.2 (crash recovery); meaning of an address: docs/fs/vsm.md.
+
+The recovery takes the log whose state is "the data is there" but not "complete", and repeats all its replacements:
+entries of the page table for pages written in part, slots of the file's index for whole superpages, then the size. The
+log has the values, so repeating a replacement is harmless. A log in neither state is dropped: nothing was replaced yet.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained 
 MODELS = ("vsm", "vsm-1g")
 
 PTE = 8
-GROUP = 512  # pages behind an entry of the level above
+GROUP = 512  # pages below an entry of the upper level
 STATE = 8  # bytes of a log's state, its first word
 GUARANTEE = Guarantee(
     "every call is atomic, an overwrite by its transactional log; durable when fsync returns", True, False
@@ -29,7 +30,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Pmfs):
-    """PMFS' words, and a word for each entry of the page table: virtual page -> where it lies."""
+    """Recovery of PMFS's words, and of a word for each entry of the page table: virtual page -> its place."""
 
     shift = {"vsm": 21, "vsm-1g": 30}
     blame = RECONSTRUCTED
@@ -40,21 +41,21 @@ class RecoveryModel(Pmfs):
         record = self.state.record[0]
         self.table_at, self.data_end = int(record.page_table), int(record.log_start)
         self.groups_at = self.table_at + int(record.blocks) * PTE
-        self.table: dict[int, int] = {}  # entries that differ from the first ones, as the running system has them
-        self.running: dict[int, int] = {}  # entries as the calls interpreted so far left them
-        self.stamp = 0  # of an exchange of entries
+        self.table: dict[int, int] = {}  # entries that differ from the initial ones, in the running system
+        self.running: dict[int, int] = {}  # entries after the calls interpreted so far
+        self.stamp = 0  # number of the last exchange of entries
         self.logs: list[
             tuple[int, list[tuple[Any, Any]]]
         ] = []  # bytes of a log behind its state; words and their new values
 
     def frame(self, image: Image, page: int) -> int:
-        """Where a virtual page lies."""
+        """Return the place of a virtual page."""
         stamp, at = image.word(("pte", page), (0, page))
         newest, group = image.word(("ptes", page // GROUP), (0, ()))
         return int(group[page % GROUP] if newest > stamp else at)
 
     def at_rest(self, file: int, block: int) -> bool:
-        """Whether each page of a superpage is where the running system has it."""
+        """Return whether each page of a superpage is at the place that the running system uses."""
         unit = 1 << self.block_shift - 12
         first = self.known.get(file, {}).get(block)
         base = self.base[file]
@@ -75,7 +76,7 @@ class RecoveryModel(Pmfs):
         return rolled
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events at the places where the page table has their bytes, which swaps between them change."""
+        """Return the events at the places that the page table maps; swaps among the events change the mapping."""
         out: list[Event] = []
         other: Event | None = None
         for event in events:
@@ -90,7 +91,7 @@ class RecoveryModel(Pmfs):
         return out
 
     def entries(self, event: Event) -> range:
-        """Virtual pages whose entries a store covers."""
+        """Return the virtual pages whose entries a store covers."""
         if event.addr >= self.groups_at:
             first, count = (event.addr - self.groups_at) // PTE * GROUP, event.length // PTE * GROUP
         else:
@@ -117,18 +118,18 @@ class RecoveryModel(Pmfs):
 
 
 class VsmCall(Call):
-    """The stores of one call."""
+    """Stores of one call."""
 
     a: RecoveryModel
     replacing = False
 
     def data_site(self) -> str:
-        """Mechanism that copies the caller's bytes."""
+        """Return the mechanism that copies the caller's bytes."""
         self.replacing = any(event.site == "mcow data" for event in self.events)
         return "mcow data" if self.replacing else "data copy"
 
     def blocks_of(self, pages: dict[int, int]) -> dict[int, int]:
-        """Superpages that the call takes anew -> first virtual page; with MCoW those whose slots it replaces."""
+        """Return fresh superpages of the call -> first virtual page; with MCoW those whose slots it replaces."""
         blocks = super().blocks_of(pages)
         if not self.replacing:
             return blocks
@@ -141,7 +142,7 @@ class VsmCall(Call):
         return {block: first for block, first in blocks.items() if block % FAN_OUT in slots}
 
     def _place_holes(self) -> None:
-        """Superpages that a fallocate takes, by what it clears of them."""
+        """Record the superpages that a fallocate takes, by what it clears of them."""
         unit = 1 << self.a.block_shift - 12
         known = self.a.known.get(self.file, {})
         low, high = int(self.op.offset), int(self.op.offset + self.op.length)
@@ -153,7 +154,7 @@ class VsmCall(Call):
                 self.blocks[holes.pop(0)] = first
 
     def handlers(self) -> dict[str, Any]:
-        """Mechanism -> what its stores mean."""
+        """Return mechanism -> handler of its stores."""
         begun = {f"{kind} log": self._log for kind in ("mcow", "zfdm")}
         states = {f"{kind} {state}": self._state for kind in ("mcow", "zfdm") for state in ("commit", "complete")}
         swaps = {f"{kind} swap": self._swapped for kind in ("mcow", "zfdm")}
@@ -174,7 +175,7 @@ class VsmCall(Call):
         )
 
     def _both(self, addr: int, word: Any, value: Any) -> list[Word]:
-        """A replacement: the log has it too."""
+        """Return a replacement, and add it to the log."""
         self.a.logs[-1][1].append((word, value))
         return self._put(addr, word, value)
 
@@ -200,7 +201,7 @@ class VsmCall(Call):
         ]
 
     def _entries(self, event: Event, pages: range, values: list[int]) -> Iterator[tuple[int, Any, Any]]:
-        """Address, name and value of each entry; a later one of either level holds for its pages."""
+        """Yield address, name and value of each entry; the newer entry of the two levels is valid for its pages."""
         self.a.stamp += 1
         if event.addr < self.a.groups_at:
             for k, (page, value) in enumerate(zip(pages, values, strict=True)):
@@ -211,7 +212,7 @@ class VsmCall(Call):
             yield event.addr + k * PTE, ("ptes", pages[k * GROUP] // GROUP), (self.a.stamp, group)
 
     def _replaced(self, i: int, event: Event) -> list:
-        """Slots of superpages that the write covers, or that a hole lacked."""
+        """Return the writes to slots of superpages that the write covers, or that are allocated for a hole."""
         writes = []
         height = self.height()
         for k in range(event.length // PTE):
@@ -227,7 +228,7 @@ class VsmCall(Call):
         return self._both(addr, ("slot", self.file, block), (first, self.version))
 
     def _moved(self, i: int, event: Event) -> list:
-        """The slot of the last superpage, whose pages moved to a fresh one."""
+        """Return the write to the slot of the last superpage, whose pages moved to a fresh one."""
         swaps = [e for e in self.events[:i] if e.code == STORE and e.site == "zfdm swap"][-2:]
         old, fresh = (self.a.entries(e)[0] for e in swaps)
         block = next(b for b, first in self.known.items() if first <= old < first + (1 << self.a.block_shift - 12))

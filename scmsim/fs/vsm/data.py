@@ -1,8 +1,8 @@
-"""Multi-grained copy-on-write (MCoW): a write over existing bytes of a file of virtual superpages.
+"""Model multi-grained copy-on-write (MCoW): a write over existing bytes of a file of virtual superpages.
 
-A superpage that the write covers is replaced in the file's index; of one that it covers in part, the 4 KiB pages
-touched are written to fresh ones, and then both exchange their entries in the page table.  A superpage that a hole
-lacks comes with the same log.
+A superpage that the write covers is replaced in the file's index. Of a superpage that it covers in part, the touched 4
+KiB pages are written to fresh pages, and then both exchange their entries in the page table. A superpage for a hole
+uses the same log.
 Source: VSM paper (2020), III.B, steps 1 to 6.
 """
 
@@ -19,7 +19,7 @@ from scmsim.fs.vsm import recipes
 from scmsim.fs.vsm.gaps import after_end, round_up, wipe
 from scmsim.jit import subroutine
 
-WHOLE, FINE, IN_PLACE = 1, 2, 3  # what becomes of a 4 KiB page's place
+WHOLE, FINE, IN_PLACE = 1, 2, 3  # how a write replaces a 4 KiB page: with its superpage, alone, or not at all
 HOLE = -1  # in the table of replaced superpages: there was none
 PIECE_EVENTS = 48
 _MAPPED = pack(MAP, 0, PM)
@@ -27,7 +27,7 @@ _MAPPED = pack(MAP, 0, PM)
 
 @subroutine
 def mount(s, out):
-    """Once, before the first operation: the whole device is mapped, by entries of one size."""
+    """Map the whole device before the first operation, by entries of one size."""
     if s.mounted:
         return
     emit_run(s, out, _MAPPED + (s.leaf << 24), pmfs_recipes.ZERO, s.log_start)
@@ -36,20 +36,23 @@ def mount(s, out):
 
 @subroutine
 def fine_stop(s, arena, op, row, i):
-    """First 4 KiB page of superpage `i` that the write need not copy: it holds no byte of the file, or follows the write."""
+    """Return the end of the 4 KiB pages of superpage `i` that the write must copy.
+
+    Pages from there on hold no byte of the file, or follow the write.
+    """
     end = min(op.offset + op.length, round_up(arena[row + file_row.SIZE]))
     return min((end + 4095) >> 12, (i + 1) << s.shift - 12)
 
 
 @subroutine
 def covers(s, op, i):
-    """Whether the write covers superpage `i`."""
+    """Return whether the write covers superpage `i`."""
     return op.offset <= i << s.shift and (i + 1) << s.shift <= op.offset + op.length
 
 
 @subroutine
 def grain(s, arena, op, row, page):
-    """What becomes of the place of the file's 4 KiB page `page`."""
+    """Return how the write replaces the file's 4 KiB page `page`."""
     i = page >> s.shift - 12
     if (
         table.get(arena, row + pmfs_state.OLD, i) != 0
@@ -64,7 +67,7 @@ def grain(s, arena, op, row, page):
 
 @subroutine
 def count_needs(s, arena, op, row, first, stop):
-    """Superpages that the write takes; sets `singles` to the single pages."""
+    """Return how many superpages the write takes; add the single pages to `singles`."""
     whole = pmfs_recipes.ZERO
     for i in range(first, stop):
         if table.get(arena, row + pmfs_state.BLOCKS, i) == 0 or covers(s, op, i):
@@ -76,7 +79,7 @@ def count_needs(s, arena, op, row, first, stop):
 
 @subroutine
 def set_entries(s, block, fresh, count):
-    """Registers of the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
+    """Set the registers for the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
     s.reg[recipes.PTES_AT], s.reg[recipes.FRESH_AT] = (
         s.page_table + block * recipes.PTE,
         s.page_table + fresh * recipes.PTE,
@@ -91,7 +94,7 @@ def set_entries(s, block, fresh, count):
 
 @subroutine
 def take_apart(s, arena, out, block, count):
-    """Entries of 2 MiB that map some of the pages from `block` on become entries of 4 KiB."""
+    """Replace entries of 2 MiB that map some of the pages from `block` on by entries of 4 KiB."""
     if s.leaf == 12:
         return
     for g in range(block >> 9, ((block + count - 1) >> 9) + 1):
@@ -105,7 +108,7 @@ def take_apart(s, arena, out, block, count):
 
 @subroutine
 def open_log(s, entries):
-    """Place of the next transactional log of `entries` entries; sets its registers."""
+    """Reserve the next transactional log of `entries` entries and set its registers."""
     length = recipes.HEADER_BYTES + entries * recipes.ENTRY_BYTES
     if s.log_at + length > s.log_bytes:
         s.log_at = 0
@@ -115,7 +118,7 @@ def open_log(s, entries):
 
 @subroutine
 def ready_index(s, arena, out, op, row):
-    """Nodes of the file's index that the write needs, in a transaction of their own: empty ones change nothing."""
+    """Create the nodes of the file's index that the write needs, in a transaction of their own: empty ones change nothing."""
     first, last = op.offset >> s.shift, (op.offset + op.length - 1) >> s.shift
     height = arena[row + pmfs_state.HEIGHT]
     lacks = last >> 9 * height != 0
@@ -137,7 +140,7 @@ def ready_index(s, arena, out, op, row):
 
 @subroutine
 def take_superpage(s, arena, row, i):
-    """A fresh superpage in the place of the file's `i`-th; the old one, or HOLE, is noted."""
+    """Allocate a superpage to replace the file's `i`-th; record the old one, or HOLE."""
     old = table.get(arena, row + pmfs_state.BLOCKS, i)
     table.put(arena, row + pmfs_state.OLD, i, old if old != 0 else HOLE)
     table.put(arena, row + pmfs_state.BLOCKS, i, aligned_fit.allocate(s, arena, s.unit))
@@ -149,7 +152,7 @@ def take_superpage(s, arena, row, i):
 
 @subroutine
 def take_pages(s, arena, out, row, page, want):
-    """Fresh pages for those of the file from `page` on; returns how many."""
+    """Allocate fresh pages for those of the file from `page` on; return how many."""
     fresh = first_fit.allocate(s, arena, want)
     count = s.got
     for k in range(count):
@@ -167,7 +170,7 @@ def take_pages(s, arena, out, row, page, want):
 
 @subroutine
 def take_piece(s, arena, out, op, row):
-    """Steps 1 and 2 for the place at `resume_at`: a superpage, or pages that share an entry of 2 MiB."""
+    """Do steps 1 and 2 for the page at `resume_at`: a superpage, or pages that share an entry of 2 MiB."""
     page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
     i = page >> s.shift - 12
     grain_of = grain(s, arena, op, row, page)
@@ -183,7 +186,7 @@ def take_piece(s, arena, out, op, row):
 
 @subroutine
 def fresh_run(s, arena, limit):
-    """Pages from `piece` on, at most `limit`, that lie behind one another."""
+    """Return how many fresh pages from `piece` on, at most `limit`, are contiguous."""
     fresh, count = table.get(arena, s.fresh, s.piece), 1
     while count < limit and table.get(arena, s.fresh, s.piece + count) == fresh + count:
         count += 1
@@ -192,7 +195,7 @@ def fresh_run(s, arena, limit):
 
 @subroutine
 def rest_of_pages(s, arena, out, op, row):
-    """What the write leaves over of its first and its last 4 KiB page, and of superpages that a hole lacked."""
+    """Fill the rest of the write's first and last 4 KiB page, and of superpages allocated for a hole."""
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
@@ -217,7 +220,7 @@ def rest_of_pages(s, arena, out, op, row):
 
 @subroutine
 def copy_piece(s, arena, out, op, row):
-    """Step 4: the caller's bytes from `resume_at` on, as far as their new place is in one piece."""
+    """Do step 4: copy the caller's bytes from `resume_at` on, as far as their new place is contiguous."""
     at, page = s.resume_at, s.resume_at >> 12
     i = page >> s.shift - 12
     stop = min(op.offset + op.length, (i + 1) << s.shift, (page + s.chunk) << 12)
@@ -236,7 +239,7 @@ def copy_piece(s, arena, out, op, row):
 
 @subroutine
 def swap_piece(s, arena, out, op, row):
-    """Step 5 for the place at `resume_at`: slots of one leaf of the index, or page-table entries of one run."""
+    """Do step 5 for the page at `resume_at`: slots of one leaf of the index, or page-table entries of one run."""
     page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
     i, grain_of = page >> s.shift - 12, grain(s, arena, op, row, page)
     if grain_of == FINE:
@@ -261,20 +264,21 @@ def swap_piece(s, arena, out, op, row):
 
 @subroutine
 def slot_at(s, arena, row, i):
-    """Device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
+    """Return the device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
     leaf = node(arena, row, 1, i >> 9)
     return leaf * pmfs_recipes.BLOCK + ((i & 511) << 3) if arena[row + pmfs_state.HEIGHT] > 0 else inode_at(s, row)
 
 
 @subroutine
 def close_log(s, arena, out, op, row):
-    """End of step 5, the log is complete; step 6: what was replaced is free."""
+    """End step 5 and complete the log; do step 6: free what was replaced."""
     end = op.offset + op.length
     s.reg[recipes.GROWN] = 8 * (end > arena[row + file_row.SIZE])
     s.reg[recipes.SPAN] = pmfs_recipes.BLOCK * (s.pages > 0)
     emit_recipe(s, out, recipes.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     s.reg[recipes.COUNT] = s.superpages  # runs of pages, and superpages
+    # After the exchange of entries the fresh pages' addresses map the old data, so they are freed.
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)
         first_fit.release(s, arena, fresh, 1)
@@ -292,7 +296,7 @@ def close_log(s, arena, out, op, row):
 
 @subroutine
 def overwrite(s, arena, out, op, row):
-    """One write() over existing bytes; False: no room to go on."""
+    """Model write() over existing bytes; return False if room runs out."""
     end, first = op.offset + op.length, op.offset >> 12
     last = (end + 4095) >> 12
     if s.stage == pmfs_state.READY:
@@ -321,7 +325,7 @@ def overwrite(s, arena, out, op, row):
 
 @subroutine
 def swap_after_copy(s, arena, out, op, row):
-    """Steps 4 to 6; False: no room to go on."""
+    """Do steps 4 to 6; return False if room runs out."""
     end = op.offset + op.length
     while s.stage == pmfs_state.COPYING and s.resume_at < end:
         if not has_events(s, out, PIECE_EVENTS):

@@ -1,8 +1,8 @@
-"""Virtual superpages: what lies in a superpage behind the end of its file.
+"""Clear the bytes of virtual superpages that are after a file's end or between its end and a write.
 
-A superpage is not cleared when it is taken, as a huge block of PMFS is.  What lies behind the file's last 4 KiB page is
-unspecified until the file grows over it: then it is cleared.  Source: reconstruction; the paper (III.C) says that the
-rest of the last superpage is reclaimed when the file is closed.
+A superpage is not cleared on allocation, unlike a huge block of PMFS. The bytes after the file's last 4 KiB page are
+unspecified until the file grows over them: then they are cleared. Source: reconstruction; the paper (III.C) says that
+the rest of the last superpage is reclaimed when the file is closed.
 """
 
 from scmsim.alloc import aligned_fit, first_fit
@@ -16,13 +16,13 @@ PAGE = 4096
 
 @subroutine
 def round_up(length):
-    """Bytes of the 4 KiB pages that hold `length` bytes."""
+    """Return the bytes of the 4 KiB pages that hold `length` bytes."""
     return (length + PAGE - 1) & -PAGE
 
 
 @subroutine
 def wipe(s, arena, out, row, low, high):
-    """Clear bytes [low, high) of the file, which lie in one superpage."""
+    """Clear bytes [low, high) of the file, which are in one superpage."""
     if low < high:
         i = low >> s.shift
         clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, i), low - (i << s.shift), high - (i << s.shift))
@@ -30,7 +30,7 @@ def wipe(s, arena, out, row, low, high):
 
 @subroutine
 def behind_end(s, arena, out, row, new_size):
-    """The file grows to `new_size` without a write: clear the rest of the superpage that its end is in."""
+    """Clear the rest of the superpage that has the file's end, because the file grows to `new_size` without a write."""
     size = arena[row + file_row.SIZE]
     i = size >> s.shift
     if new_size > size and table.get(arena, row + pmfs_state.BLOCKS, i) != 0:
@@ -39,7 +39,7 @@ def behind_end(s, arena, out, row, new_size):
 
 @subroutine
 def gaps(s, arena, out, op, row):
-    """A write that replaces nothing: clear what it leaves over of new superpages, and what lies between the file's end and it."""
+    """Clear the bytes around a write that replaces nothing: the rest of new superpages, and the gap after the file's end."""
     size, end = arena[row + file_row.SIZE], op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     if op.offset > size and not (size >> s.shift == first and s.edges & 1):
@@ -51,7 +51,7 @@ def gaps(s, arena, out, op, row):
 
 @subroutine
 def after_end(s, arena, out, row, end, inside):
-    """Clear what follows a write up to `end`: the rest of a page that is new to the file, or (`inside`) of a filled hole."""
+    """Clear the bytes after a write up to `end`: the rest of a page that is new to the file, or (`inside`) of a filled hole."""
     size, limit = round_up(arena[row + file_row.SIZE]), (((end - 1) >> s.shift) + 1) << s.shift
     if inside:
         wipe(s, arena, out, row, end, min(max(size, round_up(end)), limit))
@@ -61,7 +61,7 @@ def after_end(s, arena, out, row, end, inside):
 
 @subroutine
 def keep_tail(s, arena, row):
-    """Free the pages of the file's last superpage behind its end; returns how many (0: there are none)."""
+    """Free the pages of the file's last superpage after its end; return how many, 0 if there are none."""
     size = arena[row + file_row.SIZE]
     if size == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return 0

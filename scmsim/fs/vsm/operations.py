@@ -1,4 +1,4 @@
-"""VSM's operations: those of PMFS, with multi-grained copy-on-write and zero-copy migration.
+"""Run VSM's operations: those of PMFS, with multi-grained copy-on-write and zero-copy migration.
 
 Source: VSM paper (2020), III; IV.A says that its authors built it on PMFS.
 """
@@ -17,20 +17,20 @@ from scmsim.jit.binding import bind
 
 @subroutine
 def looked_up(s, page, pages):
-    """A run of pages lies in one superpage, which is looked up once."""
+    """Return 1: a run of pages is in one superpage, which is looked up once."""
     return 1
 
 
 @subroutine
 def open_fast(s, arena, out, op, row):
-    """A write inside one existing superpage clears what lies between the file's end and it."""
+    """Clear the bytes between the file's end and a write inside one existing superpage."""
     s.edges = 0
     gaps.gaps(s, arena, out, op, row)
 
 
 @subroutine
 def pages_of(s, arena, row, i):
-    """A superpage whose tail was reclaimed holds fewer pages."""
+    """Return the pages of superpage `i`, fewer if its tail was reclaimed."""
     if arena[row + pmfs_state.KEPT] == 0 or arena[row + pmfs_state.KEPT_AT] != i:
         return s.unit
     pages = arena[row + pmfs_state.KEPT]
@@ -40,13 +40,13 @@ def pages_of(s, arena, row, i):
 
 @subroutine
 def fresh_pages(s, op):
-    """Fresh pages that a copy-on-write may take."""
+    """Return the most fresh pages that a copy-on-write takes."""
     return s.replacing * min(2 * s.unit, (op.length >> 12) + 2)
 
 
 @subroutine
 def words_aside(s, arena, op):
-    """Words of the table of fresh pages."""
+    """Return the arena words that the table of fresh pages needs."""
     return table.words_to_hold(arena, s.fresh, fresh_pages(s, op))
 
 
@@ -58,7 +58,7 @@ def reserve_aside(s, arena, op):
 
 @subroutine
 def write(s, arena, out, op, row):
-    """One write(); False: no room to finish it."""
+    """Run a write, by copy-on-write or as PMFS does; return False if room runs out."""
     if s.replacing:
         return data.overwrite(s, arena, out, op, row)
     return pmfs_data.write_file(s, arena, out, op, row)
@@ -66,7 +66,7 @@ def write(s, arena, out, op, row):
 
 @subroutine
 def kept(s, arena, out, op, row):
-    """The last descriptor of a file that has a name is closed: its unused pages are free."""
+    """Free the unused pages of a file that has a name when its last descriptor is closed."""
     if op.op == records.CLOSE and arena[row + file_row.OPENS] <= 0:
         zfdm.reclaim(s, arena, out, row)
 

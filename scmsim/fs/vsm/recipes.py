@@ -1,23 +1,22 @@
-"""The mechanisms of virtual superpages as recipes: multi-grained copy-on-write (MCoW) and zero-copy migration (ZFDM), on
-PMFS's.
+"""Define the mechanisms of virtual superpages on PMFS's as recipes: copy-on-write (MCoW) and zero-copy migration (ZFDM).
 
-Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4.  Where the paper leaves it open (the layout of
-a log and of its states, which fences lie between the steps) this is a reconstruction; docs/fs/vsm.md says what
-each stored address means.
+Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4. Where the paper leaves details open (the layout
+of a log and of its states, the fences between the steps) this is a reconstruction; docs/fs/vsm.md says what each stored
+address means.
 """
 
 from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
 from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 
-# Mechanisms beside PMFS's, in the order of the steps -> what the bytes that they store are for.
+# Mechanisms besides PMFS's, in the order of the steps -> purpose of the bytes that they store.
 SITES = {
     **pmfs_recipes.SITES,
     "page table": "metadata",  # step 2, and entries of 2 MiB taken apart
     "mcow log": "log",  # step 3
     "mcow data": "data",  # step 4
     "mcow copy": "data",  # step 4: the rest of a 4 KiB page that the write covers in part
-    "mcow commit": "log",  # the new data are there
+    "mcow commit": "log",  # the new data has arrived
     "mcow swap": "metadata",  # step 5: entries of the page table, of the file's index, the inode
     "mcow index": "metadata",
     "mcow complete": "log",  # before step 6
@@ -34,7 +33,7 @@ COSTS = (
     "migrate_call", "reclaim_call", "split_call",
 )  # fmt: skip
 
-# Registers, which PMFS's recipes use for other things that are over by then.
+# Registers that PMFS's recipes use for other things before.
 PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = (
     pmfs_recipes.LEAF_AT,
     pmfs_recipes.UPPER_AT,
@@ -51,10 +50,10 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_recipes.NODE, pmfs_recipes.SLOTS, pmfs_reci
     MIGRATE, MOVE, MOVED,
 ) = range(pmfs_recipes.OLD_FREED + 1, pmfs_recipes.OLD_FREED + 17)  # fmt: skip
 
-# A log: a header of 64 bytes (see docs/fs/vsm.md), then both arrays, 16 bytes an entry.
+# A log: a header of 64 bytes (see docs/fs/vsm.md), then both arrays, 16 bytes per entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 SHOOTDOWNS = ("local", "broadcast", "deferred")
-OWN_CPU, LATER = 1, -1  # on how many CPUs a range is invalidated: when something else is
+OWN_CPU, LATER = 1, -1  # width of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
@@ -63,12 +62,15 @@ _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> list[tuple[int, ...]]:
-    """Store and write back."""
+    """Return a store and its write-back."""
     return [_step(code, site, base, at, length, by) for code in (STORE, FLUSH)]
 
 
 def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
-    """Exchange entries of the page table (of 4 KiB or 2 MiB); the own CPU forgets what they mapped, the others in `_told`."""
+    """Return an exchange of page-table entries (of 4 KiB or 2 MiB).
+
+    The own CPU invalidates what they mapped; `_told` invalidates the other CPUs.
+    """
     return [
         *_stored(site, PTES_AT, 0, 0, PTES),
         *_stored(site, FRESH_AT, 0, 0, PTES),
@@ -79,12 +81,12 @@ def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
 
 
 def _told(site: str, shootdown: str) -> list[tuple[int, ...]]:
-    """All CPUs are told at once, if SPAN is not 0: interrupted, or as the machine broadcasts; with `local` nobody tells them."""
+    """Return the invalidation on all CPUs if SPAN is not 0, by interrupts or a broadcast of the machine; none with `local`."""
     return [_step(INVALIDATE, site, VA, 0, 0, SPAN)] if shootdown != "local" else []
 
 
 def _resited(steps: list, sites: dict[str, str]) -> list:
-    """The steps with other mechanisms; WORK stays where its cost is."""
+    """Return the steps with other mechanisms; WORK keeps that of its cost."""
     to = {_SITE[old]: _SITE[new] for old, new in sites.items()}
     return [
         (
@@ -96,13 +98,13 @@ def _resited(steps: list, sites: dict[str, str]) -> list:
 
 
 def recipes(shootdown: str, dax: bool) -> dict[int, list]:
-    """PMFS's recipes and those of virtual superpages."""
+    """Return PMFS's recipes and those of virtual superpages."""
     pmfs = pmfs_recipes.recipes(dax)
     return pmfs | _overwrite(pmfs, shootdown) | _migration(shootdown)
 
 
 def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
-    """MCoW."""
+    """Return the recipes of MCoW."""
     return {
         OPEN: [_work("mcow_call", 1)],
         TAKE_SUPER: [_work("new_superpage", 1)],
@@ -141,7 +143,7 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
 
 
 def _migration(shootdown: str) -> dict[int, list]:
-    """ZFDM."""
+    """Return the recipes of ZFDM."""
     return {
         RECLAIM: [*_stored("zfdm flag", pmfs_recipes.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
         MIGRATE: [

@@ -1,7 +1,7 @@
-"""The state of a PMFS with virtual superpages: the page table and the transactional logs lie behind the data.
+"""Keep the state of a PMFS with virtual superpages: the page table and the transactional logs follow the data.
 
-Units: bytes, device blocks of 4096 bytes.  Source: VSM paper (2020), III.A: the whole device is mapped by a table of
-four levels in persistent memory.  Where table and logs lie is a reconstruction.
+Units: bytes, device blocks of 4096 bytes. Source: VSM paper (2020), III.A: a table of four levels in persistent memory
+maps the whole device. The places of table and logs are a reconstruction.
 """
 
 from functools import partial
@@ -19,16 +19,16 @@ from scmsim.fs.vsm import recipes
 
 FIELDS = [
     ("leaf", "i8"),  # log2 of the largest page that an entry of the page table maps
-    ("device_blocks", "i8"),  # with page table and logs
-    ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, those of 2 MiB behind them
+    ("device_blocks", "i8"),  # including page table and logs
+    ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, followed by those of 2 MiB
     ("log_start", "i8"),  # device offset of the transactional logs
-    ("log_bytes", "i8"),  # of all of them
-    ("log_at", "i8"),  # the next one's place behind `log_start`
-    ("fresh", "i8"),  # handle of a table: pages that a copy-on-write at work has taken, in the order of the file
-    ("split", "i8"),  # arena offset of a bitmap: 2 MiB of addresses that are mapped by 4 KiB
-    ("superpages", "i8"),  # entries of the first array of the log at work
+    ("log_bytes", "i8"),  # of all logs together
+    ("log_at", "i8"),  # offset of the next log from `log_start`
+    ("fresh", "i8"),  # handle of a table: pages that the current copy-on-write has taken, in the order of the file
+    ("split", "i8"),  # arena offset of a bitmap: 2 MiB of addresses that are mapped by 4 KiB entries
+    ("superpages", "i8"),  # entries of the first array of the current log
     ("pages", "i8"),  # entries of its second array
-    ("piece", "i8"),  # how many of these the copy or swap at work is past
+    ("piece", "i8"),  # how many of the second array's entries the current copy or swap has passed
     ("mounted", "i8"),
     ("swapped_ptes", "i8"),
     ("swapped_pmds", "i8"),
@@ -39,11 +39,11 @@ FIELDS = [
     ("reclaimed_pages", "i8"),
 ]
 STATE = np.dtype((np.record, [*pmfs_state.FIELDS, *FIELDS]))
-LEAVES = (4 << 10, 2 << 20)  # what an entry of the page table maps at first
+LEAVES = (4 << 10, 2 << 20)  # sizes that an entry of the page table may map at first
 
 
 def table_bytes(blocks: int) -> int:
-    """Bytes of a page table that maps `blocks` pages: 512 entries of 8 bytes a page of each of the four levels."""
+    """Return the bytes of a page table for `blocks` pages: 512 entries of 8 bytes per page on each of four levels."""
     pages, entries = 0, blocks
     for _ in range(4):
         entries = -(-entries // 512)
@@ -52,12 +52,12 @@ def table_bytes(blocks: int) -> int:
 
 
 def log_bytes(blocks: int, shift: int) -> int:
-    """Room for the log of any write: two superpages page by page, and one entry for each superpage of the device."""
+    """Return the room for the log of any write: two superpages page by page, and one entry per superpage of the device."""
     return max(1 << 20, 1 << shift - 5) + -(-(blocks >> 8) // pmfs_recipes.BLOCK) * pmfs_recipes.BLOCK
 
 
 def start(params: dict, files: Files, *, shift: int) -> State:
-    """State of an empty file system with virtual superpages of 2**`shift` bytes that knows the trace's `files`."""
+    """Return the state of an empty file system with virtual superpages of 2**`shift` bytes that knows the trace's `files`."""
     if params["entries"] not in LEAVES:
         raise UsageError(f"entries = {format_bytes(params['entries'])}; use 4KiB or 2MiB")
     blocks = params["capacity"] // pmfs_recipes.BLOCK
@@ -83,7 +83,7 @@ def start(params: dict, files: Files, *, shift: int) -> State:
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes, as PMFS's; files that are open hold whole superpages (`preallocated_bytes`)."""
+    """Return PMFS's space report in bytes; open files hold whole superpages (`preallocated_bytes`)."""
     record = state.record[0]
     report = pmfs_state.space(state)
     blocks = int(record.device_blocks)

@@ -1,9 +1,9 @@
-"""Zero-copy file data migration (ZFDM): the unused tail of a closed file's last superpage, and how the file grows again.
+"""Model zero-copy file data migration (ZFDM): free the unused tail of a closed file's last superpage; let it grow again.
 
-Source: VSM paper (2020), III.C: step 1 at close, steps 2 and 3 before an append.  That the swap is logged as an
-overwrite's is, is a reconstruction: the paper does not say how a migration survives a crash.  So is that a closing file's pages
-move into a superpage that is partly used: without it closed small files would hold a superpage each, and "the same space
-efficiency as 4 KiB pages" (the paper's claim) could not be.
+Source: VSM paper (2020), III.C: step 1 at close, steps 2 and 3 before an append. Reconstruction: the swap is logged
+like that of an overwrite, because the paper does not say how a migration survives a crash. Reconstruction too: a
+closing file's pages move into a partly used superpage, because otherwise each closed small file would hold a superpage,
+and the paper's claim of "the same space efficiency as 4 KiB pages" could not hold.
 """
 
 from scmsim.alloc import aligned_fit, first_fit
@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def due(s, arena, op, row):
-    """Whether the operation makes the file longer than what it kept of its last superpage."""
+    """Return whether the operation makes the file longer than the pages that it kept of its last superpage."""
     if arena[row + pmfs_state.KEPT] == 0:
         return False
     i = arena[row + pmfs_state.KEPT_AT]
@@ -35,7 +35,7 @@ def due(s, arena, op, row):
 
 @subroutine
 def swap(s, arena, out, old, new, pages):
-    """Step 2: exchange the entries of `pages` pages of two superpages, of 2 MiB as far as they fill them."""
+    """Do step 2: exchange the entries of `pages` pages of two superpages, as entries of 2 MiB where the pages fill them."""
     groups, rest = pages >> 9, pages & 511
     if groups > 0:
         s.reg[recipes.PTES_AT] = s.page_table + (s.blocks + (old >> 9)) * recipes.PTE
@@ -52,7 +52,7 @@ def swap(s, arena, out, old, new, pages):
 
 @subroutine
 def relocate(s, arena, out, row, new):
-    """Steps 2 and 3: the pages that the file keeps of its last superpage move to those from `new` on; the old ones are free."""
+    """Do steps 2 and 3: move the pages that the file keeps of its last superpage to those from `new` on; free the old ones."""
     i, pages = arena[row + pmfs_state.KEPT_AT], arena[row + pmfs_state.KEPT]
     old, rest = table.get(arena, row + pmfs_state.BLOCKS, i), pages & 511
     if rest > 0:
@@ -71,10 +71,10 @@ def relocate(s, arena, out, row, new):
 
 @subroutine
 def place_to_pack(s, arena, row):
-    """First page of the lowest free run, taken, if the pages that a closed file keeps fit into it; -1: they stay.
+    """Allocate the lowest free run for the pages that a closed file keeps and return its first page; -1: the pages stay.
 
-    The run lies before them, in a superpage that is used already: one that the run begins is left whole.  A move of whole
-    entries of 2 MiB needs aligned places, so less than 512 pages move.
+    The run must precede the pages, in a superpage that is in use already; a run that begins a superpage leaves it
+    whole. Moving whole entries of 2 MiB needs aligned places, so only fewer than 512 pages move.
     """
     pages, old = (
         arena[row + pmfs_state.KEPT],
@@ -91,7 +91,7 @@ def place_to_pack(s, arena, row):
 
 @subroutine
 def migrate(s, arena, out, row):
-    """The file grows again: its pages move to a fresh superpage."""
+    """Move the pages of a file that grows again to a fresh superpage."""
     pages = arena[row + pmfs_state.KEPT]
     relocate(s, arena, out, row, aligned_fit.allocate(s, arena, s.unit))
     s.data_blocks += s.unit - pages
@@ -101,7 +101,7 @@ def migrate(s, arena, out, row):
 
 @subroutine
 def reclaim(s, arena, out, row):
-    """Step 1: at close, the pages behind the file's end are free, and its inode says so; then it may leave its superpage."""
+    """Do step 1: at close, free the pages after the file's end and flag its inode; then move the rest if it packs."""
     if keep_tail(s, arena, row) == 0:
         return
     s.reg[pmfs_recipes.INODE] = inode_at(s, row)
