@@ -1,1 +1,1 @@
-"""WineFS."""
+"""Model of WineFS."""

@@ -1,9 +1,11 @@
-"""WineFS in strict mode: PMFS's undo entries in a journal for each CPU; overwrites to fresh blocks, in aligned files then in place.
-Units: bytes, device blocks of 4096 bytes.
-Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (journals of the CPUs); README: strict mode is atomic, synchronous.
+"""Recover WineFS in strict mode: PMFS's undo entries in a journal per CPU; overwrites by copy, in aligned files also in place.
 
-A call has one CPU and so one journal, and ends with its commit: no two open transactions touch the same words.  An overwrite of an
-aligned file has a second transaction that gives the former blocks back, while the fresh ones hold the same bytes.
+Units: bytes, device blocks of 4096 bytes. Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (journals of the CPUs);
+README: strict mode is atomic, synchronous.
+
+A call has one CPU and so one journal, and ends with its commit: no two open transactions touch the same words. An
+overwrite of an aligned file has a second transaction that restores the former blocks while the fresh ones hold the same
+bytes.
 """
 
 from typing import Any
@@ -23,7 +25,7 @@ GUARANTEE = Guarantee("every call is atomic, overwrites too, and durable when it
 
 
 class RecoveryModel(Pmfs):
-    """PMFS's words."""
+    """Recovery of PMFS's words."""
 
     shift = {"winefs": 12}
     flaws = (
@@ -38,7 +40,7 @@ class RecoveryModel(Pmfs):
 
 
 class WineCall(Call):
-    """The stores of one call."""
+    """Stores of one call."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -46,7 +48,7 @@ class WineCall(Call):
         self.again = {i: (offset, length) for i, offset, length in copied(self.op, self.events, "second copy")}
 
     def handlers(self) -> dict[str, Any]:
-        """Mechanism -> what its stores mean."""
+        """Return mechanism -> handler of its stores."""
         return super().handlers() | {"second copy": self._again}
 
     def _again(self, i: int, event: Event) -> list:
@@ -62,7 +64,7 @@ class WineCall(Call):
         return super()._index(i, event)
 
     def _restored(self, leaf: Event) -> list:
-        """Former blocks return to their slots of one leaf."""
+        """Return the writes that put former blocks back into their slots of one leaf."""
         writes, last = [], max(self.former, default=0) >> 9
         slots = range(leaf.addr % 4096 // 8, (leaf.addr + leaf.length - 1) % 4096 // 8 + 1)
         for block in [block for block in sorted(self.former) if block % FAN_OUT in slots]:

@@ -1,6 +1,9 @@
-"""WineFS's write in strict mode: an overwrite goes to fresh blocks, and of an aligned file also in place, so that it stays aligned.
+"""Model WineFS's write in strict mode: an overwrite goes to fresh blocks, and in an aligned file also in place.
 
-Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pmfs_copy_to_edge_blk, pmfs_clear_edge_blk).
+In place, the file stays aligned.
+
+Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pmfs_copy_to_edge_blk,
+pmfs_clear_edge_blk).
 """
 
 from scmsim.fs.engine import file_row, table
@@ -14,13 +17,13 @@ from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
 from scmsim.fs.winefs import recipes
 from scmsim.jit import subroutine
 
-NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: of a new block, of one with the file's bytes
+NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
 COPY_EVENTS = 24
 
 
 @subroutine
 def find_edges(s, arena, op, row):
-    """Which ends of the write leave bytes of their block over."""
+    """Set `edges` to the ends of the write that leave a part of their block uncovered."""
     end, size = op.offset + op.length, arena[row + file_row.SIZE]
     s.edges = 0
     if op.offset & 4095:
@@ -33,13 +36,13 @@ def find_edges(s, arena, op, row):
 
 @subroutine
 def start_bytes(at):
-    """Bytes that precede a write in its first block, whole words, one more where they are whole already."""
+    """Return the bytes before a write in its first block, rounded up to the next multiple of 8 (never unchanged)."""
     return (at & 4095) + 8 - (at & 7)
 
 
 @subroutine
 def copy_edge(s, arena, out, row, at, length):
-    """`length` bytes of the file from `at` on, from the block that was replaced to its successor (or to itself)."""
+    """Copy `length` bytes of the file from `at` on, from the replaced block to its successor (or to itself)."""
     i = at >> 12
     block, old = table.get(arena, row + pmfs_state.BLOCKS, i), table.get(arena, row + pmfs_state.OLD, i)
     from_block = old if s.replacing and old != 0 else block
@@ -49,7 +52,7 @@ def copy_edge(s, arena, out, row, at, length):
 
 @subroutine
 def fill_edges(s, arena, out, op, row):
-    """Clear or copy what the write leaves over."""
+    """Clear or copy the bytes of edge blocks that the write does not cover."""
     end = op.offset + op.length
     first, last = op.offset & ~4095, end & ~7
     if s.edges & NEW_START:
@@ -76,7 +79,7 @@ def fill_edges(s, arena, out, op, row):
 
 @subroutine
 def copy_pieces(s, arena, out, op, row):
-    """Copy from `resume_at` to the end of the write, a run of blocks at a time; False: no room to go on."""
+    """Copy from `resume_at` to the end of the write, one run of blocks at a time; return False if room runs out."""
     end = op.offset + op.length
     while s.resume_at < end:
         if not has_events(s, out, COPY_EVENTS):
@@ -92,7 +95,7 @@ def copy_pieces(s, arena, out, op, row):
 
 @subroutine
 def restore_leaf(s, arena, out, op, row):
-    """Slots of one leaf get their former blocks back, the fresh ones are noted as replaced."""
+    """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
     slots = node(arena, row, 1, first >> 9) * pmfs_recipes.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
@@ -114,7 +117,7 @@ def restore_leaf(s, arena, out, op, row):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """One write(); False: no room to go on."""
+    """Model write(); return False if room runs out."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     if s.stage == pmfs_state.READY:
         set_find(s, arena, row, first, 1)
@@ -153,7 +156,7 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def first_commit(s, arena, out, op, row):
-    """The fresh blocks are the file's; the second transaction begins."""
+    """Commit the fresh blocks and begin the second transaction."""
     end = op.offset + op.length
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
@@ -165,7 +168,10 @@ def first_commit(s, arena, out, op, row):
 
 @subroutine
 def write_again(s, arena, out, op, row):
-    """Second transaction: the former blocks, the data once more, the fresh blocks are free; False: no room to go on."""
+    """Run the second transaction: restore the former blocks, copy the data again, free the fresh blocks.
+
+    Return False if room runs out.
+    """
     while s.stage == pmfs_state.SWAPPING and s.resume_at <= (op.offset + op.length - 1) >> 12:
         if not has_events(s, out, FILL_EVENTS):
             return False

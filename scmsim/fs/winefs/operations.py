@@ -1,4 +1,4 @@
-"""WineFS's operations: those of PMFS, with aligned extents, a journal for each CPU and directories indexed in DRAM.
+"""Run WineFS's operations: those of PMFS, with aligned extents, a journal per CPU and directories indexed in DRAM.
 
 Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
 """
@@ -17,26 +17,26 @@ from scmsim.jit.binding import bind
 
 @subroutine
 def filled_whole(arena, row):
-    """512 blocks of a file were allocated and cleared at once: it is kept on aligned extents."""
+    """Keep a file on aligned extents after 512 of its blocks were allocated and cleared at once."""
     arena[row + pmfs_state.ALIGNED] = 1
 
 
 @subroutine
 def counted(fresh, calls):
-    """One call serves a run, and counts blocks once more if it replaces some."""
+    """Return `calls`: one call serves a run and stores the block count once, and once more if it replaces blocks."""
     return calls
 
 
 @subroutine
 def scan(s, arena, out, directory, stop, within, match):
-    """A name is looked up in a balanced tree of the directory's names."""
+    """Look a name up in a balanced tree of the directory's names."""
     s.reg[pmfs_recipes.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
     emit_recipe(s, out, recipes.SEARCH)
 
 
 @subroutine
 def tree_depth(names):
-    """Nodes on the way to a leaf of a balanced tree."""
+    """Return the number of nodes on the way to a leaf of a balanced tree."""
     depth = 0
     while names >> depth > 1:
         depth += 1
@@ -45,7 +45,7 @@ def tree_depth(names):
 
 @subroutine
 def find_gap(arena, directory, needs):
-    """(last block, its last record if a name of `needs` bytes fits behind it, or into it if it is free, else -1)."""
+    """Return (last block, its last record); the record is -1 if a name of `needs` bytes fits neither after nor into it."""
     last = arena[directory + pmfs_state.DIRCOUNT] - 1
     if last < 0:
         return last, -1
@@ -58,7 +58,7 @@ def find_gap(arena, directory, needs):
 
 @subroutine
 def run_on(s, thread):
-    """Go on with the journal of the thread's CPU."""
+    """Continue with the journal of the thread's CPU."""
     cpu = thread % s.cpus
     if cpu == s.cpu:
         return

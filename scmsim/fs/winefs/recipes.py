@@ -1,7 +1,7 @@
-"""WineFS's mechanisms beside PMFS's, as recipes.
+"""Define WineFS's mechanisms besides PMFS's as recipes.
 
-Source: WineFS fs/winefs/{xip,dir,journal}.c: data always by non-temporal stores; in strict mode a write to an aligned file
-is copied twice, first to fresh blocks, then in place.
+Source: WineFS fs/winefs/{xip,dir,journal}.c: data always by non-temporal stores; in strict mode a write to an aligned
+file is copied twice, first to fresh blocks, then in place.
 """
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
@@ -24,7 +24,7 @@ def _step(code: int, site: str, base: int, by: int, space: int = PM, width: int 
 
 
 def recipes(dax: bool) -> dict[int, list]:
-    """PMFS's recipes with non-temporal copies, and WineFS's own; it has no variant with cached copies."""
+    """Return PMFS's recipes with non-temporal copies, and WineFS's own; WineFS has no variant with cached copies."""
     second = "second copy"
     return pmfs_recipes.recipes(False) | {
         SECOND_COPY: [

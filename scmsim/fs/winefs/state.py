@@ -1,6 +1,6 @@
-"""WineFS's state: PMFS's, with an allocator that keeps aligned extents whole, and a journal and a range of the device for each CPU.
+"""Keep WineFS's state: PMFS's, with an allocator for aligned extents, and a journal and a device range per CPU.
 
-Units: bytes, device blocks of 4096 bytes.  Source: WineFS fs/winefs/{super,balloc,journal,inode}.c.
+Units: bytes, device blocks of 4096 bytes. Source: WineFS fs/winefs/{super,balloc,journal,inode}.c.
 """
 
 import numpy as np
@@ -21,18 +21,18 @@ STATE = np.dtype(
         [
             *pmfs_state.FIELDS,
             *aligned_holes.FIELDS,
-            ("doubled", "i8"),  # 1: the write at work goes in place, too
-            ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # where each CPU's journal goes on
-            ("used", "i8", (aligned_holes.MOST_CPUS,)),  # its `uncleaned`
+            ("doubled", "i8"),  # 1: the current write also goes in place
+            ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # next position of each CPU's journal
+            ("used", "i8", (aligned_holes.MOST_CPUS,)),  # `uncleaned` of each CPU's journal
         ],
     )
 )
-LARGEST = 16 << 40  # every block's bit is in memory
-INODE_LOADS = 22  # bytes of a look-up: head of the CPU's inode table, root, height and block type of the inode
+LARGEST = 16 << 40  # a bit per block is in memory
+INODE_LOADS = 22  # bytes that a look-up loads: head of the CPU's inode table; root, height and block type of the inode
 
 
 def start(params: dict, files: Files) -> State:
-    """State of an empty WineFS that knows the trace's `files`."""
+    """Return the state of an empty WineFS that knows the trace's `files`."""
     if params["capacity"] > LARGEST:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} does not work; the model ends at 16TiB")
     if not 1 <= params["cpus"] <= aligned_holes.MOST_CPUS:
@@ -54,7 +54,7 @@ def start(params: dict, files: Files) -> State:
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes, as PMFS's, with the aligned free extents and the holes."""
+    """Return PMFS's space report in bytes, with the aligned free extents and the holes."""
     record = state.record[0]
     extents = int(record.extents_of.sum())
     return {
