@@ -65,7 +65,7 @@ class RecoveryModel(Base):
         self.running: dict[int, Running] = {}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return, for each event, the writes that it stands for."""
+        """Return, for each event, the writes that the event represents."""
         return Call(self, op, version, events).stores()
 
     def recover(self, image: Image, file: int) -> Found:
@@ -170,7 +170,7 @@ class Call:
         self.victims = [file for file in (self.replaced, self.file) if file >= 0]
 
     def stores(self) -> Stores:
-        """Return, for each event, the writes that it stands for."""
+        """Return, for each event, the writes that the event represents."""
         handlers = {
             "data copy": self._data, "partial block": self._partial, "block zeroing": self._zeroing,
             "log append": self._append, "log extension": self._extend, "log gc": self._collect, "log commit": self._commit,

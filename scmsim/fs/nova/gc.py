@@ -1,7 +1,7 @@
 """Model NOVA's thorough garbage collection: copy the live entries of a log's old pages to fresh pages at its head.
 
-The collection runs between two operations and uses the counts of the extension that requested it. Source: NOVA
-fs/nova/gc.c (nova_inode_log_thorough_gc, nova_gc_assign_file_entry).
+The collection runs between two operations and uses the counts of the extension that requested it.
+Source: NOVA fs/nova/gc.c (nova_inode_log_thorough_gc, nova_gc_assign_file_entry).
 """
 
 from scmsim.alloc import first_fit
@@ -126,10 +126,12 @@ def collect(record, arena, out):
             target + 1 == arena[row + state.LOG_COUNT]
             and used + used_bytes(s, arena, page) - dead * s.entry_bytes > state.LOG_BYTES
         ):
+            # The live entries may need more pages than the extension estimated.
             add_pages(s, arena, out, row, 1)
         s.reg[recipes.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
     drop_pages(s, arena, row, recipes.ZERO, old)
+    # Fresh pages that the copies did not need.
     drop_pages(s, arena, row, target + 1, arena[row + state.LOG_COUNT])
     # The old pages leave, and the fresh ones become the head: [old][rest of the log][fresh] -> [fresh][rest], by three
     # reversals.

@@ -196,6 +196,7 @@ def begin_transaction(s, out, source, records):
 
     The journal's page is a ring. RELEASE ends the transaction.
     """
+    # Records that do not fit before the end of the journal's page go to its start.
     first = min(records, (recipes.JOURNAL_PAGE + state.BLOCK - s.reg[recipes.JOURNAL]) // recipes.RECORD_BYTES)
     rest = records - first
     s.reg[recipes.FROM], s.reg[recipes.FIELDS] = source, 8 * records

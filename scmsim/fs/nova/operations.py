@@ -85,6 +85,7 @@ def begin(s, arena, out, op, places):
     if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
         adopted = (arena[row + file_row.FIRST] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE
+    # Count exactly only if the device is nearly full.
     if s.free_blocks < most:
         if not affordable(s, arena, op, places, pages, adopted):
             return FULL

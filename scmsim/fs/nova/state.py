@@ -1,7 +1,8 @@
 """Keep NOVA's state: file rows, log pages and write entries inside the arena.
 
-Units: offsets and lengths in bytes, blocks and pages of 4096 bytes. Sources: NOVA (Linux 5.1 lineage)
-fs/nova/{log.h,inode.h,nova_def.h,journal.h}; FAST'16 NOVA nova.h, nova_def.h (40-byte entries, no page counters).
+Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.
+Sources: NOVA (Linux 5.1 lineage) fs/nova/{log.h,inode.h,nova_def.h,journal.h}; FAST'16 NOVA nova.h, nova_def.h (40-byte
+entries, no page counters).
 """
 
 import numpy as np
@@ -109,7 +110,7 @@ def start(
             f"capacity {format_bytes(params['capacity'])} does not work; NOVA's inode table and a file need 4MiB or more, "
             "and the model ends at 1PiB"
         )
-    rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
+    rows = len(files) + 1  # the last row is a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, recipes.COSTS, list(SITES)))

@@ -53,7 +53,7 @@ class RecoveryModel(Base):
         self.cuts: dict[int, bool] = {}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return, for each event, the writes that it stands for."""
+        """Return, for each event, the writes that the event represents."""
         return self.call(self, op, version, events).stores()
 
     def recover(self, image: Image, file: int) -> Found:

@@ -81,6 +81,7 @@ def open_write(s, arena, out, op, row):
     begin(s, out)
     log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
     emit_recipe(s, out, recipes.TIMES)
+    # Find new edge blocks now: after the allocation every block of the write exists.
     s.edges = (s.replacing or table.get(arena, row + state.BLOCKS, first) == 0) + 2 * (
         s.replacing or table.get(arena, row + state.BLOCKS, last) == 0
     )
@@ -101,6 +102,7 @@ def close_write(s, arena, out, op, row):
         arena[row + file_row.SIZE] = end
         emit_recipe(s, out, recipes.RESIZED)
     commit(s, out)
+    # Free the old blocks only after the commit: until then an undo restores the pointers to them.
     if s.replacing:
         s.reg[recipes.COUNT] = 0
         for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):

@@ -1,7 +1,7 @@
 """Model PMFS's directories: 4 KiB blocks of records that are searched one by one from the first.
 
-A new name takes the first gap that is large enough; a removed record's bytes go to the record before it. Source: PMFS
-fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_dirent_to_buf, pmfs_remove_entry).
+A new name takes the first gap that is large enough; a removed record's bytes go to the record before it.
+Source: PMFS fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_dirent_to_buf, pmfs_remove_entry).
 """
 
 from scmsim.fs.engine import file_row, table
@@ -184,6 +184,7 @@ def add_name(s, arena, out, row, directory):
     scan(s, arena, out, directory, j, k + 1, recipes.ZERO)
     if k < 0:
         place, k = add_block(s, arena, out, directory), recipes.ZERO
+        # A record in a new block needs no undo entry.
         put_record(s, arena, place, k, needs, number)
         s.reg[recipes.BYTES] = HEADER + 6 + length
     else:

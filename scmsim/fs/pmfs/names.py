@@ -55,6 +55,7 @@ def create(s, arena, out, op, row, parent):
         emit_recipe(s, out, recipes.DOTS)
     dirs.add_name(s, arena, out, row, parent)
     if is_dir:
+        # ".." of the new directory is a link to the parent.
         emit_recipe(s, out, recipes.DIR_LINKS)
     commit(s, out)
 
@@ -130,6 +131,7 @@ def rename(s, arena, out, row, parent, replaced):
     if j >= 0:
         dirs.scan(s, arena, out, directory, j, k + 1, 1)
         at = table.get(arena, directory + state.DIRBLOCKS, j) + state.DIR_FIRST + k
+        # Mark the old record, so that `remove_name` below finds it and not the new one.
         arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | state.MOVING << dirs.OWNER
     begin(s, out)
     if replaced == 0:
@@ -201,6 +203,7 @@ def truncate(s, arena, out, row, new_size):
         emit_recipe(s, out, recipes.TRUNCATE)
         if new_size == old_size:
             return True
+        # After a crash the recovery finishes the truncates on this list.
         emit_recipe(s, out, recipes.TRUNCATE_ADD)
         at = device(s, arena, row, new_size)
         if new_size < old_size and new_size & 4095 and at >= 0:

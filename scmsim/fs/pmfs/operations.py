@@ -53,6 +53,7 @@ def affordable(s, arena, data, nodes):
     if s.unit == 1 or data == 0:
         return DONE
     runs = data + (nodes > 0) + (nodes >> 9)  # the single blocks may break up aligned runs
+    # The bitmaps cover `tracked` blocks: extend them until they show enough aligned runs.
     while aligned_fit.count_runs(s, arena, s.unit, runs) < runs:
         if s.tracked == s.blocks:
             return FULL

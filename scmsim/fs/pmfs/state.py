@@ -1,6 +1,7 @@
 """Keep PMFS's state: file rows, block maps, tree nodes and directory blocks inside the arena.
 
-Units: offsets and lengths in bytes, device blocks of 4096 bytes. Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
+Units: offsets and lengths in bytes, device blocks of 4096 bytes.
+Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
 """
 
 import functools
@@ -109,7 +110,7 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
         raise UsageError(
             f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
         )
-    rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
+    rows = len(files) + 1  # the last row is a parent directory that the trace does not name
     blocks = (params["capacity"] - variant.behind) // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)

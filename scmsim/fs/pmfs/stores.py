@@ -1,7 +1,7 @@
 """Interpret the stores of one PMFS call in their order: data, tree, journal, inode, names.
 
-Units: bytes, device pages of 4096 bytes, data blocks of the model. Source: PMFS
-fs/pmfs/{xip,inode,journal,namei,dir}.c.
+Units: bytes, device pages of 4096 bytes, data blocks of the model.
+Source: PMFS fs/pmfs/{xip,inode,journal,namei,dir}.c.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class Call:
                     self.blocks[holes.pop(0)] = (event.addr + (i << shift)) // PAGE
 
     def stores(self) -> Stores:
-        """Return, for each event, the writes that it stands for."""
+        """Return, for each event, the writes that the event represents."""
         handlers = self.handlers()
         meant = []
         for i, event in enumerate(self.events):

@@ -85,6 +85,7 @@ def grow(s, arena, out, row, last):
         emit_recipe(s, out, recipes.GROW)
     arena[row + state.HEIGHT] = height
     s.largest_height = max(s.largest_height, height)
+    # The inode stores the new root and height.
     emit_recipe(s, out, recipes.ROOT)
 
 
@@ -198,6 +199,7 @@ def fill(s, arena, out, row, last, zero):
     s.reg[recipes.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
     s.reg[recipes.BLOCK_BYTES], s.reg[recipes.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
     emit_recipe(s, out, recipes.FILL)
+    # A tree of height 0 has the data block itself as its root, in the inode.
     if height == 0:
         emit_recipe(s, out, recipes.ROOT)
 

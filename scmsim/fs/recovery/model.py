@@ -86,7 +86,7 @@ class RecoveryModel:
         return self.blame
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return, for each event, the writes that it stands for (none for stores that the recovery does not read)."""
+        """Return, for each event, the writes that the event represents (none for stores that the recovery does not read)."""
         raise NotImplementedError
 
     def recover(self, image: Image, file: int) -> Found:

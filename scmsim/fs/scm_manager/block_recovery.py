@@ -50,7 +50,7 @@ class RecoveryModel(Base):
         return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return, for each event, the writes that it stands for."""
+        """Return, for each event, the writes that the event represents."""
         at_once = (
             op.op in (records.FSYNC, records.MSYNC, records.SYNC)
             or op.flag & records.SYNCHRONOUS

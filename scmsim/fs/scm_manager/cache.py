@@ -52,7 +52,6 @@ def fetch(s, arena, out, at, units):
 @subroutine
 def fill_cache(s, arena, out, row, first, stop, cold):
     """Read the contiguous units [first, stop) that are not cached into the cache; `cold`: all but dirty units."""
-
     i = first
     while i < stop:
         entry = table.get(arena, row + state.BLOCKS, i)
@@ -203,6 +202,7 @@ def write_back(s, arena, out, row):
     while arena[row + state.DIRTY_UNITS] > 0:
         if not has_events(s, out, STEP):
             return False
+        # LOW is a lower bound: no unit before it is dirty.
         first = arena[row + state.LOW]
         while not table.get(arena, row + state.BLOCKS, first) & state.DIRTY:
             first += 1

@@ -59,7 +59,7 @@ class RecoveryModel(Base):
         return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return, for each event, the writes that it stands for; raise UsageError for operations that are not checked."""
+        """Return, for each event, the writes that the event represents; raise UsageError for operations that are not checked."""
         if op.op >= records.MALLOC or op.op in (records.ULOAD, records.USTORE, records.LINK):
             raise UsageError(
                 f"{records.OPS[op.op]!r}: memory objects and links are not checked for 'scm-manager'; leave them out of the trace"

@@ -1,7 +1,7 @@
 """Model FAT on the SCM driver: clusters of one sector chained in two FATs, inodes in directory entries, no holes.
 
-A directory entry has 32 bytes, more for a name beyond 8.3 (13 characters each). Source: Linux 2.6.24
-fs/fat/{cache,dir,fatent,misc}.c, fs/vfat/namei.c; mkdosfs for devices of 64 MiB.
+A directory entry has 32 bytes, more for a name beyond 8.3 (13 characters each).
+Source: Linux 2.6.24 fs/fat/{cache,dir,fatent,misc}.c, fs/vfat/namei.c; mkdosfs for devices of 64 MiB.
 """
 
 from scmsim.core.errors import UsageError

@@ -1,7 +1,7 @@
 """Model directories and names: entries are searched from the first, and a new name takes the first gap.
 
-A look-up treats the units of a directory as contiguous. Source: SCM manager paper, section 4.2; Linux 2.6.24
-fs/fat/dir.c, fs/vfat/namei.c, fs/ext2/dir.c.
+A look-up treats the units of a directory as contiguous.
+Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei.c, fs/ext2/dir.c.
 """
 
 from scmsim.core import records
@@ -37,6 +37,7 @@ def scan(s, arena, out, directory, count):
 def gap(s, arena, directory, needs):
     """Return the first entry of the first gap of `needs` entries."""
     top, found, first = arena[directory + state.TOP], 0, -1
+    # GAP is a lower bound: no entry before it is free.
     for i in range(arena[directory + state.GAP], top):
         if table.get(arena, directory + state.SLOTS, i) != 0:
             found = 0

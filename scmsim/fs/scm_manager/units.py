@@ -1,7 +1,7 @@
 """Allocate, free and find the units of files.
 
-By default allocation takes the lowest free units, and only the chain leads to a unit. Source: SCM manager paper,
-section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.c, fs/ext2/{balloc,inode}.c.
+By default allocation takes the lowest free units, and only the chain leads to a unit.
+Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.c, fs/ext2/{balloc,inode}.c.
 """
 
 from scmsim.alloc import first_fit

@@ -55,7 +55,7 @@ class RecoveryModel(Base):
         self.tables: dict[int, tuple[int, int]] = {}  # device page of entries -> file, piece
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return, for each event, the writes that it stands for."""
+        """Return, for each event, the writes that the event represents."""
         self.op, self.version, self.events = op, version, events
         self.leaving = [int(op.file)]
         if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):

@@ -28,6 +28,7 @@ def write_aside(s, arena, out, op, row):
     Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages do not come from the model's device.
     """
     end, shift = op.offset + op.length, 12
+    # Find the level of the smallest table that maps the whole write.
     while op.offset >> shift != (end - 1) >> shift:
         shift += 9
     if not s.shadow or shift > 30:

@@ -1,8 +1,8 @@
 """Define SIMFS's mechanisms as recipes: those of files contiguous in virtual memory without ordering, and its own.
 
-The list of free pages is linked through their first 8 bytes, and mappings come and go. Sources: SIMFS balloc.c
-(nvmm_new_block, nvmm_free_block), pgtable.c (nvmm_establish_mapping, nvmm_destroy_mapping), file.c
-(nvmm_consistency_function).
+The list of free pages is linked through their first 8 bytes, and mappings come and go.
+Sources: SIMFS balloc.c (nvmm_new_block, nvmm_free_block), pgtable.c (nvmm_establish_mapping, nvmm_destroy_mapping),
+file.c (nvmm_consistency_function).
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, STORE

@@ -1,6 +1,7 @@
 """Model SIMFS's page tables, which belong to the files up to the top table, and the list of its free pages.
 
-A file's tables are linked into the kernel's while the file is open. Sources: SIMFS pgtable.c, balloc.c.
+A file's tables are linked into the kernel's while the file is open.
+Sources: SIMFS pgtable.c, balloc.c.
 """
 
 from scmsim.alloc import first_fit

@@ -76,7 +76,7 @@ class RecoveryModel(Ext4):
         return [*out, lock] if self.op.op in (r.FSYNC, r.MSYNC) else out
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return, for each event, the writes that it stands for."""
+        """Return, for each event, the writes that the event represents."""
         copies = copied(op, events, "user copy") if op.op == r.WRITE else []
         spans = {i: (offset, length) for i, offset, length in copies}
         before = self.numbers

@@ -116,6 +116,7 @@ def write_part(s, arena, row, f, op, out):
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
+        # Written blocks change in place only before the file's end outside strict mode, or while they are staged.
         aside = word != 0 and not word & e.IS_UNWRITTEN and (at >= size or s.mode == n.STRICT)
         aside = aside and not (arena[f + n.STAGED] <= page and page + count <= arena[f + n.STAGED_END])
         if word == 0:

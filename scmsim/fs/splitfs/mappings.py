@@ -4,9 +4,10 @@ A piece is one of fs/mapping's mappings (MAP_SHARED, MAP_POPULATE): loads map it
 faults. Page faults follow fs/mapping/dax.py, with the costs of ext4-dax. Appended data stays at its address in the
 staging file after the relink, until the file is truncated or unlinked.
 
-Units: bytes, pages of 4096 bytes. Source: utsaslab/SplitFS splitfs/fileops_nvp.c (nvp_get_mmap_address, create_dr_mmap,
-nvp_free_btree), bg_clear_mmap.h, tbl_mmaps.c. Simplified: the last piece of a file, which is not whole, is mapped too;
-the library would leave it to pread and pwrite. An address in a staging file is its device offset plus AREA.
+Units: bytes, pages of 4096 bytes.
+Source: utsaslab/SplitFS splitfs/fileops_nvp.c (nvp_get_mmap_address, create_dr_mmap, nvp_free_btree), bg_clear_mmap.h,
+tbl_mmaps.c. Simplified: the last piece of a file, which is not whole, is mapped too; the library would leave it to
+pread and pwrite. An address in a staging file is its device offset plus AREA.
 """
 
 from scmsim.core import records as r

@@ -1,9 +1,9 @@
 """Define the mechanisms of tmpfs and ramfs as recipes: the events of each mechanism, in the order of the source.
 
 Data is in pages of DRAM (space KERNEL); nothing is persistent, nothing is written back, and fsync does nothing. Copies
-use string instructions. Sources: Linux mm/{filemap.c: generic_perform_write, shmem.c: shmem_write_begin,
-shmem_write_end, shmem_file_read_iter, swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begin, simple_write_end,
-noop_fsync.
+use string instructions.
+Sources: Linux mm/{filemap.c: generic_perform_write, shmem.c: shmem_write_begin, shmem_write_end, shmem_file_read_iter,
+swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begin, simple_write_end, noop_fsync.
 """
 
 from scmsim.core.records import KERNEL, LOAD, STORE, USER

@@ -18,9 +18,7 @@ from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
 
 NEVER = 1 << 62  # ns
 IS_USED = 8  # flag of a page's entry: the page was used twice; comparisons of pages ignore the flag
-IS_UNUSED = (
-    32  # flag: a fault allocated the page, which is not a use yet; a huge page has both flags in its first entry
-)
+IS_UNUSED = 32  # flag: a fault allocated the page, which is not a use yet; a huge page's first entry has both flags
 IS_HUGE = 16  # flag: the page is part of a huge page
 HUGE_ORDER = 9  # log2 of the pages of a huge page
 HUGE = ("never", "always", "within_size", "advise")  # values of the mount option

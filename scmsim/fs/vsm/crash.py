@@ -44,9 +44,8 @@ class RecoveryModel(Pmfs):
         self.table: dict[int, int] = {}  # entries that differ from the initial ones, in the running system
         self.running: dict[int, int] = {}  # entries after the calls interpreted so far
         self.stamp = 0  # number of the last exchange of entries
-        self.logs: list[
-            tuple[int, list[tuple[Any, Any]]]
-        ] = []  # bytes of a log behind its state; words and their new values
+        # Per log: its bytes after its state; words and their new values.
+        self.logs: list[tuple[int, list[tuple[Any, Any]]]] = []
 
     def frame(self, image: Image, page: int) -> int:
         """Return the place of a virtual page."""

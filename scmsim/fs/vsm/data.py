@@ -334,6 +334,7 @@ def swap_after_copy(s, arena, out, op, row):
     if not has_events(s, out, PIECE_EVENTS):
         return False
     if s.stage == pmfs_state.COPYING:
+        # Once the data is durable, the recovery repeats the log's replacements instead of dropping the log.
         emit_recipe(s, out, recipes.COMMIT)
         s.stage, s.resume_at, s.piece = pmfs_state.SWAPPING, op.offset >> 12, 0
     while s.resume_at < (end + 4095) >> 12:

@@ -1,8 +1,8 @@
 """Clear the bytes of virtual superpages that are after a file's end or between its end and a write.
 
 A superpage is not cleared on allocation, unlike a huge block of PMFS. The bytes after the file's last 4 KiB page are
-unspecified until the file grows over them: then they are cleared. Source: reconstruction; the paper (III.C) says that
-the rest of the last superpage is reclaimed when the file is closed.
+unspecified until the file grows over them: then they are cleared.
+Source: reconstruction; the paper (III.C) says that the rest of the last superpage is reclaimed when the file is closed.
 """
 
 from scmsim.alloc import aligned_fit, first_fit

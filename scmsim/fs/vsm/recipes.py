@@ -1,8 +1,8 @@
 """Define the mechanisms of virtual superpages on PMFS's as recipes: copy-on-write (MCoW) and zero-copy migration (ZFDM).
 
 Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4. Where the paper leaves details open (the layout
-of a log and of its states, the fences between the steps) this is a reconstruction; docs/fs/vsm.md says what each stored
-address means.
+of a log and of its states, the fences between the steps) this is a reconstruction; docs/fs/vsm.md explains each stored
+address.
 """
 
 from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK

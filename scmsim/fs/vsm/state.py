@@ -1,7 +1,8 @@
 """Keep the state of a PMFS with virtual superpages: the page table and the transactional logs follow the data.
 
-Units: bytes, device blocks of 4096 bytes. Source: VSM paper (2020), III.A: a table of four levels in persistent memory
-maps the whole device. The places of table and logs are a reconstruction.
+Units: bytes, device blocks of 4096 bytes.
+Source: VSM paper (2020), III.A: a table of four levels in persistent memory maps the whole device. The places of table
+and logs are a reconstruction.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """Recover WineFS in strict mode: PMFS's undo entries in a journal per CPU; overwrites by copy, in aligned files also in place.
 
-Units: bytes, device blocks of 4096 bytes. Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (journals of the CPUs);
-README: strict mode is atomic, synchronous.
+Units: bytes, device blocks of 4096 bytes.
+Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (journals of the CPUs); README: strict mode is atomic, synchronous.
 
 A call has one CPU and so one journal, and ends with its commit: no two open transactions touch the same words. An
 overwrite of an aligned file has a second transaction that restores the former blocks while the fresh ones hold the same

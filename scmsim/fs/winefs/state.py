@@ -1,6 +1,7 @@
 """Keep WineFS's state: PMFS's, with an allocator for aligned extents, and a journal and a device range per CPU.
 
-Units: bytes, device blocks of 4096 bytes. Source: WineFS fs/winefs/{super,balloc,journal,inode}.c.
+Units: bytes, device blocks of 4096 bytes.
+Source: WineFS fs/winefs/{super,balloc,journal,inode}.c.
 """
 
 import numpy as np
