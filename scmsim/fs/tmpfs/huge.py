@@ -43,7 +43,7 @@ def word_of(arena, f, page):
 
 @subroutine
 def use(arena, at):
-    """Record a use of the page with entry `at` (see `word_of`); return whether it is the second, which moves it.
+    """Record a use of the page with entry `at` (see `word_of`); return whether it is the second use.
 
     Only the second use moves the page to the active list (mark_page_accessed).
     """

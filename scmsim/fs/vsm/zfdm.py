@@ -73,8 +73,8 @@ def relocate(s, arena, out, row, new):
 def place_to_pack(s, arena, row):
     """Allocate the lowest free run for the pages that a closed file keeps and return its first page; -1: the pages stay.
 
-    The run must precede the pages, in a superpage that is in use already; a run that begins a superpage leaves it
-    whole. Moving whole entries of 2 MiB needs aligned places, so only fewer than 512 pages move.
+    The run must precede the pages, in a superpage that is in use already: pages never move to the start of a
+    superpage, which thus stays whole. Moving whole entries of 2 MiB needs aligned places, so only fewer than 512 pages move.
     """
     pages, old = (
         arena[row + pmfs_state.KEPT],
