@@ -150,6 +150,7 @@ def superpage_due(s, arena, row, piece, wanted):
         return False
     if table.get(arena, row + state.PTES, piece) != 0:
         return False
+    # the rest of the operation must still fit on the device
     if s.free_supers > 0 and two_zone.free_everywhere(s) - two_zone.SUPERPAGE >= s.owed - wanted:
         return True
     s.fallbacks += 1

@@ -110,6 +110,7 @@ def begin_move(s, arena, out, row):
     pages, held = pages_to_move(s, arena, row), arena[row + state.HELD]
     wanted = pages // page_map.PIECE
     if s.whole and pages % page_map.PIECE and pages * recipes.BLOCK >= arena[row + file_row.SIZE]:
+        # the rest of the file also gets a superpage
         wanted += 1
     if wanted <= held:
         return -1

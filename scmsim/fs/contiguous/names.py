@@ -67,6 +67,7 @@ def add_name(s, arena, out, row, directory):
     if at % recipes.BLOCK + length > recipes.BLOCK:  # a record does not cross a page
         at = (at // recipes.BLOCK + 1) * recipes.BLOCK
     page = at // recipes.BLOCK
+    # the directory is mapped in the middle of another file's operation: keep that operation's state
     resume, inode = s.resume_at, s.reg[recipes.INODE]
     s.resume_at, s.reg[recipes.INODE] = page, inode_at(s, directory)
     area.ensure_range(s, arena, out, directory, page + 1)

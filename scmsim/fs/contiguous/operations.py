@@ -97,6 +97,7 @@ def begin(s, arena, out, op, row, parent):
     changes = adopts or calls.changes_names(arena, op, row)
     s.owed = blocks_needed(s, arena, op, row, adopts)
     if s.owed > 0 and not two_zone.free_everywhere(s) >= s.owed:
+        # a full device first gives up spare pages and null files
         if s.spare_blocks > 0 and not reclaim(s, arena, out):
             return NO_ROOM
         s.owed = blocks_needed(s, arena, op, row, adopts)  # the file's own spare pages may be among the freed ones

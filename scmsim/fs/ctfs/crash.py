@@ -60,7 +60,7 @@ class RecoveryModel(Scmfs):
         return [*kept, Event(FENCE, "lock", 0, 1, 0)] if any(e.code in (STORE, NTSTORE) for e in events) else kept
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return the writes that each event stands for."""
+        """Return the writes of each event."""
         self.named = False
         meant = super().interpret(op, version, events)
         for i, offset, length in copied(op, events, "data copy") if op.op == records.WRITE else []:

@@ -74,6 +74,7 @@ def write_swapped(s, arena, out, op, row):
     if s.reg[contiguous_recipes.BYTES] > 0:
         emit_recipe(s, out, recipes.SHADOW_COPY)
     emit_recipe(s, out, recipes.SWAP)
+    # [first, begin): a partial piece, [begin, middle): whole pieces, [middle, stop): a partial piece
     begin = min(page_map.whole_pieces(first), stop)
     middle = max(stop // page_map.PIECE * page_map.PIECE, begin)
     whole = False

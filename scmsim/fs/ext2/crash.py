@@ -58,7 +58,7 @@ class RecoveryModel(Base):
         ] = {}  # block -> offset -> word and value, after the last call
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return the writes that each event stands for."""
+        """Return the writes of each event."""
         at_once = op.op in SYNCS or (op.op == r.WRITE and op.flag & r.SYNCHRONOUS)
         self.disk.look()
         if at_once:  # else the blocks stored in place are older than the call

@@ -69,8 +69,8 @@ def end_wait(s, arena, index):
 def age(s, arena):
     """Make inodes available before a new file is created.
 
-    These are inodes that have waited long enough; without any, one of this second, or the oldest if no other inode is
-    left.
+    Available are inodes that have waited long enough; if there are none, one freed in this second, or the oldest if no
+    other inode is left.
     """
     second = s.now // SECOND
     while s.recent_count and (arena[s.recent + s.recent_first * ENTRY_WORDS] >> NUMBER_BITS) + RECENT <= second:

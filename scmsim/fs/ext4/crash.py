@@ -39,7 +39,7 @@ class RecoveryModel(Dax):
         self.cache, self.disk = Files(), Disk(self.state, self.count)
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return the writes that each event stands for."""
+        """Return the writes of each event."""
         self.disk.look()
         at_once = op.op == r.WRITE and op.flag & r.SYNCHRONOUS
         if at_once:  # else the data written back is older than the call

@@ -61,7 +61,7 @@ class RecoveryModel(Base):
         self.arrived = 0  # number of commits that certainly arrived
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return the writes that each event stands for."""
+        """Return the writes of each event."""
         copies = copied(op, events, "copy") if op.op == r.WRITE else []
         spans = {i: (offset, length) for i, offset, length in copies}
         last_copy = copies[-1][0] if copies else -1

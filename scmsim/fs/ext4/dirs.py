@@ -120,6 +120,7 @@ def growth(s, arena, row, d):
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     blocks = arena[d + e.END]
     if blocks <= 1:
+        # make_indexed_dir: the only block becomes an index block and two leaves
         return 2 if used > LEAF_FULL else 1 - blocks
     return 1 if used > (blocks - 1) * LEAF_FILL else 0
 

@@ -87,6 +87,7 @@ def log_blocks(s):
 @subroutine
 def commit(s, arena, out):
     """Commit the running transaction and start the next; return False without room for the events or in the log."""
+    # the log is full: a checkpoint must free it first (__jbd2_log_wait_for_space)
     if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
         s.want_checkpoint = s.rare = 1
         return False
@@ -99,6 +100,7 @@ def commit(s, arena, out):
 @subroutine
 def sync(s, arena, out, op, f):
     """Run fsync: commit the running transaction if the file is part of it, else only flush the device."""
+    # fdatasync ignores transactions that changed only times (i_datasync_tid)
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
     if not has_events(s, out, s.txn_blocks + 16):
         return NO_ROOM

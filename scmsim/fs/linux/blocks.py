@@ -62,6 +62,7 @@ def blocks_left(s):
 @subroutine
 def window_length(s, arena, f, page, want):
     """Return the number of blocks to preallocate for `want` pages from `page` on (ext4_mb_normalize_request)."""
+    # no preallocation on a nearly full device, nor for directories
     if s.free_blocks <= s.blocks >> 5 or arena[f + e.IS_DIR]:
         return want
     window = 4
@@ -88,6 +89,7 @@ def take_blocks(s, arena, f, page, want):
     if arena[f + e.WINDOW_BLOCKS] == 0:
         length = window_length(s, arena, f, page, want)
         if s.free_blocks == 0:
+            # as ext4_mb_discard_preallocations does
             for row in range(s.rows, s.rows + s.row_count * e.ROW_WORDS, e.ROW_WORDS):
                 if arena[row]:
                     close_window(s, arena, arena[row])

@@ -69,6 +69,7 @@ def plain_call(s, arena, out, op, f):
 def prepare(s, arena, out, op):
     """Run the kernel's threads; return False if they are not finished, or if the other kernel handles the operation."""
     s.now = op.time_ns
+    # the threads run once per operation, even if it is resumed
     if not has_events(s, out, e.ROOM) or not (s.settled or settle(s, arena, out)):
         return False
     s.settled = 1

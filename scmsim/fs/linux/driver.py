@@ -29,7 +29,7 @@ def frequent(state, arena, ops, i, out):
 
 @kernel
 def rare(state, arena, ops, i, out):
-    """Do what `frequent` left: index blocks, checkpoints and write-back, then operations from `ops[i]` on while they are rare."""
+    """Do the work that `frequent` left: index blocks, checkpoints, write-back, then operations from `ops[i]` on while rare."""
     s = state[0]
     s.rare, s.slow_path_blocked = 0, 1
     if s.grow_file and not index.grow(s, arena):

@@ -31,7 +31,7 @@ def reach(s, arena, f, page, want):
 def whole(s, arena, f, page, want, bits):
     """Allocate several pages at once, before `page`, a hole, gets a block; their words get the flags `bits`.
 
-    `want` pages or more are needed.  Returns how many pages from `page` on have got blocks.
+    At least `want` more pages are needed.  Returns how many pages from `page` on got blocks.
     """
     return 0
 

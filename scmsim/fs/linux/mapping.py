@@ -139,7 +139,7 @@ def read_in(s, arena, out, f, page):
     word = word_of(arena, f, page)
     if word == 0 or word & e.IS_CACHED:
         return DONE, WAS_THERE
-    if not has_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # and what a store does then
+    if not has_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # with those of a following store
         return NO_ROOM, WAS_THERE
     record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
     for at in range(first, min(first + READ_AROUND, arena[record + e.END])):

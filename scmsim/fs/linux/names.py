@@ -68,6 +68,7 @@ def destroy(s, arena, row, f, out):
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
         for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.END]):
+            # a later replay of its old image would destroy the block's next content
             metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]

@@ -42,6 +42,7 @@ def accepts(s, arena, op):
 def sync_file(s, arena, out, op, f):
     """Run fsync: write back a file's dirty pages, then store its metadata; return the outcome."""
     while arena[f + e.DIRTY]:
+        # the transaction must not outgrow the log while pages are written back
         if s.txn_length > s.txn_limit and not metadata.commit(s, arena, out):
             return NO_ROOM
         if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):

@@ -39,6 +39,7 @@ def write_back(s, arena, out, limit):
         if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
             return False
         flush_pages(s, arena, f, out)
+        # blocks allocated by the write-back may need more index blocks
         s.grow_file = f
         if not index.grow(s, arena):
             return False
@@ -52,7 +53,7 @@ def settle(s, arena, out):
         # nothing waits to be stored: skip all ticks up to now
         if s.oldest < 0 and s.checkpoint_blocks == 0:
             s.next_tick = s.now
-        if not write_back(s, arena, out, s.next_tick - s.dirty_expire):
+        if not write_back(s, arena, out, s.next_tick - s.dirty_expire):  # wb_check_old_data_flush
             return False
         if s.checkpoint_blocks and s.checkpoint_since <= s.next_tick - s.dirty_expire:
             if not has_events(s, out, 2 * s.checkpoint_blocks + 2):

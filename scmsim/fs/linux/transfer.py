@@ -97,6 +97,7 @@ def add_cached(s, arena, f, op, out, span):
             tail = 1 << order_at(s, at, span[1], max(op.offset, at << 12), end)
             s.frame = (s.frame + tail - 1) & ~(tail - 1)  # a folio's frames are aligned to its size
             first = at
+        # a page that is written as a whole, or up to the file's end, is not read (__block_write_begin)
         part_kept = at << 12 < op.offset or (end < (at + 1) << 12 and end < arena[f + e.SIZE]) or s.reading
         cache_page(s, arena, f, out, at, part_kept)
         if tail:
@@ -118,6 +119,7 @@ def mark_dirty(s, arena, row, f, page, count):
         if not word & e.IS_DIRTY:
             s.pages_dirtied += 1
             arena[f + e.DIRTY] += 1
+            # delayed allocation: the block is only reserved (ext4_da_reserve_space)
             if word >> e.BLOCK_SHIFT == 0:
                 s.reserved += 1
                 arena[f + e.MAPPED] += 1
@@ -134,6 +136,7 @@ def copy_in(s, out, target, source, length):
     if length == 4 and target & 3 == 0:  # 4 aligned bytes are one non-temporal store (__copy_user_nocache)
         body, width = 4, -4
     tail = length - head - body
+    # __copy_user_flushcache counts all bytes up to the next line as flushed with the head
     ahead = -target & 63 if head else 0
     s.reg[q.TO], s.reg[q.USER_AT], s.reg[q.BYTES] = target, source, length
     s.reg[q.HEAD], s.reg[q.HEAD_LINE] = head, 1 if head else 0
@@ -156,7 +159,7 @@ def write_slice(s, arena, row, f, op, out):
     if s.progress == 0:
         emit_recipe(s, out, q.WRITE)
         stamp = time_stamp(s)
-        if stamp != arena[f + e.STAMP]:
+        if stamp != arena[f + e.STAMP]:  # file_update_time
             arena[f + e.STAMP] = stamp
             emit_recipe(s, out, q.TIMES)
             dirty_inode(s, arena, f, out)
@@ -234,6 +237,7 @@ def set_access_time(s, arena, f, out):
 
     Emits at most 2 events.
     """
+    # the access time is newer than the last write (relatime_need_update)
     if not s.relatime or arena[f + e.READ_STAMP] > arena[f + e.STAMP]:
         return
     stamp = time_stamp(s)
@@ -273,6 +277,7 @@ def read_slice(s, arena, f, op, out):
             stop - at,
         )
         s.reg[q.FROM] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
+        # no content: the user's buffer is only cleared
         if word == 0 or word & e.IS_UNWRITTEN and s.dax:
             s.reg[q.HAS] = 0
         emit_recipe(s, out, q.COPY_OUT)
@@ -315,7 +320,7 @@ def transfer(s, arena, out, op, row):
         total = min(total, arena[f + e.SIZE] - op.offset)
     elif s.progress == 0 and not has_blocks(s, arena, f, op):
         return FULL
-    while s.progress == 0 or s.progress < total:
+    while s.progress == 0 or s.progress < total:  # a read at the end of the file runs once, too
         if not slice_fits(s, arena, f, op, out):
             return NO_ROOM
         if op.op == r.READ:

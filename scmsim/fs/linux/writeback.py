@@ -54,14 +54,17 @@ def flush_run(s, arena, f, out, page, most):
         if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
             break
         count += 1
+    # delayed allocation: the run gets its blocks only now
     if block == 0:
         count = add_changed(s, arena, f, page, count, 0)
         s.reserved -= count
+    # new blocks, and unwritten blocks that become written, change the extent tree
     s.changed += block == 0 or bits != e.IS_DIRTY
     s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
     emit_recipe(s, out, q.FLUSH_RUN)
     at = page
     while at < page + count:
+        # adjacent blocks may have frames that are not adjacent
         frames = page_run(s, arena, f, at, page + count - 1)
         s.reg[q.FROM] = q.FRAMES + ((arena[arena[f + e.PAGES] + at] >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
         s.reg[q.HAS] = frames * e.BLOCK

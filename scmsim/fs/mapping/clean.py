@@ -124,6 +124,7 @@ def cached_file(s, arena, out, file, low, high):
             if arena[tables.slot_at(arena, mapping, page)] == 0:
                 page = tables.region_end(arena, mapping, page)
                 continue
+            # a resumed call starts over: pages that are already protected emit nothing
             if not has_events(s, out, 2):
                 return False
             protect(s, arena, out, mapping, page)

@@ -137,6 +137,7 @@ def large_fault(s, arena, out, mapping, f, at):
     file, first = arena[mapping + w.FILE], page & ~(w.FAN - 1)
     slot = tables.slot_at(arena, mapping, page)
     known = table.get(arena, file + w.TREE, page >> 9)
+    # small entries in the tree conflict with a large one (grab_mapping_entry: VM_FAULT_FALLBACK)
     place = -1 if known and not known & w.PRESENT else run_of(s, arena, f, first)
     zeros = place == 0 or place & w.UNWRITTEN
     if place < 0 or (zeros and write):

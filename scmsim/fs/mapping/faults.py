@@ -45,7 +45,7 @@ def fault(s, arena, out, mapping, page, write):
     file = arena[mapping + w.FILE]
     f = found(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
-        return w.BEYOND
+        return w.BEYOND  # SIGBUS
     if not has_events(s, out, EVENTS + 4 * arena[s.maps + w.LIVE]) or not has_room(
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):

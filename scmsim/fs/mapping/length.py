@@ -58,6 +58,7 @@ def zap_file(s, arena, out, op, low, high):
         tables.note_uses(s, arena, out, mapping, first, stop)
         tables.zap_but(s, arena, out, mapping, first, stop, w.COPIED)
         tables.note_uses(s, arena, out, mapping, low, high)
+        # even_cows of unmap_mapping_range: a truncation also removes private copies
         tables.zap_but(s, arena, out, mapping, low, high, 0 if op.op == r.TRUNCATE else w.COPIED)
         mapping = arena[mapping + w.NEXT]
     forget_given(s, arena, file, low, high)

@@ -171,6 +171,7 @@ def touch_run(s, arena, out, op):
 @inlined
 def write_event(out, n, op, word, address):
     """Write event `n` except its site and row: a touch of an address that an entry maps, as `emit_touch` writes it."""
+    # the mask lets LLVM infer that the index is not negative
     e, inside = out[n & 0x7FFFFFFF], address & page_of(word) - 1
     e.code, e.space, e.order, e.width = code_of(op), hooks.SPACE, order_of(word), 0
     e.addr, e.length, e.vaddr = (word & ~w.FLAG_BITS) + inside, op.length, address
@@ -184,6 +185,7 @@ def quick_run(s, arena, ops, i, out):
     """
     m, file, n, at = s.maps, ops[i].file, s.emitted, i
     mapping = arena[arena[m + w.FILES] + file * w.FILE_WORDS + w.HEAD] if file >= 0 else 0
+    # a resumed touch and several address spaces need touch_run
     if mapping == 0 or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
         return i
     start, origin, size = arena[mapping + w.START], arena[mapping + w.FIRST] << 12, arena[mapping + w.PAGES] << 12
@@ -198,6 +200,7 @@ def quick_run(s, arena, ops, i, out):
         if word and not word & w.PRESENT:
             word = arena[(word >> 12) + (address >> 12 & w.FAN - 1)]
         need, page = w.PRESENT | (w.WRITABLE if write else 0), page_of(word)
+        # zeros, private copies and stores to cached pages need the checks of touch_run
         if word & (need | w.ZERO | w.COPIED) != need or (write and hooks.KEEPS_CLEAN and not hooks.DAX):
             break
         if op.length <= 0 or (address & page - 1) + op.length > page:

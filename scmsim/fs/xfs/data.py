@@ -141,6 +141,7 @@ def free_pages(s, arena, f, out, page, last):
                 count += 1
             release(s, arena, block, count)
             log_free_space(s, arena, block)
+            # each transaction logs an intent and its done item (EFI, EFD)
             if s.reg[q.COUNT] % n.FREE_AT_ONCE == 0:
                 add_bytes(s, 2 * n.INTENT)
             add_bytes(s, 2 * n.EXTENT_BYTES)

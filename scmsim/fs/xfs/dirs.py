@@ -49,6 +49,7 @@ def give_block(s, arena, item):
     block = arena[item + n.HOME]
     release(s, arena, block, 1)
     log_free_space(s, arena, block)
+    # an intent and its done item of one extent (EFI, EFD)
     add_bytes(s, 2 * (n.INTENT + n.EXTENT_BYTES))
     s.freed_extents += 1
     drop_buffer(s, arena, item)
@@ -198,6 +199,7 @@ def place(s, arena, row, item, index):
     if at + need <= e.BLOCK:
         arena[item + n.HIGH] = at + need
     else:
+        # positions of removed names are not kept: take an arbitrary one
         at = n.DATA_HEADER + (row - s.rows) * e.HASH_FACTOR % (e.BLOCK - n.DATA_HEADER - need)
     arena[item + n.FILL] += need
     arena[arena[row] + n.ENTRY] = index << 12 | at

@@ -123,8 +123,8 @@ def destroy(s, arena, row, f, out):
     inode = arena[f + e.INODE]
     arena[arena[arena[s.inode_items] + inode] + n.MASK] = 0
     unlinked = UNLINKED + 4 * (inode % n.CHUNK_INODES)
-    log_inode_use(s, arena, inode, unlinked, unlinked + 3)
-    log_inode_use(s, arena, inode, 0, UNLINKED - 1)
+    log_inode_use(s, arena, inode, unlinked, unlinked + 3)  # xfs_iunlink_remove
+    log_inode_use(s, arena, inode, 0, UNLINKED - 1)  # xfs_difree
     log_inode(s, arena, f, out)
     arena[s.free_inodes + s.free_inode_count] = inode
     s.free_inode_count += 1
@@ -146,7 +146,7 @@ def create(s, arena, op, row, d, out):
     f = new_record(s, arena, row)
     has_item(s, arena, f)
     if found == 2:
-        add_bytes(s, n.ICREATE)
+        add_bytes(s, n.ICREATE)  # xfs_icreate_log
         log_free_space(s, arena, arena[arena[s.chunks] + arena[f + e.INODE] // n.CHUNK_INODES])
     if op.file2 >= 0:
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
@@ -167,7 +167,7 @@ def unlinked(s, arena, f, out):
     """Record the lost link of a file that stays; a file without any link joins a list of unlinked inodes."""
     if arena[f + e.LINKS] <= 0:
         at = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
-        log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)
+        log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)  # xfs_iunlink
     log_inode(s, arena, f, out)
 
 

@@ -32,7 +32,7 @@ def settle(s, arena, out):
     They write a checkpoint when the CIL is large, and all metadata in place when the log is 3/4 full or the period of
     the log worker has passed.
     """
-    if s.now >= s.next_tick:
+    if s.now >= s.next_tick:  # xfs_log_worker
         s.push |= s.cil_bytes > 0 or s.ail_items > 0
         s.next_tick = s.now - s.now % s.sync_interval + s.sync_interval
     if s.cil_bytes and (s.push or s.cil_bytes >= s.cil_limit):
