@@ -1,1 +1,1 @@
-"""Files that are contiguous in virtual memory: what SCMFS, SIMFS and ctFS share."""
+"""Parts that SCMFS, SIMFS and ctFS share: files that are contiguous in virtual memory."""

@@ -1,4 +1,4 @@
-"""Where a file's addresses lie: in a range of a power of two, which a file that outgrows it leaves for a larger one.
+"""A file's range of virtual addresses: its size is a power of two, and a file that outgrows it moves to a larger range.
 
 Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
 """
@@ -14,18 +14,18 @@ LARGEST = ranges.LARGEST  # log2 of the bytes of a range
 
 @subroutine
 def range_order(stop):
-    """log2 of the addresses for `stop` pages."""
+    """Return log2 of the bytes of the range for `stop` pages."""
     return ranges.order_for(stop * recipes.BLOCK)
 
 
 @subroutine
 def place(s, out, is_first):
-    """A file got addresses; `is_first`: it has no pages at others."""
+    """Handle a file's move to new addresses; `is_first`: the file had no pages at other addresses."""
 
 
 @subroutine
 def set_moved(s, arena, out, row, old, held):
-    """Registers of the page-directory entries that change as a file leaves its 2**`held` addresses from `old` on."""
+    """Set the registers of the page-directory entries that change when a file leaves its 2**`held` bytes of addresses at `old`."""
     s.reg[recipes.DIRECTORY_BYTES] = min(
         ((arena[row + state.END] + page_map.PIECE - 1) // page_map.PIECE) << 3, recipes.TOP_BYTES
     )
@@ -33,7 +33,7 @@ def set_moved(s, arena, out, row, old, held):
 
 @subroutine
 def has_range(s, arena, row, stop):
-    """Whether addresses for `stop` pages can be had."""
+    """Return whether a range for `stop` pages is available."""
     order = range_order(stop)
     if order > LARGEST:
         return False
@@ -44,7 +44,7 @@ def has_range(s, arena, row, stop):
 
 @subroutine
 def ensure_range(s, arena, out, row, stop):
-    """Addresses for `stop` pages: a larger range, to which the file's pages of entries are moved (nvmalloc_expand)."""
+    """Give a file a range for `stop` pages; move its pages of entries to it if the old range is too small (nvmalloc_expand)."""
     order = range_order(stop)
     held = arena[row + state.RANGE_ORDER]
     if order <= held:

@@ -1,8 +1,8 @@
-"""Reads and writes of files that are contiguous in virtual memory: one copy between the user's buffer and the file's addresses.
+"""Reads and writes of files that are contiguous in virtual memory: one copy between the user's buffer and the file.
 
-A new page is not cleared as a whole: what lies before a write and behind the old end of the file is.  A file that grows
-gets `spare` pages more than it needs, within the 2 MiB of its last page.  Source: SCMFS superpage paper (2013), III; what it
-does not say are assumptions.
+A new page is not cleared as a whole, only the bytes before a write and after the old end of the file.  A growing file
+gets `spare` pages more than it needs, within the 2 MiB of its last page.  Source: SCMFS superpage paper (2013), III;
+where it is silent, the behaviour is an assumption.
 """
 
 from scmsim.alloc import two_zone
@@ -13,19 +13,19 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.jit import subroutine
 
-CHUNK = 1 << 14  # pages of one copy
-END_EVENTS = 16  # of what follows the copy of a write
+CHUNK = 1 << 14  # most pages of one copy
+END_EVENTS = 16  # most events after the copy of a write
 
 
 @subroutine
 def inode_at(s, row):
-    """Device offset of a file's inode."""
+    """Return the device offset of a file's inode."""
     return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
 
 
 @subroutine
 def stretch(arena, row, at, end):
-    """End of the run from byte `at` on, to `end` at most, that is one piece of the device in pages of one size, or a hole."""
+    """Return the end, at most `end`, of the stretch from byte `at` on: adjacent blocks in pages of one size, or a hole."""
     page = at // recipes.BLOCK
     last = min((end - 1) // recipes.BLOCK, page + CHUNK - 1)
     block, order, stop = table.get(arena, row + state.BLOCKS, page), page_map.order_at(arena, row, page), page + 1
@@ -38,7 +38,7 @@ def stretch(arena, row, at, end):
 
 @subroutine
 def touch(s, arena, out, row, recipe, at, stop):
-    """Play a recipe over the bytes [at, stop) of a file, one stretch; False in a hole, where nothing is played."""
+    """Emit a recipe for the bytes [at, stop) of a file, one stretch; return False in a hole, where nothing is emitted."""
     page = at // recipes.BLOCK
     block = table.get(arena, row + state.BLOCKS, page)
     s.reg[recipes.BYTES] = stop - at
@@ -68,7 +68,7 @@ def clear(s, arena, out, row, low, high):
 
 @subroutine
 def clear_events(arena, row, low, high):
-    """Events that clearing the bytes [low, high) takes, at most."""
+    """Return the most events that clearing the bytes [low, high) takes."""
     high, count = min(high, arena[row + state.END] * recipes.BLOCK), 16
     while low < high:
         low = stretch(arena, row, low, high)
@@ -78,7 +78,7 @@ def clear_events(arena, row, low, high):
 
 @subroutine
 def use_spare(s, arena, row, last):
-    """Pages behind the end of the file, to page `last`, become pages of the file."""
+    """Turn the file's spare pages up to page `last` into pages of its data."""
     count = min(max(last + 1 - arena[row + state.SPARE_AT], 0), arena[row + state.SPARE])
     arena[row + state.SPARE_AT] += count
     arena[row + state.SPARE] -= count
@@ -88,7 +88,7 @@ def use_spare(s, arena, row, last):
 
 @subroutine
 def set_spare(s, arena, row, first):
-    """The pages from `first` to the end of what is mapped lie behind the end of the file."""
+    """Turn the mapped pages from `first` on, after the file's end, into spare pages."""
     count = arena[row + state.END] - first
     arena[row + state.SPARE_AT], arena[row + state.SPARE] = first, count
     arena[row + file_row.MAPPED] -= count
@@ -97,11 +97,11 @@ def set_spare(s, arena, row, first):
 
 @subroutine
 def last_page(s, arena, row, op_last):
-    """Last page to map for a write that ends in page `op_last`: more than that where the file grows and space is plenty."""
+    """Return the last page to map for a write that ends in page `op_last`; a growing file gets more if space is plenty."""
     if op_last < arena[row + state.END] or s.spare == 0 or arena[row + state.SPARE] > 0:
         return op_last
     if arena[row + file_row.SIZE] > (op_last + 1) * recipes.BLOCK:
-        return op_last  # unused pages are not cleared: they must not lie where the file has a hole
+        return op_last  # spare pages are not cleared, so they must not be in a hole of the file
     if arena[row + state.HELD] > 0 and s.whole:
         return op_last
     if two_zone.free_everywhere(s) < 8 * (s.spare + s.owed) or s.free_blocks < 8 * (s.spare + s.owed):
@@ -111,7 +111,7 @@ def last_page(s, arena, row, op_last):
 
 @subroutine
 def open_write(s, arena, out, op, row):
-    """What precedes the mapping of pages: the inode is read, and a range of addresses found."""
+    """Prepare the mapping of pages for a write: note which edge pages are new, and find a range of addresses."""
     end = op.offset + op.length
     first, last = op.offset // recipes.BLOCK, (end - 1) // recipes.BLOCK
     s.old_size = arena[row + file_row.SIZE]
@@ -123,7 +123,7 @@ def open_write(s, arena, out, op, row):
 
 @subroutine
 def map_pages(s, arena, out, row, last, wanted):
-    """Map the missing pages from `resume_at` to `wanted`; those behind `last` are spare.  False: no room to go on."""
+    """Map the missing pages from `resume_at` to `wanted`; pages after `last` are spare.  Return False if there is no room."""
     while s.resume_at <= wanted:
         if not has_events(s, out, page_map.MAP_EVENTS):
             return False
@@ -135,7 +135,7 @@ def map_pages(s, arena, out, row, last, wanted):
 
 @subroutine
 def clear_edges(s, arena, out, op, row):
-    """Clear what a write leaves over of new pages, and what lies between the old end of the file and the write."""
+    """Clear the rest of a write's new pages, and the bytes between the old end of the file and the write."""
     end, low = op.offset + op.length, s.old_size
     if s.edges & 1:
         low = min(low, op.offset // recipes.BLOCK * recipes.BLOCK)
@@ -152,7 +152,7 @@ def copy_in(s, arena, out, row, at, stop):
 
 @subroutine
 def copy_pieces(s, arena, out, op, row, end, reads):
-    """Copy from `resume_at` to `end`, stretch by stretch; False: no room to go on."""
+    """Copy from `resume_at` to `end`, stretch by stretch; return False if there is no room to go on."""
     while s.resume_at < end:
         if not has_events(s, out, 16):
             return False
@@ -168,18 +168,18 @@ def copy_pieces(s, arena, out, op, row, end, reads):
 
 @subroutine
 def mapped(s, arena, out, op, row):
-    """What a write does between the mapping of its pages and its copy."""
+    """Handle a write between the mapping of its pages and its copy."""
 
 
 @subroutine
 def copied(s, arena, out, op, row):
-    """What a write does after its copy."""
+    """Finish a write after its copy."""
     emit_recipe(s, out, recipes.WRITTEN)
 
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """One write(); False: no room to go on."""
+    """Run one write(); return False if there is no room to go on."""
     end = op.offset + op.length
     last = (end - 1) // recipes.BLOCK
     if s.stage == state.READY:
@@ -205,7 +205,7 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """One read(); a hole is cleared in the user's buffer.  False: no room to go on."""
+    """Run one read(), which clears the user's buffer for holes; return False if there is no room to go on."""
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.READ)
         s.stage, s.resume_at = state.COPYING, op.offset

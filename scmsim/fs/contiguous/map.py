@@ -1,7 +1,7 @@
-"""Mapping pages at a file's virtual addresses, and unmapping them: the page table is the only index of a file's blocks.
+"""Mapping and unmapping of pages at a file's virtual addresses: the page table is the only index of a file's blocks.
 
-A file's range of addresses is a power of two, doubled when the file outgrows it; each 2 MiB of it have their own page of entries,
-or one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
+A file's range of addresses is a power of two, doubled when the file outgrows it; each 2 MiB of it have their own page
+of entries, or one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
 """
 
 from scmsim.alloc import first_fit, two_zone
@@ -11,28 +11,29 @@ from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.events import emit_recipe, emit_run
 from scmsim.jit import subroutine
 
-# Virtual addresses: metadata at its device offset above the start of Linux' vmalloc area, files' ranges 17 TiB behind it.
+# Virtual addresses: metadata is at its device offset above the start of Linux's vmalloc area, files' ranges 17 TiB
+# above that.
 METADATA = 0xFFFF_C900_0000_0000 - (1 << 64)
 RANGES = METADATA + (17 << 40)
-COPY_WINDOW = METADATA + (16 << 40) + (1 << 39)  # where a superpage is mapped while it is being filled
+COPY_WINDOW = METADATA + (16 << 40) + (1 << 39)  # virtual address of a superpage that is being filled
 NORMAL, SUPER = 12, 21  # log2 of the bytes of a page
 PIECE = 512  # pages that one page of entries maps
 
 MOST_PAGES = 1 << 31  # of a file: 8 TiB, the largest range
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
-MAP_EVENTS = 48  # of one call of `fill`, at most
-UNMAP_EVENTS = 64  # of one call of `release_from`
-METADATA_ORDER = NORMAL  # of the pages that metadata lies on
-UPPER_TABLES = 0  # words of SUPERS beside those of superpages
+MAP_EVENTS = 48  # most events of one call of `fill`
+UNMAP_EVENTS = 64  # most events of one call of `release_from`
+METADATA_ORDER = NORMAL  # log2 of the bytes of a page of metadata
+UPPER_TABLES = 0  # words of SUPERS besides those of superpages
 _TABLE = list(recipes.SITES).index("page table")
-# Site "page table".  A REMAP takes what is mapped at `vaddr` to the virtual address `addr`.
+# Events of site "page table".  A REMAP moves the mapping at `vaddr` to the virtual address `addr`.
 FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
 MAPS, UNMAPS, REMAPS = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
 
 
 @subroutine
 def play_at(s, out, recipe, shift, order):
-    """Play a recipe whose persistent memory is seen `shift` bytes above its device offset, in pages of 2**order bytes."""
+    """Emit a recipe whose persistent memory is mapped `shift` bytes above its device offset, in pages of 2**order bytes."""
     first = s.emitted
     emit_recipe(s, out, recipe)
     for k in range(first, s.emitted):
@@ -43,7 +44,7 @@ def play_at(s, out, recipe, shift, order):
 
 @subroutine
 def place_metadata(s, out):
-    """Give every event in persistent memory that has none the virtual address of metadata."""
+    """Give each event in persistent memory that has no virtual address the address of metadata."""
     for k in range(s.emitted):
         if out[k].space == PM and out[k].order == 0 and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + METADATA
@@ -52,7 +53,7 @@ def place_metadata(s, out):
 
 @subroutine
 def table_event(s, out, what, block, address, pages, order):
-    """A MAP or UNMAP of `pages` pages of 4 KiB at a virtual address."""
+    """Emit a MAP or UNMAP of `pages` pages of 4 KiB at a virtual address."""
     emit_run(s, out, what, block * recipes.BLOCK, pages * recipes.BLOCK)
     out[s.emitted - 1].vaddr = address
     out[s.emitted - 1].order = order
@@ -65,7 +66,7 @@ def address_of(arena, row, page):
 
 @subroutine
 def order_at(arena, row, page):
-    """log2 of the size of the page that maps page number `page` of a file."""
+    """Return log2 of the size of the page that maps page number `page` of a file."""
     if page < arena[row + state.HELD] * PIECE and table.get(arena, row + state.PTES, page // PIECE) == 0:
         return SUPER
     return NORMAL
@@ -73,13 +74,13 @@ def order_at(arena, row, page):
 
 @subroutine
 def directory_at(arena, row, piece):
-    """Device offset of the page-directory entry of a piece of a file."""
+    """Return the device offset of the page-directory entry of a piece of a file."""
     return recipes.TOP_TABLES + ((((arena[row + state.RANGE] >> SUPER) + piece) << 3) & (recipes.TOP_BYTES - 1))
 
 
 @subroutine
 def words_for(arena, row, stop):
-    """Words of arena that a file of `stop` pages may take."""
+    """Return the words of arena that a file of `stop` pages may take."""
     if stop > MOST_PAGES:
         return TOO_FAR
     pieces = (stop + PIECE - 1) // PIECE
@@ -93,7 +94,7 @@ def words_for(arena, row, stop):
 
 @subroutine
 def reserve(s, arena, row, stop):
-    """Make the tables hold the pages below `stop`; the arena has room."""
+    """Make a file's tables hold the pages below `stop`; the arena has room."""
     pieces = (stop + PIECE - 1) // PIECE
     table.reserve(s, arena, row + state.BLOCKS, pieces * PIECE)
     table.reserve(s, arena, row + state.PTES, pieces)
@@ -103,25 +104,25 @@ def reserve(s, arena, row, stop):
 
 @subroutine
 def has_supers(s):
-    """Whether files have a table SUPERS."""
+    """Return whether files have a table SUPERS."""
     return s.threshold > 0
 
 
 @subroutine
 def span(arena, row, first, stop):
-    """The pages that are mapped so that [first, stop) are."""
+    """Return the pages [first, stop) that must be mapped to map [first, stop)."""
     return first, stop
 
 
 @subroutine
 def whole_pieces(stop):
-    """`stop` rounded up to whole pieces of 2 MiB, in pages."""
+    """Return `stop` pages rounded up to whole pieces of 2 MiB, in pages."""
     return (stop + PIECE - 1) // PIECE * PIECE
 
 
 @subroutine
 def take_block(s, arena, want):
-    """First of at most `want` blocks of the normal zone, `s.got` of them; a superpage is lent to the zone when it is full."""
+    """Allocate at most `want` blocks of the normal zone, `s.got` of them; a full zone first borrows a superpage."""
     if s.free_blocks == 0:
         two_zone.lend(s, arena)
     return first_fit.allocate(s, arena, want)
@@ -138,17 +139,18 @@ def count_blocks(s, arena, row, blocks):
 
 @subroutine
 def extends_supers(s, arena, row, piece):
-    """Whether a file's superpages go on with a piece of it."""
+    """Return whether a piece of a file continues its superpages."""
     return arena[row + state.HELD] > 0 and s.whole and piece == arena[row + state.HELD]
 
 
 @subroutine
 def superpage_due(s, arena, row, piece, wanted):
-    """Whether a piece of a file is to be a superpage; `wanted` pages of it are needed."""
+    """Return whether a piece of a file must become a superpage; `wanted` pages of the piece are needed."""
     if not extends_supers(s, arena, row, piece):
         return False
     if table.get(arena, row + state.PTES, piece) != 0:
         return False
+    # the rest of the operation must still fit on the device
     if s.free_supers > 0 and two_zone.free_everywhere(s) - two_zone.SUPERPAGE >= s.owed - wanted:
         return True
     s.fallbacks += 1
@@ -165,7 +167,7 @@ def set_super(arena, row, piece):
 
 @subroutine
 def map_super(s, arena, out, row, piece):
-    """One more superpage at the end of a file that lies on them (nvmalloc_expand_superpage)."""
+    """Append a superpage to a file on superpages (nvmalloc_expand_superpage)."""
     held = arena[row + state.HELD]
     arena[row + state.HELD] = two_zone.nvmalloc_expand_superpage(s, arena, arena[row + state.SUPERS], held, held + 1)
     set_super(arena, row, piece)
@@ -184,22 +186,22 @@ def map_super(s, arena, out, row, piece):
 
 @subroutine
 def freed(s, out, block, count):
-    """Blocks were freed."""
+    """Handle the freeing of blocks."""
 
 
 @subroutine
 def taken(s, out, block, count):
-    """Blocks were allocated."""
+    """Handle the allocation of blocks."""
 
 
 @subroutine
 def upper_tables(s, arena, out, row, piece):
-    """The page tables above the page of entries of a piece of a file."""
+    """Create the page tables above the page of entries of a piece of a file."""
 
 
 @subroutine
 def new_table(s, arena, out, row, piece):
-    """A page of page-table entries for a piece of a file."""
+    """Allocate a page of page-table entries for a piece of a file."""
     upper_tables(s, arena, out, row, piece)
     block = take_block(s, arena, 1)
     table.put(arena, row + state.PTES, piece, block)
@@ -212,7 +214,7 @@ def new_table(s, arena, out, row, piece):
 
 @subroutine
 def fill(s, arena, out, row, last):
-    """Map the next run of pages from `resume_at` on that are missing, to `last` and within one piece."""
+    """Map the next run of missing pages from `resume_at` to at most `last`, within one piece."""
     page = s.resume_at
     last = span(arena, row, page, last + 1)[1] - 1
     while page <= last and table.get(arena, row + state.BLOCKS, page) != 0:
@@ -247,7 +249,7 @@ def fill(s, arena, out, row, last):
 
 @subroutine
 def free_pages(s, arena, out, row, first, stop):
-    """Free the blocks of the pages [first, stop), run by run; returns how many there were."""
+    """Free the blocks of the pages [first, stop), run by run; return how many there were."""
     page, gone = first, 0
     while page < stop:
         block = table.get(arena, row + state.BLOCKS, page)
@@ -267,7 +269,7 @@ def free_pages(s, arena, out, row, first, stop):
 
 @subroutine
 def unmap(s, arena, out, row, first, stop):
-    """Unmap and free the pages [first, stop) of one piece on normal pages; its page of entries goes with the last of them."""
+    """Unmap and free the normal pages [first, stop) of one piece; free its page of entries with the last of them."""
     piece = first // PIECE
     gone = free_pages(s, arena, out, row, first, stop)
     entries = table.get(arena, row + state.PTES, piece)
@@ -278,6 +280,7 @@ def unmap(s, arena, out, row, first, stop):
         table_event(s, out, UNMAPS, 0, address_of(arena, row, first), stop - first, NORMAL)
     if entries == 0:
         return gone
+    # the page of entries stays while any of its pages is mapped
     for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + state.END])):
         if table.get(arena, row + state.BLOCKS, page) != 0:
             return gone
@@ -296,7 +299,7 @@ def unmap(s, arena, out, row, first, stop):
 
 @subroutine
 def drop_spare(s, arena, out, row):
-    """Give up the pages that a file has behind its end."""
+    """Unmap and free the spare pages of a file."""
     if arena[row + state.SPARE] == 0:
         return
     first = arena[row + state.SPARE_AT]
@@ -308,12 +311,12 @@ def drop_spare(s, arena, out, row):
 
 @subroutine
 def drop_split(s, arena, row, wanted):
-    """Free the pages of entries of superpages from number `wanted` on that were split."""
+    """Free the pages of entries of split superpages from number `wanted` on."""
 
 
 @subroutine
 def drop_supers(s, arena, out, row, wanted):
-    """Recycle a file's superpages from number `wanted` on (nvmalloc_shrink_superpage)."""
+    """Free a file's superpages from number `wanted` on (nvmalloc_shrink_superpage)."""
     held = arena[row + state.HELD]
     if held <= wanted:
         return
@@ -331,7 +334,7 @@ def drop_supers(s, arena, out, row, wanted):
 
 @subroutine
 def release_from(s, arena, out, row, first):
-    """Unmap and free a file's pages from `resume_at` on, which began at `first`, piece by piece; True when all are."""
+    """Unmap and free one more piece of a file's pages from `first` on, at `resume_at`; return True when all are free."""
     kept = (first + PIECE - 1) // PIECE
     drop_spare(s, arena, out, row)
     drop_supers(s, arena, out, row, kept)
@@ -348,7 +351,7 @@ def release_from(s, arena, out, row, first):
 
 @subroutine
 def leave_tables(s, arena, row):
-    """Give a file's range and tables back; it holds no pages any more."""
+    """Free the range and tables of a file without pages."""
     if arena[row + state.RANGE_ORDER] != 0:
         ranges.give_range(s, arena, arena[row + state.RANGE], arena[row + state.RANGE_ORDER])
     for word in (state.BLOCKS, state.PTES, state.SUPERS, state.NEWER):

@@ -1,8 +1,9 @@
-"""What runs beside the operations: migration to superpages, and the collection of pages that are mapped but not used.
+"""Background work between the operations: migration to superpages, and the collection of mapped but unused pages.
 
-One thread migrates one file at a time: it fills superpages while reads still go to the old pages, then switches the file's
-page-directory entries and frees the old ones.  A write that comes in between waits for it (counted with the time it waits).
-Source: SCMFS superpage paper (2013), IV.B; how long a copy takes and when the threads run are parameters.
+One thread migrates one file at a time: it fills superpages while reads still go to the old pages, then switches the
+file's page-directory entries and frees the old pages.  A write in between waits for it (both writes and waiting times
+are counted).
+Source: SCMFS superpage paper (2013), IV.B; the speed of a copy and the times when the threads run are parameters.
 """
 
 from scmsim.alloc import first_fit, two_zone
@@ -21,7 +22,7 @@ SECOND = 1_000_000_000
 
 @subroutine
 def enqueue(s, arena, row):
-    """A file that outgrew the threshold, or grew by a superpage's bytes on normal pages since, is due for migration."""
+    """Queue a file for migration if it outgrew the threshold, or has grown by a superpage on normal pages since its last one."""
     normal = arena[row + file_row.MAPPED] - arena[row + state.HELD] * page_map.PIECE
     if (
         s.threshold == 0
@@ -42,7 +43,7 @@ def enqueue(s, arena, row):
 
 @subroutine
 def dequeue(s, arena):
-    """Take the first file that is due out of the queue."""
+    """Take the first file out of the migration queue."""
     row = s.queue
     s.queue = arena[row + state.NEXT]
     arena[row + file_row.STATUS] &= ~state.QUEUED
@@ -51,7 +52,7 @@ def dequeue(s, arena):
 
 @subroutine
 def disturbs(s, arena, op):
-    """Whether an operation has to wait for the migration of its file: any that changes its pages."""
+    """Return whether an operation must wait for the migration of its file: any that changes the file's pages."""
     code, row = op.op, s.files + op.file * state.FILE_WORDS
     if code == records.RENAME:
         return op.file2 >= 0 and s.files + op.file2 * state.FILE_WORDS == s.moving
@@ -68,7 +69,7 @@ def disturbs(s, arena, op):
 
 @subroutine
 def next_due(s, arena, op):
-    """What a background thread does before operation `op` begins (NOTHING, MIGRATE, SETTLE or TIDY)."""
+    """Return the background work before operation `op` begins (NOTHING, MIGRATE, SETTLE or TIDY)."""
     if s.moving != 0:
         if s.now >= s.moved_at:
             return state.SETTLE
@@ -78,7 +79,7 @@ def next_due(s, arena, op):
                 s.waited_ns += s.moved_at - s.now
             return state.SETTLE
     elif s.queue != 0 and s.looked <= s.seen:
-        s.looked = s.seen + 1
+        s.looked = s.seen + 1  # the queue is examined once per operation, even if that is resumed
         row = dequeue(s, arena)
         if arena[row + file_row.STATUS] & file_row.EXISTS:
             if arena[row + file_row.OPENS] <= 0 or s.now - arena[row + state.WRITTEN] >= s.quiet:
@@ -93,7 +94,7 @@ def next_due(s, arena, op):
 
 @subroutine
 def pages_to_move(s, arena, row):
-    """Pages from the file's first one on without a hole, and not behind its end."""
+    """Return the end of the hole-free pages at the start of the file, before its spare pages."""
     page = arena[row + state.HELD] * page_map.PIECE
     while page < arena[row + state.END] and table.get(arena, row + state.BLOCKS, page) != 0:
         page += 1
@@ -102,10 +103,14 @@ def pages_to_move(s, arena, row):
 
 @subroutine
 def begin_move(s, arena, out, row):
-    """Take the superpages of a migration; 1: the copy can begin, -1: nothing to migrate, or no superpages, 0: no room yet."""
+    """Allocate the superpages of a migration.
+
+    Returns 1: the copy can begin, -1: nothing to migrate, or too few superpages, 0: the arena must grow first.
+    """
     pages, held = pages_to_move(s, arena, row), arena[row + state.HELD]
     wanted = pages // page_map.PIECE
     if s.whole and pages % page_map.PIECE and pages * recipes.BLOCK >= arena[row + file_row.SIZE]:
+        # the rest of the file also gets a superpage
         wanted += 1
     if wanted <= held:
         return -1
@@ -147,7 +152,7 @@ def copy_stretch(s, arena, out, row, stop):
 
 @subroutine
 def migrate(s, arena, out):
-    """The copying half of a migration; True when the copy is under way, or there is none."""
+    """Run the copying half of a migration; return True when the copy is under way, or nothing is to be copied."""
     row = s.moving
     if s.copy_at < 0:
         begun = begin_move(s, arena, out, row)
@@ -167,7 +172,7 @@ def migrate(s, arena, out):
 
 @subroutine
 def settle(s, arena, out):
-    """The switching half: the file's page-directory entries go to the superpages, its old pages are freed."""
+    """Run the second half of a migration: switch the page-directory entries to the superpages, free the old pages."""
     row = s.moving
     if not has_events(s, out, 64):
         return False
@@ -203,7 +208,7 @@ def settle(s, arena, out):
 
 @subroutine
 def reclaim(s, arena, out):
-    """Free every page that is mapped and not used; False: no room to go on."""
+    """Free all pages that are mapped and unused; return False if there is no room to go on."""
     while s.nulls != 0:
         if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
@@ -217,7 +222,7 @@ def reclaim(s, arena, out):
 
 @subroutine
 def tidy(s, arena, out):
-    """The collector: null files first, then the spare pages of files that were not written since it last worked."""
+    """Run the collector: free null files, then spare pages of files that were not written since its last run."""
     while s.nulls != 0 and s.spare_blocks > s.tidy_above:
         if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
@@ -237,7 +242,7 @@ def tidy(s, arena, out):
 
 @kernel
 def collect(record, arena, out):
-    """Do what `need_collect` names; clears it when it is done, else Python makes room and calls again."""
+    """Do the work that `need_collect` names; clear `need_collect` when done, else Python makes room and calls again."""
     s = record[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     if s.need_collect == state.MIGRATE:

@@ -1,8 +1,8 @@
-"""Names, lengths and the life of files that are contiguous in virtual memory.
+"""Names, lengths and lifetime of files that are contiguous in virtual memory.
 
-A directory is a list of records in a file of its own; a new one goes to its end, and the list stays without gaps (a
+A directory is a list of records in a file of its own; a new record is appended, and the list has no gaps (a
 simplification).
-An unlinked file may become a null file: its range and first pages wait, mapped, for the next file that is created.
+An unlinked file may become a null file: its range and first pages stay mapped for the next file that is created.
 Source: SCMFS superpage paper (2013); lists of records and null files are assumptions, see docs/fs/scmfs.md.
 """
 
@@ -18,19 +18,19 @@ from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.jit import subroutine
 
-KEEPS_PAGES = 0  # 1: a file keeps the pages behind its end when it is cut
-NAME_EVENTS = 160  # of a namespace operation, without the scans of directories
+KEEPS_PAGES = 0  # 1: a file that is truncated keeps the pages after its end
+NAME_EVENTS = 160  # events of a namespace operation without the scans of directories
 
 
 @subroutine
 def record_bytes(arena, row):
-    """Bytes of a file's record in its directory."""
+    """Return the bytes of a file's record in its directory."""
     return (recipes.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
 
 
 @subroutine
 def scan(s, arena, out, directory, stop):
-    """Look through a directory's records up to byte `stop`."""
+    """Scan a directory's records up to byte `stop`."""
     at, seen = 0, arena[directory + state.DIRENTS]
     if stop < arena[directory + file_row.SIZE]:
         seen = seen * stop // arena[directory + file_row.SIZE]
@@ -45,28 +45,29 @@ def scan(s, arena, out, directory, stop):
 
 @subroutine
 def visit(s, arena, out, row):
-    """A directory or file is looked at once."""
+    """Handle the lookup of a directory or file."""
 
 
 @subroutine
 def enter(s, arena, out, directory):
-    """What precedes the look through a directory that gets a name."""
+    """Handle a new name before its directory is scanned."""
 
 
 @subroutine
 def leave(s, arena, out, directory):
-    """A directory got a name."""
+    """Handle a new name after it was added to its directory."""
 
 
 @subroutine
 def add_name(s, arena, out, row, directory):
-    """Put a file's name at the end of a directory, after a look through all its records."""
+    """Append a file's name to a directory, after a scan of all its records."""
     enter(s, arena, out, directory)
     scan(s, arena, out, directory, arena[directory + file_row.SIZE])
     length, at = record_bytes(arena, row), arena[directory + file_row.SIZE]
-    if at % recipes.BLOCK + length > recipes.BLOCK:
+    if at % recipes.BLOCK + length > recipes.BLOCK:  # a record does not cross a page
         at = (at // recipes.BLOCK + 1) * recipes.BLOCK
     page = at // recipes.BLOCK
+    # the directory is mapped in the middle of another file's operation: keep that operation's state
     resume, inode = s.resume_at, s.reg[recipes.INODE]
     s.resume_at, s.reg[recipes.INODE] = page, inode_at(s, directory)
     area.ensure_range(s, arena, out, directory, page + 1)
@@ -84,7 +85,7 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def remove_name(s, arena, out, row):
-    """Take a file's newest name out of its directory; the records behind it are taken to move up."""
+    """Remove a file's newest name from its directory; the records after it are assumed to move up."""
     directory = arena[row + state.PARENT]
     if directory == 0:
         return
@@ -103,13 +104,13 @@ def remove_name(s, arena, out, row):
 
 @subroutine
 def look_events(arena, row):
-    """Events that `look` takes, at most."""
+    """Return the most events that `look` takes."""
     return 0
 
 
 @subroutine
 def take_null(s, arena, row):
-    """A new file takes over the range and pages of a null file."""
+    """Give a new file the range and pages of a null file."""
     null = s.nulls
     if null == 0:
         return
@@ -126,7 +127,7 @@ def take_null(s, arena, row):
 
 @subroutine
 def keep_null(s, arena, out, row):
-    """A file that is gone becomes a null file, with as many first pages as a new file gets; False: it does not."""
+    """Turn a deleted file into a null file with as many first pages as a new file gets; return False if it cannot be one."""
     if s.null_count >= s.null_limit or arena[row + state.RANGE_ORDER] != ranges.SMALLEST or arena[row + state.HELD] > 0:
         return False
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
@@ -168,7 +169,7 @@ def drop_null(s, arena, out):
 
 @subroutine
 def create(s, arena, out, op, row, parent):
-    """create, mkdir."""
+    """Run create or mkdir."""
     is_dir = op.op == records.MKDIR
     arena[row + file_row.STATUS] = (
         arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
@@ -185,18 +186,18 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def release_events(arena, row):
-    """Events of one piece that is freed, and of the file's end, at most."""
+    """Return the most events of freeing one piece and the file's end."""
     return page_map.UNMAP_EVENTS
 
 
 @subroutine
 def released(s, arena, out, row):
-    """A file that goes has no pages any more."""
+    """Handle a deleted file that has no pages any more."""
 
 
 @subroutine
 def begin_eviction(s, arena, out, row):
-    """A file that goes is looked at, and may become a null file; False: no room for it."""
+    """Prepare the freeing of a file, which may become a null file; return False if there is no room."""
     if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << state.NULL_ORDER)):
         return False
     visit(s, arena, out, row)
@@ -207,7 +208,7 @@ def begin_eviction(s, arena, out, row):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file that nothing names or uses; False: no room to go on."""
+    """Free a file without a name and without users; return False if there is no room to go on."""
     while True:
         if not has_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
@@ -233,7 +234,7 @@ def evict(s, arena, out, row):
 
 @subroutine
 def link(s, arena, out, op, row, parent):
-    """link: one more name."""
+    """Run link: add another name."""
     emit_recipe(s, out, recipes.LINK)
     add_name(s, arena, out, row, parent)
     arena[row + file_row.LINKS] += 1
@@ -242,7 +243,7 @@ def link(s, arena, out, op, row, parent):
 
 @subroutine
 def rename(s, arena, out, row, parent, replaced):
-    """rename within the file's directory."""
+    """Run rename within the file's directory."""
     emit_recipe(s, out, recipes.RENAME)
     if replaced != 0:
         remove_name(s, arena, out, replaced)
@@ -255,7 +256,7 @@ def rename(s, arena, out, row, parent, replaced):
 
 @subroutine
 def unlink(s, arena, out, op, row, parent):
-    """unlink, rmdir."""
+    """Run unlink or rmdir."""
     emit_recipe(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
     remove_name(s, arena, out, row)
     lose_link(s, arena, out, row)
@@ -263,7 +264,7 @@ def unlink(s, arena, out, op, row, parent):
 
 @subroutine
 def lose_link(s, arena, out, row):
-    """One name less."""
+    """Remove one link of a file."""
     arena[row + file_row.LINKS] -= 1
     s.reg[recipes.INODE] = inode_at(s, row)
     emit_recipe(s, out, recipes.LINKS)
@@ -271,7 +272,7 @@ def lose_link(s, arena, out, row):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """truncate; False: no room to go on."""
+    """Run truncate; return False if there is no room to go on."""
     old_size = arena[row + file_row.SIZE]
     if s.stage == state.READY:
         if not has_events(s, out, clear_events(arena, row, old_size, new_size)):
@@ -295,9 +296,9 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """fallocate: every page that is missing is mapped and cleared, and what lies behind the old end of a file that grows.
+    """Run fallocate: map and clear all missing pages, and the bytes after the old end of a file that grows.
 
-    False: no room to go on.
+    Returns False if there is no room to go on.
     """
     end = op.offset + op.length
     last = (end - 1) // recipes.BLOCK
@@ -334,7 +335,7 @@ def fallocate(s, arena, out, op, row):
 
 @subroutine
 def adopt_supers(s, arena, row, pages):
-    """Superpages of a file from before the trace that had outgrown the threshold: it was migrated long ago."""
+    """Give superpages to a file from before the trace that is above the threshold, as if it had been migrated long ago."""
     if s.threshold == 0 or pages <= s.threshold:
         return
     count = min(pages // page_map.PIECE, s.free_supers)
@@ -353,7 +354,7 @@ def adopt_supers(s, arena, row, pages):
 
 @subroutine
 def adopt(s, arena, out, row, parent):
-    """Bring a file that existed before the trace into being, silently; False: no room to go on."""
+    """Create a file that existed before the trace, without events; return False if there is no room to go on."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     pages, emitted = (length + recipes.BLOCK - 1) // recipes.BLOCK, s.emitted
     if s.stage == state.NEW:
@@ -366,7 +367,7 @@ def adopt(s, arena, out, row, parent):
             page_map.reserve(s, arena, row, pages)
             adopt_supers(s, arena, row, pages)
         s.stage, s.resume_at = state.ADOPTING, 0
-        s.emitted = emitted
+        s.emitted = emitted  # drop the events: the trace did not do this
     while s.resume_at < pages:
         page_map.fill(s, arena, out, row, pages - 1)
         s.emitted = emitted

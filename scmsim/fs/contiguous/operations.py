@@ -1,8 +1,8 @@
-"""The operations of file systems whose files are contiguous in virtual memory, one by one.
+"""Operations of file systems whose files are contiguous in virtual memory.
 
-An operation begins only if the device surely has the blocks for it.  A long one stops between two pieces when the buffer is full
-and goes on in the next call.  What background threads do (migration to superpages, collection of unused pages) is left to
-`collect`, between operations.
+An operation begins only if the device surely has the blocks for it.  A long operation stops between two pieces when the
+buffer is full and goes on in the next call.  Background threads (migration to superpages, collection of unused pages)
+run in `collect`, between operations.
 """
 
 from scmsim.alloc import first_fit, two_zone
@@ -20,12 +20,12 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-NAME_BLOCKS = 2  # that one more name may take in a directory
+NAME_BLOCKS = 2  # most blocks that one more name takes in a directory
 
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Blocks that mapping the pages [first, stop) takes, pages of entries included."""
+    """Return the blocks that mapping the pages [first, stop) takes, including pages of entries."""
     end = min(stop, arena[row + state.END])
     count = stop - max(first, arena[row + state.END]) if stop > arena[row + state.END] else 0
     for page in range(first, end):
@@ -37,7 +37,7 @@ def missing(arena, row, first, stop):
 
 @subroutine
 def blocks_needed(s, arena, op, row, adopts):
-    """Blocks that the operation may take."""
+    """Return the most blocks that the operation may take."""
     count, code = 0, op.op
     if calls.allocates(op):
         first, stop = op.offset // recipes.BLOCK, (op.offset + op.length - 1) // recipes.BLOCK + 1
@@ -52,13 +52,13 @@ def blocks_needed(s, arena, op, row, adopts):
 
 @subroutine
 def blocks_beside(s, op, count):
-    """Blocks that an operation on data may take beside `count` ones."""
+    """Return the blocks that an operation on data may take besides its `count` data blocks."""
     return 0
 
 
 @subroutine
 def words_needed(arena, op, row, parent, adopts):
-    """Words of arena that the operation may take for its tables."""
+    """Return the arena words that the operation may take for its tables."""
     words = 2 * page_map.words_for(arena, parent, arena[parent + state.END] + 2) + 64
     if arena[row + state.PARENT] != 0:
         words += page_map.words_for(arena, arena[row + state.PARENT], arena[arena[row + state.PARENT] + state.END] + 2)
@@ -73,7 +73,7 @@ def words_needed(arena, op, row, parent, adopts):
 
 @subroutine
 def events_needed(arena, op, row, parent):
-    """Events that an operation may begin with: of one on names, the scans of directories included."""
+    """Return the events that an operation may begin with, including the scans of directories."""
     if (
         op.op != records.CREATE
         and op.op != records.MKDIR
@@ -92,14 +92,15 @@ def events_needed(arena, op, row, parent):
 
 @subroutine
 def begin(s, arena, out, op, row, parent):
-    """A new operation: whether it fits, and its file exists; DONE: it is due."""
+    """Begin an operation: check that it fits, and adopt its file; return DONE if it may run."""
     adopts = calls.adopts(arena, op, row)
     changes = adopts or calls.changes_names(arena, op, row)
     s.owed = blocks_needed(s, arena, op, row, adopts)
     if s.owed > 0 and not two_zone.free_everywhere(s) >= s.owed:
+        # a full device first gives up spare pages and null files
         if s.spare_blocks > 0 and not reclaim(s, arena, out):
             return NO_ROOM
-        s.owed = blocks_needed(s, arena, op, row, adopts)  # the file's own unused pages may be among those freed
+        s.owed = blocks_needed(s, arena, op, row, adopts)  # the file's own spare pages may be among the freed ones
         if two_zone.free_everywhere(s) < s.owed:
             return FULL
     if calls.allocates(op) and (op.offset + op.length - 1) // recipes.BLOCK < page_map.MOST_PAGES:
@@ -124,7 +125,7 @@ def begin(s, arena, out, op, row, parent):
 
 @subroutine
 def reserve_names(s, arena, row, parent):
-    """Room for one more page in the directories that an operation may change."""
+    """Make room for one more page in the directories that an operation may change."""
     page_map.reserve(s, arena, parent, arena[parent + state.END] + 2)
     directory = arena[row + state.PARENT]
     if directory != 0 and directory != parent:
@@ -133,7 +134,7 @@ def reserve_names(s, arena, row, parent):
 
 @subroutine
 def list_names(s, arena, out, row):
-    """readdir: all records of a directory."""
+    """Run readdir: scan all records of a directory."""
     names.visit(s, arena, out, row)
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR != 0
     names.scan(s, arena, out, row, arena[row + file_row.SIZE] * is_dir)
@@ -142,20 +143,20 @@ def list_names(s, arena, out, row):
 
 @subroutine
 def set_file(s, row):
-    """Register of the file's inode."""
+    """Set the register of the file's inode."""
     s.reg[recipes.INODE] = inode_at(s, row)
 
 
 @subroutine
 def ended(s, arena, op, row):
-    """A file that grew may be due for migration."""
+    """Queue a file that grew for migration if that is due."""
     if calls.allocates(op):
         enqueue(s, arena, row)
 
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation; returns its outcome."""
+    """Run or resume an operation; return its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     if s.stage == state.NEW:
         fits = begin(s, arena, out, op, row, parent)
@@ -169,7 +170,7 @@ def perform(s, arena, out, op):
 
 @subroutine
 def prepare(s, arena, out, op):
-    """Before a new operation, background threads have their turn (see `collect`); False: they have work to do."""
+    """Let background threads run before a new operation (see `collect`); return False if they have work to do."""
     s.now = op.time_ns
     if s.stage == state.NEW and operations.concerns(s, op):
         s.need_collect = next_due(s, arena, op)
@@ -178,7 +179,7 @@ def prepare(s, arena, out, op):
 
 @subroutine
 def end(s, out):
-    """The next operation is a new one."""
+    """Reset the stage for the next operation."""
     s.stage = state.NEW
 
 

@@ -1,16 +1,16 @@
 """Mechanisms of the file systems whose files are contiguous in virtual memory, as recipes.
 
-Sources: SCMFS superpage paper (2013), III and IV: block look-up by the page table alone, so a read or write is one copy between the
-user's buffer and the file's addresses.  Metadata and page-table entries are ordered by memory barrier and clflush, file data is
-not ordered (Linux' clflush_cache_range: a barrier before and one after the lines); a copy is one rep-string (Linux 2.6.33 on
-CPUs with fast strings).  Which fields are stored, and directories as lists of records of a number, a link and a name, are
-assumptions.
+Sources: SCMFS superpage paper (2013), III and IV: the page table alone finds blocks, so a read or write is one copy
+between the user's buffer and the file's addresses.  Metadata and page-table entries are ordered by memory barrier and
+clflush, file data is not ordered (Linux's clflush_cache_range: a barrier before and one after the lines); a copy is one
+rep-string (Linux 2.6.33 on CPUs with fast strings).  The stored fields, and directories as lists of records of a
+number, a link and a name, are assumptions.
 """
 
 from scmsim.core.records import FLUSH, LOAD, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 
-# Mechanism -> what the bytes that it stores are for.
+# Mechanism -> purpose of the bytes that it stores.
 SITES = {
     "syscall": "none",
     "data copy": "data",
@@ -40,7 +40,7 @@ COSTS = (
     NONE, INODE, DIR, AT, BYTES, USER_AT, PAGES, PTE_AT, PTE_BYTES, TABLE, DIRECTORY, DIRECTORY_BYTES, DIRENT, COUNT, GROWN, FIELDS,
 ) = range(16)  # fmt: skip
 
-# Recipes.  Those that are played at a file's addresses (`play_at`) come first.
+# Recipes.  Those for a file's addresses (`play_at`) come first.
 (
     COPY_IN, COPY_OUT, HOLE, CLEAR, MOVE_FROM, MOVE_TO, SCAN, ADD_DIRENT, DEL_DIRENT, WRITE, WRITTEN, READ, MAPPED, UNMAPPED,
     TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, DIR_LEFT, LINKS, UNLINK, RMDIR,
@@ -51,7 +51,7 @@ COSTS = (
 BLOCK = 4096
 INODE_BYTES = 128
 TOP_TABLES = (
-    4096  # device offset of the pages of page-directory entries: 8 bytes for each 2 MiB of addresses, folded to 2 MiB
+    4096  # device offset of the pages of page-directory entries: 8 bytes per 2 MiB of addresses, folded to 2 MiB
 )
 TOP_BYTES = 2 << 20
 INODE_TABLE = 4 << 20
@@ -61,7 +61,7 @@ step, work, fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _ordered(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> list:
-    """A store that is written back between two barriers."""
+    """Return the steps of a store that is written back between two barriers."""
     return [
         step(STORE, site, base, at, length, by),
         fence(site),
@@ -71,12 +71,12 @@ def _ordered(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) ->
 
 
 def recipes() -> dict[int, list]:
-    """All recipes."""
+    """Return all recipes."""
     return _data() | _tables() | _names() | _calls()
 
 
 def _data() -> dict[int, list]:
-    """Copies, and the inode of the file that is written or read."""
+    """Return the recipes of copies, and of the inode of the file that is read or written."""
     return {
         COPY_IN: [
             step(LOAD, "data copy", USER_AT, 0, 0, BYTES, space=USER),
@@ -100,7 +100,7 @@ def _data() -> dict[int, list]:
 
 
 def _tables() -> dict[int, list]:
-    """Page tables: the only index of a file's blocks."""
+    """Return the recipes of page tables, the only index of a file's blocks."""
     return {
         MAPPED: [*_ordered("page table", PTE_AT, 0, 0, PTE_BYTES), work("new_page", 0, PAGES)],
         UNMAPPED: [
@@ -130,7 +130,7 @@ def _tables() -> dict[int, list]:
 
 
 def _names() -> dict[int, list]:
-    """Namespace operations: the new inode is ordered before the record that names it, a record's end before its inode's."""
+    """Return the recipes of names: the new inode is ordered before its record, a record's end before the directory's inode."""
     return {
         SCAN: [step(LOAD, "directory scan", AT, 0, 0, BYTES)],
         SCANNED: [work("scan_entry", 0, COUNT)],
@@ -151,7 +151,7 @@ def _names() -> dict[int, list]:
 
 
 def _calls() -> dict[int, list]:
-    """Calls that change no names."""
+    """Return the recipes of calls that change no names."""
     return {
         OPEN: [work("open", 1), step(LOAD, "inode", INODE, 0, 64)],
         CLOSE: [work("close", 1)],

@@ -1,7 +1,8 @@
-"""State of the file systems whose files are contiguous in virtual memory: rows, page lists and mapping pages in the arena.
+"""State of the file systems whose files are contiguous in virtual memory: rows, page lists and pages of entries in the arena.
 
-Units: offsets and lengths in bytes, device blocks of 4096 bytes; virtual addresses in bytes above the start of the area (`ranges`).
-Sources: SCMFS superpage paper (2013); what it leaves open is marked as an assumption in docs/fs/scmfs.md.
+Units: offsets and lengths in bytes, device blocks of 4096 bytes; virtual addresses in bytes above the start of the area
+(`ranges`).
+Sources: SCMFS superpage paper (2013); where it is silent, docs/fs/scmfs.md marks an assumption.
 """
 
 from typing import NamedTuple
@@ -16,8 +17,8 @@ from scmsim.fs.contiguous import recipes
 from scmsim.fs.engine import costs, file_row, ranges
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 
-# Words of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table entries; SUPERS: the
-# file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
+# Fields of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table
+# entries; SUPERS: the file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
 BLOCKS, PTES, SUPERS, NEWER = range(file_row.OWN, file_row.OWN + 8, 2)
 RANGE, RANGE_ORDER, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT, WRITTEN, NEXT = range(
     file_row.OWN + 8, file_row.OWN + 20
@@ -25,13 +26,13 @@ RANGE, RANGE_ORDER, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT, 
 FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
 QUEUED = 4  # STATUS bit
 
-# An unused file (null file) is a row in a block of the arena; NEXT names the one behind it.
+# An unused file (null file) is a row in its own block of the arena; NEXT is the next null file.
 NULL_ORDER = 5
 
-# How far the operation at work is.
+# Stages of the current operation.
 NEW, ADOPTING, READY, MAPPING, COPYING, RELEASING, ENDING, EVICTING = range(8)
 
-# What `collect` has to do (the state's `need_collect`).
+# Work for `collect` (the state's `need_collect`).
 NOTHING, MIGRATE, SETTLE, TIDY = range(4)
 
 FIELDS = [
@@ -41,40 +42,40 @@ FIELDS = [
     ("files", "i8"),  # arena offset of the file rows
     ("file_count", "i8"),
     ("inode_table", "i8"),
-    ("stage", "i8"),  # of the operation at work, see NEW
-    ("resume_at", "i8"),  # page or byte at which it goes on
-    ("owed", "i8"),  # blocks that it may still need
-    ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
-    ("old_size", "i8"),  # of its file, before it
+    ("stage", "i8"),  # of the current operation, see NEW
+    ("resume_at", "i8"),  # page or byte at which the operation resumes
+    ("owed", "i8"),  # blocks that the operation may still need
+    ("edges", "i8"),  # 1: the page of the operation's first byte is new, 2: that of its last byte
+    ("old_size", "i8"),  # length of the file before the operation
     ("closes", "i8"),
-    ("now", "i8"),  # time of the operation at work, ns
+    ("now", "i8"),  # time of the current operation, ns
     ("spare", "i8"),  # pages that a growing file gets beyond what it needs
     ("null_limit", "i8"),
     ("nulls", "i8"),  # first unused file in the arena
     ("null_count", "i8"),
-    ("tidy_above", "i8"),  # unused pages above which the collector works
+    ("tidy_above", "i8"),  # spare pages above which the collector runs
     ("tidy_every", "i8"),
-    ("tidied", "i8"),  # when it last worked
-    ("tidy_from", "i8"),  # `reclaimed_blocks` when it began, since it may go on with another buffer
+    ("tidied", "i8"),  # time when the collector last ran
+    ("tidy_from", "i8"),  # `reclaimed_blocks` when the collector began; it may need several buffers
     ("threshold", "i8"),  # mapped pages beyond which a file is due for superpages, 0 = never
-    ("whole", "i8"),  # 1: the rest behind the last whole superpage goes to one as well
-    ("quiet", "i8"),  # ns without a write after which an open file counts as not being written
-    ("copy_rate", "i8"),  # bytes a second that the migration thread copies
-    ("looked", "i8"),  # operations before which the queue was looked at
-    ("queue", "i8"),  # first and last file that is due for migration
+    ("whole", "i8"),  # 1: the rest after the last whole superpage also goes to a superpage
+    ("quiet", "i8"),  # ns without a write after which an open file counts as idle
+    ("copy_rate", "i8"),  # bytes per second that the migration thread copies
+    ("looked", "i8"),  # operations before which the queue was examined
+    ("queue", "i8"),  # first and last file in the migration queue
     ("queue_end", "i8"),
     ("moving", "i8"),  # row of the file that is being migrated, 0 = none
-    ("moved_at", "i8"),  # when its copy is finished
-    ("copy_at", "i8"),  # page that the copy has come to
-    ("wanted", "i8"),  # last page that the operation maps, or page that the migration ends before
-    ("data_blocks", "i8"),  # blocks that files hold, unused ones and superpages included
+    ("moved_at", "i8"),  # time when its copy is finished
+    ("copy_at", "i8"),  # next page of the copy
+    ("wanted", "i8"),  # last page that the operation maps, or end of the pages to migrate
+    ("data_blocks", "i8"),  # blocks that files hold, including spare ones and superpages
     ("dir_blocks", "i8"),
     ("table_blocks", "i8"),  # pages of page-table entries
-    ("spare_blocks", "i8"),  # blocks mapped behind the ends of files, or in null files
+    ("spare_blocks", "i8"),  # blocks mapped after the ends of files, or in null files
     ("migrations", "i8"),
     ("migrated_bytes", "i8"),
-    ("refused_migrations", "i8"),  # for want of superpages
-    ("fallbacks", "i8"),  # growths of a file on superpages that got normal pages
+    ("refused_migrations", "i8"),  # migrations without enough superpages
+    ("fallbacks", "i8"),  # times that a file on superpages grew by normal pages
     ("waited_writes", "i8"),
     ("waited_ns", "i8"),
     ("range_moves", "i8"),
@@ -89,16 +90,16 @@ SMALLEST, LARGEST = 8 << 20, 16 << 40
 
 
 class Variant(NamedTuple):
-    """What a file system built on this one brings along."""
+    """Parts that a file system built on this one supplies."""
 
     recipes: dict[int, list]
     costs: np.ndarray
-    dtype: np.dtype = STATE  # record with FIELDS and its own
+    dtype: np.dtype = STATE  # record with FIELDS and the file system's own fields
     normal_percent: int = 100  # share of the device for normal pages
 
 
 def start(params: dict, files: Files, variant: Variant | None = None) -> State:
-    """State of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
+    """Return the state of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
     variant = variant or Variant(recipes.recipes(), costs.load("scmfs", recipes.COSTS, list(recipes.SITES)))
     capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
     blocks = capacity // recipes.BLOCK
@@ -128,7 +129,7 @@ def start(params: dict, files: Files, variant: Variant | None = None) -> State:
 
 
 def _keep(record: np.record, params: dict) -> None:
-    """What stays mapped without being used."""
+    """Set the parameters of pages that stay mapped without being used."""
     if params["preallocate"] > 2 << 20:
         raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
     record.spare = params["preallocate"] // recipes.BLOCK
@@ -137,9 +138,10 @@ def _keep(record: np.record, params: dict) -> None:
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes; holes are not live, what is mapped behind the end of a file is preallocated, not allocated.
+    """Return the space report in bytes; holes are not live, pages mapped after a file's end are preallocated, not allocated.
 
-    `waste_bytes` are the unused ends of last pages and last superpages; `superpage_waste_bytes` those of superpages alone.
+    `waste_bytes` are the unused ends of last pages and last superpages; `superpage_waste_bytes` those of superpages
+    alone.
     """
     record = state.record[0]
     rows = file_row.of(state, FILE_WORDS)

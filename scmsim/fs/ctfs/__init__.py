@@ -1,1 +1,1 @@
-"""ctFS."""
+"""Models of ctFS."""

@@ -1,11 +1,15 @@
-"""ctFS: lines are written back but nothing is fenced; only the locked instruction that ends a call (bitlock_release) orders them.
-Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
-Source: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c, ctfs_bitmap.c, kernel/device.c (the recovery of a swap is commented out there);
-LOCK orders CLWB and non-temporal stores: Intel 64 and IA-32 Architectures Software Developer's Manual, CLWB.
+"""Recovery model of ctFS: lines are written back without fences; only the locked instruction at a call's end orders them.
 
-The recovery is a reconstruction: records whose inode number is there, block and size of their inodes, the page table as it is.  A
-directory's own size is certain before a record is stored (inode_alloc takes a lock in between), so it is not followed.  Where an
-atomic write's staging pages lie is not modelled, so of its data nothing is looked at.
+The locked instruction is in bitlock_release.
+Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
+Source: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c, ctfs_bitmap.c, kernel/device.c (where the recovery of a swap is
+commented out); LOCK orders CLWB and non-temporal stores: Intel 64 and IA-32 Architectures Software Developer's Manual,
+CLWB.
+
+The recovery is a reconstruction: it takes the records that have an inode number, block and size from their inodes, and
+the page table as found.  A directory's own size is certain before a record is stored (inode_alloc takes a lock in
+between), so the model does not follow it.  The places of an atomic write's staging pages are not modelled, so the model
+does not check the data of such a write.
 """
 
 from collections.abc import Sequence
@@ -43,20 +47,20 @@ ATOMIC = Guarantee(
 
 
 class RecoveryModel(Scmfs):
-    """SCMFS's words; a record is there when its inode number is, a range is what the inode says."""
+    """SCMFS's recovery model with ctFS's rules: an inode number makes a record valid, the inode gives the range."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.guarantee = ATOMIC if self.params["update"] == "atomic" else IN_PLACE
-        self.named = False  # the call has stored the name of a record
+        self.named = False  # whether the call has stored the name of a record
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """What the recovery reads, and the locked instruction at the end of the call."""
+        """Return the events that the recovery reads, and the locked instruction at the end of the call."""
         kept = [event for event in events if not _beside(event)]
         return [*kept, Event(FENCE, "lock", 0, 1, 0)] if any(e.code in (STORE, NTSTORE) for e in events) else kept
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return the writes of each event."""
         self.named = False
         meant = super().interpret(op, version, events)
         for i, offset, length in copied(op, events, "data copy") if op.op == records.WRITE else []:
@@ -97,7 +101,7 @@ class RecoveryModel(Scmfs):
         return self._put(event.addr, ("size", file), self.size[file])
 
     def _cleared(self, i: int, event: Event) -> list:
-        """A superpage's entry taken apart."""
+        """Return the stores of 512 small entries that replace a superpage's entry."""
         table = event.addr // PAGE
         file, piece = self.tables[table]
         pages = self.mapped.get(file, {})
@@ -121,7 +125,7 @@ class RecoveryModel(Scmfs):
         return [word for addr in addrs for word in self._put(addr, ("upper", addr), self._entry(addr))]
 
     def _entry(self, addr: int) -> Any:
-        """What an entry of a piece is: the piece's page of entries, its superpage, or nothing."""
+        """Return the meaning of a piece's entry: the piece's page of entries, its superpage, or None."""
         for file in range(self.count):
             row = self._row(file)
             if row[file_row.STATUS] & file_row.IS_DIR or not row[contiguous_state.RANGE_ORDER]:
@@ -135,13 +139,13 @@ class RecoveryModel(Scmfs):
         return None
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
-        self.grown = {}  # an entry that is missing shows as a hole
+        """Return the file as the recovery finds it; raise Unrecoverable if it finds none."""
+        self.grown = {}  # a missing entry shows as a hole
         return super().recover(image, file)
 
 
 def _beside(event: Event) -> bool:
-    """Whether an event is of what the recovery does not read: bitmaps, headers, states of a swap, a staging partition's entries."""
+    """Return whether the recovery ignores an event: bitmaps, headers, swap states, entries of a staging partition."""
     if event.site == "free list" or event.code == FENCE:
         return True
     if event.site == "inode":

@@ -1,4 +1,4 @@
-"""ctFS's operations: those of files contiguous in virtual memory, in partitions, without a cache of names and without clearing.
+"""Operations of ctFS: those of files contiguous in virtual memory, in partitions, without a name cache or clearing.
 
 Sources: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c.
 """
@@ -16,19 +16,20 @@ from scmsim.fs.engine.events import emit_recipe
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-RECORD_BYTES = 256  # of a file's record in its directory
+RECORD_BYTES = 256  # bytes of a file's record in its directory
 
 
 @subroutine
 def clear(s, arena, out, row, low, high):
-    """Nothing is cleared."""
+    """Clear nothing: ctFS does not clear pages."""
 
 
 @subroutine
 def copy_in(s, arena, out, row, at, stop):
     """Copy the user's bytes to one stretch: whole lines by streaming stores, the rest byte by byte with a write-back.
 
-    The write-back of the head goes to the line behind it, as the pointer was advanced.  Source: ctFS ctfs_cpy.c, avx_cpy.
+    The write-back of the head goes to the line after it, since ctFS has already advanced the pointer.  Source: ctFS
+    ctfs_cpy.c, avx_cpy.
     """
     user = s.reg[contiguous_recipes.USER_AT] - at
     low = min((at + 63) & ~63, stop)
@@ -52,26 +53,26 @@ def copy_in(s, arena, out, row, at, stop):
 
 @subroutine
 def lengthen(s, arena, out, op, row):
-    """The inode of a file that grows is written before the copy."""
+    """Write the inode of a growing file before the copy."""
     if op.offset + op.length > s.old_size:
         emit_recipe(s, out, contiguous_recipes.WRITTEN)
 
 
 @subroutine
 def record_bytes(arena, row):
-    """Bytes of a file's record in its directory, whatever its name."""
+    """Return the bytes of a file's record in its directory, which do not depend on the name."""
     return RECORD_BYTES
 
 
 @subroutine
 def enter(s, arena, out, directory):
-    """A directory is looked through once to find that it lacks a name."""
+    """Scan a directory once to find that it lacks a name."""
     contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
 
 
 @subroutine
 def look(s, arena, out, row):
-    """There is no cache of names: a path is looked up in its directory, up to the file's record."""
+    """Look up a path in its directory, up to the file's record; ctFS has no name cache."""
     directory = arena[row + contiguous_state.PARENT]
     if directory != 0:
         stop = min(arena[row + contiguous_state.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
@@ -82,14 +83,14 @@ def look(s, arena, out, row):
 
 @subroutine
 def look_events(arena, row):
-    """Events that `look` takes, at most."""
+    """Return the most events that `look` takes."""
     directory = arena[row + contiguous_state.PARENT]
     return 8 + 2 * arena[directory + contiguous_state.END] if directory != 0 else 0
 
 
 @subroutine
 def blocks_beside(s, op, count):
-    """Pages of entries of pieces that an atomic write splits."""
+    """Return the pages of entries for the pieces that an atomic write splits."""
     return 2 * s.shadow * calls.allocates(op)
 
 

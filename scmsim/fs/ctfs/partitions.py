@@ -1,4 +1,4 @@
-"""ctFS's partitions: files lie in addresses of power-of-8 sizes, mapped by whole pieces of 2 MiB from the first on.
+"""Partitions of ctFS: a file's range of addresses is 2 MiB times a power of 8, mapped by whole pieces of 2 MiB from its start.
 
 Sources: ctFS ctfs_pgg.c, ctfs_inode.c.
 """
@@ -13,21 +13,19 @@ from scmsim.fs.engine.events import emit_recipe
 from scmsim.jit import subroutine
 
 LARGEST = 39  # log2 of 512 GiB
-DIRECTORY_REACH = (
-    30  # log2 of the bytes from which on a partition has a page of page-directory entries of its own for each GiB
-)
+DIRECTORY_REACH = 30  # log2 bytes: partitions of this size or larger have a page of page-directory entries per GiB
 
 
 @subroutine
 def range_order(stop):
-    """log2 of the addresses for `stop` pages: 2 MiB times a power of 8."""
+    """Return log2 of the bytes of the partition for `stop` pages: 2 MiB times a power of 8."""
     order = ranges.order_for(stop * contiguous_recipes.BLOCK)
     return order + -order % 3
 
 
 @subroutine
 def place(s, out, is_first):
-    """A partition is taken; of a file without pages in another one the inode says where."""
+    """Emit the allocation of a partition; the inode of a file without pages elsewhere gets its place."""
     emit_recipe(s, out, recipes.PARTITION)
     if is_first:
         emit_recipe(s, out, recipes.PLACED)
@@ -35,7 +33,7 @@ def place(s, out, is_first):
 
 @subroutine
 def set_moved(s, arena, out, row, old, held):
-    """All entries of the old partition change, the whole TLB is flushed."""
+    """Set the registers for a move: all entries of the old partition change, and the whole TLB is flushed."""
     s.reg[contiguous_recipes.DIRECTORY_BYTES] = 8 << (
         held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else page_map.SUPER)
     )
@@ -44,7 +42,7 @@ def set_moved(s, arena, out, row, old, held):
 
 @subroutine
 def span(arena, row, first, stop):
-    """Whole pieces of 2 MiB, from the first that is missing on."""
+    """Return the whole pieces of 2 MiB that must be mapped, from the first missing one on."""
     if stop > page_map.MOST_PAGES:
         return first, stop
     return min(first, arena[row + contiguous_state.HELD] * page_map.PIECE), page_map.whole_pieces(stop)
@@ -52,19 +50,19 @@ def span(arena, row, first, stop):
 
 @subroutine
 def has_supers(s):
-    """Every file lies on superpages."""
+    """Return True: all files are on superpages."""
     return True
 
 
 @subroutine
 def extends_supers(s, arena, row, piece):
-    """Every piece behind a file's superpages is to be one."""
+    """Return whether a piece follows a file's superpages: it always becomes a superpage."""
     return piece == arena[row + contiguous_state.HELD]
 
 
 @subroutine
 def drop_split(s, arena, row, wanted):
-    """Free the pages of entries of superpages from number `wanted` on that a swap split."""
+    """Free the pages of entries of superpages from number `wanted` on that a swap has split."""
     for piece in range(wanted, arena[row + contiguous_state.HELD]):
         entries = table.get(arena, row + contiguous_state.PTES, piece)
         if entries != 0:

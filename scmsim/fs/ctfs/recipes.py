@@ -1,7 +1,8 @@
-"""ctFS's mechanisms as recipes, in place of those of files contiguous in virtual memory.
+"""Mechanisms of ctFS as recipes, in place of those of files contiguous in virtual memory.
 
-Sources: ctFS ctfs_func.c, ctfs_func2.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.  Lines are written back by CLWB,
-and nothing is fenced.  Inode: size at 8, block 16, names 24, level 56, times of access 64, modification 80, change 96, opening 112.
+Sources: ctFS ctfs_func.c, ctfs_func2.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.  Lines are written back
+by CLWB, and nothing is fenced.  Offsets in an inode: size 8, block 16, names 24, level 56, times of access 64,
+modification 80, change 96, opening 112.
 """
 
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER
@@ -13,10 +14,10 @@ COSTS = (*contiguous_recipes.COSTS, "stream_line", "edge_byte")
 _STEPS = RecipeBuilder(contiguous_recipes.SITES, COSTS)
 step, work = _STEPS.run, _STEPS.work
 
-# Device offsets below the tables: the device's master page and its bitmap, the superblock, bitmap of inodes and partition headers
-# of ctFS, the entry tables of a staging partition, and its pages.
+# Device offsets below the tables: the device's master page and its bitmap; the superblock, bitmap of inodes and
+# partition headers of ctFS; the entry tables of a staging partition, and its pages.
 MASTER, BITMAP, SUPERBLOCK, INODE_BITMAP, HEADERS, STAGING = 0, BLOCK, 3 * BLOCK, 4 * BLOCK, 5 * BLOCK, 16 * BLOCK
-STATE = MASTER + 120  # pswap's state in the master page: not at the start of a line, so its write-back takes two
+STATE = MASTER + 120  # pswap's state in the master page; it crosses a line, so its write-back takes two lines
 
 (
     COPY_EDGE, PARTITION, LOOKED, PLACED, SHADOW_COPY, SWAP, SPLIT, SWAP_PAGES, SWAP_PIECES,
@@ -24,22 +25,22 @@ STATE = MASTER + 120  # pswap's state in the master page: not at the start of a 
 
 
 def recipes() -> dict[int, list]:
-    """All recipes of ctFS."""
+    """Return all recipes of ctFS."""
     return contiguous_recipes.recipes() | _data() | _tables() | _names() | _swaps()
 
 
 def _inode_written(base: int) -> list:
-    """cache_wb of an inode: each of its lines, and the last one again."""
+    """Return the steps of cache_wb on an inode: flush each of its lines, and the last one again."""
     return [step(FLUSH, "inode", base, 0, INODE_BYTES), step(FLUSH, "inode", base, INODE_BYTES - 1, 1)]
 
 
 def _resized(base: int) -> list:
-    """inode_resize: size, times of change and modification."""
+    """Return the steps of inode_resize: size, times of change and modification."""
     return [step(STORE, "inode", base, 8, 8), step(STORE, "inode", base, 80, 32), *_inode_written(base)]
 
 
 def _placed() -> list:
-    """inode_resize_lvl: size and block, level; of a file that moves after its entries were swapped."""
+    """Return the steps of inode_resize_lvl: size and block, level; a file that moves runs it after its entries were swapped."""
     return [
         step(STORE, "inode", contiguous_recipes.INODE, 8, 16),
         step(STORE, "inode", contiguous_recipes.INODE, 56, 1),
@@ -47,7 +48,7 @@ def _placed() -> list:
 
 
 def _data() -> dict[int, list]:
-    """avx_cpy, and the inode of a file that grew."""
+    """Return the recipes of avx_cpy, and of the inode of a file that grew."""
     return {
         contiguous_recipes.COPY_IN: [
             step(LOAD, "data copy", contiguous_recipes.USER_AT, 0, 0, contiguous_recipes.BYTES, space=USER),
@@ -68,7 +69,11 @@ def _data() -> dict[int, list]:
 
 
 def _tables() -> dict[int, list]:
-    """Persistent page tables (find_dax_ptep), the entries that a fault copies from them (install_pmd), and partitions (pgg)."""
+    """Return the recipes of page tables and partitions.
+
+    The sources are find_dax_ptep (persistent entries), install_pmd (entries that a fault copies from these) and pgg
+    (partitions).
+    """
     return {
         contiguous_recipes.NEW_SUPERS: [
             step(STORE, "free list", NONE, BITMAP, 64),
@@ -114,7 +119,7 @@ def _tables() -> dict[int, list]:
 
 
 def _names() -> dict[int, list]:
-    """inode_create, inode_path2inode, ctfs_unlink: the record's inode number is its commit when it is made."""
+    """Return the recipes of inode_create, inode_path2inode and ctfs_unlink; storing its inode number commits a new record."""
     return {
         contiguous_recipes.ADD_DIRENT: [
             step(STORE, "directory", contiguous_recipes.AT, 18, 0, contiguous_recipes.FIELDS),
@@ -157,7 +162,7 @@ def _names() -> dict[int, list]:
 
 
 def _swapped() -> list:
-    """The states of a pswap: its first and second step are written back, its end is not."""
+    """Return the stores of a pswap's states: its first and second steps are written back, its end is not."""
     return [
         step(STORE, "page table", NONE, STATE, 25),
         step(FLUSH, "page table", NONE, STATE, 64),
@@ -169,7 +174,7 @@ def _swapped() -> list:
 
 
 def _entries(base: int, by: int) -> list:
-    """Persistent entries of both sides, written back, and those of the process."""
+    """Return the steps that store and write back the persistent entries of both sides, and store those of the process."""
     return [
         step(STORE, "page table", base, 0, 0, by),
         step(FLUSH, "page table", base, 0, 0, by),
@@ -181,7 +186,7 @@ def _entries(base: int, by: int) -> list:
 
 
 def _swaps() -> dict[int, list]:
-    """An atomic write: a staging partition is taken, entries are swapped, the partition is given back."""
+    """Return the recipes of an atomic write: take a staging partition, swap entries, free the partition."""
     return {
         SHADOW_COPY: [
             step(LOAD, "shadow copy", NONE, STAGING, 0, contiguous_recipes.BYTES),

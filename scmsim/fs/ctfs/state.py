@@ -1,6 +1,6 @@
-"""The state of ctFS: that of files contiguous in virtual memory, with how a write is done.
+"""State of ctFS: that of files contiguous in virtual memory, and the mode of its writes.
 
-Normal pages, which page tables and split pieces take, are a hundredth of the device.
+Normal pages, which page tables and split pieces take, are one percent of the device.
 """
 
 import numpy as np
@@ -17,14 +17,14 @@ STATE = np.dtype(
         np.record,
         [
             *contiguous_state.FIELDS,
-            ("shadow", "i8"),  # 1: a write goes to a staging partition, whose entries are swapped with the file's
+            ("shadow", "i8"),  # 1: a write goes to a staging partition, whose entries are then swapped with the file's
         ],
     )
 )
 
 
 def start(params: dict, files: Files) -> State:
-    """State of an empty ctFS that knows the trace's `files`."""
+    """Return the state of an empty ctFS that knows the trace's `files`."""
     rows = costs.load("ctfs", recipes.COSTS, list(contiguous_recipes.SITES))
     variant = contiguous_state.Variant(recipes.recipes(), rows, STATE, normal_percent=1)
     state = contiguous_state.start(params, files, variant)

@@ -1,8 +1,9 @@
-"""ctFS's atomic write: into a staging partition, whose page-table entries are then swapped with the file's (pswap).
+"""Atomic write of ctFS: a write to a staging partition, whose page-table entries are then swapped with the file's (pswap).
 
-Entries of whole pieces of 2 MiB are swapped as one; a piece that is swapped in part is split into 512 entries for good.
-Sources: ctFS ctfs_func.c (ctfs_pwrite_atomic), kernel/device.c (dax_pswap, dax_downgrade_huge); the staging partition's pages
-are not taken from the model's device, and the file keeps its blocks.
+The entries of a whole piece of 2 MiB are swapped as one; a piece that is swapped in part is split into 512 entries
+permanently.
+Sources: ctFS ctfs_func.c (ctfs_pwrite_atomic), kernel/device.c (dax_pswap, dax_downgrade_huge); the staging partition's
+pages are not taken from the model's device, and the file keeps its blocks.
 """
 
 from scmsim.core.records import INVALIDATE, PM, pack
@@ -14,20 +15,20 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_recipe
 from scmsim.jit import subroutine
 
-EVENTS = 160  # of one atomic write, at most
+EVENTS = 160  # most events of one atomic write
 AT_ONCE = 32  # pages of one event: a longer one would count as a flush of the whole TLB
 _INVALIDATES = pack(INVALIDATE, list(contiguous_recipes.SITES).index("page table"), PM)
 
 
 @subroutine
 def flush_all(s, arena, out, row):
-    """A flush of the user's whole TLB."""
+    """Flush the user's whole TLB."""
     page_map.table_event(s, out, _INVALIDATES, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
 
 
 @subroutine
 def split(s, arena, out, row, piece):
-    """Map a piece by entries of 4 KiB, if it is not yet."""
+    """Map a piece by entries of 4 KiB; return whether it was a superpage before."""
     if table.get(arena, row + contiguous_state.PTES, piece) != 0:
         return False
     block = page_map.take_block(s, arena, 1)
@@ -44,7 +45,7 @@ def split(s, arena, out, row, piece):
 
 @subroutine
 def swap_pages(s, arena, out, row, first, count):
-    """Swap the entries of `count` pages of one piece; True: the whole TLB is to be flushed, since the piece was split."""
+    """Swap the entries of `count` pages of one piece; return whether the whole TLB must be flushed: the piece was split."""
     piece = first // page_map.PIECE
     whole = split(s, arena, out, row, piece)
     s.reg[contiguous_recipes.TABLE] = table.get(arena, row + contiguous_state.PTES, piece) * contiguous_recipes.BLOCK
@@ -61,17 +62,19 @@ def swap_pages(s, arena, out, row, first, count):
 
 @subroutine
 def write_swapped(s, arena, out, op, row):
-    """What an atomic write does besides its copy; an append is written in place."""
+    """Finish an atomic write after its copy; an append is written in place."""
     if not s.shadow or op.offset >= s.old_size:
         return
     end, first = op.offset + op.length, op.offset // contiguous_recipes.BLOCK
     stop = (end - 1) // contiguous_recipes.BLOCK + 1
+    # bytes of the first and last page that the write does not cover: they are copied to the staging pages
     s.reg[contiguous_recipes.BYTES] = (
         op.offset - first * contiguous_recipes.BLOCK + min(stop * contiguous_recipes.BLOCK, max(s.old_size, end)) - end
     )
     if s.reg[contiguous_recipes.BYTES] > 0:
         emit_recipe(s, out, recipes.SHADOW_COPY)
     emit_recipe(s, out, recipes.SWAP)
+    # [first, begin): a partial piece, [begin, middle): whole pieces, [middle, stop): a partial piece
     begin = min(page_map.whole_pieces(first), stop)
     middle = max(stop // page_map.PIECE * page_map.PIECE, begin)
     whole = False

@@ -1,1 +1,1 @@
-"""What every family of models is made of: events and recipes, the arena and its tables, costs, and the driver of a model."""
+"""Building blocks of every family of models: events and recipes, the arena and its tables, costs, and the model driver."""

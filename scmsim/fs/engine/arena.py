@@ -1,6 +1,6 @@
-"""Blocks of int64 words inside the arena: powers of two, freed blocks go to a list per size and are used again.
+"""Allocator of int64 words inside the arena: blocks are powers of two, with a free list per size.
 
-So the arena's size follows what is alive at the same time, not the number of operations.
+Freed blocks are reused, so the arena's size follows what is alive at the same time, not the number of operations.
 """
 
 from scmsim.jit import kernel
@@ -8,7 +8,7 @@ from scmsim.jit import kernel
 
 @kernel
 def order_of(words):
-    """Smallest power of two that holds `words` words, as an exponent."""
+    """Return log2 of the smallest power of two that is at least `words`."""
     order = 0
     while (1 << order) < words:
         order += 1
@@ -17,7 +17,7 @@ def order_of(words):
 
 @kernel
 def has_room(s, arena, words):
-    """Whether `words` more words fit; if not, asks Python for them through `need_words`."""
+    """Return whether `words` more words fit; if not, request them from Python through `need_words`."""
     if s.arena_top + words <= arena.size:
         return True
     s.need_words = words
@@ -26,9 +26,10 @@ def has_room(s, arena, words):
 
 @kernel
 def take(s, arena, order):
-    """Offset of a zeroed block of 2**order words.  The caller has made sure of room with `has_room`."""
+    """Allocate a zeroed block of 2**order words and return its offset; the caller has checked the room with `has_room`."""
     block = s.arena_free[order]
     if block >= 0:
+        # a free block's first word links to the next free block
         s.arena_free[order] = arena[block]
     else:
         block = s.arena_top
@@ -40,6 +41,6 @@ def take(s, arena, order):
 
 @kernel
 def give(s, arena, block, order):
-    """Return a block of 2**order words."""
+    """Free a block of 2**order words."""
     arena[block] = s.arena_free[order]
     s.arena_free[order] = block

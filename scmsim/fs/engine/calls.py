@@ -1,7 +1,7 @@
-"""Which call an operation is, from its first piece to the freeing of a file that it leaves without a name.
+"""Dispatch of an operation to its call, from the first step to the freeing of a file that lost its last name.
 
-A family binds its modules, its subroutines and what it does besides to this module (see `scmsim.jit.binding`).  A subroutine that
-returns False had no room to go on: the operation is resumed with it in the next call of the kernel.
+A family binds its modules, its subroutines and its additions to this module (see `scmsim.jit.binding`).  A subroutine returns False
+when it has no room to go on: the next call of the kernel resumes the operation with that subroutine.
 """
 
 from scmsim.core import records as r
@@ -10,64 +10,64 @@ from scmsim.fs.engine.events import charge_map, emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.jit import subroutine
 
-# What every family binds.  Of the stages of an operation ENDING and EVICTING stand behind all those in which a call is at work.
-state = None  # module: FILE_WORDS, UNNAMED (rows behind those of files), ENDING, EVICTING
+# Every family binds the names below.  The stages ENDING and EVICTING have larger numbers than all stages in which a call runs.
+state = None  # module: FILE_WORDS, UNNAMED (rows after those of files), ENDING, EVICTING
 recipes = None  # module: OPEN, CLOSE, FSYNC, STAT, MAP, OTHER
-write = read = fallocate = None  # (s, arena, out, op, row) -> whether it is done
-truncate = None  # (s, arena, out, row, new_size) -> whether it is done
+write = read = fallocate = None  # (s, arena, out, op, row) -> whether the call is done
+truncate = None  # (s, arena, out, row, new_size) -> whether the call is done
 create = unlink = link = None  # (s, arena, out, op, row, parent)
-rename = None  # (s, arena, out, row, parent, replaced), the row of the file that loses its name, or 0
+rename = None  # (s, arena, out, row, parent, replaced): row of the file that loses its name, or 0
 read_directory = None  # (s, arena, out, row)
-evict = None  # (s, arena, out, row) -> whether it is done: free a file that nothing names
+evict = None  # (s, arena, out, row) -> whether the call is done: free a file without a name
 
-# By default nothing: a family binds what it does.
+# The hooks below do nothing by default; a family binds those that it needs.
 
 
 @subroutine
 def set_file(s, row):
-    """Registers of the file."""
+    """Set the recipe registers that describe the file."""
 
 
 @subroutine
 def synchronize(s, out):
-    """The end of a write to a file that was opened with O_SYNC."""
+    """Finish a write to a file that was opened with O_SYNC."""
     emit_recipe(s, out, recipes.FSYNC)
 
 
 @subroutine
 def look(s, arena, out, row):
-    """The path of a file is looked up."""
+    """Emit the lookup of a file's path."""
 
 
 @subroutine
 def opened(s, arena, out, row):
-    """A file got its first descriptor."""
+    """Handle the opening of a file's first descriptor."""
 
 
 @subroutine
 def closed(s, arena, out, row):
-    """A file lost its last descriptor."""
+    """Handle the closing of a file's last descriptor."""
 
 
 @subroutine
 def ended(s, arena, op, row):
-    """The call is done but for the freeing of a file."""
+    """Handle the end of a call, before a file without a name is freed."""
 
 
 @subroutine
 def kept(s, arena, out, op, row):
-    """The call left no file without a name."""
+    """Handle a call that left no file without a name."""
 
 
 @subroutine
 def begin_eviction(s, arena, out, row):
-    """What precedes the freeing of a file; False: no room for it."""
+    """Emit what precedes the freeing of a file; return False if there is no room for it."""
     return True
 
 
 @subroutine
 def parent_of(s, op):
-    """Row of the directory that an operation names; of one that the trace does not name where it names none."""
+    """Return the row of the directory that an operation names, or the row of unnamed directories if it names none."""
     known = s.file_count - state.UNNAMED
     if op.op != r.RENAME and 0 <= op.file2 < known:
         return s.files + op.file2 * state.FILE_WORDS
@@ -76,13 +76,13 @@ def parent_of(s, op):
 
 @subroutine
 def allocates(op):
-    """Whether an operation gives space to a file."""
+    """Return whether an operation allocates space to a file."""
     return (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0
 
 
 @subroutine
 def adopts(arena, op, row):
-    """Whether an operation is the first on a file that is taken to have existed before: any but the making of a new one."""
+    """Return whether an operation is the first on a file that existed before the trace: any but the creation of a new file."""
     if arena[row + file_row.STATUS] & file_row.EXISTS:
         return False
     return not (arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
@@ -90,14 +90,14 @@ def adopts(arena, op, row):
 
 @subroutine
 def due(s, arena, row):
-    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
+    """Return whether a file must be freed: it has no name, and no open descriptor if the trace records closes at all."""
     alive = arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.LINKS] <= 0
     return alive and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
 
 
 @subroutine
 def changes_names(arena, op, row):
-    """Whether an operation changes a directory: the creation of a file that exists opens it."""
+    """Return whether an operation changes a directory; the creation of a file that already exists only opens the file."""
     if op.op == r.CREATE or op.op == r.MKDIR:
         return not arena[row + file_row.STATUS] & file_row.EXISTS
     return r.UNLINK <= op.op <= r.RMDIR
@@ -105,13 +105,13 @@ def changes_names(arena, op, row):
 
 @subroutine
 def change_names(s, arena, out, op, row, parent):
-    """create, mkdir, unlink, rmdir, rename, link."""
+    """Run create, mkdir, unlink, rmdir, rename or link."""
     if op.op == r.CREATE or op.op == r.MKDIR:
         create(s, arena, out, op, row, parent)
     elif op.op == r.RENAME:
         replaced = s.files + op.file2 * state.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
         if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
-            arena[replaced + file_row.FIRST] = 0  # from before the trace, and never looked at: it does not come back
+            arena[replaced + file_row.FIRST] = 0  # from before the trace, never touched: not to be adopted later
             replaced = 0
         rename(s, arena, out, row, parent, replaced)
     elif op.op == r.LINK:
@@ -122,7 +122,7 @@ def change_names(s, arena, out, op, row, parent):
 
 @subroutine
 def plain_call(s, arena, out, op, row):
-    """A call that changes nothing on the device."""
+    """Run a call that changes nothing on the device."""
     code = op.op
     if code == r.FSYNC or code == r.MSYNC:
         emit_recipe(s, out, recipes.FSYNC)
@@ -153,7 +153,7 @@ def plain_call(s, arena, out, op, row):
 
 @subroutine
 def step(s, arena, out, op, row, parent):
-    """Run or resume a call; False: no room to finish it."""
+    """Run or resume a call; return False if there is no room to finish it."""
     code = op.op
     if code == r.WRITE and op.length > 0:
         if not write(s, arena, out, op, row) or not has_events(s, out, 4):
@@ -176,13 +176,13 @@ def step(s, arena, out, op, row, parent):
 
 @subroutine
 def any_step(s, arena, out, op, row, parent):
-    """As `step`: for families with calls of their own."""
+    """Run `step`; a hook for families that have additional calls."""
     return step(s, arena, out, op, row, parent)
 
 
 @subroutine
 def finish(s, arena, out, op, row):
-    """Free what an unlink, rmdir, close or rename left without a name; False: no room to go on."""
+    """Free a file that unlink, rmdir, close or rename left without a name; return False if there is no room to go on."""
     gone = row
     if op.op == r.RENAME:
         if op.file2 < 0:
@@ -190,6 +190,7 @@ def finish(s, arena, out, op, row):
         gone = s.files + op.file2 * state.FILE_WORDS
     elif op.op != r.UNLINK and op.op != r.RMDIR and op.op != r.CLOSE:
         return True
+    # once the stage is EVICTING, a resumed call goes on with the eviction
     if s.stage != state.EVICTING:
         if not due(s, arena, gone):
             kept(s, arena, out, op, row)
@@ -202,7 +203,7 @@ def finish(s, arena, out, op, row):
 
 @subroutine
 def run(s, arena, out, op, row, parent):
-    """Run or resume an operation that may begin; returns its outcome."""
+    """Run or resume an operation whose prerequisites are met; return its outcome."""
     if s.stage < state.ENDING:
         set_file(s, row)
         if not any_step(s, arena, out, op, row, parent):

@@ -1,7 +1,7 @@
-"""Cost tables: instructions, loads and stores of code that has no data structure of its own, from a TOML file with sources.
+"""Cost tables: instructions, loads and stores of code whose data structures are not modelled, from a TOML file with sources.
 
-Each table of a family's `costs/NAME.toml` is one cost: `site`, `instructions`, `loads`, `stores` (per unit, rep-strings left out),
-`per` (what the unit is), `kind` (of `KINDS`) and `source`.
+Each table of a family's `costs/NAME.toml` is one cost: `site`, `instructions`, `loads`, `stores` (per unit, without rep-strings),
+`per` (the unit), `kind` (one of `KINDS`) and `source`.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from scmsim.core import toml
 from scmsim.core.records import MILLI
 from scmsim.core.schema import named, number, one_of, table, text
 
-_FOLDER = pathlib.Path(__file__).parents[1]  # of the families
+_FOLDER = pathlib.Path(__file__).parents[1]  # parent of the families' folders
 KINDS = ("measured", "fitted", "derived", "estimate")
 COLUMNS = ("instructions", "loads", "stores")
 COST = table(
@@ -30,13 +30,13 @@ COST = table(
 )
 TABLE = named(COST)
 
-Change = Callable[[str, dict[str, Any]], dict[str, Any]]  # name of a table and the table -> the one to use
+Change = Callable[[str, dict[str, Any]], dict[str, Any]]  # (name of a cost table, the table) -> the table to use
 _changes: list[Change] = []
 
 
 @contextlib.contextmanager
 def changed(change: Change) -> Iterator[None]:
-    """Within it, models take the tables that `change` makes of theirs: those of another kernel, or of a calibration."""
+    """Make models use `change(name, table)` in place of each cost table: the costs of another kernel or a calibration."""
     _changes.append(change)
     try:
         yield
@@ -45,7 +45,7 @@ def changed(change: Change) -> Iterator[None]:
 
 
 def load(name: str, costs: Sequence[str], sites: Sequence[str]) -> np.ndarray:
-    """Rows (instructions, loads, stores in thousandths, site index) int64 of the named costs, in the order given."""
+    """Return int64 rows (instructions, loads, stores in thousandths, site index) of the named costs, in the given order."""
     (file,) = _FOLDER.rglob(f"{name}.toml")
     _, found = toml.read(file)
     for change in _changes:

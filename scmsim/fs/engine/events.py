@@ -1,10 +1,10 @@
-"""How a file-system kernel writes events.
+"""Writing of events by file-system kernels.
 
-`emit_run` and `emit_work` append one event.  A mechanism that always emits the same sequence is a *recipe*: event templates
-in the order of the source, whose addresses and lengths come from registers that the kernel fills in; `emit_recipe` appends it.
-Recipes are data, so a model of many mechanisms stays a small kernel (compile time of numba follows the amount of kernel code).
+`emit_run` and `emit_work` append one event.  A mechanism that always emits the same sequence is a *recipe*: event templates in the
+order of the source, whose addresses and lengths come from registers that the kernel sets; `emit_recipe` appends the events.
+Recipes are data, so a model of many mechanisms stays a small kernel (numba's compile time follows the amount of kernel code).
 
-Every model's state record starts with HEADER; `state.op` is the row of the operation at work.
+Every model's state record starts with HEADER; `state.op` is the row of the current operation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,46 +17,46 @@ from scmsim.core.memory import expect_room
 from scmsim.core.records import CONTINUES, FENCE, MUNMAP, PM, SETUP, TEXT, WORK, WRITE, pack
 from scmsim.jit import kernel
 
-MAX_COSTS = 160  # rows of the cost table that a state record has room for
+MAX_COSTS = 160  # rows of a state record's cost table
 FREE_COST = -1  # site of an unused cost row
 MAX_RECIPES = 96
-MAX_STEPS = 384  # steps of all recipes together
+MAX_STEPS = 384  # total over all recipes
 MOST_WORDS = 1 << 31  # of an arena: 16 GiB
 ARENA_ORDERS = 48  # size classes (powers of two) of the arena's free lists
 
-# A step of a recipe: constant part of the event (records.pack), register and offset of its address, constant length plus a
-# length register, and a register added to its width.  WORK: `length` times the cost row `offset`, and the length register
-# times the cost row `base`.
+# A step of a recipe: constant part of the event (records.pack), register and offset of its address, constant length, length
+# register, and a register that is added to the width.  A WORK step charges `length` times the cost row `offset`, plus the length
+# register times the cost row `base`.
 WHAT, BASE, OFFSET, LENGTH, LENGTH_REG, WIDTH_REG = range(6)
 
 HEADER = [
     ("emitted", "i8"),  # events written into the buffer by this call
     ("op", "i8"),  # row of the current operation in the OP batch
-    ("need_events", "i8"),  # set when the buffer is too small for one operation: the room it needs
-    ("need_words", "i8"),  # set when the arena is too small: the words it needs beyond arena_top
+    ("need_events", "i8"),  # events that one operation needs, set when the buffer is too small for them
+    ("need_words", "i8"),  # words needed beyond arena_top, set when the arena is too small
     ("need_collect", "i8"),  # set when the model's `collect` has deferred work to do for the last operation
-    ("maps", "i8"),  # arena offset of the table of mappings, 0: no trace touched one yet
-    # row of what mmap costs besides any call, munmap's behind it; 0: a trace touched a mapping, whose kernels charge them
+    ("maps", "i8"),  # arena offset of the table of mappings, 0: no trace has touched a mapping yet
+    # first of two cost rows: mmap, munmap (without the system call); 0: a trace touched a mapping, whose kernels charge both
     ("map_cost", "i8"),
     ("arena_top", "i8"),  # first free word of the arena
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC
-    ("short", "i8"),  # writes that were done in part, as the device had no room for the rest
-    ("failed_bytes", "i8"),  # what writes asked for and did not write, setup left out
-    ("failed_calls", "i8"),  # calls among them, setup left out
-    ("first_failed", "i8"),  # running number of the first of them, -1 = none
+    ("short", "i8"),  # writes that were done in part, because the device had no room for the rest
+    ("failed_bytes", "i8"),  # bytes that were requested and not written, without those of setup
+    ("failed_calls", "i8"),  # failed calls, without those of setup
+    ("first_failed", "i8"),  # index of the first failed operation, -1 = none
     ("seen", "i8"),  # operations taken so far
-    ("cut_to", "i8"),  # set when the device has room for so many bytes of a write: it is to be done with that length
+    ("cut_to", "i8"),  # bytes of the current write that fit on the device, set when not all of them do
     # (instructions, loads, stores in thousandths, site) per unit of each cost
     ("cost", "i8", (MAX_COSTS, 4)),
-    ("reg", "i8", (32,)),  # registers of the recipes; register 0 stays 0
+    ("reg", "i8", (32,)),  # registers of the recipes; register 0 is always 0
     ("recipe_at", "i8", (MAX_RECIPES + 1,)),
     ("recipe", "i8", (MAX_STEPS, 6)),
 ]
 
 
 def new_state(dtype: np.dtype, words: int, costs: np.ndarray) -> "State":
-    """Zeroed state record of `dtype` (which starts with HEADER) and an arena of `words` int64 words."""
+    """Return a zeroed state record of `dtype` (which starts with HEADER) and an arena of `words` int64 words."""
     record = np.zeros(1, dtype).view(np.recarray)
     record.arena_free[:] = -1
     record.first_failed = -1
@@ -67,9 +67,9 @@ def new_state(dtype: np.dtype, words: int, costs: np.ndarray) -> "State":
 
 
 class RecipeBuilder:
-    """Makes the steps of a model's recipes from the names of its sites and costs.
+    """Builder of recipe steps from the names of a model's sites and costs.
 
-    `space` is where runs lie unless a step says otherwise; `first_cost` is the cost row of the first of `costs`.
+    `space` is the default address space of a run; `first_cost` is the cost row of the first of `costs`.
     """
 
     def __init__(self, sites: Iterable[str], costs: Sequence[str] = (), space: int = PM, first_cost: int = 0) -> None:
@@ -81,16 +81,19 @@ class RecipeBuilder:
         self, code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0,
         *, space: int | None = None, width: int = 0, width_by: int = 0,
     ) -> tuple[int, ...]:  # fmt: skip
-        """One event: run of `length` + register `by` bytes at register `base` + `at`, wide `width` + register `width_by`."""
+        """Return a step that emits one event.
+
+        The run starts at register `base` + `at`, is `length` + register `by` bytes long and `width` + register `width_by` wide.
+        """
         what = pack(code, self._site[site], self._space if space is None else space, width)
         return what, base, at, length, by, width_by
 
     def work(self, cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
-        """A cost, `times` + register `by` times."""
+        """Return a step that charges a cost `times` + register `by` times."""
         return WORK, 0, self._cost[cost], times, by, 0
 
     def fence(self, site: str, times: int = 1, by: int = 0) -> tuple[int, ...]:
-        """`times` + register `by` fences."""
+        """Return a step that emits `times` + register `by` fences."""
         return self.run(FENCE, site, 0, 0, times, by, space=PM)
 
 
@@ -102,7 +105,7 @@ class State:
         self.arena = arena
 
     def grow(self, words: int) -> None:
-        """Make room for at least `words` more words beyond the arena's top (doubling)."""
+        """Enlarge the arena by doubling until at least `words` words follow the arena's top."""
         need = int(self.record.arena_top[0]) + words
         length = len(self.arena)
         while length < need:
@@ -112,16 +115,16 @@ class State:
                 f"the model's tables would take {8 * length >> 30} GiB: a file's page table follows its largest offset; "
                 "look for huge offsets with 'scmsim trace info'"
             )
-        expect_room(8 * need, "the model's tables")  # the old arena is copied: both are there for a moment
+        expect_room(8 * need, "the model's tables")  # the old arena is copied, so both exist for a moment
         arena = np.zeros(length, np.int64)
         arena[: len(self.arena)] = self.arena
         self.arena = arena
 
 
 def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]], merge: bool = True) -> None:
-    """Put the recipes (number -> steps) into the state record; numbers must be 0, 1, 2, ... in order.
+    """Store the recipes (number -> steps) in the state record; the numbers must be 0, 1, 2, ... in order.
 
-    A WORK step charges its cost `length` + register times.  The WORK of one site becomes one event (`merge`); constant parts are
+    A WORK step charges its cost `length` + register times.  `merge` turns the WORK of one site into one event.  Constant parts are
     added up here, so costs must be final.
     """
     record, at = state.record.view(np.ndarray)[0], 0  # attribute access of a recarray takes microseconds
@@ -134,7 +137,7 @@ def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]],
 
 
 def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> list[Sequence[int]]:
-    """The steps as `emit_recipe` reads them; a site's constant WORK, and its first WORK by register, in one step."""
+    """Return the steps in `emit_recipe`'s format; one step holds a site's constant WORK and its first WORK by register."""
     costs = record["cost"]
     constant = {int(costs[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
     merged: list[Sequence[int]] = []
@@ -161,7 +164,7 @@ def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> lis
 
 
 def _spare_cost(costs: np.ndarray, site: int) -> int:
-    """A cost row for a merged step, from the table's end down."""
+    """Take a free cost row for a merged step, from the table's end downwards."""
     row = int(np.flatnonzero(costs[:, 3] == FREE_COST)[-1])
     costs[row] = (0, 0, 0, site)
     return row
@@ -169,7 +172,7 @@ def _spare_cost(costs: np.ndarray, site: int) -> int:
 
 @kernel
 def has_events(s, out, events):
-    """Whether `events` more events fit; if not, asks for a buffer that holds them."""
+    """Return whether `events` more events fit; if not, request a buffer that holds them."""
     if s.emitted + events <= out.size:
         return True
     s.need_events = events
@@ -178,7 +181,7 @@ def has_events(s, out, events):
 
 @kernel
 def count_enospc(s, op):
-    """Note that an operation failed with ENOSPC."""
+    """Count an operation that failed with ENOSPC."""
     s.failed += 1
     if s.first_failed < 0:
         s.first_failed = s.seen
@@ -192,7 +195,7 @@ def count_enospc(s, op):
 
 @kernel
 def count_short(s, op):
-    """Note that a write is to be done in part: its first `s.cut_to` bytes."""
+    """Count a write of which only the first `s.cut_to` bytes will be done."""
     s.short += 1
     if not op.flag & SETUP:
         s.failed_bytes += op.length - s.cut_to
@@ -216,7 +219,7 @@ def emit_run(s, out, what, addr, length):
 
 @kernel
 def emit_work(s, out, cost, times):
-    """Append the instructions, loads and stores of cost row `cost`, `times` times (text page = its site)."""
+    """Append the instructions, loads and stores of `times` times cost row `cost` (text page = its site)."""
     e = out[s.emitted]
     e.code = WORK
     e.site = s.cost[cost, 3]
@@ -232,16 +235,16 @@ def emit_work(s, out, cost, times):
 
 @kernel
 def charge_map(s, out, code):
-    """What an mmap or munmap costs besides any call, as long as no mapping was touched; takes an event."""
+    """Charge an mmap or munmap without its system call, unless mapping kernels charge it; emits at most 1 event."""
     if s.map_cost:
         emit_work(s, out, s.map_cost + (code == MUNMAP), 1)
 
 
 @kernel
 def emit_recipe(s, out, recipe):
-    """Append the events of a recipe; steps whose length comes out as 0 are skipped.
+    """Append the events of a recipe; skip steps whose length is 0.
 
-    The masks tell LLVM that no index is negative, and what does not change is read once: 2 to 3 ns less an event.
+    The masks let LLVM infer that no index is negative, and invariant values are read once: this saves 2 to 3 ns per event.
     """
     n, op = s.emitted, s.op
     for step in range(s.recipe_at[recipe], s.recipe_at[recipe + 1]):

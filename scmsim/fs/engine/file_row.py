@@ -1,6 +1,7 @@
-"""The row that a file has in the arena: the words that every family knows, and the rows of a trace's files.
+"""A file's row in the arena: the fields that all families share, and the rows of a trace's files.
 
-A family's own words follow from OWN on.  The first row is at `files` of the state record, which has `file_count` of them.
+A family's additional fields start at OWN.  The state record's `files` is the offset of the first row, `file_count` the number of
+rows.
 """
 
 from typing import Any
@@ -11,13 +12,13 @@ from scmsim.core.records import Files
 from scmsim.fs.engine.events import State
 from scmsim.fs.engine.space import space_columns, space_report
 
-# FIRST: bytes before the trace + 1, 0: the file did not exist; MAPPED: units of the family that have a place on the device.
+# FIRST: bytes before the trace + 1, 0: the file did not exist; MAPPED: units of the family that have space on the device.
 SIZE, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, OWN = range(8)
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 
 
 def add(state: State, files: Files, words: int, unnamed: int = 1) -> np.ndarray:
-    """Rows of `words` words for the trace's `files`, then `unnamed` others, of which the first is a directory."""
+    """Allocate rows of `words` words for the trace's `files`, then `unnamed` others, of which the first is a directory."""
     record, known = state.record[0], len(files)
     record.files, record.file_count = record.arena_top, known + unnamed
     record.arena_top += record.file_count * words
@@ -30,28 +31,28 @@ def add(state: State, files: Files, words: int, unnamed: int = 1) -> np.ndarray:
 
 
 def of(state: State, words: int) -> np.ndarray:
-    """The rows of `words` words."""
+    """Return a view of all rows, of `words` words each."""
     record = state.record[0]
     return state.arena[record.files : record.files + record.file_count * words].reshape(-1, words)
 
 
 def is_file(rows: np.ndarray) -> np.ndarray:
-    """Which rows are files that exist, and no directories."""
+    """Return a mask of the rows that are existing files and not directories."""
     return (rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS
 
 
 def existing(rows: np.ndarray) -> int:
-    """How many files and directories exist."""
+    """Return the number of existing files and directories."""
     return int((rows[:, STATUS] & EXISTS).sum())
 
 
 def space(rows: np.ndarray, unit: int, **figures: Any) -> dict[str, int]:
-    """Space report of the files among the rows, in pages of `unit` bytes; `figures` as `space_report` takes them."""
+    """Return the space report of the files among the rows, in pages of `unit` bytes; `figures` go to `space_report`."""
     files = rows[is_file(rows)]
     return space_report(files[:, SIZE], files[:, MAPPED], unit, **figures)
 
 
 def by_file(rows: np.ndarray, unit: int) -> dict[str, np.ndarray]:
-    """Columns of one row a file: object id, length, allocated and wasted bytes in pages of `unit` bytes."""
+    """Return columns with one row per file: object id, length, allocated and wasted bytes in pages of `unit` bytes."""
     file = np.flatnonzero(is_file(rows))
     return space_columns(file, rows[file, SIZE], rows[file, MAPPED], unit)

@@ -1,4 +1,4 @@
-"""A file-system model at work: the one place that calls its kernels and makes the room that they ask for."""
+"""Driver of a file-system model: the one place that calls its kernels and makes the room that they request."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from scmsim.core.text import shortened
 from scmsim.core.units import is_whole
 
 ROOM = 1 << 14  # events in flight
-_IDLE = 1000  # calls of a kernel in a row that give nothing, while it grows its tables; far more than any model needs
+_IDLE = 1000  # successive kernel calls without a result while its tables grow; far more than any model needs
 
 
 class Model:
@@ -25,11 +25,11 @@ class Model:
     fs : str
         Its name (`scmsim list fs`).
     params : mapping
-        All of its parameters, as integers and words.
+        All of its parameters, as integers and strings.
     files : Files
         Side table of the trace.
     room : int
-        Events in flight; what is emitted does not depend on it.
+        Events per buffer; the emitted events do not depend on it.
     """
 
     def __init__(self, fs: str, params: Mapping[str, Any], files: Files, room: int = ROOM) -> None:
@@ -43,9 +43,9 @@ class Model:
         self.paths = files.path
         self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
         self.out = self.buffer(room)
-        self.kinds = dict(self.module.SITES)  # mechanism -> what the bytes that it stores are for
+        self.kinds = dict(self.module.SITES)  # mechanism -> purpose of the bytes that it stores
         self.mapped: Any = (
-            None  # files that the program maps (scmsim.fs.mapping.driver.Mapped), where the model has them
+            None  # files that the program maps (scmsim.fs.mapping.driver.Mapped), if the model supports mappings
         )
         if hasattr(self.module, "mapped"):
             self.mapped = self.module.mapped(self, params, len(files))
@@ -54,7 +54,7 @@ class Model:
         self.short: dict[int, int] = {}  # writes of the last batch that were done in part: row -> bytes
 
     def events(self, batch: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the events of a batch of operations, a buffer at a time; the next one overwrites it."""
+        """Yield the events of a batch of operations, one buffer at a time; each buffer overwrites the one before."""
         operations, state, i = batch.view(np.ndarray), self.state, 0
         ours = self.mapped if self.mapped and self.mapped.begin(operations) else None
         self.short, idle = {}, 0
@@ -76,7 +76,7 @@ class Model:
             self.make_room(operations[min(i, len(operations) - 1)] if len(operations) else None)
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """Call a function of the model; a mistake in a user's file becomes a UsageError of one line."""
+        """Call a function of the model; turn a mistake in a user's file into a one-line UsageError."""
         try:
             return getattr(self.module, name)(*arguments)
         except ScmsimError:
@@ -88,7 +88,7 @@ class Model:
             raise UsageError(mistake) from error
 
     def _cut(self, operations: np.ndarray, i: int) -> np.ndarray:
-        """The operations, with a write in row `i` that is as long as the model says there is room for."""
+        """Return the operations with the write in row `i` shortened to the length that the device has room for."""
         if not self.short:
             operations = operations.copy()
         self.short[i] = operations[i]["length"] = int(self.status[0]["cut_to"])
@@ -96,7 +96,13 @@ class Model:
         return operations
 
     def make_room(self, op: np.void | None) -> None:
-        """Make the room that the model needs for an operation (None: between batches); raises ScmsimError, which names it."""
+        """Make the room that the model needs for an operation (None: between batches).
+
+        Raises
+        ------
+        ScmsimError
+            The room is not available; the message names the operation.
+        """
         status = self.status[0]
         try:
             if status["need_words"]:
@@ -112,11 +118,11 @@ class Model:
             raise type(error)(f"operation {int(status['seen'])} ({what}) on {self.fs}: {error}") from None
 
     def buffer(self, room: int) -> np.ndarray:
-        """A buffer of `room` events."""
+        """Return a buffer of `room` events."""
         return np.zeros(room, EVENT)
 
     def space(self) -> dict[str, int]:
-        """The model's space report, with the contiguity of free space where its allocator tells."""
+        """Return the model's space report, with the contiguity of free space if its allocator reports it."""
         free = contiguity.of_model(self.state.record[0], self.state.arena)
         space = self._call("space", self.state)
         if not isinstance(space, dict) or not all(is_whole(value) for value in space.values()):

@@ -1,7 +1,7 @@
-"""The loop over operations.  A family binds its own subroutines to it (see `scmsim.jit.binding`): at least `perform`.
+"""The loop over operations, to which a family binds its own subroutines (see `scmsim.jit.binding`): at least `perform`.
 
-A model emits the events of one operation after the other until one does not fit into the buffer or its tables; it says what room it
-needs, and the next call resumes with that operation.
+A model emits the events of one operation after the other until one does not fit into the buffer or the model's tables; it records
+the room that it needs, and the next call resumes with that operation.
 """
 
 from scmsim.core import records as r
@@ -9,50 +9,50 @@ from scmsim.fs.engine.events import count_enospc, count_short
 from scmsim.jit import kernel, subroutine
 
 DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: FULL is ENOSPC
-MOST_WRITTEN = (1 << 31) - 4096  # bytes of one call (Linux' MAX_RW_COUNT); a longer write is never done in part
+MOST_WRITTEN = (1 << 31) - 4096  # bytes of one call (MAX_RW_COUNT of Linux); a longer write is never done in part
 
 
 @subroutine
 def mount(s, out):
-    """Before the first operation of a call."""
+    """Run what precedes the first operation of a kernel call."""
 
 
 @subroutine
 def prepare(s, arena, out, op):
-    """What is due before an operation, such as deferred work; False: the call ends here."""
+    """Run what is due before an operation, such as deferred work; return False to end the kernel call here."""
     return True
 
 
 @subroutine
 def concerns(s, op):
-    """Whether an operation enters the file system, by a file."""
+    """Return whether an operation enters the file system through a file."""
     return op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE
 
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation; returns its outcome."""
+    """Run or resume an operation; return its outcome."""
     return DONE
 
 
 @subroutine
 def block_shift(s):
-    """log2 of the bytes by which a write is cut."""
+    """Return log2 of the unit in bytes at which a write is cut."""
     return 12
 
 
 @subroutine
 def fits(s, arena, op, last):
-    """Outcome of a write up to the end of block `last` of the file; by default a write is done whole or refused."""
+    """Return the outcome of a write up to the end of the file's block `last`; by default a write is done whole or refused."""
     return FULL
 
 
 @subroutine
 def fitting(s, arena, op):
-    """Bytes of a write, which is too large for the device, that have room on it; -1: no room in the model's tables to tell."""
+    """Return how many leading bytes of the write fit on the device; -1 if the arena must grow first."""
     shift = block_shift(s)
     low, high = op.offset >> shift, (op.offset + op.length - 1) >> shift
-    while low < high:  # what lies before block `low` fits, `high` does not
+    while low < high:  # bisection: all blocks before `low` fit, `high` does not
         middle = (low + high) >> 1
         outcome = fits(s, arena, op, middle)
         if outcome == NO_ROOM:
@@ -63,7 +63,7 @@ def fitting(s, arena, op):
 
 @subroutine
 def cut(s, arena, op):
-    """The device has no room for all of an operation: what fits of a write is done in the next call, all else fails."""
+    """Handle an operation for which the device has no room: cut a write to the length that fits, fail everything else."""
     s.cut_to = 0
     if op.op == r.WRITE and 0 < op.length <= MOST_WRITTEN:
         s.cut_to = fitting(s, arena, op)
@@ -74,22 +74,23 @@ def cut(s, arena, op):
         s.cut_to = 0
     else:
         count_short(s, op)
+    # the driver grows the arena or shortens the write to `cut_to`, and calls the kernel again
     return NO_ROOM
 
 
 @subroutine
 def end(s, out):
-    """After an operation, whether it failed or not."""
+    """Finish an operation, whether it failed or not."""
 
 
 @subroutine
 def leave(s, out):
-    """After the last operation of a call."""
+    """Finish a kernel call, after its last operation."""
 
 
 @subroutine
 def loop(s, arena, ops, i, out):
-    """Operations from `ops[i]` on while they fit; returns the index of the first one not done."""
+    """Run operations from `ops[i]` on while they fit; return the index of the first one not done."""
     while i < ops.size and s.need_collect == 0:
         op = ops[i]
         s.op = i
@@ -109,7 +110,7 @@ def loop(s, arena, ops, i, out):
 
 @kernel
 def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
+    """Turn operations from `ops[i]` on into events while they fit; return the index of the first one not done."""
     s = state[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     if i < ops.size:

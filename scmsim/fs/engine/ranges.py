@@ -1,6 +1,6 @@
-"""Ranges of virtual addresses in powers of two, each aligned to its size; a range given back is used again for its size.
+"""Allocator of virtual address ranges: powers of two, each aligned to its size, with a free list per size.
 
-Units: bytes above the start of the area.  As a nvmalloc area would hand them out; the addresses themselves cost nothing.
+Units: bytes above the start of the area.  It mimics a nvmalloc area; the allocation itself is free of charge.
 """
 
 from scmsim.fs.engine.arena import give, take
@@ -8,16 +8,16 @@ from scmsim.jit import subroutine
 
 SMALLEST = 21  # log2 of the bytes of a range: the reach of one page of page-table entries
 LARGEST = 43
-AREA = 15 << 40  # bytes that ranges may take in all
+AREA = 15 << 40  # bytes available to all ranges
 
 FIELDS = [("range_top", "i8"), ("range_free", "i8", (LARGEST + 1,))]
-_NODE = 1  # arena order of a free range: its address, and the next free one
+_NODE = 1  # arena order of a free range's node: the range's address, and the next node
 NODE_WORDS = 2
 
 
 @subroutine
 def order_for(bytes_):
-    """Order of the smallest range that holds `bytes_` bytes."""
+    """Return log2 of the bytes of the smallest range that holds `bytes_` bytes."""
     order = SMALLEST
     while (1 << order) < bytes_:
         order += 1
@@ -26,7 +26,7 @@ def order_for(bytes_):
 
 @subroutine
 def take_range(s, arena, order):
-    """Start of a free range of 2**order bytes, -1 if the area is used up."""
+    """Allocate a range of 2**order bytes and return its start; -1 if the area is exhausted."""
     node = s.range_free[order]
     if node != 0:
         s.range_free[order] = arena[node + 1]
@@ -42,7 +42,7 @@ def take_range(s, arena, order):
 
 @subroutine
 def give_range(s, arena, start, order):
-    """Give a range back; the caller has made sure of NODE_WORDS words."""
+    """Free a range; the caller has made sure of NODE_WORDS words."""
     node = take(s, arena, _NODE)
     arena[node], arena[node + 1] = start, s.range_free[order]
     s.range_free[order] = node

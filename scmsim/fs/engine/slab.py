@@ -1,8 +1,8 @@
-"""A slab of kernel objects of one size: they lie side by side, and the one freed last is used first.
+"""A slab of kernel objects of one size: objects are adjacent, and the one freed last is used first.
 
-Objects have numbers from 1 on.  The state holds a table in the arena with an entry for each: of a free one, the number of that
-freed before it.  Units: bytes.  Source: Linux 5.13 mm/slub.c: a slab of 2**order pages holds whole objects, and its free list is
-a stack.  Left out: free lists of each CPU and slab, and that objects freed by RCU come back later.
+Objects are numbered from 1.  The state holds an arena table with an entry for each object: that of a free object is the number of
+the object freed before it.  Units: bytes.  Source: Linux 5.13 mm/slub.c: a slab of 2**order pages holds whole objects, and its free
+list is a stack.  Left out: free lists per CPU and slab, and the delay of objects freed by RCU.
 """
 
 from scmsim.fs.engine import table
@@ -12,12 +12,12 @@ from scmsim.jit import subroutine
 FIELDS = [
     ("slab", "i8"),  # arena offset of the table's handle
     ("slab_top", "i8"),  # largest number that was ever in use
-    ("slab_free", "i8"),  # the one freed last, 0 = none
+    ("slab_free", "i8"),  # number of the object freed last, 0 = none
 ]
 
 
 def attach(state: State) -> None:
-    """Place an empty table."""
+    """Set up an empty slab table."""
     record = state.record[0]
     record.slab = record.arena_top
     record.arena_top += table.HANDLE_WORDS
@@ -25,7 +25,7 @@ def attach(state: State) -> None:
 
 @subroutine
 def words_to_hold(s, arena, count):
-    """Words of arena that a `reserve` of `count` more objects may take now."""
+    """Return the arena words that a `reserve` of `count` more objects may take now."""
     return table.words_to_hold(arena, s.slab, s.slab_top + count + 1)
 
 
@@ -37,7 +37,7 @@ def reserve(s, arena, count):
 
 @subroutine
 def allocate(s, arena):
-    """Number of an object, for which `reserve` has made room."""
+    """Return the number of a new object, for which `reserve` has made room."""
     number = s.slab_free
     if number != 0:
         s.slab_free = table.get(arena, s.slab, number)
@@ -48,13 +48,13 @@ def allocate(s, arena):
 
 @subroutine
 def free(s, arena, number):
-    """The object is free."""
+    """Free an object."""
     table.put(arena, s.slab, number, s.slab_free)
     s.slab_free = number
 
 
 @subroutine
 def address(number, object_bytes, slab_bytes):
-    """Where an object lies in the slabs; 0 is where no object does."""
+    """Return the byte offset of an object in the slabs; number 0 is never an object."""
     each = slab_bytes // object_bytes
     return number // each * slab_bytes + number % each * object_bytes

@@ -1,4 +1,4 @@
-"""The figures that every family's space report has, and the columns of its files."""
+"""Figures that every family's space report has, and the columns of its files."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ import numpy as np
 def space_report(
     sizes: np.ndarray, mapped: np.ndarray, unit: int, *, capacity: int, allocated: int, metadata: int, **others: int
 ) -> dict[str, int]:
-    """Space report in bytes, of files with these lengths and mapped pages of `unit` bytes; holes are not live.
+    """Return the space report in bytes of files with these lengths and mapped pages of `unit` bytes; holes are not live.
 
     Parameters
     ----------
     capacity, allocated, metadata : int
         Bytes of the device, of data blocks and of metadata.
     **others : int
-        What else the family tells; one of the common names takes the place of the common figure.
+        The family's additional figures; one with a common name replaces the common figure.
     """
     return {
         "capacity_bytes": int(capacity),
@@ -28,6 +28,6 @@ def space_report(
 
 
 def space_columns(file: np.ndarray, size: np.ndarray, mapped: np.ndarray, unit: int) -> dict[str, np.ndarray]:
-    """What a model's `by_file` returns, from its files' ids, lengths in bytes and mapped pages of `unit` bytes."""
+    """Return a model's `by_file` columns from its files' ids, lengths in bytes and mapped pages of `unit` bytes."""
     waste = np.where(mapped > 0, -size % unit, 0)
     return {"file": file, "file_bytes": size, "allocated_bytes": mapped * unit, "waste_bytes": waste}

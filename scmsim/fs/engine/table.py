@@ -1,7 +1,7 @@
 """A growable table of int64 values inside the arena: index -> value, 0 = absent.
 
-A table's handle is two words of the arena: where its block is (0 = none yet) and the block's order.  Used per file: page ->
-log entry, page -> block, log page list.
+A table's handle is two words of the arena: the offset of its block (0 = none yet) and the block's order.  Uses per file: page ->
+log entry, page -> block, list of log pages.
 """
 
 from scmsim.fs.engine.arena import give, order_of, take
@@ -12,7 +12,7 @@ HANDLE_WORDS = 2
 
 @kernel
 def words_to_hold(arena, handle, count):
-    """Words of arena that a `reserve` of `count` entries may take now (0 if it fits already)."""
+    """Return the arena words that a `reserve` of `count` entries may take now (0 if the entries already fit)."""
     if arena[handle] != 0 and (1 << arena[handle + 1]) >= count:
         return 0
     return 1 << order_of(count)
@@ -36,7 +36,7 @@ def reserve(s, arena, handle, count):
 
 @kernel
 def get(arena, handle, i):
-    """Value at index i, 0 if it was never set or lies beyond the table."""
+    """Return the value at index i, 0 if it was never set or is past the table's end."""
     if arena[handle] == 0 or i >= (1 << arena[handle + 1]):
         return 0
     return arena[arena[handle] + i]
@@ -44,13 +44,13 @@ def get(arena, handle, i):
 
 @kernel
 def put(arena, handle, i, value):
-    """Set index i, which `reserve` has made room for."""
+    """Set index i, for which `reserve` has made room."""
     arena[arena[handle] + i] = value
 
 
 @kernel
 def drop(s, arena, handle):
-    """Give the table's block back and forget all values."""
+    """Free the table's block and forget all values."""
     if arena[handle] != 0:
         give(s, arena, arena[handle], arena[handle + 1])
         arena[handle] = 0

@@ -1,1 +1,1 @@
-"""ext2."""
+"""Models of ext2."""

@@ -1,7 +1,7 @@
-"""An ext2 layout served by the driver of ext4, as kernels without CONFIG_EXT2_FS do: metadata without a journal.
+"""Metadata of an ext2 layout under the driver of ext4, without a journal (kernels without CONFIG_EXT2_FS).
 
-An fsync stores an inode that got blocks or a new time (the driver does not tell it of a size or a link), with it, once, the
-directory's block of a new file, and flushes the device if there was something to store.  Source: Linux 6.1
+An fsync stores an inode that got blocks or a new time (a new size or link does not count for the driver), the
+directory's block of a new file once, and flushes the device if anything was stored.  Source: Linux 6.1
 fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 """
 
@@ -16,13 +16,13 @@ from scmsim.jit import subroutine
 
 @subroutine
 def forget(s, arena, block):
-    """Metadata block `block` was freed: the page of a dirty one keeps its mark, and write-back finds nothing dirty in it."""
+    """Drop the freed metadata block `block`; the page of a dirty one keeps its mark, and write-back finds no dirty buffer in it."""
     s.revokes += metadata.forget(s, arena, block)
 
 
 @subroutine
 def sync(s, arena, out, op, f):
-    """The end of an fsync; returns the outcome."""
+    """Finish an fsync; return the outcome."""
     parent = arena[arena[f + e.PARENT]]
     if not store_index(s, arena, out, f, arena[parent + e.END] + 1):
         return NO_ROOM
@@ -30,7 +30,7 @@ def sync(s, arena, out, op, f):
     if changed:
         arena[f + e.TID] = 0
         store_dirty(s, arena, out, inode_block(s, arena, f))
-        if arena[f + e.FRESH]:
+        if arena[f + e.FRESH]:  # only the first fsync of a new file stores its name (ext4_sync_parent)
             arena[f + e.FRESH] = 0
             for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.END]):
                 store_dirty(s, arena, out, arena[i] >> e.BLOCK_SHIFT)
@@ -42,7 +42,7 @@ def sync(s, arena, out, op, f):
 
 @subroutine
 def note_change(s, arena, f):
-    """Only blocks and times that change concern an fsync."""
+    """Ignore a change: only new blocks and times concern an fsync."""
 
 
 HOOKS = {**metadata.HOOKS, "forget": forget, "sync": sync}

@@ -1,10 +1,12 @@
-"""ext2: no journal and no order; each block of metadata is stored in place when it is synced, or when it is old.
-Units: bytes, pages and blocks of 4096 bytes.
-Source: Linux fs/ext2/{file.c,inode.c,dir.c}, fs/libfs.c (__generic_file_fsync: the file's data, pointer blocks and inode, not its
-name), fs/ext4/fsync.c for the driver of ext4 (the new name's directory too); e2fsck for what a mount after a crash needs.
+"""Recovery model of ext2: no journal and no order; a block of metadata is stored in place when it is synced or old.
 
-The recovery reads what is there: directory entries, the inodes that they lead to, pointers.  What e2fsck would clear, clone or
-connect to lost+found is counted, not repaired.  Files beyond the double-indirect pointers (4 GiB) are not compared there.
+Units: bytes, pages and blocks of 4096 bytes.
+Source: Linux fs/ext2/{file.c,inode.c,dir.c}, fs/libfs.c (__generic_file_fsync: the file's data, pointer blocks and
+inode, not its name), fs/ext4/fsync.c for the driver of ext4 (the new name's directory, too); e2fsck for the repairs
+that a mount after a crash needs.
+
+The recovery reads the device as found: directory entries, their inodes, pointers.  What e2fsck would clear, clone or
+connect to lost+found is counted, not repaired.  Pages beyond the double-indirect pointers (4 GiB) are not compared.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ MODELS = ("ext2", "ext2-dax")
 
 INODE_BYTES, SIZE_AT, POINTERS_AT, POINTER = 256, 4, 40, 4
 FAN = 1 << FAN_SHIFT
-SINGLE, DOUBLE = 12, 13  # the inode's pointers to pointer blocks
+SINGLE, DOUBLE = 12, 13  # indices of the inode's pointers to pointer blocks
 SYNCS = (r.FSYNC, r.MSYNC, r.SYNC)
 GUARANTEE = Guarantee(
     "nothing before fsck; names and files are hoped to be durable when fsync returns", False, False, promised=False
@@ -42,7 +44,7 @@ class Name(NamedTuple):
 
 
 class RecoveryModel(Base):
-    """Words by inode number and pointer block, each stored with its block."""
+    """Recovery model whose words belong to inodes and pointer blocks, and are stored with their block."""
 
     guarantee = GUARANTEE
 
@@ -53,13 +55,13 @@ class RecoveryModel(Base):
         self.names: dict[int, Name] = {}  # version -> entry
         self.memory: dict[
             int, dict[int, tuple[Any, Any]]
-        ] = {}  # block -> offset -> word and value, as the last call left it
+        ] = {}  # block -> offset -> word and value, after the last call
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return the writes of each event."""
         at_once = op.op in SYNCS or (op.op == r.WRITE and op.flag & r.SYNCHRONOUS)
         self.disk.look()
-        if at_once:  # else what is stored in place is older than the call
+        if at_once:  # else the blocks stored in place are older than the call
             self._apply(op, version)
             self.memory = self._blocks()
         spans = {i: at for i, *at in copied(op, events, "copy")} if op.op == r.WRITE else {}
@@ -91,7 +93,7 @@ class RecoveryModel(Base):
         return writes
 
     def _apply(self, op: Any, version: int) -> None:
-        """What the call does to names and sizes in memory."""
+        """Apply a call's changes to names and sizes in memory."""
         if not self.succeeded:
             return
         self.cache.apply(op, version)
@@ -103,7 +105,7 @@ class RecoveryModel(Base):
             if version in alive and version not in self.names:
                 self.names[version] = Name(file, self.disk.folder.get(file, self.count), True)
 
-    # what blocks hold in memory
+    # Contents of blocks in memory.
 
     def _blocks(self) -> dict[int, dict[int, tuple[Any, Any]]]:
         blocks: dict[int, dict[int, tuple[Any, Any]]] = {}
@@ -134,17 +136,17 @@ class RecoveryModel(Base):
                 blocks.setdefault(leaves[1], {})[(slot - 2) * POINTER] = (("leaf", leaves[1], slot - 2), leaves[slot])
 
     def _entry(self, blocks: dict, version: int, name: Name) -> None:
-        """An entry in its directory's block; of those of a large directory the name's number says which, as a hash would."""
+        """Add an entry to its directory's block; in a large directory the name's number selects the block, as a hash would."""
         folder = self.disk.pages.get(name.folder) or self.disk.pages[self.count]
         if folder:
             block = folder[sorted(folder)[version % len(folder)]]
             inode = self.disk.inode.get(name.file, 0) - 1 if name.alive else -1
             blocks.setdefault(block, {})[version * 64 % PAGE] = (("entry", version), (name.file, inode))
 
-    # recovery
+    # Recovery.
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if it finds none."""
         entries = {version: image.word(("entry", version)) for version, name in self.names.items() if name.file == file}
         there = {version: entry[1] for version, entry in entries.items() if entry and entry[1] >= 0}
         base = self.base.get(file, {})

@@ -1,7 +1,8 @@
-"""ext2's directories: entries one after the other.
+"""Directories of ext2: unsorted lists of entries.
 
-A directory is searched twice for a name that is added, for the name and for room, else from the start of the block that the last
-search ended in: half a block on average.  Source: Linux fs/ext2/dir.c: ext2_find_entry, ext2_add_link.
+A name that is added takes two searches of the whole directory, for the name and for room; other searches start at the
+block in which the last search ended: half a block on average.  Source: Linux fs/ext2/dir.c: ext2_find_entry,
+ext2_add_link.
 """
 
 from scmsim.fs.engine.events import emit_recipe
@@ -15,14 +16,14 @@ DOTS = 24  # bytes of the entries "." and ".." in a directory's first block
 
 @subroutine
 def growth(s, arena, row, d):
-    """Blocks that directory `d` grows by when it takes the entry of table row `row`."""
+    """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     return 1 if used + DOTS > arena[d + e.END] * e.BLOCK else 0
 
 
 @subroutine
 def search(s, arena, row, d, out, change):
-    """Look for the entry of table row `row` in directory `d`; returns the page that changes."""
+    """Emit the search for the entry of table row `row` in directory `d`; return the page that changes."""
     used, blocks = arena[d + e.ENTRIES], arena[d + e.END]
     searched = 2 * used if change else min(used, e.BLOCK) >> 1
     s.reg[q.SCANNED], s.reg[q.BYTES] = searched // entry_bytes(arena, row), searched

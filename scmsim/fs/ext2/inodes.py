@@ -1,10 +1,11 @@
-"""Inodes that the driver of ext4 passes over without a journal: those that were freed in an earlier second, for a minute.
+"""Inodes that the driver of ext4 skips without a journal: inodes freed in an earlier second, for one minute.
 
-Until its table block is surely stored, a freed inode whose number goes to another file could lose that file in a crash.  So a new
-file looks at the free inodes of its block group from the first on, and leaves aside those freed less than 60 s ago; times count
-in seconds, so one freed in this very second is taken.  Source: Linux 6.1 fs/ext4/ialloc.c: find_inode_bit, recently_deleted.
-Simplified: all that are left aside lie before the inode that is taken; the files below one directory of the root share a block
-group, and no others do (find_group_orlov spreads those directories); 60 s also where the table block is dirty (there 360 s).
+Until its table block is surely stored, a freed inode whose number goes to another file could lose that file in a
+crash.  So a new file looks at the free inodes of its block group from the first on, and skips those freed less than 60
+s ago; times count in seconds, so an inode freed in the current second is taken.  Source: Linux 6.1 fs/ext4/ialloc.c:
+find_inode_bit, recently_deleted.  Simplified: all skipped inodes are before the inode that is taken; the files below one
+directory of the root share a block group with no others (find_group_orlov spreads those directories); 60 s also where
+the table block is dirty (there 360 s).
 """
 
 from scmsim.fs.linux import state as e
@@ -12,17 +13,17 @@ from scmsim.jit import subroutine
 
 SECOND = 10**9  # ns
 RECENT = 60  # seconds
-NUMBER_BITS = 32  # an entry of the ring: second << 32 | inode number, row of the directory in the root
+NUMBER_BITS = 32  # an entry of the ring: second << 32 | inode number; row of the directory in the root
 ENTRY_WORDS = 2
-DEEPEST = 64  # directories; ends a ring of parents in a trace that mixes up its ids
-# Words of a directory's record: its inodes in the ring, the last second in which one came, how many came then.  A directory is
-# never in the queue of dirty files, to which they belong otherwise.
+DEEPEST = 64  # directories; ends a cycle of parents in a trace that mixes up its ids
+# Fields of a directory's record: its inodes in the ring, the last second in which one was freed, how many were freed
+# then.  They reuse fields of the queue of dirty files, in which a directory never is.
 WAITING, LAST_SECOND, JUST_FREED = e.SINCE, e.OLDER, e.NEWER
 
 
 @subroutine
 def family(s, arena, row):
-    """Row of the directory in the root that a directory lies below, or is."""
+    """Return the row of the directory in the root that is, or contains, a directory."""
     root = s.rows + (s.row_count - 1) * e.ROW_WORDS
     for _ in range(DEEPEST):
         d = arena[row + e.ROW_RECORD]
@@ -34,14 +35,14 @@ def family(s, arena, row):
 
 @subroutine
 def directory(arena, row):
-    """Record of a directory; 0 where the row's is gone, or is a plain file's in a trace that mixes up its ids."""
+    """Return the record of a directory; 0 if the row is empty, or a plain file's (a trace that mixes up its ids)."""
     d = arena[row + e.ROW_RECORD]
     return d if d != 0 and arena[d + e.IS_DIR] else 0
 
 
 @subroutine
 def passed_over(s, arena, f):
-    """Inodes that the new file `f` passed over."""
+    """Return the number of inodes that the new file `f` skipped."""
     d = directory(arena, family(s, arena, arena[f + e.PARENT]))
     if d == 0:
         return 0
@@ -50,7 +51,7 @@ def passed_over(s, arena, f):
 
 @subroutine
 def end_wait(s, arena, index):
-    """The inode at an index of the ring, counted from its oldest, can be taken."""
+    """Make the inode at an index of the ring, counted from its oldest, available."""
     at = s.recent + (s.recent_first + index) % s.recent_room * ENTRY_WORDS
     d = directory(arena, arena[at + 1])
     if d:
@@ -66,7 +67,11 @@ def end_wait(s, arena, index):
 
 @subroutine
 def age(s, arena):
-    """Before a new file: inodes that waited long enough are free, and one of this second, or the oldest if no other is left."""
+    """Make inodes available before a new file is created.
+
+    Available are inodes that have waited long enough; if there are none, one freed in this second, or the oldest if no
+    other inode is left.
+    """
     second = s.now // SECOND
     while s.recent_count and (arena[s.recent + s.recent_first * ENTRY_WORDS] >> NUMBER_BITS) + RECENT <= second:
         end_wait(s, arena, 0)
@@ -80,7 +85,7 @@ def age(s, arena):
 
 @subroutine
 def give_number(s, arena, f):
-    """The inode of a file that is gone waits."""
+    """Put the inode of a deleted file into the ring."""
     if s.recent_count == s.recent_room:
         end_wait(s, arena, 0)
     second, row = s.now // SECOND, family(s, arena, arena[f + e.PARENT])

@@ -1,7 +1,8 @@
-"""ext2's pointer blocks, and where they stand in a file: 12 pages need none, 1024 one, 1024 * 1024 two levels, the rest three.
+"""Pointer blocks of ext2 and their places in a file.
 
-A file's pointer blocks lie in one table in logical order: slot 0 the single-indirect block; slot 1 the double-indirect block,
-slots 2 to 1025 those that it points to; slot 1026 the triple-indirect block, then groups of 1025, a middle block and its 1024.
+12 pages need no pointer block, 1024 one, 1024 * 1024 two levels, the rest three.  The table of a file's pointer blocks
+is in logical order: slot 0 the single-indirect block; slot 1 the double-indirect block, slots 2 to 1025 the blocks that
+it points to; slot 1026 the triple-indirect block, then groups of 1025: a middle block and its 1024.
 Source: Linux fs/ext2/inode.c: ext2_block_to_path(), ext2_alloc_blocks().
 """
 
@@ -18,7 +19,7 @@ GROUP = 1025
 
 @subroutine
 def slot_of(page):
-    """Slot of the last pointer block on the way to `page`, -1 if the inode itself points to it."""
+    """Return the slot of the last pointer block on the way to `page`, -1 if the inode itself points to the page."""
     if page < DIRECT:
         return -1
     leaf = (page - DIRECT) >> FAN_SHIFT
@@ -26,12 +27,13 @@ def slot_of(page):
         return 0
     if leaf < GROUP:
         return leaf + 1
+    # each group of 1024 leaves has its middle block in front of it
     return TRIPLE + 2 + leaf - GROUP + ((leaf - GROUP) >> FAN_SHIFT)
 
 
 @subroutine
 def parent_of_slot(slot):
-    """Slot of the pointer block that points to another, -1 if the inode does."""
+    """Return the slot of the pointer block that points to the block in `slot`, -1 if the inode does."""
     if slot < 2 or slot == TRIPLE:
         return -1
     if slot < TRIPLE:
@@ -42,26 +44,26 @@ def parent_of_slot(slot):
 
 @subroutine
 def levels(page):
-    """Pointer blocks on the way to `page`."""
+    """Return the number of pointer blocks on the way to `page`."""
     slot = slot_of(page)
     return 0 if slot < 0 else (1 if slot == 0 else (2 if slot < TRIPLE else 3))
 
 
 @subroutine
 def end_of_block(page):
-    """First page behind those whose pointers lie in the same block (or inode) as that of `page`."""
+    """Return the first page after those whose pointers are in the same block (or inode) as the pointer of `page`."""
     return DIRECT if page < DIRECT else DIRECT + ((((page - DIRECT) >> FAN_SHIFT) + 1) << FAN_SHIFT)
 
 
 @subroutine
 def has_slot(arena, f, slot):
-    """Whether a file has the pointer block of a slot."""
+    """Return whether a file has the pointer block of a slot."""
     return slot < arena[f + e.LEAF_COUNT] and arena[arena[f + e.LEAVES] + slot] != 0
 
 
 @subroutine
 def pointers_missing(arena, f, page, last):
-    """Pointer blocks that a file does not have yet and needs for the pages [page, last]."""
+    """Return the number of pointer blocks that a file lacks for the pages [page, last]."""
     end = slot_of(last)
     slot = max(slot_of(page), 0)
     if end < 0:
@@ -78,14 +80,16 @@ def pointers_missing(arena, f, page, last):
 
 @subroutine
 def slots(page):
-    """Slots that the table of a file with page `page` has."""
+    """Return the number of slots in the table of a file with page `page`."""
     return slot_of(page) + 1
 
 
 @subroutine
 def reach(s, arena, f, page, want):
-    """Add the pointer blocks that are missing on the way to `page`, the highest first, before its data; returns how many of
-    `want` pages the last of them names."""
+    """Add the pointer blocks that are missing on the way to `page`, the highest first, before its data.
+
+    Returns how many of `want` pages the last of them points to.
+    """
     leaf = slot_of(page)
     while leaf >= 0 and not has_slot(arena, f, leaf):
         slot = leaf
@@ -102,7 +106,7 @@ def reach(s, arena, f, page, want):
 
 @subroutine
 def added(s, arena, f, page, count):
-    """The block that points to `page` changes; if it is new, so do the one above it and its bitmap."""
+    """Record the change of the block that points to `page`; if it is new, also those of the block above it and its bitmap."""
     slot = slot_of(page)
     fresh = s.new_pointers
     while slot >= 0:
@@ -117,7 +121,7 @@ def added(s, arena, f, page, count):
 
 @subroutine
 def freed(s, arena, f, page, count):
-    """The pointer blocks of the first and the last page of a run that is freed change."""
+    """Record the changes of the pointer blocks of the first and the last page of a freed run."""
     for slot in (slot_of(page), slot_of(page + count - 1)):
         if slot >= 0 and has_slot(arena, f, slot):
             metadata.join(s, arena, arena[arena[f + e.LEAVES] + slot])
@@ -125,7 +129,7 @@ def freed(s, arena, f, page, count):
 
 @subroutine
 def kept(arena, f):
-    """Pointer blocks that a file needs after a truncation; one that names holes only goes too."""
+    """Return the number of pointer blocks after a truncation; a block that would only point to holes is freed, too."""
     while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:
         arena[f + e.END] -= 1
     return slot_of(arena[f + e.END] - 1) + 1

@@ -1,6 +1,7 @@
-"""ext2's mapped files: its own driver maps with DAX 4 KiB at a time, the driver of ext4 also 2 MiB.
+"""Mapped files of ext2: with DAX its own driver maps 4 KiB at a time, the driver of ext4 also 2 MiB.
 
-That tells a hole by the pointer blocks that are missing, and one whose last pointer block is there block by block.
+The driver of ext4 reports a hole by the missing pointer blocks; where the last pointer block exists, it reports block
+by block.
 Source: Linux 6.1 fs/ext4/indirect.c: ext4_ind_map_blocks.
 """
 
@@ -20,7 +21,7 @@ _DOUBLE = DIRECT + (1 << FAN_SHIFT)  # first page below the double-indirect bloc
 
 @subroutine
 def any_block(arena, f, page, stop):
-    """Whether a page of [page, stop) has a block."""
+    """Return whether a page of [page, stop) has a block."""
     for at in range(page, min(stop, arena[arena[f + e.ROW_RECORD] + e.END])):
         if word_of(arena, f, at) >> e.BLOCK_SHIFT:
             return True
@@ -29,8 +30,11 @@ def any_block(arena, f, page, stop):
 
 @subroutine
 def is_long_hole(s, arena, f, page):
-    """Whether the 2 MiB from a page on, all holes, are told as one: the pointer block of their first page is missing, and ends
-    behind them, or that above it is missing, too."""
+    """Return whether the 2 MiB from a page on, all holes, are reported as one hole.
+
+    The pointer block of their first page must be missing, and end after them, or the block above it must be missing,
+    too.
+    """
     stop = end_of_block(page)
     if page < DIRECT or any_block(arena, f, stop - (1 << FAN_SHIFT), stop):
         return False
@@ -39,7 +43,7 @@ def is_long_hole(s, arena, f, page):
 
 @subroutine
 def hole_at_once(s, arena, f, page):
-    """`hooks.hole_at_once`: one page if its last pointer block is there, else what this will lead to."""
+    """Return how many pages get blocks at once: one if its last pointer block exists, else all that this block will point to."""
     stop = end_of_block(page)
     if page < DIRECT or any_block(arena, f, stop - (1 << FAN_SHIFT), stop):
         return 1
@@ -60,10 +64,10 @@ def _kernels(dax: bool, by_ext4: bool) -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """The mapped files of a model."""
+    """Return the mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LOADS_DIRTY
 
-    kernel = params.get("kernel", "5.13")  # of DAX alone
+    kernel = params.get("kernel", "5.13")  # only DAX has this parameter
     words = {LOADS_DIRTY: int(kernel == "6.1"), FILLS: int(kernel != "5.13")}
     return Mapped(model, lambda record: (_kernels(bool(record.dax), bool(record.recent_room)), words), files)

@@ -1,6 +1,6 @@
-"""ext2's metadata: blocks that changed wait in a list, and are stored in place by a write-back or an fsync, each once.
+"""Metadata of ext2: changed blocks wait in a list, and a write-back or an fsync stores each in place once.
 
-The list is the one that ext4 has for its running transaction; a block that an fsync stored keeps its entry (bitmap `logged`).
+The list is the one of ext4's running transaction; a block that an fsync stored keeps its entry (bitmap `logged`).
 Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext4_jbd2.c}.
 """
 
@@ -12,12 +12,12 @@ from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.jit import subroutine
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # a Python 1 << 63 would not fit into an int64 where kernels run as plain Python
 
 
 @subroutine
 def join(s, arena, block):
-    """Metadata block `block` changed: it is dirty."""
+    """Mark the changed metadata block `block` as dirty."""
     at = s.joined + (block >> 6)
     bit = _ONE << (block & 63)
     if arena[at] & bit == 0:
@@ -34,7 +34,7 @@ def join(s, arena, block):
 
 @subroutine
 def forget(s, arena, block):
-    """Metadata block `block` was freed: it is not stored any more; 1 if it was dirty."""
+    """Mark the freed metadata block `block` as clean, so that it is not stored; return 1 if it was dirty, else 0."""
     bit = _ONE << (block & 63)
     if arena[s.joined + (block >> 6)] & bit == 0:
         return 0
@@ -45,7 +45,7 @@ def forget(s, arena, block):
 
 @subroutine
 def store_dirty(s, arena, out, block):
-    """Store metadata block `block` in place if it is dirty; at most 3 events."""
+    """Store metadata block `block` in place if it is dirty; emits at most 3 events."""
     if forget(s, arena, block):
         s.reg[q.FROM] = block * e.BLOCK
         emit_recipe(s, out, q.IN_PLACE)
@@ -53,7 +53,7 @@ def store_dirty(s, arena, out, block):
 
 @subroutine
 def commit(s, arena, out):
-    """Store every dirty metadata block in place; False: no room for the events."""
+    """Store every dirty metadata block in place; return False if there is no room for the events."""
     if not has_events(s, out, 3 * s.txn_blocks + 16):
         return False
     s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
@@ -70,13 +70,13 @@ def commit(s, arena, out):
 
 @subroutine
 def checkpoint(s, arena, out):
-    """The end of sync(): the device is flushed."""
+    """Flush the device at the end of sync()."""
     emit_recipe(s, out, q.CHECKPOINT)
 
 
 @subroutine
 def store_index(s, arena, out, f, more):
-    """fsync: a file's dirty pointer blocks are stored in place; False: no room for them and `more` blocks yet."""
+    """Store a file's dirty pointer blocks in place at fsync; return False if they and `more` blocks do not fit."""
     if not has_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + more) + 16):
         return False
     for i in range(arena[f + e.LEAVES], arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
@@ -87,13 +87,13 @@ def store_index(s, arena, out, f, more):
 
 @subroutine
 def inode_block(s, arena, f):
-    """The block that a file's inode lies in."""
+    """Return the block that contains a file's inode."""
     return s.inode_table_at + (arena[f + e.INODE] - 1) // e.INODES_PER_BLOCK
 
 
 @subroutine
 def sync(s, arena, out, op, f):
-    """fsync stores the inode if it changed, which goes into its block only now, and flushes the device."""
+    """Run fsync: store the inode, if it changed, and flush the device; the inode enters its block only now."""
     if not store_index(s, arena, out, f, 1):
         return NO_ROOM
     if arena[f + e.TID] == s.tid:

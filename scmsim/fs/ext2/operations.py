@@ -1,4 +1,4 @@
-"""ext2's operations: those of Linux's file systems, with pointer blocks and without a journal, by two drivers."""
+"""Operations of ext2: those of Linux's file systems, with pointer blocks and without a journal, by two drivers."""
 
 from scmsim.fs.ext2 import by_ext4, dirs, map, metadata
 from scmsim.fs.ext2 import inodes as waiting_inodes
@@ -22,5 +22,5 @@ emit_by_ext4 = driver.emitter(bind("ext2_by_ext4", driver, HOOKS | BY_EXT4))
 
 @calling(*kernels_of(emit), *kernels_of(emit_by_ext4))
 def emit_by_either(state, arena, ops, i, out):
-    """`emit` by the driver that a state was made for: only ext4's lets freed inodes wait."""
+    """Run `emit` of the driver that a state was made for: only ext4's driver lets freed inodes wait."""
     return (emit_by_ext4 if state[0]["recent_room"] else emit)(state, arena, ops, i, out)

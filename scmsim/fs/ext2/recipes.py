@@ -1,14 +1,15 @@
-"""ext2's mechanisms as recipes: the events of each mechanism, in the order of the source.
+"""Mechanisms of ext2 as recipes: the events of each mechanism, in the order of the source.
 
-Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm/filemap.c, fs/buffer.c, drivers/nvdimm/pmem.c
-(`nvdimm_flush` is two sfences), drivers/block/brd.c (a page of a RAM disk is copied by a rep-string and lies in DRAM).
+Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm/filemap.c, fs/buffer.c,
+drivers/nvdimm/pmem.c (`nvdimm_flush` is two sfences), drivers/block/brd.c (a page of a RAM disk is in DRAM and is
+copied by a rep-string).
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
-# Mechanism -> what the bytes that it stores to persistent memory are for.
+# Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
     "syscall": "none",
     "copy": "data",
@@ -22,7 +23,7 @@ SITES = {
     "writeback": "data",
     "metadata": "metadata",
 }
-SITES_IN_DRAM = dict.fromkeys(SITES, "none")  # of a RAM disk: nothing is persistent
+SITES_IN_DRAM = dict.fromkeys(SITES, "none")  # for a RAM disk: nothing is persistent
 
 _COMMON = (
     "null_call", "timer_tick", "fsync_call", "metadata_block", "late_block", "inode_update", "create", "open", "close", "unlink",
@@ -37,14 +38,14 @@ CACHE_COSTS = (
     *_COMMON, "cache_write_call", "cache_page", "cache_page_new", "allocate", "cache_read_call", "cache_read_page",
     "cache_fill_page", "flush_call", "flush_page",
 )  # fmt: skip
-ENTRY_COSTS = tuple(q.LOOKED_AT)  # of the driver of ext4, behind the others
+ENTRY_COSTS = tuple(q.LOOKED_AT)  # costs of the driver of ext4, after the others
 
-RAM_DISK = 5 << 40  # where the pages of a RAM disk lie in space KERNEL
+RAM_DISK = 5 << 40  # address of a RAM disk's pages in space KERNEL
 _run = RecipeBuilder(SITES, space=KERNEL).run
 
 
 class _Recipes:
-    """Recipes over one tuple of costs and one kind of device."""
+    """Recipes for one tuple of costs and one kind of device."""
 
     def __init__(self, costs: tuple[str, ...], ram_disk: bool) -> None:
         self.costs, self.work, self.ram_disk = costs, RecipeBuilder(SITES, costs).work, ram_disk
@@ -53,21 +54,21 @@ class _Recipes:
         return [self.work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]
 
     def device(self, code: int, site: str, base: int, length: int = 0, by: int = 0) -> tuple[int, ...]:
-        """A copy from or to the device at register `base`: non-temporal to persistent memory, a rep-string to a RAM disk."""
+        """Return a copy from or to the device at register `base`: non-temporal to persistent memory, a rep-string to a RAM disk."""
         if self.ram_disk:
             return _run(STORE if code == NTSTORE else code, site, base, RAM_DISK, length, by)
         return _run(code, site, base, 0, length, by, space=PM, width=8 if code == NTSTORE else 0)
 
     def flush(self) -> list:
-        """A flush of the device, which a RAM disk does not know."""
+        """Return a flush of the device, which a RAM disk does not have."""
         return [] if self.ram_disk else [_run(FENCE, "metadata", q.ZERO, 0, q.BARRIER_FENCES, space=PM)]
 
     def entries(self) -> list:
-        """What the driver of ext4 looks at in a directory."""
+        """Return the costs of the entries that the driver of ext4 examines in a directory."""
         return [self.work(cost, 0, register) for cost, register in q.LOOKED_AT.items() if cost in self.costs]
 
     def names(self) -> dict[int, list]:
-        """Calls other than read and write, metadata in place."""
+        """Return the recipes of calls other than read and write, with metadata in place."""
         work, call = self.work, self.call
         buffers = 0 if self.ram_disk else 8
         return {
@@ -112,7 +113,7 @@ class _Recipes:
         }
 
     def dax(self, copy_fence: bool) -> dict[int, list]:
-        """write() and read() without a page cache."""
+        """Return the recipes of write() and read() without a page cache."""
         work = self.work
         return {
             q.WRITE: self.call("write_call"),
@@ -140,7 +141,7 @@ class _Recipes:
         }
 
     def cached(self) -> dict[int, list]:
-        """write(), read() and write-back with a page cache."""
+        """Return the recipes of write(), read() and write-back with a page cache."""
         work = self.work
         return {
             q.WRITE: self.call("cache_write_call"),
@@ -176,13 +177,13 @@ class _Recipes:
 
 
 def costs_of(dax: bool, by_ext4: bool) -> tuple[str, ...]:
-    """Names of a model's costs, by its rows."""
+    """Return the names of a model's costs, in the order of its rows."""
     return (DAX_COSTS if dax else CACHE_COSTS) + (ENTRY_COSTS if by_ext4 else ())
 
 
 def all_recipes(costs: tuple[str, ...], dax: bool, ram_disk: bool, copy_fence: bool) -> dict[int, list]:
-    """Every recipe of a model by number; those that it never plays are empty."""
+    """Return every recipe of a model by number; unused recipes are empty."""
     make = _Recipes(costs, ram_disk)
     every = make.names() | (make.dax(copy_fence) if dax else make.cached())
-    every[q.CONVERT] = every[q.ALLOCATE]  # ext2 knows no unwritten blocks; those of a trace's fallocate are as new ones
+    every[q.CONVERT] = every[q.ALLOCATE]  # ext2 has no unwritten blocks; those of a trace's fallocate count as new
     return {number: every.get(number, []) for number in range(q.RECIPES)}

@@ -1,6 +1,6 @@
-"""ext2's state: ext4's, with pointer blocks in the place of extents and no journal.
+"""State of ext2: that of ext4, with pointer blocks in place of extents and no journal.
 
-Units: bytes, blocks of 4096 bytes.  Metadata that changed waits in a list and is stored in place by a write-back, each block once.
+Units: bytes, blocks of 4096 bytes.  Changed metadata waits in a list, and a write-back stores each block in place once.
 Source: Linux fs/ext2/ext2.h; mke2fs (e2fsprogs) for the layout: groups of 32768 blocks, inodes of 256 bytes.
 """
 
@@ -16,13 +16,13 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.recipes import BLOCK
 
 LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
-MOST_DIRTY = 1 << 15  # blocks of metadata that wait at most
+MOST_DIRTY = 1 << 15  # most blocks of metadata that wait
 STATE = np.dtype(
     (
         np.record,
         [
             *e.ON_DEVICE.descr,
-            # a ring of inodes that were freed and cannot be used again yet
+            # ring of freed inodes that cannot be used again yet
             ("recent", "i8"),
             ("recent_room", "i8"),
             ("recent_first", "i8"),
@@ -35,9 +35,9 @@ STATE = np.dtype(
 def start(
     params: dict[str, int], files: Files, *, table: str, dax: bool, by_ext4: bool = False, ram_disk: bool = False
 ) -> State:
-    """State of an empty ext2 of `params["capacity"]` bytes that knows the trace's `files`.
+    """Return the state of an empty ext2 of `params["capacity"]` bytes that knows the trace's `files`.
 
-    `table` names the costs; `by_ext4`: the layout is served by the driver of ext4, as kernels without CONFIG_EXT2_FS do.
+    `table` names the costs; `by_ext4`: the driver of ext4 serves the layout, as in kernels without CONFIG_EXT2_FS.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -65,7 +65,7 @@ def start(
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes (see linux.state.space); without a journal, pointer blocks count as metadata."""
+    """Return the space report in bytes (see linux.state.space); without a journal, pointer blocks count as metadata."""
     report = e.space(state)
     del report["journal_bytes"], report["commits"]
     return report

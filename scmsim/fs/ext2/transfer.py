@@ -1,4 +1,4 @@
-"""What ext2's reads and writes do otherwise than ext4's: blocks are allocated in write(), and pointer blocks lead to them."""
+"""Reads and writes of ext2 where they differ from ext4's: write() allocates blocks, and pointer blocks lead to blocks."""
 
 from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.ext2.map import DIRECT, levels
@@ -10,7 +10,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def allocate_now(s, arena, f, out, page, count):
-    """Page cache: those of `count` cached pages from `page` on that have no block get one."""
+    """Page cache: allocate blocks for those of `count` cached pages from `page` on that have none."""
     end = page + count
     s.reg[q.COUNT], s.reg[q.POINTERS] = 0, 0
     while page < end:
@@ -29,7 +29,7 @@ def allocate_now(s, arena, f, out, page, count):
 
 @subroutine
 def find_blocks(s, out, page, count):
-    """DAX: the way to `count` blocks from `page` on, which lie one after the other."""
+    """DAX: emit the search for `count` adjacent blocks from `page` on."""
     if s.dax:
         s.reg[q.LEVELS], s.reg[q.SCANNED] = levels(page), count if page >= DIRECT else 0
         emit_recipe(s, out, q.MAP)

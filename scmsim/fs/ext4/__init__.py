@@ -1,1 +1,1 @@
-"""ext4."""
+"""Models of ext4."""

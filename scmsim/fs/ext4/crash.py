@@ -1,8 +1,10 @@
-"""ext4 in ordered mode with the page cache: data goes to its place before the commit of the metadata that points to it.
+"""Recovery model of ext4 in ordered mode with the page cache: data is written before the commit of its metadata.
+
 Units: bytes, pages of 4096 bytes.
 Source: Linux fs/jbd2/{commit,recovery}.c, fs/ext4/inode.c (ordered mode, delayed allocation, i_disksize).
 
-What the page cache holds is lost.  A commit has of a file the size and pages that have been written back (i_disksize).
+The content of the page cache is lost.  A commit holds the size and the pages of a file that have been written back
+(i_disksize).
 """
 
 from collections.abc import Sequence
@@ -28,7 +30,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Dax):
-    """ext4-dax's commits, and the page cache."""
+    """Recovery model of ext4-dax's commits, with the page cache."""
 
     guarantee = GUARANTEE
 
@@ -37,10 +39,10 @@ class RecoveryModel(Dax):
         self.cache, self.disk = Files(), Disk(self.state, self.count)
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return the writes of each event."""
         self.disk.look()
         at_once = op.op == r.WRITE and op.flag & r.SYNCHRONOUS
-        if at_once:  # else what is written back is older than the call
+        if at_once:  # else the data written back is older than the call
             self.cache.apply(op, version)
         meant = [self._one(i, event, events, {}, version) for i, event in enumerate(events)]
         if not at_once:

@@ -1,9 +1,11 @@
-"""ext4 with DAX: jbd2 commits all metadata since the last commit as one; data is written in place.
-Units: bytes, pages of 4096 bytes.
-Source: Linux fs/jbd2/{commit,recovery,checkpoint}.c, fs/ext4 (data in place, unwritten extents zeroed before they are written).
+"""Recovery model of ext4 with DAX: jbd2 commits all metadata since the last commit at once; data is written in place.
 
-A commit stands for sizes, names and block maps as they are at that moment; the recovery replays the log up to the last commit
-block, on top of what the checkpoints wrote in place.
+Units: bytes, pages of 4096 bytes.
+Source: Linux fs/jbd2/{commit,recovery,checkpoint}.c, fs/ext4 (data in place, unwritten extents zeroed before they are
+written).
+
+A commit holds sizes, names and block maps of that moment; the recovery replays the log up to the last commit block,
+after the blocks that the checkpoints wrote in place.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ GUARANTEE = Guarantee(
 
 
 class Inode(NamedTuple):
-    """Metadata of a file as the running system has it."""
+    """Metadata of a file in the running system."""
 
     names: frozenset[int] = frozenset()
     size: int = 0
@@ -34,7 +36,7 @@ class Inode(NamedTuple):
 
 
 class RecoveryModel(Base):
-    """Snapshots of the changed inodes, one for each commit."""
+    """Recovery model with snapshots of the changed inodes, one for each commit."""
 
     guarantee = GUARANTEE
     unknown_why = (
@@ -45,21 +47,21 @@ class RecoveryModel(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.inodes: dict[int, Inode] = {}
-        self.changed: set[int] = set()  # since the last commit
+        self.changed: set[int] = set()  # files changed since the last commit
         self.commits: list[dict[int, Inode]] = [{}]
-        self.logged: list[int] = [0]  # bytes of a commit's log blocks
+        self.logged: list[int] = [0]  # bytes of each commit's log blocks
         self.held: list[int] = []  # commits that no checkpoint has written in place
         self.places: dict[int, int] = {}  # commit -> checkpoint that wrote it in place
         self.placed_bytes: list[int] = [0]
         self.history: dict[int, list[int]] = {}  # file -> commits that hold it
-        self.holder: dict[int, tuple[int, int]] = {}  # device page -> file, page in the last commit
-        self.reused: dict[int, int] = {}  # device page -> last commit when it was handed on
-        self.log_at = 0  # of the commit being written
-        self.open = False  # a commit is being written
-        self.arrived = 0  # commits that certainly arrived
+        self.holder: dict[int, tuple[int, int]] = {}  # device page -> file and page in the last commit
+        self.reused: dict[int, int] = {}  # device page -> last commit when another file got it
+        self.log_at = 0  # address of the commit that is being written
+        self.open = False  # whether a commit is being written
+        self.arrived = 0  # number of commits that certainly arrived
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """For each event, the writes that it stands for."""
+        """Return the writes of each event."""
         copies = copied(op, events, "copy") if op.op == r.WRITE else []
         spans = {i: (offset, length) for i, offset, length in copies}
         last_copy = copies[-1][0] if copies else -1
@@ -91,7 +93,7 @@ class RecoveryModel(Base):
         return []
 
     def _log(self, i: int, event: Event, events: Sequence[Event]) -> list:
-        """The log's blocks, in two runs where the log's end is reached; then the commit block behind them."""
+        """Return the mark of the log's blocks, in two runs where the log wraps around, or of the commit block after them."""
         if not self.open:
             self._begin(event)
             return [Mark(event.addr, event.length, ("log", len(self.commits) - 1))]
@@ -127,7 +129,7 @@ class RecoveryModel(Base):
         return [Mark(event.addr, event.length, ("placed", len(self.placed_bytes) - 1))]
 
     def _apply(self, op: Any, version: int, pages: dict[int, int]) -> None:
-        """What the call does to inodes in memory."""
+        """Apply a call's changes to inodes in memory."""
         file = int(op.file)
         if file < 0:
             return
@@ -164,18 +166,18 @@ class RecoveryModel(Base):
         self.changed.add(file)
 
     def committed(self, image: Image, number: int) -> bool:
-        """Whether the recovery finds a commit's block."""
+        """Return whether the recovery finds a commit's block."""
         return image.marked(("commit", number)) >= PAGE
 
     def last(self, image: Image) -> int:
-        """The last commit that the recovery replays."""
+        """Return the number of the last commit that the recovery replays."""
         number = self.arrived
         while number + 1 < len(self.commits) and self.committed(image, number + 1):
             number += 1
         return number
 
     def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if it finds none."""
         number = self.last(image)
         for commit in range(max(self.arrived, 1), number + 1):
             if image.marked(("log", commit)) < self.logged[commit]:
@@ -190,7 +192,7 @@ class RecoveryModel(Base):
         return Found(inode.names, inode.size, {}, inode.pages, frozenset(gone))
 
     def settle(self, image: Image, file: int) -> Found:
-        """Take what has certainly arrived as the new base of a file."""
+        """Take the commits that have certainly arrived as a file's new base; return the file as the recovery finds it."""
         while self.arrived + 1 < len(self.commits) and self.committed(image, self.arrived + 1):
             self.arrived += 1
         return self.recover(image, file)

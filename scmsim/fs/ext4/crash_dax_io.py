@@ -1,4 +1,6 @@
-"""ext4 with DAX of Linux 4.0 to 4.6: jbd2's commits as in crash_dax.py, but an fsync leaves in the caches what a copy left there.
+"""Recovery model of ext4 with DAX of Linux 4.0 to 4.6: jbd2's commits as in crash_dax.py, but fsync does not flush data.
+
+Bytes that a copy left in the caches stay there.
 Source: Linux 4.4 fs/dax.c: dax_io (copy_from_iter_pmem, wmb_pmem), arch/x86/include/asm/pmem.h; 4.1: copy_from_iter.
 """
 
@@ -17,10 +19,10 @@ IN_CACHES = {
 
 
 class RecoveryModel(Dax):
-    """ext4-dax's commits."""
+    """Recovery model of ext4-dax's commits."""
 
     def to_blame(self, op: Any, lost: Sequence[str]) -> str:
-        """The file system, where data of earlier calls alone is lost: an fsync waits for metadata only."""
+        """Blame the file system if only data of earlier calls is lost: an fsync waits for metadata only."""
         if all("an earlier call" in line for line in lost):
             return f"the file system: {IN_CACHES[self.params['copy']]}, and fsync writes none of it back (fs/dax.c of Linux 4)"
         return super().to_blame(op, lost)

@@ -1,8 +1,8 @@
 """ext4-dax of Linux 4.0 to 4.6: write() is direct I/O, whose loop over blocks is dax_io.
 
-Each look-up of blocks by a write has a journal handle, whether it allocates or not; new blocks are not zeroed, only what the copy
-leaves of them is.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/ext4/{indirect.c: ext4_ind_direct_IO, inode.c:
-_ext4_get_block, ext4_ext_direct_IO}.
+Each block look-up of a write has a journal handle, whether it allocates or not; new blocks are not zeroed, only the
+parts that the copy leaves are.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/ext4/{indirect.c:
+ext4_ind_direct_IO, inode.c: _ext4_get_block, ext4_ext_direct_IO}.
 """
 
 from scmsim.fs.ext4 import extents
@@ -13,10 +13,10 @@ from scmsim.jit import subroutine
 
 @subroutine
 def count_slice(s, arena, out, pages, grown):
-    """Handles and inode updates of a slice besides those of the look-ups.
+    """Set the handles and inode updates of a slice, without those of the look-ups.
 
-    A write that extends the file has one to put it on the orphan list, and one for the size and to take it off; one that fills a
-    hole has one that marks the new extent as written.
+    A write that extends the file has one handle that puts it on the orphan list, and one that sets the size and removes
+    it from the list; a write that fills a hole has one that marks the new extent as written.
     """
     s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
     if grown >= 0:

@@ -1,11 +1,13 @@
-"""ext4's directories: where entries lie in their blocks, and so how many of them the kernel looks at.
+"""Directories of ext4: the places of entries in their blocks, and so the number of entries that the kernel examines.
 
-A directory with one block is linear; a larger one is an index block and leaves, an entry lies in the leaf that its hash names.
+A directory with one block is linear; a larger one has an index block and leaves, and the hash of an entry selects its
+leaf.
 
-A lookup looks at all entries of a block (of its only one, or of the leaf that the hash names) or at those before the one it
-finds; a new entry goes into the first gap, or behind the last entry; a removal looks at the entries before it and leaves a gap.
-Entries have one length here, and lie in the order in which they came, but for the older half of those in leaves: a split sorts
-them by hash.  Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de, ext4_generic_delete_entry, do_split).
+A lookup examines all entries of a block (the only one, or the leaf that the hash selects), or those before the one that
+it finds; a new entry goes into the first gap, or after the last entry; a removal examines the entries before it and
+leaves a gap.  Entries have one length here and are in order of arrival, except the older half of those in leaves: a
+split sorts them by hash.
+Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de, ext4_generic_delete_entry, do_split).
 """
 
 from scmsim.fs.linux import recipes as q
@@ -14,23 +16,24 @@ from scmsim.fs.linux.files import entry_bytes
 from scmsim.jit import subroutine
 
 LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
-LEAF_FILL = 3072  # and each of several leaves: they split in half, so they are 3/4 full on average
-DOTS = 2  # entries "." and "..", in front of those of a directory with one block
+LEAF_FILL = 3072  # bytes of entries in each of several leaves: they split in half, so they are 3/4 full on average
+DOTS = 2  # entries "." and "..", before all others in a directory with one block
 TAIL = 1  # the entry that holds a block's checksum
 
 
 @subroutine
 def entries_of_block(arena, d):
-    """Entries of a directory's only block, or of one of its leaves, on average."""
+    """Return the number of entries in a directory's only block, or in one of its leaves, on average."""
     return arena[d + e.LIVE] // max(arena[d + e.END] - 1, 1)
 
 
 @subroutine
 def entries_before(arena, d, slot):
-    """Entries of a block that lie before the one in place `slot` of the directory."""
+    """Return the number of a block's entries before the one in place `slot` of the directory."""
     first, slots, entries = arena[d + e.FIRST], arena[d + e.SLOTS], entries_of_block(arena, d)
     sorted_end = slots // 2 if arena[d + e.END] > 1 else 0
     span = max(slots - first, 1)
+    # entries that a split has sorted by hash are anywhere among their half: half of it on average
     if slot < sorted_end:
         return (sorted_end - first) * entries // span // 2
     return (max(slot - first, 0) * entries + span - 1) // span
@@ -38,30 +41,30 @@ def entries_before(arena, d, slot):
 
 @subroutine
 def dots(arena, d):
-    """Entries that are in front of all others of a block."""
+    """Return the number of entries before all others of a block."""
     return DOTS if arena[d + e.END] <= 1 else 0
 
 
 @subroutine
 def entries_to_gap(arena, d):
-    """Entries that are looked at for room for one more."""
+    """Return the number of entries that are examined for room for one more."""
     gaps, leaves = arena[d + e.SLOTS] - arena[d + e.LIVE], max(arena[d + e.END] - 1, 1)
     ahead = entries_of_block(arena, d)
     if gaps and leaves == 1:
         ahead = entries_before(arena, d, arena[d + e.GAP])
     elif gaps:
-        ahead //= gaps // leaves + 2  # the first of those in a leaf that has one
+        ahead //= gaps // leaves + 2  # average position of the first of several gaps in a leaf
     return max(ahead + dots(arena, d), 1)
 
 
 @subroutine
 def take_slot(arena, f, d):
-    """File `f` gets the first gap of directory `d`, or the place behind its last entry."""
+    """Give file `f` the first gap of directory `d`, or the place after its last entry."""
     slots, gaps = arena[d + e.SLOTS], arena[d + e.SLOTS] - arena[d + e.LIVE]
     slot = slots
     if gaps:
         slot = arena[d + e.GAP]
-        # The next gap: behind this one if nothing is left there, else those that are left lie evenly.
+        # The next gap: the next place if no entry is there, else the remaining gaps count as evenly spread.
         spread = 0 if slot + 1 < arena[d + e.FIRST] else (slots - slot - 1) // gaps
         arena[d + e.GAP] = slot + 1 + spread
         arena[d + e.FIRST] = min(arena[d + e.FIRST], slot)
@@ -73,7 +76,7 @@ def take_slot(arena, f, d):
 
 @subroutine
 def give_slot(arena, slot, d):
-    """The entry in place `slot` of directory `d` is gone."""
+    """Remove the entry in place `slot` of directory `d`."""
     slots, live = arena[d + e.SLOTS], max(arena[d + e.LIVE] - 1, 0)
     if slot == slots - 1:
         arena[d + e.SLOTS] -= 1
@@ -88,10 +91,10 @@ def give_slot(arena, slot, d):
 
 @subroutine
 def look_at_entries(s, arena, row, d, change):
-    """Count in registers what a change of names looks at in directory `d`, and make it: `change` adds the entry of table row
-    `row`, takes it away, or does both (rename).
+    """Change an entry of directory `d`, and count in registers the entries that are examined.
 
-    A name that was removed is known not to be there (a negative dentry), so its file is made anew without a lookup.
+    `change` adds the entry of table row `row`, removes it, or does both (rename).
+    A removed name is known to be absent (a negative dentry), so its file is created again without a lookup.
     """
     f, adds, goes = arena[row + e.ROW_RECORD], change != e.ENTRY_REMOVED, change != e.ENTRY_ADDED
     slot, lookups = arena[f + e.SLOT], 1 if adds else 0
@@ -105,7 +108,7 @@ def look_at_entries(s, arena, row, d, change):
     if adds:
         s.reg[q.PLACED] = entries_to_gap(arena, d)
         take_slot(arena, f, d)
-    if goes:  # a rename looks for the new name once more
+    if goes:  # a rename looks up the new name once more
         s.reg[q.SEARCHED] += found + adds * whole
         s.reg[q.REMOVED] = found
         give_slot(arena, slot, d)
@@ -113,17 +116,18 @@ def look_at_entries(s, arena, row, d, change):
 
 @subroutine
 def growth(s, arena, row, d):
-    """Blocks that directory `d` grows by when it takes the entry of table row `row`."""
+    """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     blocks = arena[d + e.END]
     if blocks <= 1:
+        # make_indexed_dir: the only block becomes an index block and two leaves
         return 2 if used > LEAF_FULL else 1 - blocks
     return 1 if used > (blocks - 1) * LEAF_FILL else 0
 
 
 @subroutine
 def search(s, arena, row, d, out, change):
-    """Look for the entry of table row `row` in directory `d` and change it; returns the page that it lies in."""
+    """Find the entry of table row `row` in directory `d` and change it; return its page."""
     look_at_entries(s, arena, row, d, change)
     leaves = arena[d + e.END] - 1
     return 1 + ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % leaves if leaves > 0 else 0

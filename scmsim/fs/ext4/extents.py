@@ -1,4 +1,4 @@
-"""ext4's extent tree: extents in the inode, or in one level of leaves, ordered by page and evenly filled on average.
+"""Extent tree of ext4: extents in the inode, or in one level of leaves, ordered by page and evenly filled on average.
 
 Source: Linux fs/ext4/extents.c.
 """
@@ -17,7 +17,7 @@ MOST_ZEROED = 8  # blocks: 32 KiB (s_extent_max_zeroout_kb)
 
 @subroutine
 def change_leaf(s, arena, f, page, count):
-    """The leaf that has the extent of `page` changes."""
+    """Record the change of the leaf that holds the extent of `page`."""
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
         leaf = min(page * leaves // max(arena[f + e.END], 1), leaves - 1)
@@ -26,13 +26,13 @@ def change_leaf(s, arena, f, page, count):
 
 @subroutine
 def kept(arena, f):
-    """Leaves that a file needs after a truncation; they go with its last page."""
+    """Return the number of leaves after a truncation; leaves are freed with the file's last page."""
     return arena[f + e.LEAF_COUNT] if arena[f + e.END] else 0
 
 
 @subroutine
 def fits(s, arena, f):
-    """False if the file's extents need another leaf, which is left to the kernel of the rare operations."""
+    """Return whether the file's extents fit; if another leaf is needed, leave that to the rare kernel."""
     extents = arena[f + e.EXTENTS]
     if extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF:
         s.grow_file, s.rare = f, 1
@@ -42,7 +42,7 @@ def fits(s, arena, f):
 
 @subroutine
 def grow(s, arena):
-    """Give the file `s.grow_file` the leaves that it needs, as long as there are blocks for them; False: no words."""
+    """Give the file `s.grow_file` the leaves that it needs, while blocks are left; return False if the arena must grow."""
     f = s.grow_file
     while f and not fits(s, arena, f) and blocks_left(s) > 0:
         leaves = arena[f + e.LEAF_COUNT]
@@ -61,7 +61,7 @@ def grow(s, arena):
 
 @subroutine
 def continued(arena, f, page, step, most):
-    """How many pages, at most `most`, continue the extent of a page beyond it: behind it (step 1) or before it (step -1)."""
+    """Return how many pages, at most `most`, continue the extent of a page after it (step 1) or before it (step -1)."""
     count, at, word = 0, page + step, arena[arena[f + e.PAGES] + page]
     while count < most and 0 <= at < arena[f + e.END] and arena[arena[f + e.PAGES] + at] == word + step * e.ONE_BLOCK:
         count, at, word = count + 1, at + step, word + step * e.ONE_BLOCK
@@ -70,7 +70,7 @@ def continued(arena, f, page, step, most):
 
 @subroutine
 def joins_written(arena, f, page, count):
-    """Whether pages of an unwritten extent continue a written one beside it, to which they are given."""
+    """Return whether pages of an unwritten extent continue an adjacent written extent, which then takes them."""
     words = arena[f + e.PAGES] + page
     word = arena[words] - e.IS_UNWRITTEN
     if page > 0 and arena[words - 1] == word - e.ONE_BLOCK:
@@ -80,17 +80,18 @@ def joins_written(arena, f, page, count):
 
 @subroutine
 def write_alone(s, arena, f, page, count):
-    """`index.to_write`: no other pages."""
+    """Make only the given pages written (`index.to_write`)."""
     change_leaf(s, arena, f, page, count)
     return page, count, not joins_written(arena, f, page, count)
 
 
 @subroutine
 def write_short(s, arena, f, page, count):
-    """`index.to_write`: pages beside a written extent are given to it; else what is left of their own is zeroed if it is short.
+    """Choose the pages that become written with the given ones (`index.to_write`).
 
-    It is zeroed only if all of that extent lies within the file.  Source: Linux 5.13 fs/ext4/extents.c:
-    ext4_ext_convert_to_initialized, its cases 2, 3 and 5.
+    Pages next to a written extent are merged into it; else the rest of their own extent is zeroed if it is short and
+    the whole extent is inside the file.  Source: Linux 5.13 fs/ext4/extents.c: ext4_ext_convert_to_initialized, its
+    cases 2, 3 and 5.
     """
     change_leaf(s, arena, f, page, count)
     if joins_written(arena, f, page, count):

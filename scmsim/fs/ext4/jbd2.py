@@ -1,5 +1,4 @@
-"""jbd2: metadata blocks join the running transaction, a commit writes their images to the log, a checkpoint writes
-them in place.
+"""jbd2: metadata blocks join the running transaction, a commit logs their images, a checkpoint writes them in place.
 
 A commit of M blocks stores 4096 (M + ceil(M / 254) descriptors + revoke blocks + 1 commit block) bytes; in place, each
 distinct block is written once per checkpoint.  Source: Linux fs/jbd2/{transaction.c,commit.c,checkpoint.c,revoke.c}.
@@ -18,12 +17,12 @@ from scmsim.jit import subroutine
 
 TAGS_PER_DESCRIPTOR = 254
 REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # a Python 1 << 63 would not fit into an int64 where kernels run as plain Python
 
 
 @subroutine
 def join(s, arena, block):
-    """Metadata block `block` changed: it belongs to the running transaction."""
+    """Add the changed metadata block `block` to the running transaction."""
     at = s.joined + (block >> 6)
     bit = _ONE << (block & 63)
     if arena[at] & bit == 0:
@@ -38,7 +37,7 @@ def join(s, arena, block):
 
 @subroutine
 def charge_joins(s, out):
-    """What the blocks cost that the operation at work was the first to change in this transaction; takes an event."""
+    """Charge the blocks that the current operation was the first to change in this transaction; emits at most 1 event."""
     if s.blocks_joined:
         s.reg[q.COUNT], s.blocks_joined = s.blocks_joined, 0
         emit_recipe(s, out, q.JOINED)
@@ -46,14 +45,13 @@ def charge_joins(s, out):
 
 @subroutine
 def join_orphans(s, arena):
-    """The list of orphans begins in the superblock."""
+    """Add the superblock, which holds the head of the orphan list, to the running transaction."""
     join(s, arena, e.SUPERBLOCK)
 
 
 @subroutine
 def forget(s, arena, block):
-    """Metadata block `block` was freed: no image of it may be written any more, which the log learns by a revoke
-    record."""
+    """Drop the freed metadata block `block` from transaction and log; a revoke record keeps the recovery from replaying it."""
     bit = _ONE << (block & 63)
     if arena[s.joined + (block >> 6)] & bit:
         arena[s.joined + (block >> 6)] &= ~bit
@@ -66,11 +64,11 @@ def forget(s, arena, block):
 
 @subroutine
 def checkpoint(s, arena, out):
-    """Write each logged block in place and empty the log.  Takes at most 2 events for each held block and 2 more."""
+    """Write each logged block in place and empty the log; emits at most 2 events per held block and 2 more."""
     for i in range(s.checkpoint_length):
         block = arena[s.checkpoint_list + i]
         bit = _ONE << (block & 63)
-        if arena[s.logged + (block >> 6)] & bit:
+        if arena[s.logged + (block >> 6)] & bit:  # else forget() has dropped the block since
             arena[s.logged + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
             emit_recipe(s, out, q.IN_PLACE)
@@ -81,14 +79,15 @@ def checkpoint(s, arena, out):
 
 @subroutine
 def log_blocks(s):
-    """Blocks that a commit of the running transaction writes to the log, its commit block not counted."""
+    """Return the blocks that a commit of the running transaction writes to the log, without its commit block."""
     descriptors = (s.txn_blocks + TAGS_PER_DESCRIPTOR - 1) // TAGS_PER_DESCRIPTOR
     return s.txn_blocks + descriptors + (s.revokes + REVOKES_PER_BLOCK - 1) // REVOKES_PER_BLOCK
 
 
 @subroutine
 def commit(s, arena, out):
-    """Commit the running transaction and start the next; False: no room for the events, or a checkpoint is due first."""
+    """Commit the running transaction and start the next; return False without room for the events or in the log."""
+    # the log is full: a checkpoint must free it first (__jbd2_log_wait_for_space)
     if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
         s.want_checkpoint = s.rare = 1
         return False
@@ -100,7 +99,8 @@ def commit(s, arena, out):
 
 @subroutine
 def sync(s, arena, out, op, f):
-    """fsync commits the running transaction if the file is part of it, else it only flushes the device."""
+    """Run fsync: commit the running transaction if the file is part of it, else only flush the device."""
+    # fdatasync ignores transactions that changed only times (i_datasync_tid)
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
     if not has_events(s, out, s.txn_blocks + 16):
         return NO_ROOM
@@ -114,7 +114,7 @@ def sync(s, arena, out, op, f):
 
 @subroutine
 def write_log(s, arena, out):
-    """Write the running transaction to the log, which has room for it.  At most 3 * txn_blocks + 9 events."""
+    """Write the running transaction to the log, which has room for it; emits at most 3 * txn_blocks + 9 events."""
     count = log_blocks(s)
     if s.checkpoint_blocks == 0:
         s.checkpoint_length, s.checkpoint_since = 0, s.now
@@ -125,11 +125,12 @@ def write_log(s, arena, out):
             arena[s.joined + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
             emit_recipe(s, out, q.IMAGE)
-            if arena[s.logged + (block >> 6)] & bit == 0:
+            if arena[s.logged + (block >> 6)] & bit == 0:  # listed once until the next checkpoint
                 arena[s.logged + (block >> 6)] |= bit
                 arena[s.checkpoint_list + s.checkpoint_length] = block
                 s.checkpoint_length += 1
                 s.checkpoint_blocks += 1
+    # a run of log blocks that passes the log's end continues at its start
     whole = min(count, s.journal_blocks - s.log_head)
     s.reg[q.COUNT], s.reg[q.BYTES] = count + 1, (count + 1 - s.txn_blocks) * e.BLOCK
     s.reg[q.TO], s.reg[q.LOG] = (s.journal_at + s.log_head) * e.BLOCK, whole * e.BLOCK

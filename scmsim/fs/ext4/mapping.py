@@ -1,4 +1,4 @@
-"""ext4's and ext4-dax' mapped files: the hooks of Linux's file systems, bound when a trace first touches a mapping."""
+"""Mapped files of ext4 and ext4-dax: the hooks of Linux's file systems, bound when a trace first touches a mapping."""
 
 import functools
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def _kernels(dax: bool, folios: bool) -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """The mapped files of a model."""
+    """Return the mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 

@@ -1,4 +1,4 @@
-"""ext4's and ext4-dax' operations: those of Linux's file systems, with extents, hashed directories and a journal."""
+"""Operations of ext4 and ext4-dax: those of Linux's file systems, with extents, hashed directories and a journal."""
 
 from scmsim.fs.ext4 import dax_io, dirs, extents, jbd2
 from scmsim.fs.linux import driver, entries, index, metadata

@@ -1,17 +1,17 @@
-"""ext4's mechanisms as recipes: the events of each mechanism, in the order of the source.
+"""Mechanisms of ext4 as recipes: the events of each mechanism, in the order of the source.
 
 Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c (4.1 and 4.4 by dax_io),
 arch/x86/lib/{usercopy_64.c,copy_user_64.S} (`__copy_user_flushcache`: 8-byte non-temporal stores, cached bytes at
 unaligned ends, whose lines are written back; it ends with an sfence, measured: one per write), drivers/nvdimm/pmem.c
-(`memcpy_flushcache` per page; `nvdimm_flush` is two sfences, measured: four per fsync).  Data structures that only the
-cost rows know of have one run of 64 bytes or so here, so that a TLB sees them.
+(`memcpy_flushcache` per page; `nvdimm_flush` is two sfences, measured: four per fsync).  Data structures that only cost
+rows describe have one run of about 64 bytes here, so that a TLB sees them.
 """
 
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
-# Mechanism -> what the bytes that it stores to persistent memory are for.
+# Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
     "syscall": "none",
     "copy": "data",
@@ -48,7 +48,7 @@ def _call(cost: str) -> list:
 
 
 def dax_recipes(copy_fence: bool) -> dict[int, list]:
-    """write() and read() without a page cache."""
+    """Return the recipes of write() and read() without a page cache."""
     zeroing = [
         _work("zero_block", 0, q.COUNT),
         _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
@@ -86,10 +86,10 @@ def dax_recipes(copy_fence: bool) -> dict[int, list]:
 
 
 def dax_io_recipes(copy: str, copy_fence: bool) -> dict[int, list]:
-    """The same by dax_io: a handle for each look-up of blocks by a write, edges of new blocks cleared, and a copy.
+    """Return the recipes of dax_io: a handle for each block look-up of a write, clearing of new blocks' edges, and a copy.
 
-    `copy`: "nocache" (Linux 4.3 on) goes past the caches, writes the edges back and ends with a fence; "cached" is a rep-string,
-    and nothing is written back.
+    `copy`: "nocache" (Linux 4.3 on) bypasses the caches, writes back the edges and ends with a fence; "cached" is a
+    rep-string without a write-back.
     """
     past_caches = copy == "nocache"
     edges = ((q.TO, 0, 0, q.HEAD), (q.TAIL_AT, 0, 0, q.TAIL))
@@ -116,7 +116,7 @@ def dax_io_recipes(copy: str, copy_fence: bool) -> dict[int, list]:
 
 
 def cache_recipes() -> dict[int, list]:
-    """write(), read() and write-back with a page cache."""
+    """Return the recipes of write(), read() and write-back with a page cache."""
     return {
         q.WRITE: _call("cache_write_call"),
         q.COPY: [
@@ -152,8 +152,10 @@ def cache_recipes() -> dict[int, list]:
 
 
 def journal_recipes() -> dict[int, list]:
-    """Handles, commit and checkpoint.  A commit block goes out between two flushes of the device (REQ_PREFLUSH,
-    REQ_FUA)."""
+    """Return the recipes of handles, commit and checkpoint.
+
+    A commit block is written between two flushes of the device (REQ_PREFLUSH, REQ_FUA).
+    """
     return {
         q.TIMES: [_work("handle", 1), _work("inode_update", 1)],
         q.ACCESSED: [_work("access_time", 1)],
@@ -183,7 +185,7 @@ def journal_recipes() -> dict[int, list]:
 
 
 def name_recipes() -> dict[int, list]:
-    """Calls other than read and write."""
+    """Return the recipes of calls other than read and write."""
     orphan = _run(STORE, "orphan list", q.ZERO, q.BUFFERS, 8)
     return {
         q.NAME: [
@@ -217,7 +219,7 @@ def name_recipes() -> dict[int, list]:
 
 
 def all_recipes(dax: bool, copy_fence: bool = False, copy: str = "") -> dict[int, list]:
-    """Every recipe of a model by number; those that it never plays are empty.  `copy`: by dax_io, which copies so."""
+    """Return every recipe of a model by number; unused recipes are empty.  `copy`: how dax_io copies, "" for iomap."""
     every = (dax_recipes(copy_fence) if dax else cache_recipes()) | journal_recipes() | name_recipes()
     if copy:
         every |= dax_io_recipes(copy, copy_fence)

@@ -1,4 +1,4 @@
-"""ext4's state at the start: the layout that mke2fs makes, its journal and its limits.
+"""Initial state of ext4: mke2fs's layout, its journal and its limits.
 
 Units: bytes, blocks of 4096 bytes, ns.  Source: mke2fs (e2fsprogs lib/ext2fs/mkjournal.c, ext2fs_default_journal_size).
 """
@@ -17,7 +17,7 @@ from scmsim.fs.linux.recipes import BLOCK
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
-# see pipeline/periods.py; `now` is set by each operation before it is read, `stamped_at` is read by `quiet_until` alone
+# See pipeline/periods.py; each operation sets `now` before it is read, and only `quiet_until` reads `stamped_at`.
 STATISTICS = ("now", "stamped_at", "closes", "commits", "ignored")
 
 STATE = np.dtype(
@@ -25,10 +25,10 @@ STATE = np.dtype(
         np.record,
         [
             *e.ON_DEVICE.descr,
-            ("blocks_joined", "i8"),  # metadata blocks that joined the running transaction in the operation at work
-            ("checkpoint_list", "i8"),  # list of blocks to be written in place; entries whose bit is gone are stale
+            ("blocks_joined", "i8"),  # metadata blocks that the current operation added to the running transaction
+            ("checkpoint_list", "i8"),  # list of blocks to write in place; entries whose bit is cleared are stale
             ("checkpoint_length", "i8"),
-            ("log_head", "i8"),  # next log block, and how many are in use
+            ("log_head", "i8"),  # next log block, and number of log blocks in use
             ("log_used", "i8"),
         ],
     )
@@ -36,7 +36,7 @@ STATE = np.dtype(
 
 
 def default_journal(blocks: int) -> int:
-    """Journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
+    """Return the journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
     steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
     for limit, journal in (*steps, (1 << 25, 131072)):
         if blocks < limit:
@@ -45,7 +45,7 @@ def default_journal(blocks: int) -> int:
 
 
 def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> State:
-    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
+    """Return the state of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
     layout = e.layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
@@ -70,7 +70,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
 
 
 def quiet_until(state: State, since: int) -> int:
-    """Trace time in ns up to which operations as those from `since` on do nothing only because time has passed."""
+    """Return the trace time, ns, until which operations like those since `since` do nothing merely because time passes."""
     record = state.record[0]
     commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
     step = int(record.timestamp_tick)

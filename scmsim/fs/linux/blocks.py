@@ -1,8 +1,8 @@
-"""Blocks of files: runs of pages, preallocation windows, allocation, and the metadata blocks that it changes.
+"""Blocks of files: runs of pages, preallocation windows, allocation, and the metadata blocks that an allocation changes.
 
 Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{mballoc.c,extents.c,balloc.c}.  Simplified: the
 allocator is first fit, with a window per growing file that doubles with the file up to 8 MiB
-(ext4_mb_normalize_request); extents merge with the one before them only.
+(ext4_mb_normalize_request); an extent merges only with the extent before it.
 """
 
 from scmsim.alloc.first_fit import allocate, release
@@ -15,13 +15,13 @@ from scmsim.jit import subroutine
 
 @subroutine
 def page_word(arena, f, page):
-    """A page's word, 0 behind the table's end."""
+    """Return a page's packed word (see `state`), 0 past the end of the file's page table."""
     return arena[arena[f + e.PAGES] + page] if page < arena[f + e.END] else 0
 
 
 @subroutine
 def page_run(s, arena, f, page, last):
-    """Pages from `page` to at most `last` that lie one after the other, or are all holes (all not cached)."""
+    """Return the length of the run from `page` to at most `last`: consecutive places, or all holes (and not cached)."""
     end = arena[f + e.END]
     if page >= end:
         return last - page + 1
@@ -37,7 +37,7 @@ def page_run(s, arena, f, page, last):
 
 @subroutine
 def holes(arena, f, first, last):
-    """Pages in [first, last] that have neither a block nor the promise of one."""
+    """Count the pages in [first, last] that have neither a block nor a reserved one."""
     end = min(last + 1, arena[f + e.END])
     count = last + 1 - max(end, first)
     for at in range(arena[f + e.PAGES] + first, arena[f + e.PAGES] + end):
@@ -47,20 +47,22 @@ def holes(arena, f, first, last):
 
 @subroutine
 def blocks_needed(arena, f, first, last):
-    """Blocks that the pages [first, last] take: those of the holes, and what is missing in the index on the way to them."""
+    """Return the blocks that the pages [first, last] need: one per hole, and the index blocks missing on the way to them."""
     count = holes(arena, f, first, last)
     return count + index.missing(arena, f, first, last) if count else 0
 
 
 @subroutine
 def blocks_left(s):
-    """Blocks that are not taken and not promised."""
+    # windows count as free: take_blocks closes all of them when no other block is free
+    """Return the number of blocks that are neither allocated nor reserved."""
     return s.free_blocks + s.windowed - s.reserved
 
 
 @subroutine
 def window_length(s, arena, f, page, want):
-    """Blocks to preallocate for `want` pages from `page` on."""
+    """Return the number of blocks to preallocate for `want` pages from `page` on (ext4_mb_normalize_request)."""
+    # no preallocation on a nearly full device, nor for directories
     if s.free_blocks <= s.blocks >> 5 or arena[f + e.IS_DIR]:
         return want
     window = 4
@@ -71,7 +73,7 @@ def window_length(s, arena, f, page, want):
 
 @subroutine
 def close_window(s, arena, f):
-    """Free what is left of a file's preallocation window (ext4_discard_preallocations)."""
+    """Free the unused rest of a file's preallocation window (ext4_discard_preallocations)."""
     if arena[f + e.WINDOW_BLOCKS]:
         release(s, arena, arena[f + e.WINDOW], arena[f + e.WINDOW_BLOCKS])
         s.windowed -= arena[f + e.WINDOW_BLOCKS]
@@ -80,11 +82,14 @@ def close_window(s, arena, f):
 
 @subroutine
 def take_blocks(s, arena, f, page, want):
-    """First of up to `want` blocks in a row for `page`, `s.got` says how many, from the file's window, opened anew
-    if empty."""
+    """Take up to `want` adjacent blocks for `page` from the file's window and return the first; `s.got` is their number.
+
+    An empty window is refilled first.
+    """
     if arena[f + e.WINDOW_BLOCKS] == 0:
         length = window_length(s, arena, f, page, want)
         if s.free_blocks == 0:
+            # as ext4_mb_discard_preallocations does
             for row in range(s.rows, s.rows + s.row_count * e.ROW_WORDS, e.ROW_WORDS):
                 if arena[row]:
                     close_window(s, arena, arena[row])
@@ -101,7 +106,7 @@ def take_blocks(s, arena, f, page, want):
 
 @subroutine
 def change_groups(s, arena, block, count):
-    """`count` blocks from `block` on are taken or freed: bitmaps and group descriptors change."""
+    """Record the change of bitmaps and group descriptors by the allocation or freeing of `count` blocks from `block` on."""
     for group in range(block // e.GROUP_BLOCKS, (block + count - 1) // e.GROUP_BLOCKS + 1):
         metadata.join(s, arena, s.bitmap_at + group)
         metadata.join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
@@ -109,7 +114,7 @@ def change_groups(s, arena, block, count):
 
 @subroutine
 def starts(arena, f, page, behind):
-    """How many of two pages are the first of an extent."""
+    """Count how many of two pages are the first page of an extent."""
     count = 0
     for at in (page, behind):
         if at < arena[f + e.END]:
@@ -120,9 +125,9 @@ def starts(arena, f, page, behind):
 
 @subroutine
 def write_extents(arena, f, page, count):
-    """`count` unwritten pages from `page` on, of one extent, become written; returns how many extents that adds.
+    """Mark `count` unwritten pages from `page` on, of one extent, as written; return how many extents this adds.
 
-    It adds none where what is written continues the extent before (ext4_ext_convert_to_initialized).
+    It adds none where the written pages continue the extent before them (ext4_ext_convert_to_initialized).
     """
     before = starts(arena, f, page, page + count)
     words = arena[f + e.PAGES] + page
@@ -133,8 +138,10 @@ def write_extents(arena, f, page, count):
 
 @subroutine
 def add_blocks(s, arena, f, page, want, bits):
-    """Allocate up to `want` blocks for the pages from `page` on, whose words keep their frames and get `bits`;
-    returns how many."""
+    """Allocate up to `want` blocks for the pages from `page` on; return how many.
+
+    The pages' words keep their frames and get the flags `bits`.
+    """
     block = take_blocks(s, arena, f, page, index.reach(s, arena, f, page, want))
     count = s.got
     words = arena[f + e.PAGES] + page
@@ -149,7 +156,7 @@ def add_blocks(s, arena, f, page, want, bits):
 
 @subroutine
 def add_changed(s, arena, f, page, want, bits):
-    """As `add_blocks`; the metadata that tells of the new blocks changes."""
+    """Run `add_blocks` and record the changes of the metadata that describes the new blocks."""
     s.new_pointers = 0
     count = add_blocks(s, arena, f, page, want, bits)
     change_groups(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT, count)
@@ -159,19 +166,19 @@ def add_changed(s, arena, f, page, want, bits):
 
 @subroutine
 def last_of_folio(s, page):
-    """The last page of the largest folio that a page may lie in."""
+    """Return the last page of the largest folio that may contain a page."""
     return page | (1 << s.folio_order) - 1
 
 
 @subroutine
 def reserve_pages(s, arena, f, last):
-    """A file's tables of pages and index blocks get room for page `last` and its folio; False: they need more words."""
+    """Make room for page `last` and its folio in a file's tables of pages and index blocks; False: the arena must grow."""
     return reserve_besides(s, arena, f, last, 0)
 
 
 @subroutine
 def reserve_besides(s, arena, f, last, more):
-    """`reserve_pages` where `more` words, which are asked for already, must be left if the tables grow."""
+    """Run `reserve_pages`, but leave room for `more` words, already requested, if the tables grow."""
     last = last_of_folio(s, last)
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:

@@ -1,6 +1,6 @@
-"""One call to a file system of Linux: the kernel's threads have their turn, then it is done.
+"""One call to a file system of Linux: first the kernel's threads run, then the call itself.
 
-A family binds `settle`, `step` and what else differs (see `scmsim.jit.binding`), and HOOKS to the loop over operations.
+A family binds `settle`, `step` and its other deviations (see `scmsim.jit.binding`), and binds HOOKS to the loop over operations.
 """
 
 from scmsim.core import records as r
@@ -17,13 +17,13 @@ from scmsim.jit import subroutine
 
 @subroutine
 def settle(s, arena, out):
-    """What the kernel's threads did since the last operation; False if that is not done yet."""
+    """Run what the kernel's threads did since the last operation; return False if that is not finished."""
     return True
 
 
 @subroutine
 def accepts(s, arena, op):
-    """Whether the kernel at work is the one for an operation."""
+    """Return whether the current kernel handles an operation."""
     return True
 
 
@@ -35,13 +35,13 @@ def step(s, arena, out, op, row):
 
 @subroutine
 def sync_file(s, arena, out, op, f):
-    """fsync; returns its outcome."""
+    """Run fsync on a file; return its outcome."""
     return DONE
 
 
 @subroutine
 def data_call(s, arena, out, op, row):
-    """read, write, fsync, msync; returns the outcome."""
+    """Run read, write, fsync or msync; return the outcome."""
     if op.op == r.READ or op.op == r.WRITE:
         outcome = transfer(s, arena, out, op, row)
         if outcome != DONE or op.op == r.READ or op.length <= 0 or not op.flag & r.SYNCHRONOUS:
@@ -51,7 +51,7 @@ def data_call(s, arena, out, op, row):
 
 @subroutine
 def plain_call(s, arena, out, op, f):
-    """open, stat, readdir, and the calls that only cost their way into the kernel."""
+    """Run open, stat, readdir, and calls that only cost the entry into the kernel."""
     recipe, code = q.OTHER, op.op
     if code == r.OPEN or code == r.CREATE:
         arena[f + e.OPENS] += 1
@@ -67,8 +67,9 @@ def plain_call(s, arena, out, op, f):
 
 @subroutine
 def prepare(s, arena, out, op):
-    """The turn of the kernel's threads; False: it is not over yet, or the operation is another kernel's."""
+    """Run the kernel's threads; return False if they are not finished, or if the other kernel handles the operation."""
     s.now = op.time_ns
+    # the threads run once per operation, even if it is resumed
     if not has_events(s, out, e.ROOM) or not (s.settled or settle(s, arena, out)):
         return False
     s.settled = 1
@@ -77,7 +78,7 @@ def prepare(s, arena, out, op):
 
 @subroutine
 def concerns(s, op):
-    """Whether an operation enters the file system; others are counted as ignored."""
+    """Return whether an operation enters the file system; count the others as ignored."""
     ignored = op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or (op.file < 0 and op.op != r.SYNC)
     s.ignored += ignored
     return not ignored
@@ -85,20 +86,20 @@ def concerns(s, op):
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation; returns its outcome."""
+    """Run or resume an operation; return its outcome."""
     return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
 
 
 @subroutine
 def fits(s, arena, op, last):
-    """Whether a write up to the end of page `last` has its blocks: Linux' loops over pages and extents write what fits."""
+    """Return whether a write up to the end of page `last` has its blocks; Linux's loops over pages and extents write what fits."""
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     return DONE if blocks_needed(arena, f, op.offset >> 12, last) <= blocks_left(s) else FULL
 
 
 @subroutine
 def end(s, out):
-    """The next operation is a new one."""
+    """Reset the per-operation state for the next operation."""
     metadata.charge_joins(s, out)
     s.settled = s.progress = 0
 

@@ -1,4 +1,5 @@
-"""Where the models of ext4 and ext2 have a file's pages, read from their state.
+"""Places of files' pages on the device, read from the state of the ext4 and ext2 models.
+
 Units: pages and blocks of 4096 bytes.
 Source: scmsim/fs/linux/state.py.
 """
@@ -12,18 +13,18 @@ from scmsim.fs.recovery.observe import Event
 
 
 class Disk:
-    """The block of each page of each file, and whose page a block holds, as the last call left them."""
+    """Each file page's block, and each block's page, after the last call."""
 
     def __init__(self, state: Any, count: int) -> None:
         self.state, self.count = state, count
         self.owner: dict[int, tuple[int, int]] = {}  # block -> file, page
         self.pages: dict[int, dict[int, int]] = {}  # file -> page -> block
         self.leaves: dict[int, dict[int, int]] = {}  # file -> slot of a pointer block -> block
-        self.inode: dict[int, int] = {}  # file -> number of its inode
+        self.inode: dict[int, int] = {}  # file -> its inode number
         self.folder: dict[int, int] = {}  # file -> directory of its newest name
 
     def look(self) -> None:
-        """Take over what the model has now; blocks that nobody has any more keep their last owner."""
+        """Read the model's current state; blocks that no file has any more keep their last owner."""
         arena, rows = self.state.arena, int(self.state.record[0].rows)
         for file in range(self.count):
             f = int(arena[rows + file * e.ROW_WORDS + e.ROW_RECORD])
@@ -42,7 +43,7 @@ class Disk:
 
 
 def written_back(event: Event, disk: Disk, content: Any) -> tuple[list[Bulk], Sequence[tuple[int, int, int]]]:
-    """The data that a write-back of whole pages stores, from the page cache; file, page and block of each."""
+    """Return the data that a write-back of whole pages stores from the page cache, and the file, page and block of each page."""
     writes, places = [], []
     for block in range(event.addr // PAGE, (event.addr + event.length) // PAGE):
         if block in disk.owner:

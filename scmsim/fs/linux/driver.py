@@ -1,6 +1,6 @@
-"""The two kernels of a model: the frequent operations, and the rare ones where those leave something to them.
+"""The two kernels of a model: the frequent operations, and the rare operations that the frequent kernel leaves.
 
-A family binds its subroutines to this module, and gets its `emit` from `emitter`.
+A family binds its subroutines to this module and gets its `emit` from `emitter`.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ rare_loop = bind("linux_rare", operations, {**_HOOKS, calls: rare_operations.HOO
 
 @kernel
 def frequent(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events until one does not fit or is rare; returns its index."""
+    """Turn operations from `ops[i]` on into events until one does not fit or is rare; return its index."""
     s = state[0]
     s.rare = s.grow_file != 0
     return i if s.rare else frequent_loop(s, arena, ops, i, out)
@@ -29,8 +29,7 @@ def frequent(state, arena, ops, i, out):
 
 @kernel
 def rare(state, arena, ops, i, out):
-    """What `frequent` left: index blocks, checkpoints, write-back, then operations from `ops[i]` on as long as they are
-    rare."""
+    """Do the work that `frequent` left: index blocks, checkpoints, write-back, then operations from `ops[i]` on while rare."""
     s = state[0]
     s.rare, s.slow_path_blocked = 0, 1
     if s.grow_file and not index.grow(s, arena):
@@ -41,12 +40,13 @@ def rare(state, arena, ops, i, out):
         metadata.checkpoint(s, arena, out)
         s.want_checkpoint = 0
     i = rare_loop(s, arena, ops, i, out)
+    # blocked: an operation is left, and `accepts` did not hand it to the frequent kernel
     s.slow_path_blocked = s.slow_path_blocked and i < ops.size
     return i
 
 
 def emitter(kernels: ModuleType) -> Callable:
-    """`emit` of a model from this module, as a family has bound it."""
+    """Return a model's `emit` from this module as a family has bound it."""
 
     @calling(kernels.frequent, kernels.rare)
     def emit(state, arena, ops, i, out):

@@ -13,19 +13,19 @@ from scmsim.jit import subroutine
 
 @subroutine
 def new_record(s, arena, row):
-    """Record of a new file: empty, with an inode number.  Takes 2**RECORD_ORDER words."""
+    """Create and return the record of a new, empty file with an inode number; takes 2**RECORD_ORDER words."""
     f = take(s, arena, e.RECORD_ORDER)
     arena[row + e.ROW_RECORD] = f
     arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
     arena[f + e.LINKS] = 1
-    arena[f + e.STAMP] = -1
+    arena[f + e.STAMP] = -1  # equals no time stamp, so the first write sets the times
     arena[f + e.INODE] = inodes.take_number(s, arena, row)
     return f
 
 
 @subroutine
 def dirty_inode(s, arena, f, out):
-    """A file's inode changed (ext4_mark_inode_dirty): its table block joins."""
+    """Record the change of a file's inode (ext4_mark_inode_dirty): its block of the inode table joins the transaction."""
     inode = arena[f + e.INODE] - 1
     block = s.inode_table_at + inode // e.INODES_PER_BLOCK
     metadata.join(s, arena, block)
@@ -36,14 +36,16 @@ def dirty_inode(s, arena, f, out):
 
 @subroutine
 def entry_bytes(arena, row):
-    """Bytes of a file's directory entry: 8 and the name, rounded up to 4."""
+    """Return the bytes of a file's directory entry: 8 and the name, rounded up to 4."""
     return (11 + arena[row + e.ROW_NAME]) & ~3
 
 
 @subroutine
 def change_entry(s, arena, row, d, out, change):
-    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 8
-    events.  `change`: the entry is ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED."""
+    """Change the directory block that holds the entry of table row `row`, and the directory's inode.
+
+    Emits at most 8 events.  `change`: the entry is ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED.
+    """
     if arena[d + e.END]:
         page = entries.search(s, arena, row, d, out, change)
         block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
@@ -55,7 +57,7 @@ def change_entry(s, arena, row, d, out, change):
 
 @subroutine
 def change_inode_use(s, arena, f):
-    """A file's inode is taken or given back: the inode bitmap and the group descriptor join."""
+    """Record the allocation or freeing of a file's inode: the inode bitmap and the group descriptor join the transaction."""
     group = (arena[f + e.INODE] - 1) // s.group_inodes
     metadata.join(s, arena, s.inode_bitmap_at + group)
     metadata.join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
@@ -63,7 +65,7 @@ def change_inode_use(s, arena, f):
 
 @subroutine
 def create(s, arena, op, row, d, out):
-    """A new file with its entry in directory `d`, which has room for it; returns its record."""
+    """Create a file with its entry in directory `d`, which has room for it; return its record."""
     f = new_record(s, arena, row)
     if op.file2 >= 0:
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
@@ -79,6 +81,6 @@ def create(s, arena, op, row, d, out):
 
 @subroutine
 def call(s, arena, out, f, recipe):
-    """A call that reads the inode and has a recipe of its own."""
+    """Emit a call that reads the inode and has its own recipe."""
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     emit_recipe(s, out, recipe)

@@ -1,8 +1,8 @@
-"""Large folios: the page cache's pages as write() allocates them, in runs of a power of two that are aligned in file and memory.
+"""Large folios: the page cache's pages as write() allocates them, in aligned power-of-two runs of file pages and frames.
 
-Units: pages of 4096 bytes.  A folio has the largest order that the bytes left of a write fill, up to 2 MiB and at most to the next
-multiple of 2 MiB; less where the page is not aligned to it or where a page is cached already.  One that lost its end is split into
-folios of falling size.  Readahead's folios are left out: what a read or a fault brings in are single pages.
+Units: pages of 4096 bytes.  A folio gets the largest order that the remaining bytes of a write fill, up to 2 MiB and at most to the
+next multiple of 2 MiB; a smaller order if the page is not aligned to it or a page of it is already cached.  A folio that lost its
+end is split into folios of decreasing size.  Readahead's folios are left out: reads and faults bring in single pages.
 Source: Linux 6.16 mm/filemap.c (generic_perform_write, __filemap_get_folio), include/linux/pagemap.h (fgf_set_order),
 fs/ext4/inode.c (ext4_set_inode_mapping_order, ext4_da_write_begin), mm/truncate.c (truncate_inode_partial_folio), mm/huge_memory.c
 (folio_split).
@@ -11,12 +11,12 @@ fs/ext4/inode.c (ext4_set_inode_mapping_order, ext4_da_write_begin), mm/truncate
 from scmsim.fs.linux import state as e
 from scmsim.jit import subroutine
 
-CHUNK = 1 << 21  # bytes that a write goes at once (mapping_max_folio_size)
+CHUNK = 1 << 21  # largest number of bytes that a write copies at once (mapping_max_folio_size)
 
 
 @subroutine
 def order_at(s, page, stop, at, end):
-    """log2 of the pages of a new folio from `page` on; none is cached up to `stop`, and the bytes [at, end) are to be written."""
+    """Return log2 of the pages of a new folio at `page`; no page below `stop` is cached, the bytes [at, end) will be written."""
     left, order = min(end, (at | CHUNK - 1) + 1) - at, 0
     while order < s.folio_order and e.BLOCK << order + 1 <= left:
         order += 1
@@ -27,14 +27,15 @@ def order_at(s, page, stop, at, end):
 
 @subroutine
 def frame_of(word):
-    """Number of the frame of a cached page."""
+    """Return the frame number of a cached page."""
     return word >> e.FRAME_SHIFT & e.FRAME_MASK
 
 
 @subroutine
 def folio_of(arena, f, page):
-    """The first page of the folio of a cached page, and how many it has."""
+    """Return the first page of a cached page's folio, and the number of its pages."""
     words, first = arena[f + e.PAGES], page
+    # IS_TAIL marks pages that entered in the same folio as the page before
     while first > 0 and arena[words + first] & e.IS_TAIL:
         first -= 1
     frame, count = frame_of(arena[words + first]), 1
@@ -42,8 +43,10 @@ def folio_of(arena, f, page):
         if frame_of(arena[words + first + count]) != frame + count:
             break
         count += 1
+    # the frames are not adjacent: another page has replaced the start of the folio
     if page >= first + count:
         return page, 1
+    # the rest of a split folio consists of aligned power-of-two parts of decreasing size
     part = 1 << 9
     while part > count or page >= first + part:
         if part <= count:

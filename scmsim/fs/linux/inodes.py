@@ -1,6 +1,6 @@
-"""Numbers of inodes: the one that was freed last is used first (ext4: the lowest free one).
+"""Inode numbers: the number freed last is used first (ext4: the lowest free number).
 
-A family may bind its own rules for when a freed number can be used again (see `scmsim.jit.binding`).
+A family may bind its own rules for the reuse of a freed number (see `scmsim.jit.binding`).
 """
 
 from scmsim.fs.linux import state as e
@@ -9,18 +9,18 @@ from scmsim.jit import subroutine
 
 @subroutine
 def age(s, arena):
-    """Before a new file: numbers that have waited long enough can be used again."""
+    """Release numbers that have waited long enough; runs before a new file is created."""
 
 
 @subroutine
 def all_used(s):
-    """Whether no number is left for a new file."""
+    """Return whether no inode number is left for a new file."""
     return s.free_inode_count == 0 and s.next_inode > s.inode_count
 
 
 @subroutine
 def take_number(s, arena, row):
-    """An inode number for the file of table row `row`."""
+    """Take an inode number for the file of table row `row`."""
     if s.free_inode_count:
         s.free_inode_count -= 1
         return arena[s.free_inodes + s.free_inode_count]
@@ -32,18 +32,18 @@ def take_number(s, arena, row):
 
 @subroutine
 def passed_over(s, arena, f):
-    """Free inodes that the new file `f` passed over."""
+    """Return the number of free inodes that the search for new file `f`'s inode skipped."""
     return 0
 
 
 @subroutine
 def give_number(s, arena, f):
-    """The inode of a file that is gone can be used again."""
+    """Free the inode number of a deleted file."""
     arena[s.free_inodes + s.free_inode_count] = arena[f + e.INODE]
     s.free_inode_count += 1
 
 
 @subroutine
 def note_change(s, arena, f):
-    """A file's inode changed: an fsync has to store what the running transaction has."""
+    """Note that a file's inode changed: an fsync must commit the running transaction."""
     arena[f + e.TID] = s.tid

@@ -1,8 +1,8 @@
-"""What Linux's file systems tell of their files to the page faults of mappings (see `scmsim.fs.mapping.hooks`).
+"""Answers of Linux's file systems about their files to the page faults of mappings (see `scmsim.fs.mapping.hooks`).
 
 `f` is a file's row of the file table.  Source: Linux 5.13 fs/ext4/{inode.c: ext4_page_mkwrite, ext4_iomap_begin; file.c:
 ext4_dax_huge_fault}, fs/dax.c, mm/filemap.c: filemap_fault, do_sync_mmap_readahead.  Simplified: a load of a hole in the page cache
-maps zeros and caches no page; the page cache reads 32 pages around one that is missing, without the marks of readahead.
+maps zeros and caches no page; the page cache reads 32 pages around a missing page, without readahead marks.
 """
 
 from scmsim.core import records as r
@@ -20,44 +20,44 @@ from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
-FILL_EVENTS = 3  # of a page that is read into the cache, at most
+FILL_EVENTS = 3  # most events of reading one page into the cache
 
 
 @subroutine
 def begin(s, op):
-    """The time of the operation."""
+    """Set the time of the operation."""
     s.now = op.time_ns
 
 
 @subroutine
 def due(s):
-    """Whether a commit, write-back or an index block is due (see `settle` of a family)."""
+    """Return whether a commit, a write-back or an index block is due (see `settle` of a family)."""
     old = s.now - s.txn_since >= s.commit_interval or s.txn_length > s.txn_limit
     return s.grow_file != 0 or s.now >= s.next_tick or (s.txn_length > 0 and old)
 
 
 @subroutine
 def find(s, arena, file):
-    """A file's row, if the file has a record."""
+    """Return a file's row if the file has a record, else 0."""
     row = s.rows + file * e.ROW_WORDS
     return row if arena[row + e.ROW_RECORD] else 0
 
 
 @subroutine
 def length(s, arena, f):
-    """Bytes of a file."""
+    """Return the file's length in bytes."""
     return arena[arena[f + e.ROW_RECORD] + e.SIZE]
 
 
 @subroutine
 def word_of(arena, f, page):
-    """A page's word."""
+    """Return the packed word of a page."""
     return page_word(arena, arena[f + e.ROW_RECORD], page)
 
 
 @subroutine
 def block(s, arena, f, page):
-    """Without a page cache: where a page's block lies."""
+    """Return the address of a page's block, without a page cache; 0 for a hole."""
     word = word_of(arena, f, page)
     if word >> e.BLOCK_SHIFT == 0:
         return 0
@@ -66,20 +66,23 @@ def block(s, arena, f, page):
 
 @subroutine
 def frame(s, arena, f, page):
-    """Page cache: where the frame of a page lies that is cached."""
+    """Return the address of a page's frame in the page cache; 0 if it is not cached."""
     word = word_of(arena, f, page)
     return q.FRAMES + ((word >> e.FRAME_SHIFT & e.FRAME_MASK) << 12) if word & e.IS_CACHED else 0
 
 
 @subroutine
 def reserve_for_fault(s, arena, record, last):
-    """A file's tables get room for page `last`, and the words that the fault has asked for are left; False: more words."""
+    """Make room in a file's tables for page `last`, besides the words that the fault requested; False: the arena must grow."""
     return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
 
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """DAX: the first of `count` pages, all holes or all unwritten, get cleared blocks in a transaction of their own."""
+    """DAX: give cleared blocks to the first of `count` pages, all holes or all unwritten, in a transaction of their own.
+
+    Returns (outcome, number of pages).
+    """
     record, last = arena[f + e.ROW_RECORD], page + count - 1
     if not has_events(s, out, e.ROOM) or not reserve_for_fault(s, arena, record, last):
         return NO_ROOM, 0
@@ -94,7 +97,7 @@ def give_blocks(s, arena, out, f, page, count):
 
 @subroutine
 def note_write(s, arena, out, f):
-    """A fault for a store sets the file's times (file_update_time)."""
+    """Set the file's times at a fault for a store (file_update_time)."""
     record, stamp = arena[f + e.ROW_RECORD], time_stamp(s)
     if stamp != arena[record + e.STAMP]:
         arena[record + e.STAMP] = stamp
@@ -106,7 +109,7 @@ def note_write(s, arena, out, f):
 
 @subroutine
 def note_access(s, arena, out, f):
-    """mmap sets the access time as a read does (file_accessed)."""
+    """Set the access time at mmap, as a read does (file_accessed)."""
     record = arena[f + e.ROW_RECORD]
     before = arena[record + e.READ_STAMP]
     set_access_time(s, arena, record, out)
@@ -116,13 +119,13 @@ def note_access(s, arena, out, f):
 
 @subroutine
 def must_sync(s, arena, f):
-    """Whether the running transaction has a change of the file's blocks."""
+    """Return whether the running transaction holds a change of the file's blocks."""
     return arena[arena[f + e.ROW_RECORD] + e.DATA_TID] == s.tid and s.txn_length > 0
 
 
 @subroutine
 def pin(s, arena, f, change):
-    """A mapping keeps its file as an open descriptor does."""
+    """Count a mapping as an open descriptor of its file; return whether the file must be freed."""
     record = arena[f + e.ROW_RECORD]
     if change < 0 and arena[record + e.LINKS] <= 0 and arena[record + e.OPENS] <= 1:
         return True
@@ -132,11 +135,11 @@ def pin(s, arena, f, change):
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """Page cache: a page that has a block and is not cached is read, with those around it; returns (outcome, how it came)."""
+    """Page cache: read a page that has a block and is not cached, with those around it; return (outcome, how it came)."""
     word = word_of(arena, f, page)
     if word == 0 or word & e.IS_CACHED:
         return DONE, WAS_THERE
-    if not has_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # and what a store does then
+    if not has_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # with those of a following store
         return NO_ROOM, WAS_THERE
     record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
     for at in range(first, min(first + READ_AROUND, arena[record + e.END])):
@@ -148,7 +151,7 @@ def read_in(s, arena, out, f, page):
 
 @subroutine
 def make_dirty(s, arena, out, f, page):
-    """Page cache: a page, and all of its folio, becomes dirty, and gets a block promised if it has none; returns the outcome.
+    """Page cache: make a page and its whole folio dirty, and reserve a block if it has none; return the outcome.
 
     Source: Linux 6.16 fs/buffer.c: block_page_mkwrite.
     """
@@ -169,7 +172,7 @@ def make_dirty(s, arena, out, f, page):
 
 @subroutine
 def folio(s, arena, f, page):
-    """Page cache: the folio of a page: (first page, pages)."""
+    """Page cache: return the folio of a page as (first page, pages)."""
     if not word_of(arena, f, page) & e.IS_CACHED:
         return page, 1
     return folio_of(arena, arena[f + e.ROW_RECORD], page)
@@ -177,7 +180,7 @@ def folio(s, arena, f, page):
 
 @subroutine
 def is_dirty(s, arena, f, page):
-    """Page cache: whether a page is dirty."""
+    """Page cache: return whether a page is dirty."""
     return word_of(arena, f, page) & e.IS_DIRTY != 0
 
 

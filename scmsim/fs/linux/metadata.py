@@ -1,7 +1,7 @@
-"""What becomes of metadata blocks that change: hooks of a family (see `scmsim.jit.binding`).
+"""Fate of changed metadata blocks: hooks of a family (see `scmsim.jit.binding`).
 
-By default nothing: a file system in memory has no such blocks.  ext4 binds its journal, ext2 a list of blocks that are stored in
-place.
+By default they do nothing: a file system in memory has no such blocks.  ext4 binds its journal, ext2 a list of blocks that are
+written in place.
 """
 
 from scmsim.fs.engine.events import emit_recipe, has_events
@@ -12,38 +12,38 @@ from scmsim.jit import subroutine
 
 @subroutine
 def join(s, arena, block):
-    """Metadata block `block` changed."""
+    """Add the changed metadata block `block` to the running transaction."""
 
 
 @subroutine
 def join_orphans(s, arena):
-    """The list of orphans, which begins in the superblock, changed."""
+    """Record a change of the orphan list, whose head is in the superblock."""
 
 
 @subroutine
 def forget(s, arena, block):
-    """Metadata block `block` was freed: what it held must not be stored any more."""
+    """Drop the freed metadata block `block`: its old content must not be stored any more."""
 
 
 @subroutine
 def charge_joins(s, out):
-    """After an operation: what it costs that blocks changed; takes an event."""
+    """Charge the cost of an operation's changed blocks, after the operation; emits at most 1 event."""
 
 
 @subroutine
 def commit(s, arena, out):
-    """Store what changed; False: the buffer has no room for that, or the log has none (`s.want_checkpoint`)."""
+    """Commit the changes; return False if the buffer has no room, or the log has none (`s.want_checkpoint`)."""
     return True
 
 
 @subroutine
 def checkpoint(s, arena, out):
-    """Write in place what the log holds.  Takes at most 2 events for each held block and 2 more."""
+    """Write the log's blocks in place; emits at most 2 events per held block and 2 more."""
 
 
 @subroutine
 def sync(s, arena, out, op, f):
-    """The end of an fsync, after the file's data; returns the outcome."""
+    """Finish an fsync after the file's data; return the outcome."""
     if not has_events(s, out, 16):
         return NO_ROOM
     emit_recipe(s, out, q.FSYNC)

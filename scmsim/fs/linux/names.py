@@ -1,4 +1,4 @@
-"""Names of files: which metadata blocks they change, and what they free.
+"""Names of files: the metadata blocks that they change, and what they free.
 
 A file that existed before the trace gets its inode and blocks, without events, when it is first touched.  Directories
 never shrink.  A file without a name is freed at once, or at its last close if the trace has close operations.
@@ -28,9 +28,9 @@ from scmsim.jit import subroutine
 
 @subroutine
 def touch(s, arena, row):
-    """Record of the file of table row `row`, 0 if the arena is full.
+    """Return the record of the file of table row `row`, 0 if the arena is full.
 
-    A file that is touched first gets the blocks that it has from before the trace, without events.
+    At its first touch, a file gets its blocks from before the trace, without events.
     """
     f = arena[row + e.ROW_RECORD]
     if f:
@@ -62,13 +62,13 @@ def touch(s, arena, row):
 
 @subroutine
 def destroy(s, arena, row, f, out):
-    """The last link of a file or directory is gone (ext4_evict_inode): blocks, inode and record are free; takes 3
-    events."""
+    """Free the blocks, inode and record of a file or directory without a link (ext4_evict_inode); emits at most 3 events."""
     dirty_inode(s, arena, f, out)
     metadata.join_orphans(s, arena)
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
         for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.END]):
+            # a later replay of its old image would destroy the block's next content
             metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]
@@ -84,7 +84,7 @@ def destroy(s, arena, row, f, out):
 
 @subroutine
 def grow_directory(s, arena, d, count):
-    """Give directory `d` `count` more blocks; its index block (the first) changes too."""
+    """Give directory `d` `count` more blocks; its first block, an index block, changes too."""
     for page in range(arena[d + e.END], arena[d + e.END] + count):
         reserve_pages(s, arena, d, page)
         add_changed(s, arena, d, page, 1, 0)
@@ -96,7 +96,7 @@ def grow_directory(s, arena, d, count):
 
 @subroutine
 def has_place(s, arena, op, row, d):
-    """Make sure of a place for one more entry in directory `d`, and of an inode for a new file; False: the device is full."""
+    """Reserve a place for one more entry in directory `d`, and an inode for a new file; False: the device is full."""
     more = entries.growth(s, arena, row, d)
     blocks = more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS
     if blocks and blocks + index.MOST_ABOVE > blocks_left(s):
@@ -110,7 +110,7 @@ def has_place(s, arena, op, row, d):
 
 @subroutine
 def add_file(s, arena, op, row, d, out):
-    """create, mkdir: a new file with its entry in directory `d`; returns the outcome."""
+    """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
     if not has_place(s, arena, op, row, d):
         return FULL
     f = create(s, arena, op, row, d, out)
@@ -123,7 +123,7 @@ def add_file(s, arena, op, row, d, out):
 
 @subroutine
 def link(s, arena, op, row, d, out):
-    """link: one more entry, in directory `d`; returns the outcome."""
+    """Run link: add another entry of a file in directory `d`; return the outcome."""
     if not has_place(s, arena, op, row, d):
         return FULL
     f = arena[row]
@@ -137,14 +137,14 @@ def link(s, arena, op, row, d, out):
 
 @subroutine
 def remove_entry(s, arena, row, d, out):
-    """The entry of table row `row` leaves directory `d`."""
+    """Remove the entry of table row `row` from directory `d`."""
     arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
     change_entry(s, arena, row, d, out, e.ENTRY_REMOVED)
 
 
 @subroutine
 def unlinked(s, arena, f, out):
-    """A file that stays has one link less; one without any is an orphan."""
+    """Record the lost link of a file that stays; a file without any link joins the orphan list."""
     dirty_inode(s, arena, f, out)
     if arena[f + e.LINKS] <= 0:
         metadata.join_orphans(s, arena)
@@ -152,7 +152,7 @@ def unlinked(s, arena, f, out):
 
 @subroutine
 def lose_link(s, arena, row, f, out):
-    """One link less; the last one takes the file with it, unless it is open; True if the file is gone."""
+    """Remove one link of a file; with the last link, free the file unless it is open.  Return whether the file is gone."""
     arena[f + e.LINKS] -= 1
     if arena[f + e.LINKS] <= 0 and not (s.closes and arena[f + e.OPENS] > 0):
         destroy(s, arena, row, f, out)
@@ -163,7 +163,7 @@ def lose_link(s, arena, row, f, out):
 
 @subroutine
 def move_entry(s, arena, row, d, out, replaces):
-    """The entry of a rename changes; `replaces`: it takes another one's place.  Returns the outcome."""
+    """Change the entry of a rename, which `replaces` another entry or not; return the outcome."""
     f = arena[row]
     change_entry(s, arena, row, d, out, e.ENTRY_RENAMED)
     dirty_inode(s, arena, f, out)
@@ -173,12 +173,12 @@ def move_entry(s, arena, row, d, out, replaces):
 
 @subroutine
 def give_way(s, arena, row, d, out):
-    """The entry of table row `row`, whose place another one has taken, leaves directory `d`."""
+    """Remove the entry of table row `row`, which a rename has replaced, from directory `d`."""
 
 
 @subroutine
 def rename(s, arena, op, row, d, out):
-    """rename, over another file if there was one; returns the outcome."""
+    """Run rename, which may replace another file; return the outcome."""
     replaced = s.rows + op.file2 * e.ROW_WORDS
     replaces = op.file2 >= 0 and replaced != row
     outcome = move_entry(s, arena, row, d, out, replaces)
@@ -192,7 +192,7 @@ def rename(s, arena, op, row, d, out):
 
 @subroutine
 def parent_row(s, arena, op, row):
-    """Table row of the directory that an operation changes; the root's if the trace names none."""
+    """Return the table row of the directory that an operation changes; the root's if the trace names none."""
     if op.op != r.RENAME and op.file2 >= 0:
         return s.rows + op.file2 * e.ROW_WORDS
     if arena[row]:
@@ -202,7 +202,10 @@ def parent_row(s, arena, op, row):
 
 @subroutine
 def as_directory(s, arena, d):
-    """Record `d` as a directory (0 stays 0); the root's if it is a file with content: a trace that mixes up its ids."""
+    """Mark record `d` as a directory and return it (0 stays 0).
+
+    A file with content cannot be one (a trace mixed up its ids): return the root's record instead.
+    """
     if d == 0 or arena[d + e.IS_DIR]:
         return d
     if arena[d + e.SIZE] or arena[d + e.END]:
@@ -213,13 +216,13 @@ def as_directory(s, arena, d):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Words of the arena that a change of names in directory `d` may take."""
+    """Return the arena words that a change of names in directory `d` may take."""
     return 4 * (e.ROOM + last_of_folio(s, arena[d + e.END]))
 
 
 @subroutine
 def change_names(s, arena, op, row, out):
-    """create, mkdir, unlink, rmdir, rename, link; returns the outcome."""
+    """Run create, mkdir, unlink, rmdir, rename or link; return the outcome."""
     d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
     if d == 0 or not has_room(s, arena, words_needed(s, arena, d)):
         return NO_ROOM

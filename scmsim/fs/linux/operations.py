@@ -1,7 +1,7 @@
-"""The frequent operations: read, write, fsync, open, close, stat, create in a directory that is known.
+"""The frequent operations: read, write, fsync, open, close, stat, create in a known directory.
 
-All others are left to the kernel of `rare`, by setting `s.rare`: compile time follows the amount of code, so what few traces need
-is compiled when one first does.
+All others are left to the rare kernel by setting `s.rare`: compile time follows the amount of code, so code that few traces need is
+compiled when a trace first needs it.
 """
 
 from scmsim.core import records as r
@@ -20,7 +20,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def settle(s, arena, out):
-    """What the kernel's threads did since the last operation, as far as it is a commit; False if it is not done yet."""
+    """Commit the running transaction if that is due; return False if that is not finished or write-back is due."""
     if s.now >= s.next_tick:
         if s.oldest >= 0 or s.checkpoint_blocks:
             s.rare = 1
@@ -33,15 +33,16 @@ def settle(s, arena, out):
 
 @subroutine
 def accepts(s, arena, op):
-    """Whether an operation is a frequent one."""
+    """Return whether an operation is a frequent one."""
     s.rare = r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC
     return not s.rare
 
 
 @subroutine
 def sync_file(s, arena, out, op, f):
-    """fsync: a file's dirty pages are written back, then its metadata is stored."""
+    """Run fsync: write back a file's dirty pages, then store its metadata; return the outcome."""
     while arena[f + e.DIRTY]:
+        # the transaction must not outgrow the log while pages are written back
         if s.txn_length > s.txn_limit and not metadata.commit(s, arena, out):
             return NO_ROOM
         if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
@@ -54,7 +55,7 @@ def sync_file(s, arena, out, op, f):
 
 @subroutine
 def create_known(s, arena, out, op, row):
-    """create where the directory is known and has room for the entry; else it is left to the other kernel."""
+    """Run create if the directory is known and has room for the entry; else leave it to the rare kernel."""
     d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
     if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or entries.growth(s, arena, row, d):
         s.rare = 1
@@ -70,7 +71,7 @@ def create_known(s, arena, out, op, row):
 
 @subroutine
 def close(s, arena, out, f):
-    """close, if the file stays; else it is left to the other kernel."""
+    """Run close if the file stays; else leave it to the rare kernel."""
     if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
         s.rare = 1
         return NO_ROOM
@@ -83,7 +84,7 @@ def close(s, arena, out, f):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume a frequent operation; one whose file is not known is left to the other kernel."""
+    """Run or resume a frequent operation; leave one on an unknown file to the rare kernel."""
     f, code = arena[row + e.ROW_RECORD], op.op
     if f == 0:
         if code == r.CREATE:

@@ -1,4 +1,4 @@
-"""How a file loses pages, and gets some without writing them: truncate, fallocate and what they free.
+"""Pages that a file loses, or gets without a write: truncate, fallocate and the blocks that they free.
 
 Source: Linux fs/ext4/{inode.c,extents.c}.
 """
@@ -18,7 +18,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def free_pages(s, arena, f, out, page, last):
-    """Free the pages [page, last]; takes 2 events."""
+    """Free the pages [page, last]; emits at most 2 events."""
     last = min(last, arena[f + e.END] - 1)
     was_dirty = arena[f + e.DIRTY]
     s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
@@ -39,7 +39,7 @@ def free_pages(s, arena, f, out, page, last):
             if arena[i]:
                 arena[f + e.MAPPED] -= 1
                 arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
-                s.reserved -= block == 0
+                s.reserved -= block == 0  # a page without a block holds a reserved one (delayed allocation)
                 s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
             arena[i] = 0
         at += count
@@ -52,7 +52,7 @@ def free_pages(s, arena, f, out, page, last):
 
 @subroutine
 def free_leaves(s, arena, f, keep):
-    """Free a file's index blocks but the first `keep`."""
+    """Free a file's index blocks except the first `keep`."""
     for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
         if arena[i]:
             release(s, arena, arena[i], 1)
@@ -61,6 +61,7 @@ def free_leaves(s, arena, f, keep):
             s.meta_blocks -= 1
             arena[i] = 0
             above = index.above(i - arena[f + e.LEAVES])
+            # a kept index block that loses a pointer changes
             if above >= 0 and above < keep:
                 metadata.join(s, arena, arena[arena[f + e.LEAVES] + above])
     arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
@@ -70,7 +71,7 @@ def free_leaves(s, arena, f, keep):
 
 @subroutine
 def clear_part(s, arena, f, out, at, length):
-    """Clear `length` bytes from `at` on, inside one page, if it has content; takes 2 events."""
+    """Clear `length` bytes from `at` on, inside one page, if the page has content; emits at most 2 events."""
     page = at >> 12
     if length > 0 and page < arena[f + e.END]:
         word = arena[arena[f + e.PAGES] + page]
@@ -83,12 +84,12 @@ def clear_part(s, arena, f, out, at, length):
 
 @subroutine
 def split_parts(s, arena, f, out, at, end):
-    """What was one piece is so no longer, since the bytes [at, end), a part of it, are about to go; takes 6 events."""
+    """Split the huge pages of which the bytes [at, end) are a part, before the bytes are freed; emits at most 6 events."""
 
 
 @subroutine
 def truncate(s, arena, op, f, out):
-    """truncate: pages behind the new size are freed, the rest of its last page is cleared."""
+    """Run truncate: free the pages past the new size and clear the rest of its last page."""
     size = max(op.offset, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
@@ -98,13 +99,13 @@ def truncate(s, arena, op, f, out):
         clear_part(s, arena, f, out, size, -size & 4095)
         free_leaves(s, arena, f, index.kept(arena, f))
     arena[f + e.SIZE] = size
-    metadata.join_orphans(s, arena)
+    metadata.join_orphans(s, arena)  # ext4_truncate is on the orphan list while it runs
     note_change(s, arena, f, out)
 
 
 @subroutine
 def fill_holes(s, arena, f, page, last, out):
-    """Unwritten blocks for the holes in the pages [page, last]."""
+    """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT] = 0
     while page <= last:
         if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page]:
@@ -124,7 +125,7 @@ def fill_holes(s, arena, f, page, last, out):
 
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
-    """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
+    """Make room for the pages [first, last], whose holes will get blocks; return an outcome."""
     if blocks_needed(arena, f, first, last) > blocks_left(s):
         return FULL
     return DONE if reserve_pages(s, arena, f, last) else NO_ROOM
@@ -132,14 +133,14 @@ def reserve_range(s, arena, out, f, first, last):
 
 @subroutine
 def note_change(s, arena, f, out):
-    """A file's inode and its blocks changed."""
+    """Record the change of a file's inode and blocks."""
     dirty_inode(s, arena, f, out)
     arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
 
 
 @subroutine
 def punch_hole(s, arena, f, out, at, end):
-    """The bytes [at, end) become a hole: parts of pages are cleared, whole pages freed."""
+    """Turn the bytes [at, end) into a hole: clear partial pages, free whole pages."""
     split_parts(s, arena, f, out, at, end)
     if at >> 12 == (end - 1) >> 12:
         clear_part(s, arena, f, out, at, (end - at) & 4095)
@@ -151,7 +152,7 @@ def punch_hole(s, arena, f, out, at, end):
 
 @subroutine
 def fallocate(s, arena, op, f, out):
-    """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole; returns the outcome."""
+    """Run fallocate: give unwritten blocks to the range's holes, or (punch hole) free the range; return the outcome."""
     end = op.offset + op.length
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.length <= 0 or op.offset < 0:

@@ -1,6 +1,6 @@
-"""The rare operations: names other than create, truncate, fallocate, sync, timed write-back, checkpoints, extent leaves and
-first touches.
+"""The rare operations: all names except create, truncate, fallocate, sync, timed write-back, checkpoints, first touches.
 
+Extent leaves are added here, too.
 Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback.c.
 """
 
@@ -19,8 +19,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def make_room(s, arena, out):
-    """Commit the running transaction, with a checkpoint before if the log has no room for it; False if that does
-    not fit."""
+    """Commit the running transaction, after a checkpoint if the log has no room; return False if that does not fit."""
     if metadata.commit(s, arena, out):
         return True
     if s.want_checkpoint and has_events(s, out, 2 * s.checkpoint_blocks + 2):
@@ -32,7 +31,7 @@ def make_room(s, arena, out):
 
 @subroutine
 def write_back(s, arena, out, limit):
-    """Write back the files that became dirty at `limit` or before; False if that is not done yet."""
+    """Write back the files that became dirty at `limit` or earlier; return False if that is not finished."""
     while s.oldest >= 0 and arena[arena[s.oldest] + e.SINCE] <= limit:
         f = arena[s.oldest]
         if s.txn_length > s.txn_limit and not make_room(s, arena, out):
@@ -40,6 +39,7 @@ def write_back(s, arena, out, limit):
         if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
             return False
         flush_pages(s, arena, f, out)
+        # blocks allocated by the write-back may need more index blocks
         s.grow_file = f
         if not index.grow(s, arena):
             return False
@@ -48,12 +48,12 @@ def write_back(s, arena, out, limit):
 
 @subroutine
 def settle(s, arena, out):
-    """What the kernel's threads did since the last operation: timed write-back and commits; False if that is not
-    done yet."""
+    """Run timed write-back, checkpoints and commits due since the last operation; return False if they are not finished."""
     while s.now >= s.next_tick:
+        # nothing waits to be stored: skip all ticks up to now
         if s.oldest < 0 and s.checkpoint_blocks == 0:
             s.next_tick = s.now
-        if not write_back(s, arena, out, s.next_tick - s.dirty_expire):
+        if not write_back(s, arena, out, s.next_tick - s.dirty_expire):  # wb_check_old_data_flush
             return False
         if s.checkpoint_blocks and s.checkpoint_since <= s.next_tick - s.dirty_expire:
             if not has_events(s, out, 2 * s.checkpoint_blocks + 2):
@@ -67,7 +67,7 @@ def settle(s, arena, out):
 
 @subroutine
 def sync_all(s, arena, out):
-    """sync, syncfs: write back all files, commit, then write the logged metadata in place; returns the outcome."""
+    """Run sync or syncfs: write back all files, commit, then write the logged metadata in place; return the outcome."""
     if not write_back(s, arena, out, s.now):
         return NO_ROOM
     if s.txn_length and not make_room(s, arena, out):
@@ -81,7 +81,7 @@ def sync_all(s, arena, out):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume a rare operation; returns its outcome."""
+    """Run or resume a rare operation; return its outcome."""
     if op.op == r.SYNC:
         return sync_all(s, arena, out)
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.CLOSE:
@@ -105,7 +105,7 @@ def step(s, arena, out, op, row):
 
 @subroutine
 def accepts(s, arena, op):
-    """Whether an operation is a rare one; if not, its file is known from now on."""
+    """Return whether an operation is a rare one; if not, make its file known for the frequent kernel."""
     code, row = op.op, s.rows + op.file * e.ROW_WORDS
     if r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.SYNC:
         return True

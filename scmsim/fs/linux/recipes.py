@@ -1,6 +1,6 @@
-"""Registers and recipes of the kernels that Linux's file systems share: their numbers, and where kernel objects lie.
+"""Registers and recipes of the kernels that Linux's file systems share: their numbers, and the places of kernel objects.
 
-What a recipe emits is a family's own (`recipes.py` in its folder); one that a family leaves empty emits nothing.
+A family defines the events of each recipe (`recipes.py` in its folder); a recipe without steps emits nothing.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER
     TAIL_AT, TAIL, TAIL_LINE_AT, TAIL_LINE, LINES, FROM, HAS, PAGES, NEW, GROWN, COUNT, BITMAP, GROUP, LOG,
     LOG_WRAPPED, COMMIT_AT, REVOKES,
 ) = range(30)  # fmt: skip
-# Entries of a directory that are looked at for a name, for room, and for the one before an entry that goes; names that the dentry
-# cache does not know, and searches of an index.
+# Numbers of directory entries that are examined for a name, for room, and for the entry before a removed one; names that the
+# dentry cache does not know, and searches of an index.
 SEARCHED, PLACED, REMOVED, LOOKUPS, PROBES = NEW, GROWN, COUNT, HAS, PAGES
 LOOKED_AT = {  # cost -> register
     "search_entry": SEARCHED, "place_entry": PLACED, "remove_entry": REMOVED, "lookup": LOOKUPS, "probe": PROBES,
 }  # fmt: skip
-# A file system without a journal uses these for other things.
+# A file system without a journal uses the journal's registers for other things.
 LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
 
 # Recipes.
@@ -33,15 +33,16 @@ LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
 RECIPES = LIST + 1
 BLOCK = 4096
 BARRIER_FENCES = 2
-# Where kernel objects lie in space KERNEL: areas of 1 TiB, far more than they use.
+# Addresses of kernel objects in space KERNEL: areas of 1 TiB, far more than they need.
 ZERO_PAGE, BUFFERS, INODES, FRAMES, DESCRIPTORS = BLOCK, 1 << 40, 2 << 40, 3 << 40, 4 << 40
 OBJECTS = tuple(place >> 40 for place in (ZERO_PAGE, BUFFERS, INODES, DESCRIPTORS))  # areas without a file's data
 
 
 def dax_copy(run: Callable, copy_fence: bool, write_back: bool = True) -> list:
-    """The kernel's copy of a run into persistent memory, without the caches but for its edges, which are written back or not.
+    """Return steps of the kernel's copy of a run into persistent memory: non-temporal stores, and cached stores at the edges.
 
-    `run` makes a step of a family's recipes.  The fence ends the copy routine; it orders nothing of the file system's own.
+    `run` makes a step of a family's recipes.  `write_back` flushes the edges.  The fence (`copy_fence`) ends the copy routine;
+    it orders nothing for the file system.
     """
     return [
         run(LOAD, "copy", USER_AT, 0, 0, HEAD, space=USER, width=1),

@@ -1,4 +1,4 @@
-"""State of Linux's file systems: per-file records, page words, metadata bitmaps and lists inside the arena; their space.
+"""State of Linux's file systems: file records, page words, metadata bitmaps and lists in the arena; their space report.
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux
 fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs) for the layout that ext4 and ext2 share.
@@ -21,9 +21,9 @@ FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
 
-# Words of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.  SLOT:
-# place of its entry in its directory; of a directory, SLOTS: places in use or left as gaps, LIVE: entries, FIRST: no entry
-# lies in a place before it, GAP: the first gap's place.  STAMP and READ_STAMP: when it was last written and its access time set.
+# Fields of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.  SLOT:
+# place of its entry in its directory.  Of a directory, SLOTS: places in use or left as gaps; LIVE: entries; FIRST: no entry has a
+# smaller place; GAP: place of the first gap.  STAMP and READ_STAMP: time stamps of its last write and of its access time.
 SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, LOW, SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
     0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 )  # fmt: skip
@@ -31,21 +31,21 @@ WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, FRESH, ENTRIES = 17,
 SLOT, SLOTS, LIVE, FIRST, GAP, READ_STAMP = 26, 27, 28, 29, 30, 31
 RECORD_ORDER = 5
 
-# Words of a row of the file table: record's offset (0: not touched yet), size before the trace (-1: there was none, REMOVED: it
-# is gone, and its name with it), name length, is a directory.
+# Fields of a row of the file table: offset of the file's record (0: not touched yet), size before the trace (-1: no such file,
+# REMOVED: the file and its name are gone), name length, whether it is a directory.
 REMOVED = -2
 ROW_RECORD, ROW_SIZE, ROW_NAME, ROW_DIR = 0, 1, 2, 3
 ROW_WORDS = 4
 
-# A page's word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
+# A page's packed word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
 # write-back.
 IS_DIRTY, IS_CACHED, IS_UNWRITTEN = 1, 2, 4
-IS_TAIL = 8  # page cache: it entered in the same folio as the page before
-FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frames are used again after 64 GiB
+IS_TAIL = 8  # page cache: the page entered in the same folio as the page before
+FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frame numbers repeat after 64 GiB
 ONE_FRAME = 1 << FRAME_SHIFT
 BLOCK_SHIFT = 28
 ONE_BLOCK = 1 << BLOCK_SHIFT
-# What tells pages apart and where they lie, see `key` in STATE.
+# Which bits of a page's word identify its place, and how that maps to an address, see `key` in STATE.
 DAX_PAGES = {"key": ~0, "key_step": ONE_BLOCK, "key_shift": BLOCK_SHIFT, "key_mask": (1 << 35) - 1, "key_base": 0}
 CACHED_PAGES = {
     "key": FRAME_MASK << FRAME_SHIFT | IS_CACHED,
@@ -54,11 +54,11 @@ CACHED_PAGES = {
     "key_mask": FRAME_MASK,
     "key_base": FRAMES,
 }
-SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
+SLICE_PAGES = 4096  # a read or write runs in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
-ENTRY_REMOVED, ENTRY_ADDED, ENTRY_RENAMED = 0, 1, 2  # what happens to an entry of a directory
+ENTRY_REMOVED, ENTRY_ADDED, ENTRY_RENAMED = 0, 1, 2  # what happens to a directory entry
 ROOM = 64  # events that each operation may need
-HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
+HASH_FACTOR = 2654435761  # spreads a directory's entries over its leaves
 LARGEST = 16 << 40  # bytes
 
 STATE = np.dtype(
@@ -68,21 +68,21 @@ STATE = np.dtype(
             *HEADER,
             *first_fit.FIELDS,
             ("dax", "i8"),
-            ("page_bits", "i8"),  # flags of the word of a page that gets a block
-            ("now", "i8"),  # ns, of the operation at work
-            ("rare", "i8"),  # set when the kernel of the frequent operations leaves something to that of the rare ones
-            ("slow_path_blocked", "i8"),  # set when the latter has no room left for events or words
+            ("page_bits", "i8"),  # flags in the word of a page that gets a block
+            ("now", "i8"),  # time of the current operation, ns
+            ("rare", "i8"),  # set when the frequent kernel leaves something to the rare kernel
+            ("slow_path_blocked", "i8"),  # set when the rare kernel has no room left for events or words
             ("grow_file", "i8"),  # record of a file whose extents need another leaf, 0 = none
             ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
             ("new_pages", "i8"),  # pages that entered the cache in this slice
             ("new_pointers", "i8"),  # pointer blocks that the last allocation added to a file
-            ("changed", "i8"),  # extents that changed in this slice, or step of write-back
+            ("changed", "i8"),  # extents changed in this slice or step of write-back
             ("reading", "i8"),
             ("relatime", "i8"),  # the first read after a change sets the access time
             ("pages_dirtied", "i8"),  # pages that became dirty in this slice
-            ("settled", "i8"),  # set once the kernel's threads have had their turn before the operation at work
-            ("progress", "i8"),  # bytes of the operation at work that are done
-            # Pages make one run if their words, masked by `key`, count up by `key_step`; where they lie is
+            ("settled", "i8"),  # set once the kernel's threads have run before the current operation
+            ("progress", "i8"),  # bytes of the current operation that are done
+            # Pages form one run if their words, masked by `key`, count up by `key_step`; a page's address is
             # key_base + 4096 * (word >> key_shift & key_mask): in persistent memory with DAX, else in the page cache.
             ("key", "i8"),
             ("key_step", "i8"),
@@ -95,10 +95,10 @@ STATE = np.dtype(
             ("windowed", "i8"),  # blocks in the preallocation windows of all files
             ("frame", "i8"),  # next page-cache frame
             ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
-            ("whole", "i8"),  # memory: the pages of the operation at work may come as huge pages
-            ("huge", "i8"),  # memory: which pieces of 2 MiB may come as huge pages (fs/tmpfs/state.py: HUGE)
-            ("advice", "i8"),  # memory: that of the mapping whose fault is at work (fs/mapping/words.py)
-            ("by_page", "i8"),  # memory: fallocate and truncation go page by page in huge ones
+            ("whole", "i8"),  # memory: the pages of the current operation may be allocated as huge pages
+            ("huge", "i8"),  # memory: which pieces of 2 MiB may become huge pages (fs/tmpfs/state.py: HUGE)
+            ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
+            ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
             ("bitmap_at", "i8"),  # first block of the block bitmaps, inode bitmaps, inode tables, journal
             ("inode_bitmap_at", "i8"),
             ("inode_table_at", "i8"),
@@ -106,13 +106,13 @@ STATE = np.dtype(
             ("inode_count", "i8"),
             ("journal_at", "i8"),
             ("journal_blocks", "i8"),
-            # What waits to be stored with the running transaction (no journal: in place): entries, blocks, since when, most
+            # Blocks to store with the running transaction (no journal: in place): list entries, blocks, time of the first, limit
             ("txn_length", "i8"),
             ("txn_blocks", "i8"),
             ("txn_since", "i8"),
             ("txn_limit", "i8"),
             ("tid", "i8"),  # running transaction
-            ("checkpoint_blocks", "i8"),  # blocks that the log has and that are to be written in place, and since when
+            ("checkpoint_blocks", "i8"),  # logged blocks not yet written in place, and the time of the first
             ("checkpoint_since", "i8"),
             ("oldest", "i8"),  # rows of the first and the last file with dirty pages, -1 = none
             ("newest", "i8"),
@@ -120,7 +120,7 @@ STATE = np.dtype(
             ("commit_interval", "i8"),
             ("dirty_expire", "i8"),
             ("timestamp_tick", "i8"),
-            ("stamped_at", "i8"),  # ns: when it last mattered which tick it is
+            ("stamped_at", "i8"),  # ns: when the current clock tick last mattered
             ("free_inodes", "i8"),  # stack of freed inode numbers
             ("free_inode_count", "i8"),
             ("next_inode", "i8"),
@@ -133,7 +133,7 @@ STATE = np.dtype(
     )
 )
 
-# What file systems with blocks of metadata on a device have besides, as `build` makes them.
+# Additional fields of file systems with metadata blocks on a device, as `build` sets them.
 ON_DEVICE = np.dtype(
     (
         np.record,
@@ -153,7 +153,7 @@ INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
 
 
 def check_capacity(capacity: int) -> None:
-    """Refuse a device that is too large for the models (bytes)."""
+    """Raise UsageError for a device (bytes) that is too large for the models."""
     if capacity > LARGEST:
         raise UsageError(
             f"capacity {format_bytes(capacity)} is too large for the ext4 models, which keep three bits a block; "
@@ -162,7 +162,7 @@ def check_capacity(capacity: int) -> None:
 
 
 def known_folders(files: Files) -> list[int]:
-    """Rows of the directories that exist from the start; the first is the root's."""
+    """Return the rows of the directories that exist from the start; the first is the root's."""
     return [len(files), *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
 
 
@@ -170,10 +170,10 @@ def build(
     dtype: np.dtype, files: Files, blocks: int, dax: bool, own: dict[str, int], lists: dict[str, int], cost: np.ndarray,
     *, alignment: int = BLOCK,
 ) -> State:  # fmt: skip
-    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times), its own `lists` of so many
-    words and a cost table; `dtype` is ON_DEVICE and what the family has besides.
+    """Return the state of an empty file system of `blocks` blocks.
 
-    `alignment`: the first block that files can have lies at a multiple of so many bytes.
+    `dtype` is ON_DEVICE and the family's additional fields, `own` holds values of fields (layout, limits, times), `lists` the
+    words of the family's lists, `cost` the cost table.  The first block for files is at a multiple of `alignment` bytes.
     """
     folders, rows, bitmap = known_folders(files), len(files) + 1, -(-blocks // 64)
     lists = {
@@ -193,13 +193,13 @@ def build(
 
 
 def first_data_block(reserved: int, alignment: int) -> int:
-    """The first block behind `reserved` blocks that lies at a multiple of `alignment` bytes."""
+    """Return the first block after `reserved` blocks that is at a multiple of `alignment` bytes."""
     unit = max(alignment // BLOCK, 1)
     return -(-reserved // unit) * unit
 
 
 def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
-    """Set fields of the state record; put the file table and `lists` of so many words each into the arena."""
+    """Set fields of the state record; place the file table and `lists` (name -> words) in the arena."""
     record, rows = state.record[0], len(files) + 1
     for name, count in {"rows": rows * ROW_WORDS, **lists}.items():
         record[name] = record.arena_top
@@ -212,13 +212,13 @@ def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str,
 
 
 def file_table(state: State) -> np.ndarray:
-    """The rows of the file table; the last one is the root directory's."""
+    """Return a view of the file table's rows; the last is the root directory's."""
     record = state.record[0]
     return state.arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
 
 
 def add_folder(state: State, row: int, inode: int) -> int:
-    """Record of a directory that exists from the start."""
+    """Create and return the record of a directory that exists from the start."""
     record, arena = state.record[0], state.arena
     f = int(record.arena_top)
     record.arena_top += 1 << RECORD_ORDER
@@ -229,7 +229,7 @@ def add_folder(state: State, row: int, inode: int) -> int:
 
 
 def layout_of(blocks: int, journal: int) -> dict[str, int]:
-    """Where the metadata lies (first block of each kind), as mke2fs divides it up but all at the front."""
+    """Return the first block of each kind of metadata: mke2fs's division, but all at the front of the device."""
     groups = -(-blocks // GROUP_BLOCKS)
     inode_blocks = max(min(blocks, GROUP_BLOCKS) // 64, 1)  # one 256-byte inode for each 16 KiB
     bitmaps = 1 + -(-groups // DESCRIPTORS_PER_BLOCK)
@@ -245,12 +245,12 @@ def layout_of(blocks: int, journal: int) -> dict[str, int]:
 
 
 def most_joined(blocks: int, limit: int) -> int:
-    """Entries that the list of a transaction may have: the operation that passes its limit may touch each group once more."""
+    """Return the most entries of a transaction's list: the operation that passes its limit may touch each group once more."""
     return limit + 2 * -(-blocks // GROUP_BLOCKS) + 4 * FLUSH_PAGES
 
 
 def _known_folders(state: State, folders: list[int], block: int) -> None:
-    """Records of the directories that exist from the start, a block each from `block` on; the first is the root."""
+    """Create the records of the initial directories, with one block each from `block` on; the first is the root."""
     record, arena = state.record[0], state.arena
     for index, folder in enumerate(folders):
         f = add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
@@ -262,15 +262,14 @@ def _known_folders(state: State, folders: list[int], block: int) -> None:
 
 
 def known_files(state: State) -> tuple[np.ndarray, np.ndarray]:
-    """Object ids of the files that have a record, and where it is; directories are left out."""
+    """Return the object ids and record offsets of the files that have a record; directories are left out."""
     at = file_table(state)[:, ROW_RECORD]
     file = np.flatnonzero((at > 0) & (state.arena[at + IS_DIR] == 0))
     return file, at[file]
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes; `live_bytes` counts what lies in pages that have (or are promised) a block, holes do
-    not count."""
+    """Return the space report in bytes; `live_bytes` counts bytes in pages with an allocated or reserved block, not holes."""
     record, arena = state.record[0], state.arena
     _, at = known_files(state)
     allocated = int(record.data_blocks + record.reserved)
@@ -293,6 +292,6 @@ def space(state: State) -> dict[str, int]:
 
 
 def by_file(state: State) -> dict[str, np.ndarray]:
-    """Columns of one row a file: object id, length, allocated and wasted bytes."""
+    """Return columns with one row per file: object id, length, allocated and wasted bytes."""
     file, at = known_files(state)
     return space_columns(file, state.arena[at + SIZE], state.arena[at + MAPPED], BLOCK)

@@ -1,4 +1,4 @@
-"""ext4's read and write, with DAX and with the page cache.
+"""Read and write of ext4, with DAX and with the page cache.
 
 With DAX a copy goes to persistent memory at once; a new block is zeroed through the block layer before, so its bytes
 are stored twice.  With the page cache a copy goes to cached pages, blocks are allocated at write-back (delayed
@@ -23,15 +23,15 @@ NOTHING = q.OTHER  # recipe of a call that transfers no byte
 MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
 
 
-# What a family may bind (see `scmsim.jit.binding`); by default nothing.
+# Hooks that a family may bind (see `scmsim.jit.binding`); by default they do nothing.
 @subroutine
 def fill_new(s, arena, f, out, at, stop):
-    """DAX: what a write to [at, stop) leaves of its first and last page, which are new, gets its content."""
+    """DAX: fill the parts of a write's first and last page, both new, outside of [at, stop)."""
 
 
 @subroutine
 def clear_edges(s, arena, f, out, at, stop):
-    """`fill_new` where a copy to [at, stop) goes to new pages as they are: what it leaves of the first and the last is cleared."""
+    """Clear the parts of the first and last page outside of [at, stop), for families whose new pages are not zeroed."""
     word = arena[arena[f + e.PAGES] + (at >> 12)]
     block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
     s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
@@ -41,23 +41,22 @@ def clear_edges(s, arena, f, out, at, stop):
 
 @subroutine
 def use_pages(s, arena, f, page, count):
-    """DAX: `count` pages from `page` on, which exist, are used."""
+    """DAX: use `count` existing pages from `page` on."""
 
 
 @subroutine
 def allocate_now(s, arena, f, out, page, count):
-    """Page cache: `count` pages from `page` on may get blocks in write() already."""
+    """Page cache: allocate blocks already in write() for `count` pages from `page` on, if the family does that."""
 
 
 @subroutine
 def find_blocks(s, out, page, count):
-    """What it costs to find the blocks of `count` pages from `page` on, which lie one after the other."""
+    """Emit the search for the blocks of `count` adjacent pages from `page` on."""
 
 
 @subroutine
 def add_zeroed(s, arena, f, out, page, count):
-    """DAX: the first of `count` pages from `page` on get blocks, or had unwritten ones; both are zeroed.  Returns
-    how many."""
+    """DAX: give zeroed blocks to the first of `count` pages from `page` on, which are holes or unwritten; return how many."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
         count = add_changed(s, arena, f, page, min(count, MOST_NEW), s.page_bits)
@@ -78,7 +77,7 @@ def add_zeroed(s, arena, f, out, page, count):
 
 @subroutine
 def cache_page(s, arena, f, out, page, is_kept):
-    """A page enters the cache; one that is kept, and has content, is read."""
+    """Add a page to the cache; read its content if it has any and some of it is kept."""
     words = arena[f + e.PAGES] + page
     word = arena[words] | e.IS_CACHED | (s.frame & e.FRAME_MASK) << e.FRAME_SHIFT
     s.frame += 1
@@ -91,13 +90,14 @@ def cache_page(s, arena, f, out, page, is_kept):
 
 @subroutine
 def add_cached(s, arena, f, op, out, span):
-    """The pages span = (first, behind the last), none cached, enter the cache; one written in part is read before."""
+    """Add the uncached pages [span[0], span[1]) to the cache; read partially written pages first."""
     end, tail, first = op.offset + op.length, 0, span[0]
     for at in range(span[0], span[1]):
         if tail == 0 and s.folio_order and not s.reading:
             tail = 1 << order_at(s, at, span[1], max(op.offset, at << 12), end)
-            s.frame = (s.frame + tail - 1) & ~(tail - 1)
+            s.frame = (s.frame + tail - 1) & ~(tail - 1)  # a folio's frames are aligned to its size
             first = at
+        # a page that is written as a whole, or up to the file's end, is not read (__block_write_begin)
         part_kept = at << 12 < op.offset or (end < (at + 1) << 12 and end < arena[f + e.SIZE]) or s.reading
         cache_page(s, arena, f, out, at, part_kept)
         if tail:
@@ -108,7 +108,7 @@ def add_cached(s, arena, f, op, out, span):
 
 @subroutine
 def mark_dirty(s, arena, row, f, page, count):
-    """`count` cached pages from `page` on become dirty; those without a block get one promised."""
+    """Mark `count` cached pages from `page` on as dirty; reserve a block for each page without one."""
     if arena[f + e.DIRTY] == 0:
         queue_dirty(s, arena, row, f)
         arena[f + e.LOW] = page
@@ -119,6 +119,7 @@ def mark_dirty(s, arena, row, f, page, count):
         if not word & e.IS_DIRTY:
             s.pages_dirtied += 1
             arena[f + e.DIRTY] += 1
+            # delayed allocation: the block is only reserved (ext4_da_reserve_space)
             if word >> e.BLOCK_SHIFT == 0:
                 s.reserved += 1
                 arena[f + e.MAPPED] += 1
@@ -128,13 +129,14 @@ def mark_dirty(s, arena, row, f, page, count):
 
 @subroutine
 def copy_in(s, out, target, source, length):
-    """Copy from the user's buffer: 8-byte non-temporal stores, cached bytes at ends that are not aligned to 8 bytes."""
+    """Copy from the user's buffer: 8-byte non-temporal stores, cached stores at ends that are not aligned to 8 bytes."""
     head = -target & 7 if length >= 8 else 0
     body = (length - head) & ~7
     width = 0
-    if length == 4 and target & 3 == 0:
+    if length == 4 and target & 3 == 0:  # 4 aligned bytes are one non-temporal store (__copy_user_nocache)
         body, width = 4, -4
     tail = length - head - body
+    # __copy_user_flushcache counts all bytes up to the next line as flushed with the head
     ahead = -target & 63 if head else 0
     s.reg[q.TO], s.reg[q.USER_AT], s.reg[q.BYTES] = target, source, length
     s.reg[q.HEAD], s.reg[q.HEAD_LINE] = head, 1 if head else 0
@@ -149,8 +151,7 @@ def copy_in(s, out, target, source, length):
 
 @subroutine
 def write_slice(s, arena, row, f, op, out):
-    """One slice of a write(), from `s.progress` on: per run of pages blocks or cached pages where there are none,
-    and a copy."""
+    """Run one slice of a write() from `s.progress` on: for each run of pages, add missing blocks or cached pages, then copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     size = arena[f + e.SIZE]
@@ -158,7 +159,7 @@ def write_slice(s, arena, row, f, op, out):
     if s.progress == 0:
         emit_recipe(s, out, q.WRITE)
         stamp = time_stamp(s)
-        if stamp != arena[f + e.STAMP]:
+        if stamp != arena[f + e.STAMP]:  # file_update_time
             arena[f + e.STAMP] = stamp
             emit_recipe(s, out, q.TIMES)
             dirty_inode(s, arena, f, out)
@@ -192,11 +193,10 @@ def write_slice(s, arena, row, f, op, out):
 
 @subroutine
 def count_slice(s, arena, out, pages, grown):
-    """Journal handles and inode updates of a slice of `pages` pages; the size moved behind `grown` of them, -1: it did not.
+    """Set the journal handles and inode updates of a slice of `pages` pages; the size passed `grown` of them, -1: none.
 
     DAX: a write that extends the file has three handles (on the orphan list, allocation, size and off the list), one
-    that fills a hole has one.  Page cache: one handle per page, two inode updates for each page that the size moves
-    behind.
+    that fills a hole has one.  Page cache: one handle per page, two inode updates for each page that the size passes.
     """
     if s.dax:
         s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
@@ -211,7 +211,7 @@ def count_slice(s, arena, out, pages, grown):
 
 @subroutine
 def finish_slice(s, arena, f, out, span):
-    """What follows the copies of a slice, and the file's size; span = (first page, size before, end)."""
+    """Finish a slice after its copies and update the file's size; span = (first page, size before, end)."""
     first, size, end = span
     last = (end - 1) >> 12
     count_slice(s, arena, out, last - first + 1, last - (size >> 12) if end > size else -1)
@@ -226,14 +226,18 @@ def finish_slice(s, arena, f, out, span):
 
 @subroutine
 def time_stamp(s):
-    """What the times of files are compared by: the tick of the clock, or the transaction."""
+    """Return the value by which file times are compared: the clock tick, or the transaction if the clock has no ticks."""
     s.stamped_at = s.now
     return s.now // s.timestamp_tick if s.timestamp_tick else s.tid
 
 
 @subroutine
 def set_access_time(s, arena, f, out):
-    """The first read after a change sets the access time (relatime; touch_atime, ext4_dirty_inode); takes 2 events."""
+    """Set the access time at the first read after a change (relatime; touch_atime, ext4_dirty_inode).
+
+    Emits at most 2 events.
+    """
+    # the access time is newer than the last write (relatime_need_update)
     if not s.relatime or arena[f + e.READ_STAMP] > arena[f + e.STAMP]:
         return
     stamp = time_stamp(s)
@@ -245,8 +249,7 @@ def set_access_time(s, arena, f, out):
 
 @subroutine
 def read_slice(s, arena, f, op, out):
-    """One slice of a read(), from `s.progress` on: per run of pages a copy by a rep-string; a hole only clears the
-    buffer."""
+    """Run one slice of a read() from `s.progress` on: copy each run of pages by a rep-string; a hole only clears the buffer."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     s.reg[q.PAGES], s.reg[q.LINES] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12
@@ -274,6 +277,7 @@ def read_slice(s, arena, f, op, out):
             stop - at,
         )
         s.reg[q.FROM] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
+        # no content: the user's buffer is only cleared
         if word == 0 or word & e.IS_UNWRITTEN and s.dax:
             s.reg[q.HAS] = 0
         emit_recipe(s, out, q.COPY_OUT)
@@ -286,8 +290,8 @@ def read_slice(s, arena, f, op, out):
 
 @subroutine
 def has_blocks(s, arena, f, op):
-    """Whether the device has the blocks that a write takes; they are counted only where it has few left."""
-    # more than what the index takes: four blocks at the ends, and one for each 512 pages
+    """Return whether the device has the blocks that a write needs; count them only if few blocks are left."""
+    # an upper bound of the index's blocks: four at the ends, and one per 512 pages
     if (blocks_left(s) - 4) << 12 >= op.length + 8191 + (op.length >> 9):
         return True
     return blocks_left(s) >= blocks_needed(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12)
@@ -295,7 +299,7 @@ def has_blocks(s, arena, f, op):
 
 @subroutine
 def slice_fits(s, arena, f, op, out):
-    """Whether the next slice of a read or write surely fits; its table of pages is grown."""
+    """Return whether the next slice of a read or write surely fits; grow the file's page table for it."""
     first = (op.offset + s.progress) >> 12
     last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
     if not has_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
@@ -305,7 +309,7 @@ def slice_fits(s, arena, f, op, out):
 
 @subroutine
 def transfer(s, arena, out, op, row):
-    """Run or resume a read or write, slice by slice; returns its outcome."""
+    """Run or resume a read or write, slice by slice; return its outcome."""
     f = arena[row + e.ROW_RECORD]
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.length <= 0 or op.offset < 0:
@@ -316,7 +320,7 @@ def transfer(s, arena, out, op, row):
         total = min(total, arena[f + e.SIZE] - op.offset)
     elif s.progress == 0 and not has_blocks(s, arena, f, op):
         return FULL
-    while s.progress == 0 or s.progress < total:
+    while s.progress == 0 or s.progress < total:  # a read at the end of the file runs once, too
         if not slice_fits(s, arena, f, op, out):
             return NO_ROOM
         if op.op == r.READ:

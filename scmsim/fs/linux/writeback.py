@@ -13,7 +13,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def queue_dirty(s, arena, row, f):
-    """Put a file that just became dirty at the end of the queue of dirty files."""
+    """Append a file that just became dirty to the queue of dirty files."""
     arena[f + e.SINCE] = s.now
     arena[f + e.OLDER] = s.newest
     arena[f + e.NEWER] = -1
@@ -26,7 +26,7 @@ def queue_dirty(s, arena, row, f):
 
 @subroutine
 def unqueue_clean(s, arena, f):
-    """Take a file that has no dirty page any more out of the queue of dirty files."""
+    """Remove a file without dirty pages from the queue of dirty files."""
     older = arena[f + e.OLDER]
     newer = arena[f + e.NEWER]
     if older >= 0:
@@ -41,10 +41,9 @@ def unqueue_clean(s, arena, f):
 
 @subroutine
 def flush_run(s, arena, f, out, page, most):
-    """Store dirty pages from `page` on (at most `most`) whose blocks follow each other, allocated now if there are
-    none.
+    """Store up to `most` dirty pages from `page` on whose blocks are adjacent; allocate blocks now if there are none.
 
-    Returns the pages stored; `s.changed` counts runs whose extent changed.
+    Returns the number of pages stored; `s.changed` counts runs whose extent changed.
     """
     words = arena[f + e.PAGES] + page
     block = arena[words] >> e.BLOCK_SHIFT
@@ -55,14 +54,17 @@ def flush_run(s, arena, f, out, page, most):
         if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
             break
         count += 1
+    # delayed allocation: the run gets its blocks only now
     if block == 0:
         count = add_changed(s, arena, f, page, count, 0)
         s.reserved -= count
+    # new blocks, and unwritten blocks that become written, change the extent tree
     s.changed += block == 0 or bits != e.IS_DIRTY
     s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
     emit_recipe(s, out, q.FLUSH_RUN)
     at = page
     while at < page + count:
+        # adjacent blocks may have frames that are not adjacent
         frames = page_run(s, arena, f, at, page + count - 1)
         s.reg[q.FROM] = q.FRAMES + ((arena[arena[f + e.PAGES] + at] >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
         s.reg[q.HAS] = frames * e.BLOCK
@@ -75,8 +77,10 @@ def flush_run(s, arena, f, out, page, most):
 
 @subroutine
 def flush_pages(s, arena, f, out):
-    """One step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first; at most 16 + 2 * pages
-    events."""
+    """Run one step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first.
+
+    Emits at most 16 + 2 * pages events.
+    """
     left = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
     arena[f + e.DIRTY] -= left
     pages = left

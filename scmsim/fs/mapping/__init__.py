@@ -1,1 +1,1 @@
-"""Files that a program maps: its page tables, page faults, and what msync, munmap and truncate do to them."""
+"""Files that a program maps: its page tables, page faults, and the effects of msync, munmap and truncate on them."""

@@ -1,7 +1,8 @@
-"""What madvise said of huge pages for the pages of a mapping: a list of ranges, which do not overlap.
+"""Advice of madvise on huge pages for a mapping: a list of ranges of pages, which do not overlap.
 
-Linux cuts the mapping where a range begins and ends; here it stays one, and no huge page crosses an edge.
-Source: Linux 5.13 mm/madvise.c: madvise_behavior, mm/khugepaged.c: hugepage_madvise, mm/huge_memory.c: vma_adjust_trans_huge.
+Linux cuts the mapping at the edges of a range; here the mapping stays whole, and no huge page crosses an edge.
+Source: Linux 5.13 mm/madvise.c: madvise_behavior, mm/khugepaged.c: hugepage_madvise, mm/huge_memory.c:
+vma_adjust_trans_huge.
 """
 
 from scmsim.fs.engine.arena import give, take
@@ -9,15 +10,15 @@ from scmsim.fs.mapping import tables
 from scmsim.fs.mapping import words as w
 from scmsim.jit import subroutine
 
-AFTER, FROM, TO, WHAT = range(4)  # words of a range: the next one, pages [from, to), ADVISED or ADVISED_AGAINST
+AFTER, FROM, TO, WHAT = range(4)  # fields of a range: next range, pages [from, to), ADVISED or ADVISED_AGAINST
 RANGE_ORDER = 2
 MIXED = -1
-END = 1 << 40  # page; an advice for a mapping's end holds for what mremap adds
+END = 1 << 40  # page; an advice up to a mapping's end also holds for the pages that mremap adds
 
 
 @subroutine
 def over(arena, mapping, first, stop):
-    """The advice for the pages [first, stop) of a mapping, 0: there is none, MIXED: they differ."""
+    """Return the advice for the pages [first, stop) of a mapping; 0: none, MIXED: the pages differ."""
     one, covered, what = arena[mapping + w.ADVICE], 0, 0
     while one:
         inside = min(arena[one + TO], stop) - max(arena[one + FROM], first)
@@ -31,7 +32,7 @@ def over(arena, mapping, first, stop):
 
 @subroutine
 def add(s, arena, mapping, low, high, what):
-    """A range comes in front of a mapping's list."""
+    """Prepend a range to a mapping's list."""
     one = take(s, arena, RANGE_ORDER)
     arena[one + FROM], arena[one + TO], arena[one + WHAT] = low, high, what
     arena[one + AFTER], arena[mapping + w.ADVICE] = arena[mapping + w.ADVICE], one
@@ -39,7 +40,7 @@ def add(s, arena, mapping, low, high, what):
 
 @subroutine
 def drop(s, arena, mapping, low, high):
-    """The pages [low, high) of a mapping have no advice; may take the words of a range."""
+    """Remove the advice of the pages [low, high) of a mapping; may take the words of one range."""
     at = mapping + w.ADVICE
     while arena[at]:
         one = arena[at]
@@ -52,6 +53,7 @@ def drop(s, arena, mapping, low, high):
             arena[one + TO] = low
         if low <= begin < high:
             arena[one + FROM] = high
+        # a range that loses its middle becomes two ranges
         if begin < low and high < end:
             add(s, arena, mapping, high, end, arena[one + WHAT])
         at = one + AFTER
@@ -59,9 +61,9 @@ def drop(s, arena, mapping, low, high):
 
 @subroutine
 def set_advice(s, arena, out, mapping, span, what):
-    """The pages span = (low, high) of a mapping get an advice; takes 4 events and the words of two ranges.
+    """Set the advice of the pages span = (low, high) of a mapping; emits at most 4 events, takes the words of two ranges.
 
-    A large entry across an edge that comes so goes.
+    A large entry that crosses a new edge is removed (vma_adjust_trans_huge).
     """
     low, high = span
     first, stop = arena[mapping + w.FIRST], arena[mapping + w.FIRST] + arena[mapping + w.PAGES]
@@ -78,7 +80,7 @@ def set_advice(s, arena, out, mapping, span, what):
 
 @subroutine
 def copy(s, arena, source, target):
-    """A mapping that has no advice gets that of another."""
+    """Copy a mapping's advice to a mapping without advice."""
     one = arena[source + w.ADVICE]
     while one:
         add(s, arena, target, arena[one + FROM], arena[one + TO], arena[one + WHAT])
@@ -87,7 +89,7 @@ def copy(s, arena, source, target):
 
 @subroutine
 def words_to_copy(arena, mapping):
-    """Words of arena that `copy`, and `set_advice`, may take."""
+    """Return the words of arena that `copy` and `set_advice` may take."""
     words, one = 2 << RANGE_ORDER, arena[mapping + w.ADVICE]
     while one:
         words, one = words + (1 << RANGE_ORDER), arena[one + AFTER]

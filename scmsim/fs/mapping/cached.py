@@ -1,4 +1,4 @@
-"""Page faults of the page cache: a fault for a load maps pages around it as far as the page cache has them.
+"""Page faults of the page cache: a fault for a load also maps the cached pages around its page.
 
 Source: Linux 5.13 mm/memory.c (do_read_fault, do_shared_fault), mm/filemap.c (filemap_map_pages).
 """
@@ -13,7 +13,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def map_around(s, arena, out, mapping, f, page):
-    """Page cache: map a page for loads, and those around it that are there; returns how many came, and the first."""
+    """Page cache: map a page and the cached pages around it for loads; return how many were mapped, and the first."""
     address = tables.address_of(arena, mapping, page) >> 12
     first = max(page - address % hooks.AROUND, arena[mapping + w.FIRST])
     stop = min(first + hooks.AROUND, tables.region_end(arena, mapping, page), (hooks.length(s, arena, f) + 4095) >> 12)
@@ -33,9 +33,9 @@ def map_around(s, arena, out, mapping, f, page):
 
 @subroutine
 def large_page(s, arena, out, mapping, f, at):
-    """Page cache: map the folio of 2 MiB in which a page lies, at = (page, FAULT bits); returns whether that could be done.
+    """Page cache: map the 2 MiB folio of a page, at = (page, FAULT bits); return whether that is possible.
 
-    An entry that may not be stored to goes before (wp_huge_pmd of a file: __split_huge_pmd).
+    An entry that does not allow stores is removed first (wp_huge_pmd of a file: __split_huge_pmd).
     """
     page, write = at[0], at[1] & w.WRITES
     first, slot = page & ~(w.FAN - 1), tables.slot_at(arena, mapping, page)
@@ -55,7 +55,7 @@ def large_page(s, arena, out, mapping, f, at):
 
 @subroutine
 def cached_fault(s, arena, out, mapping, f, at):
-    """A fault of the page cache; returns the outcome."""
+    """Handle a fault of the page cache; return the outcome."""
     page, write = at
     old = arena[tables.entry_at(arena, mapping, page)]
     outcome, came = hooks.read_in(s, arena, out, f, page)
@@ -71,7 +71,7 @@ def cached_fault(s, arena, out, mapping, f, at):
     ):
         return DONE
     count, begin = 1, page
-    if old & w.LARGE:  # its folio has lost pages: small entries come
+    if old & w.LARGE:  # its folio has lost pages: small entries replace it
         first = tables.region_end(arena, mapping, page) - w.FAN
         tables.zap(s, arena, out, mapping, first, first + w.FAN)
     tables.unfold(arena, mapping, page)

@@ -1,7 +1,7 @@
-"""What calls do to mappings: mmap, mremap, munmap, madvise, msync, fsync, truncate and fallocate.  Their file system charges them.
+"""Effects of calls on mappings: mmap, mremap, munmap, madvise, msync, fsync, truncate and fallocate.
 
-Source: Linux 5.13 mm/{mmap.c,madvise.c,memory.c: unmap_mapping_range}, fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean,
-mm/huge_memory.c: thp_get_unmapped_area.
+The file system charges the calls themselves.  Source: Linux 5.13 mm/{mmap.c,madvise.c,memory.c: unmap_mapping_range},
+fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean, mm/huge_memory.c: thp_get_unmapped_area.
 """
 
 from scmsim.core import records as r
@@ -25,13 +25,13 @@ DONT_NEED, HUGE, NO_HUGE, POPULATE_READ, POPULATE_WRITE = 4, 14, 15, 22, 23
 
 @subroutine
 def slots_of(start, pages):
-    """Words that a mapping has for its 2 MiB of addresses."""
+    """Return the number of 2 MiB slots that a mapping's addresses span."""
     return (start + (pages << 12) - 1 >> 21) - (start >> 21) + 1
 
 
 @subroutine
 def new_mapping(s, arena, file, first, pages, start):
-    """A mapping, the newest of its file; the arena has room."""
+    """Create the newest mapping of a file; the arena has room."""
     m, mapping = s.maps, take(s, arena, w.MAPPING_ORDER)
     order = order_of(slots_of(start, pages))
     arena[mapping + w.FILE], arena[mapping + w.FIRST], arena[mapping + w.PAGES] = file, first, pages
@@ -45,14 +45,14 @@ def new_mapping(s, arena, file, first, pages, start):
 
 @subroutine
 def inherit(s, arena, mapping, second):
-    """A mapping has the rights and the advice of another."""
+    """Give the mapping `second` the rights and the advice of `mapping`."""
     arena[second + w.FLAGS], arena[second + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
     advice.copy(s, arena, mapping, second)
 
 
 @subroutine
 def unlink(arena, head, link, mapping):
-    """Take a mapping out of the list that begins at the word `head`."""
+    """Unlink a mapping from the list whose head is the word `head`."""
     while arena[head] != mapping:
         head = arena[head] + link
     arena[head] = arena[mapping + link]
@@ -60,7 +60,7 @@ def unlink(arena, head, link, mapping):
 
 @subroutine
 def remove(s, arena, out, mapping):
-    """A mapping without entries is gone, with its page tables; takes an event."""
+    """Free a mapping without entries, and its page tables; emits at most 1 event."""
     file = arena[mapping + w.FILE]
     unlink(arena, file + w.HEAD, w.NEXT, mapping)
     unlink(arena, s.maps + w.NEWEST, w.OLDER, mapping)
@@ -75,6 +75,7 @@ def remove(s, arena, out, mapping):
     advice.drop(s, arena, mapping, 0, advice.END)
     give(s, arena, slots, arena[mapping + w.SLOTS_ORDER])
     give(s, arena, mapping, w.MAPPING_ORDER)
+    # only this mapping may have kept the file
     if arena[file + w.HEAD] == 0 and arena[file + w.PINS]:
         arena[file + w.PINS] = 0
         if f and hooks.pin(s, arena, f, -1):
@@ -83,11 +84,12 @@ def remove(s, arena, out, mapping):
 
 @subroutine
 def split(s, arena, out, mapping, page):
-    """Cut a mapping in two before a page; returns the second one.  Takes 2 events."""
+    """Split a mapping before a page; return the second part.  Emits at most 2 events."""
     if page > arena[mapping + w.FIRST] and arena[tables.slot_at(arena, mapping, page)] & w.PRESENT:
         if tables.address_of(arena, mapping, page) & w.HUGE_PAGE - 1:
             tables.zap(s, arena, out, mapping, page, page + 1)
     first, pages, start = arena[mapping + w.FIRST], arena[mapping + w.PAGES], tables.address_of(arena, mapping, page)
+    # a group of contiguous entries does not cross the cut
     if start >> 12 & w.GROUP - 1:
         tables.unfold(arena, mapping, page)
     second = new_mapping(s, arena, arena[mapping + w.FILE], page, first + pages - page, start)
@@ -97,7 +99,7 @@ def split(s, arena, out, mapping, page):
         arena[target + k] = arena[source + k]
         if k or start & w.HUGE_PAGE - 1 == 0:
             arena[source + k] = 0
-        elif arena[source]:
+        elif arena[source]:  # the 2 MiB of the cut belong to both parts
             entries = take(s, arena, w.FAN_ORDER)
             for i in range(w.FAN):
                 arena[entries + i] = arena[(arena[source] >> 12) + i]
@@ -108,14 +110,14 @@ def split(s, arena, out, mapping, page):
 
 @subroutine
 def words_to_cut(arena, mapping):
-    """Words of arena that cutting a mapping twice, or one that has its advice besides, may take."""
+    """Return the arena words that cutting a mapping twice, or once with its advice copied, may take."""
     own = (2 << arena[mapping + w.SLOTS_ORDER]) + w.FAN + (1 << w.MAPPING_ORDER)
     return 2 * own + 3 * advice.words_to_copy(arena, mapping)
 
 
 @subroutine
 def cut_out(s, arena, out, mapping, low, high):
-    """Remove the pages [low, high) from a mapping, with their entries; takes 14 events."""
+    """Remove the pages [low, high) from a mapping, with their entries; emits at most 14 events."""
     cuts = 0
     if low > arena[mapping + w.FIRST]:
         mapping, cuts = split(s, arena, out, mapping, low), 1
@@ -131,7 +133,7 @@ def cut_out(s, arena, out, mapping, low, high):
 
 @subroutine
 def unmap(s, arena, out, op):
-    """munmap of a file's pages, each through the newest mapping of it; False: it is not over yet."""
+    """Run munmap on a file's pages, each in its newest mapping; return False if unfinished."""
     low, high = pages_of(op)
     page = low + arena[s.maps + w.AT]
     while page < high:
@@ -152,7 +154,7 @@ def unmap(s, arena, out, op):
 
 @subroutine
 def address_for(s, arena, first, pages):
-    """Address of a new mapping: where it can have large entries, it agrees with the file's offset modulo 2 MiB."""
+    """Return a new mapping's address; where large entries are possible, it equals the file offset modulo 2 MiB."""
     m = s.maps
     start = arena[m + w.NEXT_ADDRESS]
     if pages >= w.FAN and ever_large(arena, m):
@@ -165,7 +167,7 @@ def address_for(s, arena, first, pages):
 
 @subroutine
 def replace(s, arena, out, op, start, pages):
-    """MAP_FIXED: what lies at the addresses goes; False: it is not over yet."""
+    """Remove the mappings at the addresses of a MAP_FIXED mapping; return False if unfinished."""
     mapping, end = arena[s.maps + w.NEWEST], start + (pages << 12)
     while mapping:
         older, begin, first = arena[mapping + w.OLDER], arena[mapping + w.START], arena[mapping + w.FIRST]
@@ -182,9 +184,9 @@ def replace(s, arena, out, op, start, pages):
 
 @subroutine
 def move_entries(s, arena, out, source, target):
-    """The entries of a mapping come to one of the same pages elsewhere.
+    """Move the entries of a mapping to another mapping of the same pages.
 
-    A large one that does not fit there goes, and contiguous ones are so no more.
+    A large entry that does not fit there is removed, and contiguous entries lose their mark.
     Source: mm/mremap.c: move_page_tables.
     """
     fits = (arena[source + w.START] ^ arena[target + w.START]) & w.HUGE_PAGE - 1 == 0
@@ -203,9 +205,9 @@ def move_entries(s, arena, out, source, target):
 
 @subroutine
 def remap(s, arena, out, op):
-    """mremap: the newest mapping of a page has other pages from there on, with its entries; False: it is not over yet.
+    """Run mremap: give the newest mapping of a page another length from there on; return False if unfinished.
 
-    It stays where it is if no mapping came after it, else it moves.
+    The mapping stays at its address if no mapping follows it, else it moves with its entries.
     """
     m, (first, last) = s.maps, pages_of(op)
     mapping = mapping_of(s, arena, op, first)
@@ -222,6 +224,7 @@ def remap(s, arena, out, op):
     if last < first + arena[mapping + w.PAGES]:
         split(s, arena, out, mapping, last)
     start, behind = arena[mapping + w.START], arena[mapping + w.START] + (arena[mapping + w.PAGES] + 1 << 12)
+    # nothing was mapped after it: it can grow in place
     if behind == arena[m + w.NEXT_ADDRESS]:
         arena[m + w.NEXT_ADDRESS] = start + (last - first + 1 << 12)
     else:
@@ -240,7 +243,7 @@ def remap(s, arena, out, op):
 
 @subroutine
 def add(s, arena, out, op):
-    """mmap; False: it is not over yet."""
+    """Run mmap; return False if unfinished."""
     m, file = s.maps, file_of(s, arena, op)
     first, last = pages_of(op)
     if arena[m + w.AT] == 0:
@@ -259,7 +262,7 @@ def add(s, arena, out, op):
             start = address_for(s, arena, first, last - first)
         mapping = new_mapping(s, arena, file, first, last - first, start)
         arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
-        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)
+        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)  # else engine.events.charge_map charges it
         if s.map_cost == 0:
             hooks.note_access(s, arena, out, f)
         if arena[file + w.PINS] == 0:
@@ -272,9 +275,9 @@ def add(s, arena, out, op):
 
 @subroutine
 def populate(s, arena, out, op, write):
-    """Fault the pages of an operation in, in order; False: it is not over yet.  `AT` is the next page, and 1 more.
+    """Fault in the pages of an operation, in order; return False if unfinished.  `AT` is the next page plus 1.
 
-    Each counts as used (mm/gup.c: FOLL_TOUCH).
+    Each page counts as used (mm/gup.c: FOLL_TOUCH).
     """
     m = s.maps
     low, high = pages_of(op)
@@ -306,7 +309,7 @@ def populate(s, arena, out, op, write):
 
 @subroutine
 def advise(s, arena, out, op):
-    """madvise: what changes the page table, or the size of later pages; False: it is not over yet."""
+    """Run madvise as far as it changes the page table or the size of later pages; return False if unfinished."""
     low, high = pages_of(op)
     if op.buffer == POPULATE_READ or op.buffer == POPULATE_WRITE:
         return populate(s, arena, out, op, op.buffer == POPULATE_WRITE)
@@ -332,7 +335,7 @@ def advise(s, arena, out, op):
 
 @subroutine
 def sync(s, arena, out, op):
-    """msync: pages that a shared mapping has are written back; False: it is not over yet."""
+    """Run msync: write back the pages of shared mappings; return False if unfinished."""
     file, at = file_of(s, arena, op), arena[s.maps + w.AT]
     low, high = pages_of(op)
     page = max(low, at if at >= 0 else ~at)
@@ -344,7 +347,7 @@ def sync(s, arena, out, op):
             if shared and not clean_file(s, arena, out, file, page, stop):
                 return False
         page = stop
-        arena[s.maps + w.AT] = ~page  # what was written back is not begun again; the mapping there is not begun
+        arena[s.maps + w.AT] = ~page  # ~: the mapping at `page` has not been started
     if not has_events(s, out, 1):
         return False
     tables.charge(s, arena, out, MSYNC_COST, s.map_cost == 0)
@@ -354,7 +357,7 @@ def sync(s, arena, out, op):
 
 @subroutine
 def change_one(s, arena, out, op):
-    """What an operation does to mappings; False: it is not over yet."""
+    """Apply an operation to the mappings; return False if unfinished."""
     code = op.op
     if code == r.MMAP:
         return remap(s, arena, out, op) if op.flag & r.REMAPPED else add(s, arena, out, op)
@@ -379,7 +382,7 @@ def change_one(s, arena, out, op):
 
 @kernel
 def change(state, arena, ops, i, out):
-    """What `ops[i]` does to mappings; returns i + 1 once that is over."""
+    """Apply `ops[i]` to the mappings; return i + 1 once it is finished, else i."""
     s, op = state[0], ops[i]
     s.emitted, s.need_events, s.need_words, s.op = 0, 0, 0, i
     hooks.begin(s, op)

@@ -1,4 +1,4 @@
-"""msync and fsync of mapped files: dirty pages are written back and protected, so that the next store is a fault again."""
+"""msync and fsync of mapped files: dirty pages are written back and write-protected, so the next store faults again."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_run, has_events
@@ -18,7 +18,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def protect(s, arena, out, mapping, page):
-    """Take the right to store to a page from a mapping; takes 2 events."""
+    """Remove a mapping's right to store to a page (dax_entry_mkclean); emits at most 2 events."""
     at = tables.entry_at(arena, mapping, page)
     large = arena[at] & w.LARGE
     if arena[at] & w.WRITABLE and not arena[at] & w.COPIED and not (large and arena[s.maps + w.LEAVES_LARGE]):
@@ -32,7 +32,7 @@ def protect(s, arena, out, mapping, page):
 
 @subroutine
 def protect_everywhere(s, arena, out, file, page):
-    """`protect` a page in all mappings of its file; returns how many there are."""
+    """Run `protect` on a page in all mappings of its file; return their number."""
     mapping, count = arena[file + w.HEAD], 0
     while mapping:
         if 0 <= page - arena[mapping + w.FIRST] < arena[mapping + w.PAGES]:
@@ -44,7 +44,7 @@ def protect_everywhere(s, arena, out, file, page):
 
 @subroutine
 def write_back(s, arena, out, file, word, length):
-    """Write the cache lines of what an entry of DAX maps back; takes 4 events."""
+    """Write back the cache lines that an entry of DAX maps; emits at most 4 events."""
     space = r.KERNEL if word & w.ZERO else r.PM
     emit_run(s, out, tables.what_of(s, arena, r.FLUSH, CLEAN_SITE, space), word & ~w.FLAG_BITS, length)
     tables.charge(s, arena, out, CLEAN_COST, 1)
@@ -54,7 +54,7 @@ def write_back(s, arena, out, file, word, length):
 
 @subroutine
 def clean_large(s, arena, out, file, page):
-    """Write back the 2 MiB that DAX has given out as one, from `page` on; takes 5 events, and 2 for each entry that maps it."""
+    """Write back the 2 MiB of a large entry of DAX, from `page` on; emits at most 5 events, and 2 per entry that maps it."""
     at, most = tables.tree_slot(arena, file, page), 0
     for k in range(w.FAN):
         most = max(most, protect_everywhere(s, arena, out, file, page + k))
@@ -65,13 +65,13 @@ def clean_large(s, arena, out, file, page):
 
 @subroutine
 def events_of(s, arena, large):
-    """Events that an entry which is written back may take."""
+    """Return the most events that the write-back of an entry may take."""
     return (6 + 2 * arena[s.maps + w.LIVE]) * (w.FAN if large else 1)
 
 
 @subroutine
 def clean_at(s, arena, out, file, page):
-    """DAX: write back the entry of a page if it is dirty; False: the events do not fit (what it maps may be 2 MiB)."""
+    """DAX: write back the entry of a page, which may be large, if it is dirty; return False if the events do not fit."""
     entry = tables.tree_entry(arena, file, page)
     if entry == 0 or not arena[entry] & w.DIRTY:
         return True
@@ -90,10 +90,10 @@ def clean_at(s, arena, out, file, page):
 
 @subroutine
 def dax_file(s, arena, out, file, low, high):
-    """DAX: write back what is dirty in [low, high); False: it is not over yet."""
+    """DAX: write back the dirty pages in [low, high); return False if unfinished."""
     m = s.maps
     if arena[m + w.AT] <= 0 and arena[file + w.DIRTIES]:
-        if not has_events(s, out, 1 + events_of(s, arena, True)):  # so that the first entry fits, too
+        if not has_events(s, out, 1 + events_of(s, arena, True)):  # so that the first entry also fits
             return False
         tables.charge(s, arena, out, CLEAN_CALL_COST, 1)
     page = max(low, arena[m + w.AT])
@@ -101,6 +101,7 @@ def dax_file(s, arena, out, file, low, high):
     while page < high:
         at = tables.tree_slot(arena, file, page)
         large = arena[at] & w.PRESENT
+        # no entries, or a clean large one: nothing is dirty in the 2 MiB
         if arena[at] == 0 or (large and not arena[at] & w.DIRTY):
             page = (page | w.FAN - 1) + 1
             continue
@@ -114,7 +115,7 @@ def dax_file(s, arena, out, file, low, high):
 
 @subroutine
 def cached_file(s, arena, out, file, low, high):
-    """Page cache: protect the pages in [low, high), which the file system writes back; False: it is not over yet."""
+    """Page cache: protect the pages in [low, high), which the file system writes back; return False if unfinished."""
     mapping = arena[file + w.HEAD]
     while mapping:
         page = max(low, arena[mapping + w.FIRST])
@@ -123,6 +124,7 @@ def cached_file(s, arena, out, file, low, high):
             if arena[tables.slot_at(arena, mapping, page)] == 0:
                 page = tables.region_end(arena, mapping, page)
                 continue
+            # a resumed call starts over: pages that are already protected emit nothing
             if not has_events(s, out, 2):
                 return False
             protect(s, arena, out, mapping, page)
@@ -133,7 +135,7 @@ def cached_file(s, arena, out, file, low, high):
 
 @subroutine
 def clean_file(s, arena, out, file, low, high):
-    """What is stored of the pages [low, high) of a file is written back or about to be; False: it is not over yet."""
+    """Write back and protect the stored pages in [low, high) of a file, or leave it to the family; return False if unfinished."""
     if not hooks.KEEPS_CLEAN:
         return True
     if hooks.DAX:

@@ -1,4 +1,4 @@
-"""What faults of DAX and of the page cache share: what they ask and tell, and where 2 MiB fit."""
+"""Parts that faults of DAX and of the page cache share: requests to the file system, MAP events, and the test for 2 MiB pages."""
 
 from scmsim.core import records as r
 from scmsim.fs.mapping import advice, hooks, tables
@@ -9,7 +9,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def ask(s, arena, what, file, page):
-    """Leave something to the file system, which is done before the fault is tried again."""
+    """Request that the file system does `what` before the fault is retried; return the outcome ASK."""
     m = s.maps
     arena[m + w.ASKS], arena[m + w.ASKS_FILE], arena[m + w.ASKS_AT], arena[m + w.ANSWERED] = what, file, page, 0
     return w.ASK
@@ -17,7 +17,7 @@ def ask(s, arena, what, file, page):
 
 @subroutine
 def found(s, arena, mapping):
-    """What stands for a mapping's file in its family."""
+    """Return the model's row of the mapped file."""
     return hooks.find(s, arena, (arena[mapping + w.FILE] - arena[s.maps + w.FILES]) // w.FILE_WORDS)
 
 
@@ -32,14 +32,14 @@ def tell(s, arena, out, mapping, span, how):
 
 @subroutine
 def protected(word, write):
-    """FAULT bits of a fault that finds `word`."""
+    """Return the FAULT bits of a fault that finds the entry `word`."""
     how = w.FAULT | (w.WRITES if write else 0)
     return how | w.PROTECTED if word & w.PRESENT and write else how
 
 
 @subroutine
 def cost_of(how):
-    """Cost of a fault that maps pages of 4 KiB, by its FAULT bits."""
+    """Return the cost of a fault that maps pages of 4 KiB, by its FAULT bits."""
     if how & w.PROTECTED:
         return PROTECTED_COST
     return STORE_COST if how & w.WRITES else LOAD_COST
@@ -47,13 +47,13 @@ def cost_of(how):
 
 @subroutine
 def ever_large(arena, maps):
-    """Whether a mapping can have entries of 2 MiB at all, as the file system is mounted; `maps`: the table of mappings."""
+    """Return whether a mapping can have 2 MiB entries at all on this mount; `maps`: the table of mappings."""
     return hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[maps + w.HUGE] != 0)
 
 
 @subroutine
 def can_be_large(s, arena, mapping, f, page):
-    """Whether the 2 MiB in which a page lies fit the mapping and the file, and nothing small stands in their place."""
+    """Return whether the 2 MiB around a page fit the mapping and the file, and no small entries are in their place."""
     first, address = page & ~(w.FAN - 1), tables.address_of(arena, mapping, page)
     if not hooks.MAY_BE_LARGE or (address >> 12 ^ page) & w.FAN - 1:
         return False
@@ -69,6 +69,6 @@ def can_be_large(s, arena, mapping, f, page):
 
 @subroutine
 def may_store(arena, mapping):
-    """WRITABLE if a mapping's pages are stored to in place."""
+    """Return WRITABLE if stores through a mapping go to the file's pages, else 0."""
     flags = arena[mapping + w.FLAGS]
     return w.WRITABLE if flags & r.WRITABLE_SHARED else 0

@@ -1,9 +1,9 @@
 """Page faults of DAX.
 
-A fault maps 2 MiB where the address and the offset agree modulo 2 MiB, the whole 2 MiB lie inside the mapping and the
-file, and are one run of blocks that begins at a multiple of 2 MiB on the device; where they have no content, a load maps the huge
-page of zeros, and a store is given blocks from their first page on, as far as one run goes.  A region that DAX has given out in
-small entries is never given out whole again.
+A fault maps 2 MiB if the address and the offset agree modulo 2 MiB, the 2 MiB are inside the mapping and the file, and
+they are one run of blocks that begins at a multiple of 2 MiB on the device.  If they have no content, a load maps the
+huge zero page, and a store allocates blocks from their first page on, as far as one run goes.  A region that has small
+entries in DAX's tree never gets a large entry.
 Source: Linux 5.13 fs/dax.c (dax_iomap_pmd_fault, dax_iomap_pte_fault, grab_mapping_entry).
 """
 
@@ -33,7 +33,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def forget_zeros(s, arena, out, mapping, page):
-    """The entry of zeros that maps a page goes, since the page has a block now."""
+    """Remove the entry that maps a page to zeros, since the page has a block now."""
     at = tables.entry_at(arena, mapping, page)
     if arena[at] & w.ZERO:
         span = w.FAN if arena[at] & w.LARGE else 1
@@ -43,7 +43,7 @@ def forget_zeros(s, arena, out, mapping, page):
 
 @subroutine
 def run_of(s, arena, f, page):
-    """Where the 2 MiB from `page` on lie if they are one run of blocks, or of holes: as `hooks.place`; -1: they are none."""
+    """Return the place (as `hooks.place`) of the 2 MiB from `page` on if they are one run of blocks or one hole, else -1."""
     first = hooks.place(s, arena, f, page)
     for k in range(1, w.FAN):
         if hooks.place(s, arena, f, page + k) != (first + (k << 12) if first else 0):
@@ -55,13 +55,13 @@ def run_of(s, arena, f, page):
 
 @subroutine
 def becomes_dirty(s, arena, write):
-    """DIRTY if a fault makes what it maps dirty."""
+    """Return DIRTY if a fault makes the mapped pages dirty, else 0."""
     return w.DIRTY if write or arena[s.maps + w.LOADS_DIRTY] else 0
 
 
 @subroutine
 def blockless_run(s, arena, f, page, stop):
-    """How many pages from `page` on, before `stop`, are holes, or have one run of blocks without content."""
+    """Return the length of the run of holes, or of adjacent unwritten blocks, from `page` on, before `stop`."""
     first = hooks.place(s, arena, f, page)
     count = 0
     while page + count < stop:
@@ -74,7 +74,7 @@ def blockless_run(s, arena, f, page, stop):
 
 @subroutine
 def give(s, arena, out, f, page, count):
-    """`hooks.give_blocks`, charged."""
+    """Run `hooks.give_blocks` and charge it."""
     new, first = hooks.place(s, arena, f, page) == 0, not hooks.must_sync(s, arena, f)
     outcome, count = hooks.give_blocks(s, arena, out, f, page, count)
     if outcome == DONE:
@@ -85,14 +85,16 @@ def give(s, arena, out, f, page, count):
 
 @subroutine
 def fill(s, arena, out, mapping, f, page):
-    """A store asks for the blocks of its 2 MiB, and is given those of the first run; returns the outcome.
+    """Allocate the blocks of the first run in the 2 MiB of a store; return the outcome.
 
-    Source: fs/dax.c: dax_iomap_pmd_fault asks iomap_begin for 2 MiB; ext4_iomap_alloc and xfs_iomap_write_direct map one extent.
+    Source: fs/dax.c: dax_iomap_pmd_fault asks iomap_begin for 2 MiB; ext4_iomap_alloc and xfs_iomap_write_direct map
+    one extent.
     """
     m, first = s.maps, page & ~(w.FAN - 1)
     known = table.get(arena, arena[mapping + w.FILE] + w.TREE, page >> 9)
     if arena[m + w.FILL_END] == 0:
         arena[m + w.FILL_AT] = first
+    # small entries in the tree keep a region small: its faults ask for single pages
     if not arena[m + w.FILLS] or (known and not known & w.PRESENT):
         return DONE
     if arena[m + w.FILL_END] == 0:
@@ -112,10 +114,10 @@ def fill(s, arena, out, mapping, f, page):
 
 @subroutine
 def must_wait(s, arena, out, mapping, f, page):
-    """MAP_SYNC: a store waits until what leads to the file's blocks is stored; returns the outcome.
+    """Make a store through a MAP_SYNC mapping wait until the metadata of the file's blocks is stored; return the outcome.
 
-    What was dirty there is written back before (dax_finish_sync_fault: vfs_fsync_range of what the fault maps).  A large entry of
-    zeros has gone by then (grab_mapping_entry).
+    Dirty pages there are written back first (dax_finish_sync_fault: vfs_fsync_range of the mapped pages).  By then a
+    large entry of zeros is gone (grab_mapping_entry).
     """
     file = arena[mapping + w.FILE]
     asks = arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
@@ -130,15 +132,16 @@ def must_wait(s, arena, out, mapping, f, page):
 
 @subroutine
 def large_fault(s, arena, out, mapping, f, at):
-    """DAX: map the 2 MiB in which a page lies, at = (page, FAULT bits); returns whether that could be done."""
+    """DAX: map the 2 MiB around a page, at = (page, FAULT bits); return whether that is possible."""
     page, write = at[0], at[1] & w.WRITES
     file, first = arena[mapping + w.FILE], page & ~(w.FAN - 1)
     slot = tables.slot_at(arena, mapping, page)
     known = table.get(arena, file + w.TREE, page >> 9)
+    # small entries in the tree conflict with a large one (grab_mapping_entry: VM_FAULT_FALLBACK)
     place = -1 if known and not known & w.PRESENT else run_of(s, arena, f, first)
     zeros = place == 0 or place & w.UNWRITTEN
     if place < 0 or (zeros and write):
-        if arena[slot] & w.PRESENT:  # a large entry cannot be made writable: it goes, and small ones come
+        if arena[slot] & w.PRESENT:  # a large entry cannot become writable: small entries replace it
             tables.zap(s, arena, out, mapping, first, first + w.FAN)
         return False
     word = w.PRESENT | w.LARGE | (w.ZERO | w.ZERO_PAGE if zeros else place)
@@ -158,7 +161,7 @@ def large_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def filled_hole(s, arena):
-    """MAJOR if the fault at work gave a hole its block; it is over."""
+    """Return MAJOR if the current fault filled a hole, and clear that mark."""
     filled = arena[s.maps + w.HOW] & w.MAJOR
     arena[s.maps + w.HOW] -= filled
     return filled
@@ -166,15 +169,15 @@ def filled_hole(s, arena):
 
 @subroutine
 def note_last(arena, file, page):
-    """The kernel's tree of a file has an entry of a page."""
+    """Note that the kernel's tree of a file has an entry of a page."""
     arena[file + w.LAST_GIVEN] = max(arena[file + w.LAST_GIVEN], page)
 
 
 @subroutine
 def note_given(s, arena, out, file, page, word):
-    """The tree learns that DAX has given a page out.
+    """Insert the entry of a page into the file's tree (dax_insert_entry).
 
-    A large entry of zeros makes room for small ones, and goes from all mappings (grab_mapping_entry: unmap_mapping_pages).
+    Small entries replace a large entry of zeros, which leaves all mappings (grab_mapping_entry: unmap_mapping_pages).
     """
     tables.reserve_tree(s, arena, file, page)
     note_last(arena, file, page)
@@ -195,7 +198,7 @@ def note_given(s, arena, out, file, page, word):
 
 @subroutine
 def small_fault(s, arena, out, mapping, f, at):
-    """DAX: map one page, at = (page, FAULT bits); returns the outcome."""
+    """DAX: map one page, at = (page, FAULT bits); return the outcome."""
     page, how = at
     file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
@@ -220,19 +223,19 @@ def small_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def dax_fault(s, arena, out, mapping, f, at):
-    """A fault of DAX; returns the outcome."""
+    """Handle a fault of DAX; return the outcome."""
     m, (page, write) = s.maps, at
     if arena[m + w.HOW] & w.FAULT == 0:
         arena[m + w.HOW] |= begun(s, arena, out, mapping, f, at)
     outcome = map_page(s, arena, out, mapping, f, (page, write, arena[m + w.HOW] & ~w.MAJOR))
     if outcome != NO_ROOM:
-        arena[m + w.HOW] &= w.MAJOR  # a fault that waits for the file system looks again
+        arena[m + w.HOW] &= w.MAJOR  # a fault that waits for the file system starts again
     return outcome
 
 
 @subroutine
 def begun(s, arena, out, mapping, f, at):
-    """What a fault finds, once: FAULT bits and ASKED."""
+    """Do the first steps of a fault, once; return its FAULT bits and ASKED."""
     page, write = at
     place = hooks.place(s, arena, f, page)
     if place and not place & w.UNWRITTEN:
@@ -245,7 +248,7 @@ def begun(s, arena, out, mapping, f, at):
 
 @subroutine
 def map_page(s, arena, out, mapping, f, at):
-    """Map 2 MiB or a page for a fault, at = (page, whether it is for a store, HOW); returns the outcome."""
+    """Map 2 MiB or a page for a fault, at = (page, whether it is for a store, HOW); return the outcome."""
     page, write, found = at
     how = found & ~w.ASKED
     new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
@@ -254,7 +257,7 @@ def map_page(s, arena, out, mapping, f, at):
         outcome = fill(s, arena, out, mapping, f, page) if write else DONE
         if outcome != DONE:
             return outcome
-        filled = arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0  # less than 2 MiB are mapped one by one
+        filled = arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0  # less than 2 MiB: page by page
         if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
             return DONE
     outcome = small_fault(s, arena, out, mapping, f, (page, how))

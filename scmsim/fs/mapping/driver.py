@@ -1,7 +1,7 @@
-"""Mapped files beside a file system's operations: what of a batch goes to which kernel, and in which order.
+"""Driver of mapped files: it passes the operations of a batch to the file system's kernels and to those of mappings, in order.
 
-Nothing here runs before a trace touches a mapping: until then calls of mmap and munmap are only kept, and the file system's kernels
-charge what they cost.
+Nothing here runs before a trace touches a mapping: until then calls of mmap and munmap are only kept, and the file
+system's kernels charge their costs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from scmsim.jit import kernel
 _TOUCHES = (r.ULOAD, r.USTORE, r.UFLUSH, r.UFENCE)
 _MAPS = (r.MMAP, r.MUNMAP)
 _CHANGES = (*_MAPS, r.MADVISE, r.MSYNC, r.FSYNC, r.TRUNCATE, r.FALLOCATE)
-_ERRORS = {  # word of the table -> how it is told
+_ERRORS = {  # field of the table of mappings -> its error and text
     w.NOT_MAPPED: ("SIGSEGV", "touches of files have no mapping there"),
     w.DENIED: ("SIGSEGV", "stores went through a mapping that does not allow them"),
     w.BEYOND_END: ("SIGBUS", "touches lie behind the end of their file"),
@@ -28,8 +28,8 @@ _ERRORS = {  # word of the table -> how it is told
     w.UNSUPPORTED: ("EINVAL", "mappings were refused: no bytes, no file, or MAP_SYNC on a file system without it"),
 }
 
-_MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # have cost tables of their own
-_CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2")  # their pages are those of a page cache, as tmpfs'
+_MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # models with their own cost tables
+_CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2")  # models with a page cache, which use tmpfs's costs
 
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
 
@@ -46,14 +46,14 @@ _IS_EITHER = _IS_TOUCH | _IS_MAP
 
 @kernel
 def _next_of(kinds, operations, i):
-    """The first operation from `i` on whose kind is in a set; behind the last if there is none."""
+    """Return the first operation from `i` on whose kind is in the set `kinds`; the number of operations if there is none."""
     while i < operations.size and not kinds[operations[i].op]:
         i += 1
     return i
 
 
 def lay_costs(record: Any, sites: Sequence[str], costs_of: str) -> int:
-    """Put the costs of mappings behind the model's own; `sites` are all mechanisms of the model.  Returns the first one's row."""
+    """Append the costs of mappings to the model's own; `sites` are all mechanisms of the model.  Returns the first row."""
     free = record.cost[:, 3] == FREE_COST
     first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
     record.cost[first : first + len(COSTS)] = costs.load(costs_of, COSTS, sites)
@@ -62,9 +62,9 @@ def lay_costs(record: Any, sites: Sequence[str], costs_of: str) -> int:
 
 
 def lay_table(state: State, files: int, site: int, cost: int) -> np.ndarray:
-    """Lay the table of mappings, with the words of `files` files, at the arena's top; returns its words.
+    """Place the table of mappings, with the fields of `files` files, at the arena's top; return the table.
 
-    `site` and `cost` are the first mechanism and the row of the first cost of mappings.
+    `site` and `cost` are the first mechanism and the first cost row of mappings.
     """
     record = state.record[0]
     words = w.TABLE_WORDS + w.UPPER_WORDS + files * w.FILE_WORDS
@@ -79,14 +79,15 @@ def lay_table(state: State, files: int, site: int, cost: int) -> np.ndarray:
 
 
 class Mapped:
-    """The mappings of one model; its own mechanisms are `SITES`.
+    """The mappings of one model; `SITES` are the mechanisms that they add.
 
     Parameters
     ----------
     model : Model
         The file system.
     bound : callable
-        From the model's state record, kernels bound to the family's hooks, and the words of the table that it sets by their number.
+        Called with the model's state record; returns the kernels bound to the family's hooks, and values for fields of the table of
+        mappings (field -> value).
     files : int
         Rows of the trace's side table.
     """
@@ -98,16 +99,16 @@ class Mapped:
         self.kernels: Any = None
         self.active = False
         self.kept: list[np.ndarray] = []  # calls of mmap and munmap before the first touch
-        self.next = 0  # row of the batch that concerns mappings
+        self.next = 0  # next row of the batch that concerns mappings
         self.second = False  # the first half of an operation is done
-        self.asked = np.zeros(0, r.OP)  # room for what a fault asks of the file system
+        self.asked = np.zeros(0, r.OP)  # room for the operations that faults request from the file system
         like = "tmpfs" if model.fs in _CACHED else model.fs
         table = f"mapping-{like}" if like in _MEASURED else "mapping"
         self.site, sites = len(model.module.SITES), [*model.module.SITES, *SITES]
         self.cost = lay_costs(model.state.record[0], sites, table)
 
     def begin(self, operations: np.ndarray) -> bool:
-        """Whether a batch of operations concerns mappings; the first one that touches any makes the tables."""
+        """Return whether a batch of operations concerns mappings; the first that touches a mapping creates the tables."""
         if not self.active and _next_of(_IS_EITHER, operations, 0) < len(operations):
             self._first(operations)
         if not self.active:
@@ -118,7 +119,7 @@ class Mapped:
         return self.next < len(operations)
 
     def _first(self, operations: np.ndarray) -> None:
-        """Make the tables if a batch touches a mapping, else keep its calls."""
+        """Create the tables if a batch touches a mapping, else keep its mmap and munmap calls."""
         codes = operations["op"]
         touches = _IS_TOUCH[codes] | ((codes == r.MMAP) & (operations["flag"] & r.POPULATE > 0))
         if (operations["file"][touches] >= 0).any():
@@ -127,13 +128,13 @@ class Mapped:
             self.kept.append(operations[_IS_MAP[codes]].copy())
 
     def attached(self) -> Any:
-        """The kernels, for who asks without a touch."""
+        """Return the kernels; create the tables first if no touch has done so."""
         if not self.active:
             self._attach()
         return self.kernels
 
     def _attach(self) -> None:
-        """Tables of mappings at the arena's top, and the mappings that were made before."""
+        """Create the tables of mappings at the arena's top, and the mappings of the calls kept so far."""
         state, record = self.model.state, self.model.state.record[0]
         table = lay_table(state, self.files, self.site, self.cost)
         self.kernels, options = self.bound(record)
@@ -149,7 +150,7 @@ class Mapped:
         self.kept = []
 
     def emit(self, operations: np.ndarray, i: int) -> int:
-        """As a model's `emit`, one kernel's share of it."""
+        """Run one kernel from row `i` on and return the index of the first operation not done, as a model's `emit` does."""
         state, out = self.model.state, self.model.out
         if state.arena[int(state.record[0].maps) + w.ASKS]:
             return self._answer(operations, i)
@@ -162,10 +163,11 @@ class Mapped:
             self.next = _next_of(_IS_OURS, operations, i)
         if self.next > i:
             return int(self.model.module.emit(state.record, state.arena, operations[: self.next], i, out))
+        # mmap: first the file system's call, then the mapping; all other calls change the mappings first
         if self.second != (code == r.MMAP):
             if code == r.MSYNC and not self.kernels.is_synced(state.record, state.arena, operations, i):
                 self.asked[i : i + 1] = operations[i]
-                self.asked["op"][i] = r.MUNMAP  # a call that does nothing to the file system
+                self.asked["op"][i] = r.MUNMAP  # a call that changes nothing in the file system
                 operations = self.asked
             then = int(self.model.module.emit(state.record, state.arena, operations[: i + 1], i, out))
         else:
@@ -175,18 +177,18 @@ class Mapped:
         return i if self.second else then
 
     def _waits(self) -> bool:
-        """Whether the last kernel ended for want of room, or of the file system."""
+        """Return whether the last kernel stopped because it needs room or the file system."""
         record = self.model.status[0]
         asks = self.model.state.arena[int(record["maps"]) + w.ASKS]
         return bool(asks or record["need_events"] or record["need_words"])
 
     def _pass_by(self, i: int) -> int:
-        """A touch of no file."""
+        """Count a touch without a file as done; return the next row."""
         self.model.status[0]["seen"] += 1
         return i + 1
 
     def _answer(self, operations: np.ndarray, i: int) -> int:
-        """Let the file system do what a fault asks of it, as an operation of its own in the place of row `i`."""
+        """Let the file system run a fault's request as an operation in the place of row `i`."""
         state, status = self.model.state, self.model.status[0]
         table = state.arena[int(status["maps"]) :]
         asks, op = int(table[w.ASKS]), self.asked[i : i + 1]
@@ -209,7 +211,7 @@ class Mapped:
         return i
 
     def errors(self) -> dict[str, int]:
-        """What failed, by the error's name, with how to say it."""
+        """Return the number of failed touches and mappings by the name of the error."""
         found: dict[str, int] = {}
         for word, (name, _) in _ERRORS.items():
             if count := self._word(word):
@@ -217,7 +219,7 @@ class Mapped:
         return found
 
     def remarks(self) -> list[str]:
-        """What must be told of touches and mappings that failed."""
+        """Return remarks on touches and mappings that failed or were replaced, and on private copies."""
         told = [f"{self._word(word):,} {text}" for word, (_, text) in _ERRORS.items() if self._word(word)]
         if replaced := self._word(w.REPLACED):
             told.append(f"{replaced:,} mappings lost pages to a later one at the same addresses")

@@ -1,4 +1,4 @@
-"""Page faults: what a touch of a page that is not mapped, or not for storing, makes of the page table.
+"""Page faults: the effect on the page table of a touch of a page that is not mapped, or not writable.
 
 Source: Linux 5.13 mm/memory.c (handle_mm_fault, do_cow_fault, wp_page_copy).
 """
@@ -15,12 +15,12 @@ from scmsim.fs.mapping.dax import dax_fault
 from scmsim.fs.mapping.mechanisms import COPY_COST, FAULT_SITE, HUGE_PAGE_COST
 from scmsim.jit import subroutine
 
-EVENTS = 32  # that a fault takes besides those of the file system, with those of its page being used
+EVENTS = 32  # most events of a fault besides those of the file system, with those of the use of its page
 
 
 @subroutine
 def copy_fault(s, arena, out, mapping, f, at):
-    """A store through a private mapping: the page is copied into memory of the program; returns the outcome."""
+    """Copy a page into the program's memory for a store through a private mapping; return the outcome."""
     page, place = at[0], hooks.place(s, arena, f, at[0])
     slot = tables.slot_at(arena, mapping, page)
     old = arena[tables.entry_at(arena, mapping, page)]
@@ -41,20 +41,21 @@ def copy_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def fault(s, arena, out, mapping, page, write):
-    """A touch of a page that is not mapped as it must be; returns the outcome."""
+    """Handle a touch of a page that is not mapped as needed; return the outcome."""
     file = arena[mapping + w.FILE]
     f = found(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
-        return w.BEYOND
+        return w.BEYOND  # SIGBUS
     if not has_events(s, out, EVENTS + 4 * arena[s.maps + w.LIVE]) or not has_room(
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM
-    s.map_cost = 0
+    s.map_cost = 0  # from now on the kernels of mappings charge mmap and munmap
     arena[s.maps + w.ADVICE_AT_WORK] = advice.over(arena, mapping, page, page + 1)
     answered = arena[s.maps + w.ANSWERED]
     if answered == w.REFUSED:
         return FULL
+    # commits and write-back that are due run before metadata change
     if write and not answered and hooks.due(s):
         return ask(s, arena, w.ASK_TURN, file, page)
     if write and arena[mapping + w.FLAGS] & r.PRIVATE:

@@ -1,4 +1,4 @@
-"""The kernels of mapped files, for a family to bind its hooks to."""
+"""The kernels of mapped files, to which a family binds its hooks."""
 
 from scmsim.fs.mapping.calls import change
 from scmsim.fs.mapping.layout import folios, places, rules, size

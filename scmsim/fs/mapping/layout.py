@@ -1,4 +1,4 @@
-"""What a family tells of the pages of a file, for who asks without touching them."""
+"""Queries about a file's pages that do not touch the pages."""
 
 from scmsim.fs.mapping import hooks
 from scmsim.fs.mapping.common import ever_large
@@ -7,7 +7,7 @@ from scmsim.jit import kernel
 
 @kernel
 def size(state, arena, file):
-    """Bytes of a file of the trace, -1 if there is none now."""
+    """Return the bytes of a file of the trace, -1 if the file does not exist now."""
     s = state[0]
     f = hooks.find(s, arena, file)
     return hooks.length(s, arena, f) if f else -1
@@ -15,7 +15,7 @@ def size(state, arena, file):
 
 @kernel
 def places(state, arena, file, out):
-    """out[k] = where page k of a file lies, as `hooks.place`."""
+    """Set out[k] to the place of page k of a file, as `hooks.place`."""
     s = state[0]
     f = hooks.find(s, arena, file)
     for page in range(out.size):
@@ -24,7 +24,7 @@ def places(state, arena, file, out):
 
 @kernel
 def folios(state, arena, file, out):
-    """out[k] = pages of the folio that page k of a file lies in."""
+    """Set out[k] to the number of pages in the folio of page k of a file."""
     s = state[0]
     f = hooks.find(s, arena, file)
     page = 0
@@ -36,8 +36,11 @@ def folios(state, arena, file, out):
 
 @kernel
 def rules(state, arena):
-    """(Whether it is DAX, whether a fault may map 2 MiB at once and gives a hole as many, pages that a fault for a load maps,
-    whether pages are in memory alone)."""
+    """Return the family's rules of mapping as a tuple.
+
+    The elements are: whether it is DAX, whether a fault may map 2 MiB at once, whether a fault gives a hole 2 MiB,
+    pages that a fault for a load maps, whether pages are in memory alone.
+    """
     return (
         hooks.DAX,
         ever_large(arena, state[0].maps),

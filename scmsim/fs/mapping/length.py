@@ -1,4 +1,4 @@
-"""What mappings lose when a file's length changes, or a hole is punched.
+"""Entries that mappings lose when a file's length changes or a hole is punched.
 
 Source: Linux 5.13 mm/memory.c: unmap_mapping_range, mm/truncate.c: truncate_pagecache_range (even_cows), fs/dax.c:
 dax_layout_busy_page, dax_delete_mapping_entry.
@@ -15,13 +15,13 @@ from scmsim.jit import subroutine
 
 @subroutine
 def file_of(s, arena, op):
-    """Arena offset of the words of an operation's file."""
+    """Return the arena offset of the fields of an operation's file."""
     return arena[s.maps + w.FILES] + op.file * w.FILE_WORDS
 
 
 @subroutine
 def forget_given(s, arena, file, low, high):
-    """DAX has given out none of the pages [low, high) of a file any more."""
+    """Delete the entries of the pages [low, high) from DAX's tree of a file (dax_delete_mapping_entry)."""
     page, last = low, arena[file + w.TREE + 1]
     stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low
     while page < stop:
@@ -41,9 +41,9 @@ def forget_given(s, arena, file, low, high):
 
 @subroutine
 def zap_file(s, arena, out, op, low, high):
-    """Pages of a file go: their entries in all mappings (UNMAPS_ALL: those of the whole file), and DAX' own.
+    """Remove pages of a file from all mappings (UNMAPS_ALL: the whole file) and from DAX's tree; return False if unfinished.
 
-    A hole leaves private copies of its pages.  Returns False if it is not over yet.
+    A hole leaves private copies of its pages.
     """
     file = file_of(s, arena, op)
     if not has_events(s, out, 4 + 13 * arena[s.maps + w.LIVE]):
@@ -58,6 +58,7 @@ def zap_file(s, arena, out, op, low, high):
         tables.note_uses(s, arena, out, mapping, first, stop)
         tables.zap_but(s, arena, out, mapping, first, stop, w.COPIED)
         tables.note_uses(s, arena, out, mapping, low, high)
+        # even_cows of unmap_mapping_range: a truncation also removes private copies
         tables.zap_but(s, arena, out, mapping, low, high, 0 if op.op == r.TRUNCATE else w.COPIED)
         mapping = arena[mapping + w.NEXT]
     forget_given(s, arena, file, low, high)
@@ -66,9 +67,9 @@ def zap_file(s, arena, out, op, low, high):
 
 @subroutine
 def sync_tail(s, arena, out, op):
-    """A file becomes longer: its last page is written back where the file system does that; False: it is not over yet.
+    """Write back the last page of a file that becomes longer, if the file system does so; return False if unfinished.
 
-    Source: fs/xfs/xfs_iops.c: xfs_setattr_size, what xfs_zero_range has cleared.
+    Source: fs/xfs/xfs_iops.c: xfs_setattr_size, for the bytes that xfs_zero_range has cleared.
     """
     f = hooks.find(s, arena, op.file) if hooks.GROWTH_SYNCS else 0
     end = hooks.length(s, arena, f) if f else 0

@@ -1,10 +1,10 @@
-"""The mechanisms of mappings and the costs of their code; a model's own come before them."""
+"""Mechanisms of mappings and the costs of their code; both follow a model's own."""
 
-# Mechanism -> what the bytes that it stores are for.
+# Mechanism -> purpose of the bytes that it stores.
 SITES = {"page fault": "none", "mapped access": "data", "mapped write-back": "none", "unmapping": "none"}
 FAULT_SITE, ACCESS_SITE, CLEAN_SITE, UNMAP_SITE = range(4)
 
-# MUNMAP_COST follows MMAP_COST (`map_cost` of a state's record).
+# MUNMAP_COST follows MMAP_COST (the state record's `map_cost`).
 COSTS = (
     "fault_load", "fault_zeros", "fault_store", "fault_protected", "fault_large_load", "fault_large_store",
     "large_entry", "asked_large_load", "asked_large_store", "looked_large", "given_blocks", "given_new",

@@ -1,4 +1,4 @@
-"""The pages that a call is about, and which of them are mapped."""
+"""Pages of a call, and which of them are mapped."""
 
 from scmsim.core import records as r
 from scmsim.fs.mapping import words as w
@@ -9,13 +9,13 @@ from scmsim.jit import kernel, subroutine
 
 @subroutine
 def pages_of(op):
-    """The pages [first, last) of an operation's bytes."""
+    """Return the pages [first, last) of an operation's bytes."""
     return op.offset >> 12, (op.offset + op.length + w.PAGE - 1) >> 12
 
 
 @subroutine
 def next_mapped(arena, file, page, high):
-    """The first page from `page` on that a mapping of the file has, `high` if there is none below it."""
+    """Return the first page after `page` at which a mapping of the file starts, at most `high`."""
     mapping = arena[file + w.HEAD]
     while mapping:
         if page < arena[mapping + w.FIRST] < high:
@@ -26,7 +26,10 @@ def next_mapped(arena, file, page, high):
 
 @kernel
 def is_synced(state, arena, ops, i):
-    """Whether an msync reaches a shared mapping; else it asks the file system for nothing (mm/msync.c).  Before a touch: yes."""
+    """Return whether an msync reaches a shared mapping; else the file system does nothing (mm/msync.c).
+
+    Before the first touch of a mapping, the answer is yes.
+    """
     s, op = state[0], ops[i]
     page, high = pages_of(op)
     if s.map_cost:

@@ -1,4 +1,4 @@
-"""Page tables of mappings: entries by page of the file, and what invalidates them."""
+"""Page tables of mappings: entries by page of the file, and their invalidation."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine import table
@@ -20,19 +20,19 @@ from scmsim.jit import subroutine
 
 @subroutine
 def address_of(arena, mapping, page):
-    """Address at which a mapping has a page of its file."""
+    """Return the address at which a mapping has a page of its file."""
     return arena[mapping + w.START] + (page - arena[mapping + w.FIRST] << 12)
 
 
 @subroutine
 def slot_at(arena, mapping, page):
-    """Arena offset of the word for the 2 MiB of addresses in which a page lies."""
+    """Return the arena offset of the slot for the 2 MiB of addresses around a page."""
     return arena[mapping + w.SLOTS] + (address_of(arena, mapping, page) >> 21) - (arena[mapping + w.START] >> 21)
 
 
 @subroutine
 def entry_at(arena, mapping, page):
-    """Arena offset of the entry that maps a page: the slot, unless that leads to small entries."""
+    """Return the arena offset of the entry that maps a page: the slot, or a small entry if the slot leads to small ones."""
     at = slot_at(arena, mapping, page)
     word = arena[at]
     if word == 0 or word & w.PRESENT:
@@ -42,7 +42,7 @@ def entry_at(arena, mapping, page):
 
 @subroutine
 def region_end(arena, mapping, page):
-    """The first page behind the 2 MiB of addresses in which a page lies, or behind the mapping."""
+    """Return the first page after the 2 MiB of addresses around a page, at most the mapping's end."""
     behind = page + w.FAN - (address_of(arena, mapping, page) >> 12 & w.FAN - 1)
     return min(behind, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
 
@@ -57,33 +57,33 @@ def emit_at(s, out, what, addr, length, vaddr, order):
 
 @subroutine
 def what_of(s, arena, code, site, space):
-    """Constant part of an event of the mappings' own site `site`."""
+    """Return the constant part of an event of the mappings' mechanism `site`."""
     return code | (arena[s.maps + w.SITE] + site) << 8 | space << 16
 
 
 @subroutine
 def charge(s, arena, out, cost, times):
-    """`times` times one of the mappings' own costs; takes an event."""
+    """Charge one of the mappings' own costs `times` times; emits at most 1 event."""
     if times > 0:
         emit_work(s, out, arena[s.maps + w.COST] + cost, times)
 
 
 @subroutine
 def upper_place(address, level):
-    """Number of the table of an address's GiB (level 0), or of its 512 GiB (level 1)."""
+    """Return the number of the table for an address's GiB (level 0), or for its 512 GiB (level 1)."""
     return address >> 30 & (1 << 17) - 1 if level == 0 else (1 << 17) + (address >> 39 & (1 << 8) - 1)
 
 
 @subroutine
 def new_table(s, arena, out, place):
-    """A page of a page table at a place in bytes, cleared; takes 2 events."""
+    """Emit the clearing of a new page of a page table at byte offset `place`; emits at most 2 events."""
     emit_run(s, out, what_of(s, arena, r.STORE, FAULT_SITE, r.KERNEL), w.PAGE_TABLES + place, w.PAGE)
     charge(s, arena, out, TABLE_COST, 1)
 
 
 @subroutine
 def upper_tables(s, arena, out, mapping, page):
-    """The tables that lead to the 2 MiB of a page are there; takes 4 events.
+    """Create the tables that lead to the 2 MiB around a page; emits at most 4 events.
 
     Source: mm/memory.c: __handle_mm_fault: p4d_alloc, pud_alloc, pmd_alloc.
     """
@@ -98,7 +98,7 @@ def upper_tables(s, arena, out, mapping, page):
 
 @subroutine
 def drop_upper_tables(s, arena, mapping):
-    """The tables go that led to a mapping, which is in no list any more, and lead to no other; returns how many.
+    """Free the upper tables that led only to a mapping, which is already unlinked from all lists; return how many.
 
     Source: mm/memory.c: free_pgtables.
     """
@@ -117,7 +117,7 @@ def drop_upper_tables(s, arena, mapping):
 
 @subroutine
 def leads_to(s, arena, low, high):
-    """Whether a mapping lies within some addresses, as a whole or in part."""
+    """Return whether any mapping overlaps the addresses [low, high)."""
     mapping = arena[s.maps + w.NEWEST]
     while mapping:
         start = arena[mapping + w.START]
@@ -129,7 +129,7 @@ def leads_to(s, arena, low, high):
 
 @subroutine
 def small_table(s, arena, out, mapping, page):
-    """Make the slot of a page lead to small entries; takes 6 events and FAN words."""
+    """Make the slot of a page lead to small entries; emits at most 6 events, takes FAN words."""
     at = slot_at(arena, mapping, page)
     if arena[at] == 0:
         upper_tables(s, arena, out, mapping, page)
@@ -140,7 +140,7 @@ def small_table(s, arena, out, mapping, page):
 
 @subroutine
 def fold(s, arena, mapping, f, page):
-    """Mark the entries around a page as contiguous if all are there, alike, and map 64 KiB of one folio.
+    """Mark the entries around a page as contiguous if all are present and alike, and map 64 KiB of one folio.
 
     Source: Linux 6.9 arch/arm64/mm/contpte.c: contpte_set_ptes, __contpte_try_fold.
     """
@@ -162,7 +162,7 @@ def fold(s, arena, mapping, f, page):
 
 @subroutine
 def unfold(arena, mapping, page):
-    """The entries around a page that are marked as contiguous are so no more."""
+    """Remove the mark of contiguous entries from the entries around a page (__contpte_try_unfold)."""
     if arena[slot_at(arena, mapping, page)] & (w.PRESENT | w.LARGE):
         return
     at = entry_at(arena, mapping, page)
@@ -174,9 +174,9 @@ def unfold(arena, mapping, page):
 
 @subroutine
 def zap_entries(arena, mapping, page, stop, kept):
-    """Remove the small entries of [page, stop) without a bit of `kept`; returns (how many, the first, behind the last, copies).
+    """Remove the small entries of [page, stop), in one table, that have no bit of `kept`.
 
-    They lie in one table.
+    Returns (number removed, first page, page after the last, private copies among them).
     """
     unfold(arena, mapping, page)
     unfold(arena, mapping, stop - 1)
@@ -193,9 +193,11 @@ def zap_entries(arena, mapping, page, stop, kept):
 
 @subroutine
 def note_uses(s, arena, out, mapping, low, high):
-    """Page cache: what small entries of [low, high) map was used, as they are about to go or were populated; takes 2 events.
+    """Page cache: mark pages that small entries of [low, high) map as used; emits at most 2 events.
 
-    Source: mm/memory.c: zap_pte_range, mark_page_accessed.  x86 makes the entries around a fault's young, too (do_set_pte).
+    Runs before the entries are removed and after they are populated.
+    Source: mm/memory.c: zap_pte_range, mark_page_accessed.  x86 also makes the entries around a fault's page young
+    (do_set_pte).
     """
     if not hooks.COUNTS_USES:
         return
@@ -212,15 +214,15 @@ def note_uses(s, arena, out, mapping, low, high):
 
 @subroutine
 def zap(s, arena, out, mapping, low, high):
-    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 5 events."""
+    """Remove and invalidate the entries of the pages [low, high), large entries as a whole; emits at most 5 events."""
     zap_but(s, arena, out, mapping, low, high, 0)
 
 
 @subroutine
 def zap_but(s, arena, out, mapping, low, high, kept):
-    """As `zap`, but small entries with a bit of `kept` stay.
+    """Run `zap`, but keep small entries that have a bit of `kept`.
 
-    Linux gathers what it removes: one invalidation from the first to the last of it (mmu_gather).
+    Linux gathers removals: one invalidation from the first to the last removed page (mmu_gather).
     """
     low = max(low, arena[mapping + w.FIRST])
     high = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
@@ -250,13 +252,13 @@ def zap_but(s, arena, out, mapping, low, high, kept):
 
 @subroutine
 def tree_slot(arena, file, page):
-    """Arena offset of the word of the tree for the 2 MiB of the file in which a page lies; `reserve_tree` has made it."""
+    """Return the arena offset of the tree's slot for the 2 MiB of the file around a page; `reserve_tree` has made it."""
     return arena[file + w.TREE] + (page >> 9)
 
 
 @subroutine
 def tree_entry(arena, file, page):
-    """Arena offset of the tree's entry of a page, 0 if there is none."""
+    """Return the arena offset of the tree's entry of a page, 0 if there is none."""
     if table.get(arena, file + w.TREE, page >> 9) == 0:
         return 0
     at = tree_slot(arena, file, page)
@@ -271,7 +273,7 @@ def reserve_tree(s, arena, file, page):
 
 @subroutine
 def tree_leaf(s, arena, file, page):
-    """Arena offset of the small entry of a page, made where there is none; takes FAN words."""
+    """Return the arena offset of the tree's small entry of a page; create it if needed, which takes FAN words."""
     at = tree_slot(arena, file, page)
     if arena[at] == 0:
         arena[at] = take(s, arena, w.FAN_ORDER) << 12
@@ -280,7 +282,7 @@ def tree_leaf(s, arena, file, page):
 
 @subroutine
 def is_new_node(arena, leaf, page):
-    """Whether a small entry is the first of the 64 of its node of the kernel's tree (include/linux/xarray.h: XA_CHUNK_SIZE)."""
+    """Return whether a small entry is the first in its node of 64 of the kernel's tree (include/linux/xarray.h: XA_CHUNK_SIZE)."""
     for at in range(leaf - (page & 63), leaf - (page & 63) + 64):
         if arena[at]:
             return False
@@ -289,7 +291,7 @@ def is_new_node(arena, leaf, page):
 
 @subroutine
 def levels(arena, file):
-    """Nodes on the way to an entry of the kernel's tree besides the last one."""
+    """Return the number of nodes above the last node on the way to an entry of the kernel's tree."""
     last, count = arena[file + w.LAST_GIVEN] >> 6, 0
     while last:
         last, count = last >> 6, count + 1
@@ -298,6 +300,6 @@ def levels(arena, file):
 
 @subroutine
 def set_entry(arena, file, at, word):
-    """An entry of the tree of a file becomes `word`."""
+    """Set an entry of a file's tree to `word` and update the count of dirty entries."""
     arena[file + w.DIRTIES] += ((word & w.DIRTY) - (arena[at] & w.DIRTY)) // w.DIRTY
     arena[at] = word

@@ -1,4 +1,4 @@
-"""Loads, stores and write-backs of a program through its mappings: the kernel that most rows of such a trace go through."""
+"""Loads, stores and write-backs of a program through its mappings: the kernel for most rows of a mapping trace."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_run, has_events
@@ -13,7 +13,7 @@ from scmsim.jit import inlined, kernel, subroutine
 
 @inlined
 def mapping_of(s, arena, op, page):
-    """The newest mapping through which an operation sees a page of its file, 0 if there is none."""
+    """Return the newest mapping through which an operation sees a page of its file, 0 if there is none."""
     mapping = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
     while mapping:
         inside = page - arena[mapping + w.FIRST]
@@ -26,7 +26,7 @@ def mapping_of(s, arena, op, page):
 
 @inlined
 def end_of(s, arena, op, mapping, page):
-    """The first page behind a mapping, or that a newer one has."""
+    """Return the first page after `page` that is outside of a mapping or in a newer mapping."""
     end = arena[mapping + w.FIRST] + arena[mapping + w.PAGES]
     newer = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
     while newer != mapping:
@@ -39,7 +39,7 @@ def end_of(s, arena, op, mapping, page):
 
 @subroutine
 def is_stale(s, arena, mapping, word, page, write):
-    """Whether an entry that is there does not do any more: zeros where there is a block now, a page that was written back."""
+    """Return whether an existing entry is out of date: zeros although the page has a block now, or a page that was written back."""
     f = found(s, arena, mapping)
     if f == 0:
         return False
@@ -54,7 +54,7 @@ def is_stale(s, arena, mapping, word, page, write):
 
 @inlined
 def fits(s, arena, mapping, word, page, write):
-    """Whether an entry maps a page as it must be."""
+    """Return whether an entry maps a page as needed."""
     need = w.PRESENT | (w.WRITABLE if write else 0)
     if word & need != need:
         return False
@@ -64,7 +64,7 @@ def fits(s, arena, mapping, word, page, write):
 
 @inlined
 def code_of(op):
-    """Event of a touch."""
+    """Return the event code of a touch."""
     if op.op == r.ULOAD:
         return r.LOAD
     if op.op == r.UFLUSH:
@@ -74,7 +74,7 @@ def code_of(op):
 
 @inlined
 def run_length(arena, entry, word, at, end):
-    """Bytes from `at` on that lie behind each other on the device, by the entries that follow in the same table."""
+    """Return the bytes from `at` on that are adjacent on the device, by the entries that follow in the same table."""
     if word & w.LARGE:
         return min(end, (at | w.HUGE_PAGE - 1) + 1) - at
     stop = (at | w.PAGE - 1) + 1
@@ -87,19 +87,19 @@ def run_length(arena, entry, word, at, end):
 
 @inlined
 def page_of(word):
-    """Bytes that an entry maps."""
+    """Return the bytes that an entry maps."""
     return w.HUGE_PAGE if word & w.LARGE else w.PAGE
 
 
 @inlined
 def order_of(word):
-    """What an event says of the page that an entry maps."""
+    """Return the event's page order (log2 of bytes, and the CONTIGUOUS flag) for the page that an entry maps."""
     return 21 if word & w.LARGE else 12 | (r.CONTIGUOUS if word & w.CONTIGUOUS else 0)
 
 
 @inlined
 def emit_touch(s, arena, out, op, word, at):
-    """One touch of at = (address in the program, bytes, bytes into the entry's page)."""
+    """Append a touch of at = (address in the program, bytes, bytes into the entry's page)."""
     vaddr, length, inside = at
     space = r.KERNEL if word & (w.ZERO | w.COPIED) else hooks.SPACE
     emit_run(s, out, tables.what_of(s, arena, code_of(op), ACCESS_SITE, space), 0, length)
@@ -132,7 +132,7 @@ def skip(s, arena, outcome):
 
 @subroutine
 def touch_run(s, arena, out, op):
-    """Run or resume a touch; False: it is not over yet."""
+    """Run or resume a touch; return False if unfinished."""
     m, write = s.maps, op.op == r.USTORE
     hooks.begin(s, op)
     at, end = op.offset + arena[m + w.AT], op.offset + max(op.length, 1)
@@ -156,7 +156,7 @@ def touch_run(s, arena, out, op):
                 skip(s, arena, outcome)
                 break
             arena[m + w.ANSWERED] = 0
-            continue
+            continue  # look again at the entry that the fault has set
         last = end_of(s, arena, op, mapping, page) << 12
         vaddr = arena[mapping + w.START] + at - (arena[mapping + w.FIRST] << 12)
         length = min(run_length(arena, entry, word, vaddr, vaddr + min(end, last) - at), min(end, last) - at)
@@ -170,7 +170,8 @@ def touch_run(s, arena, out, op):
 
 @inlined
 def write_event(out, n, op, word, address):
-    """Event `n`, but for its site and row: a touch of an address that an entry maps, as `emit_touch` writes it."""
+    """Write event `n` except its site and row: a touch of an address that an entry maps, as `emit_touch` writes it."""
+    # the mask lets LLVM infer that the index is not negative
     e, inside = out[n & 0x7FFFFFFF], address & page_of(word) - 1
     e.code, e.space, e.order, e.width = code_of(op), hooks.SPACE, order_of(word), 0
     e.addr, e.length, e.vaddr = (word & ~w.FLAG_BITS) + inside, op.length, address
@@ -178,12 +179,13 @@ def write_event(out, n, op, word, address):
 
 @subroutine
 def quick_run(s, arena, ops, i, out):
-    """Touches from `ops[i]` on that need but an entry of one file's newest mapping, each within a page; returns what follows.
+    """Run touches from `ops[i]` on that only need an entry of one file's newest mapping; return the index of the first other one.
 
-    Most touches are of this kind: each takes a tenth of the time that `touch_run` takes.
+    Each touch is within a page.  Most touches are of this kind and take a tenth of `touch_run`'s time.
     """
     m, file, n, at = s.maps, ops[i].file, s.emitted, i
     mapping = arena[arena[m + w.FILES] + file * w.FILE_WORDS + w.HEAD] if file >= 0 else 0
+    # a resumed touch and several address spaces need touch_run
     if mapping == 0 or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
         return i
     start, origin, size = arena[mapping + w.START], arena[mapping + w.FIRST] << 12, arena[mapping + w.PAGES] << 12
@@ -198,6 +200,7 @@ def quick_run(s, arena, ops, i, out):
         if word and not word & w.PRESENT:
             word = arena[(word >> 12) + (address >> 12 & w.FAN - 1)]
         need, page = w.PRESENT | (w.WRITABLE if write else 0), page_of(word)
+        # zeros, private copies and stores to cached pages need the checks of touch_run
         if word & (need | w.ZERO | w.COPIED) != need or (write and hooks.KEEPS_CLEAN and not hooks.DAX):
             break
         if op.length <= 0 or (address & page - 1) + op.length > page:
@@ -212,7 +215,7 @@ def quick_run(s, arena, ops, i, out):
 
 @kernel
 def touch(state, arena, ops, i, out):
-    """Touches from `ops[i]` on while they fit; returns the index of the first operation that is none, or not done."""
+    """Run touches from `ops[i]` on while they fit; return the index of the first operation that is not a touch, or not done."""
     s = state[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     while i < ops.size:

@@ -1,1 +1,1 @@
-"""XFS."""
+"""Models of XFS."""

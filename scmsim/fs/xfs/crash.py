@@ -1,9 +1,13 @@
-"""XFS with DAX: the log writes all metadata since the last checkpoint as one; data is written in place, new blocks zeroed first.
-Units: bytes, pages of 4096 bytes.
-Source: Linux fs/xfs/{xfs_log.c,xfs_log_cil.c,xfs_log_recover.c} (records have CRCs, the replay ends at the first that fails).
+"""Recovery model of XFS with DAX: the log writes all metadata since the last checkpoint at once; data is written in place.
 
-A checkpoint stands for sizes, names and block maps as they are at that moment.  It goes out with a flush of the device before and
-after it (REQ_PREFLUSH, REQ_FUA); the model's recipe counts both behind it, so the first one is put back to its place here.
+New blocks are zeroed before they are written.
+Units: bytes, pages of 4096 bytes.
+Source: Linux fs/xfs/{xfs_log.c,xfs_log_cil.c,xfs_log_recover.c} (records have CRCs, the replay ends at the first that
+fails).
+
+A checkpoint holds sizes, names and block maps of that moment.  It is written with a flush of the device before and
+after it (REQ_PREFLUSH, REQ_FUA); the model's recipe counts both flushes after it, so this module moves the first one
+back to its place.
 """
 
 from collections.abc import Sequence
@@ -26,12 +30,12 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Ext4):
-    """ext4-dax's snapshots, one for each checkpoint."""
+    """Recovery model with ext4-dax's snapshots, one for each checkpoint."""
 
     guarantee = GUARANTEE
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events with the flush before each checkpoint."""
+        """Return the events with the flush before each checkpoint."""
         out: list[Event] = []
         for i, event in enumerate(events):
             if writes_log(event) and not (i and writes_log(events[i - 1])):
@@ -44,17 +48,17 @@ class RecoveryModel(Ext4):
     ) -> list:
         if not writes_log(event):
             return super()._one(i, event, events, spans, version)
-        if i and writes_log(events[i - 1]):  # at the log's end a checkpoint goes on at its start
+        if i and writes_log(events[i - 1]):  # a checkpoint that reaches the log's end continues at its start
             self.logged[-1] += event.length
         else:
             self._begin(event)
         return [Mark(event.addr, event.length, ("log", len(self.commits) - 1))]
 
     def committed(self, image: Image, number: int) -> bool:
-        """Whether all records of a checkpoint pass their CRC."""
+        """Return whether all records of a checkpoint pass their CRC."""
         return image.marked(("log", number)) >= self.logged[number]
 
 
 def writes_log(event: Event) -> bool:
-    """Whether an event is a store of log records."""
+    """Return whether an event is a store of log records."""
     return event.code == NTSTORE and event.site == "log"

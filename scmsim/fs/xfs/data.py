@@ -1,8 +1,8 @@
-"""XFS's writes with DAX, and what gives files blocks and takes them away.
+"""Writes of XFS with DAX, and the allocation and freeing of files' blocks.
 
-A hole, or unwritten blocks, under a write: one transaction for each run of at most 4 MiB, in which the blocks are zeroed
-through the block layer, before the data is copied; another one if the file grew.  Nothing is allocated beyond the write:
-only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
+A write to a hole or to unwritten blocks takes one transaction for each run of at most 4 MiB, in which the blocks are
+zeroed through the block layer before the data is copied, and another one if the file grew.  Nothing is allocated beyond
+the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
 xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c}, fs/xfs/libxfs/xfs_bmap.c.  Simplified: the
 allocator is first fit; the extent tree has one level of leaves.
 """
@@ -26,7 +26,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def log_extents(s, arena, f, page, out):
-    """A file's extents changed at `page`: its inode, and the leaf of its extent tree if it has one; leaves are added."""
+    """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any; add missing leaves."""
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
         leaf = min(page * leaves // max(arena[f + e.END], 1), leaves - 1)
@@ -46,7 +46,7 @@ def log_extents(s, arena, f, page, out):
 
 @subroutine
 def wants_leaf(arena, f):
-    """Whether the extents need one more leaf."""
+    """Return whether the extents need one more leaf."""
     extents = arena[f + e.EXTENTS]
     return extents > n.EXTENTS_INLINE and extents > n.EXTENTS_PER_LEAF * arena[f + e.LEAF_COUNT]
 
@@ -61,9 +61,10 @@ def free_leaves(s, arena, f):
 
 @subroutine
 def add_blocks(s, arena, f, page, want, mark):
-    """Up to `want` blocks in a row for the pages from `page` on, whose words get `mark`; returns how many."""
+    """Allocate up to `want` adjacent blocks for the pages from `page` on, whose words get `mark`; return how many."""
     block = allocate(s, arena, want)
     words = arena[f + e.PAGES] + page
+    # count extents around the run before and after: the new ones may join their neighbours
     arena[f + e.EXTENTS] -= starts(arena, f, page, page + s.got)
     for i in range(s.got):
         arena[words + i] = (block + i) << e.BLOCK_SHIFT | mark
@@ -76,7 +77,7 @@ def add_blocks(s, arena, f, page, want, mark):
 
 @subroutine
 def map_run(s, arena, f, out, page, count):
-    """The first of `count` pages from `page` on, all holes or all unwritten, get zeroed blocks; returns how many."""
+    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return how many."""
     count = min(count, n.EXTENT_PAGES)
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
@@ -96,7 +97,7 @@ def map_run(s, arena, f, out, page, count):
 
 @subroutine
 def write_slice(s, arena, row, f, op, out):
-    """Part of a write(), from `s.progress` on: for each run of pages blocks where there are none, and a copy."""
+    """Run part of a write() from `s.progress` on: for each run of pages, allocate missing blocks and copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
     if s.progress == 0:
@@ -127,7 +128,7 @@ def write_slice(s, arena, row, f, op, out):
 
 @subroutine
 def free_pages(s, arena, f, out, page, last):
-    """Free the blocks of the pages [page, last], two extents in a transaction; takes 4 events."""
+    """Free the blocks of the pages [page, last], two extents per transaction; emits at most 4 events."""
     last = min(last, arena[f + e.END] - 1)
     s.reg[q.COUNT] = 0
     at = page
@@ -140,6 +141,7 @@ def free_pages(s, arena, f, out, page, last):
                 count += 1
             release(s, arena, block, count)
             log_free_space(s, arena, block)
+            # each transaction logs an intent and its done item (EFI, EFD)
             if s.reg[q.COUNT] % n.FREE_AT_ONCE == 0:
                 add_bytes(s, 2 * n.INTENT)
             add_bytes(s, 2 * n.EXTENT_BYTES)
@@ -162,7 +164,7 @@ def free_pages(s, arena, f, out, page, last):
 
 @subroutine
 def truncate(s, arena, op, f, out):
-    """truncate: the rest of the new last page is cleared, pages behind it are freed."""
+    """Run truncate: clear the rest of the new last page and free the pages after it."""
     size = max(op.offset, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
@@ -174,14 +176,14 @@ def truncate(s, arena, op, f, out):
 
 @subroutine
 def note_change(s, arena, f, out):
-    """A file's inode and its blocks changed."""
+    """Record the change of a file's inode and its blocks."""
     log_inode(s, arena, f, out)
     arena[f + e.DATA_TID] = s.sequence
 
 
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
-    """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
+    """Make room for the pages [first, last], whose holes will get blocks; return an outcome."""
     if holes(arena, f, first, last) > s.free_blocks:
         return FULL
     words = table.words_to_hold(arena, f + e.PAGES, last + 1) + 4 * arena[f + e.LEAF_COUNT] + n.WORDS
@@ -193,7 +195,7 @@ def reserve_range(s, arena, out, f, first, last):
 
 @subroutine
 def fill_holes(s, arena, f, page, last, out):
-    """Unwritten blocks for the holes in the pages [page, last]."""
+    """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT] = 0
     while page <= last:
         count = page_run(s, arena, f, page, last)

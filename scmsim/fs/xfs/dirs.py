@@ -1,11 +1,11 @@
-"""XFS's directories: which blocks they have, and which bytes of them a name changes.
+"""Directories of XFS: their blocks, and the bytes of them that a name changes.
 
-A directory's names lie in its inode, then in one block with their hashes, then in data blocks beside a leaf block of
-hashes, at last beside several leaves under a node and a block of free space.  A name goes into the first data block with
-room, under a node into the last one (since Linux 5.4); a data block without names is freed.
+A directory's names are in its inode, then in one block with their hashes, then in data blocks with a leaf block of
+hashes, and at last with several leaves under a node and a block of free space.  A name goes into the first data block
+with room, under a node into the last one (since Linux 5.4); a data block without names is freed.
 Source: Linux 5.13 fs/xfs/libxfs/xfs_dir2{,_sf,_block,_leaf,_node,_data}.c.
 Simplified: hashes come in the order of the names, as those of names that count up do (a full leaf is split in half, and
-its lower half stays as it is); there is one leaf less when they are a quarter full; a directory turns back into its
+its lower half stays unchanged); one leaf is freed when the leaves are a quarter full; a directory turns back into its
 inode when its names fit it, and into no other smaller form.
 """
 
@@ -24,19 +24,19 @@ LAST = e.BLOCK - 1
 
 @subroutine
 def short_bytes(arena, row):
-    """Bytes of a file's entry in its directory's inode: length, offset, name, type, inode."""
+    """Return the bytes of a file's entry in its directory's inode: length, offset, name, type, inode."""
     return arena[row + e.ROW_NAME] + 8
 
 
 @subroutine
 def entry_bytes(arena, row):
-    """Bytes of a file's entry in a data block: inode, length, name, type, tag, rounded up to 8."""
+    """Return the bytes of a file's entry in a data block: inode, length, name, type, tag, rounded up to 8."""
     return (arena[row + e.ROW_NAME] + 19) & ~7
 
 
 @subroutine
 def take_block(s, arena):
-    """Item of a new block of metadata; the caller knows that one is free."""
+    """Allocate a block of metadata and return its item; the caller knows that a block is free."""
     block = allocate(s, arena, 1)
     log_free_space(s, arena, block)
     s.meta_blocks += 1
@@ -49,6 +49,7 @@ def give_block(s, arena, item):
     block = arena[item + n.HOME]
     release(s, arena, block, 1)
     log_free_space(s, arena, block)
+    # an intent and its done item of one extent (EFI, EFD)
     add_bytes(s, 2 * (n.INTENT + n.EXTENT_BYTES))
     s.freed_extents += 1
     drop_buffer(s, arena, item)
@@ -57,7 +58,7 @@ def give_block(s, arena, item):
 
 @subroutine
 def new_data(s, arena, d, index):
-    """A new data block of a directory, at `index`; its header and its one free range are logged."""
+    """Add a data block to a directory, at `index`; log its header and its single free range."""
     table.reserve(s, arena, d + e.PAGES, index + 1)
     item = take_block(s, arena)
     table.put(arena, d + e.PAGES, index, item)
@@ -72,7 +73,7 @@ def new_data(s, arena, d, index):
 
 @subroutine
 def free_data(s, arena, d, index):
-    """Free the data block at `index`, where there may be none."""
+    """Free the data block at `index`, if there is one."""
     item = table.get(arena, d + e.PAGES, index)
     if item:
         give_block(s, arena, item)
@@ -81,7 +82,7 @@ def free_data(s, arena, d, index):
 
 @subroutine
 def new_leaf(s, arena, d):
-    """One more leaf block, logged as far as it is filled."""
+    """Add a leaf block, and log the filled part of it."""
     count = arena[d + e.LEAF_COUNT]
     table.reserve(s, arena, d + e.LEAVES, count + 1)
     item = take_block(s, arena)
@@ -99,7 +100,7 @@ def free_leaf(s, arena, d):
 
 @subroutine
 def blocks_to_add(s, arena, row, d):
-    """Blocks that directory `d` surely can grow by when it takes the entry of the file of table row `row`."""
+    """Return the most blocks by which directory `d` grows when it takes the entry of the file of table row `row`."""
     if arena[d + n.FORM] == n.IN_INODE:
         return 1 if arena[d + e.ENTRIES] + short_bytes(arena, row) > n.SHORT_FULL else 0
     return n.MOST_BLOCKS
@@ -107,14 +108,14 @@ def blocks_to_add(s, arena, row, d):
 
 @subroutine
 def fits_block(arena, d):
-    """Whether all entries and their hashes fit one block."""
+    """Return whether all entries and their hashes fit one block."""
     used = n.DATA_HEADER + n.DOTS + arena[d + n.DATA_BYTES] + n.LEAF_ENTRY * (arena[d + n.NAMES] + 3)
     return used <= e.BLOCK
 
 
 @subroutine
 def log_new_hash(s, arena, d):
-    """The hash of a new name goes to the end of the last leaf."""
+    """Log the hash of a new name at the end of the last leaf."""
     leaves = arena[d + e.LEAF_COUNT]
     filled = max(arena[d + n.NAMES] - n.LEAF_FILL * (leaves - 1), 1)
     item = table.get(arena, d + e.LEAVES, leaves - 1)
@@ -125,7 +126,7 @@ def log_new_hash(s, arena, d):
 
 @subroutine
 def log_stale_hash(s, arena, d, entry):
-    """The hash of the name at `entry` is marked stale; hashes lie in the order of the names."""
+    """Log the hash of the name at `entry` as stale; hashes are in the order of the names."""
     leaves, behind = arena[d + e.LEAF_COUNT], arena[d + e.END] << 12
     item = table.get(arena, d + e.LEAVES, min(entry * leaves // behind, leaves - 1))
     at = n.LEAF_HEADER + entry * leaves % behind * n.LEAF_FILL // behind * n.LEAF_ENTRY
@@ -135,7 +136,7 @@ def log_stale_hash(s, arena, d, entry):
 
 @subroutine
 def log_free_room(s, arena, d, index):
-    """The free space of the data block at `index` changed."""
+    """Log the change of the free space of the data block at `index`."""
     if arena[d + n.FORM] == n.WITH_NODE:
         log_buffer(s, arena, arena[d + n.FREES], 0, n.DATA_HEADER - 1)
         at = n.DATA_HEADER + 2 * index % 4032
@@ -147,13 +148,13 @@ def log_free_room(s, arena, d, index):
 
 @subroutine
 def takes(arena, item, need):
-    """Whether a data block has room for `need` bytes."""
+    """Return whether a data block has room for `need` bytes."""
     return item != 0 and arena[item + n.FILL] + need <= e.BLOCK - n.DATA_HEADER
 
 
 @subroutine
 def first_with_room(arena, d, need):
-    """Under one leaf: index of the first data block with room, or of the first hole if that comes before (addname)."""
+    """Return the first data block with room under a single leaf, or the first hole if it precedes that (addname)."""
     index = arena[d + n.HINT]
     while index < arena[d + e.END]:
         item = table.get(arena, d + e.PAGES, index)
@@ -165,7 +166,7 @@ def first_with_room(arena, d, need):
 
 @subroutine
 def last_with_room(arena, d, need):
-    """Under a node: index of the last data block with room, else of the first hole (xfs_dir2_node_find_freeblk)."""
+    """Return the last data block with room under a node, else the first hole (xfs_dir2_node_find_freeblk)."""
     index, hole = arena[d + e.END] - 1, arena[d + e.END]
     while index >= 0:
         item = table.get(arena, d + e.PAGES, index)
@@ -179,7 +180,7 @@ def last_with_room(arena, d, need):
 
 @subroutine
 def put_entry(s, arena, row, d):
-    """Put a name into a data block with room for it, a new one at last; the directory has leaves."""
+    """Put a name into a data block with room, or into a new block; the directory has leaves."""
     need = entry_bytes(arena, row)
     with_node = arena[d + n.FORM] == n.WITH_NODE
     index = last_with_room(arena, d, need) if with_node else first_with_room(arena, d, need)
@@ -192,12 +193,13 @@ def put_entry(s, arena, row, d):
 
 @subroutine
 def place(s, arena, row, item, index):
-    """A name's bytes in its data block: behind the others while there is room, else where names were removed."""
+    """Place a name in its data block: after the others while there is room, else where names were removed."""
     need = entry_bytes(arena, row)
     at = arena[item + n.HIGH]
     if at + need <= e.BLOCK:
         arena[item + n.HIGH] = at + need
     else:
+        # positions of removed names are not kept: take an arbitrary one
         at = n.DATA_HEADER + (row - s.rows) * e.HASH_FACTOR % (e.BLOCK - n.DATA_HEADER - need)
     arena[item + n.FILL] += need
     arena[arena[row] + n.ENTRY] = index << 12 | at
@@ -207,7 +209,7 @@ def place(s, arena, row, item, index):
 
 @subroutine
 def turn_into_block(s, arena, d):
-    """The names move from the inode into a block."""
+    """Move the names from the inode into a block."""
     arena[d + n.FORM] = n.IN_BLOCK
     new_data(s, arena, d, 0)
     item = table.get(arena, d + e.PAGES, 0)
@@ -219,7 +221,7 @@ def turn_into_block(s, arena, d):
 
 @subroutine
 def turn_into_leaf(s, arena, d):
-    """The hashes move from the only block into a leaf."""
+    """Move the hashes from the only block into a leaf."""
     arena[d + n.FORM] = n.WITH_LEAF
     new_leaf(s, arena, d)
     item = table.get(arena, d + e.PAGES, 0)
@@ -229,7 +231,7 @@ def turn_into_leaf(s, arena, d):
 
 @subroutine
 def turn_into_node(s, arena, d):
-    """The free space of data blocks moves into a block of its own, and a node over two leaves begins."""
+    """Move the free space of data blocks into its own block, and add a node over two leaves."""
     arena[d + n.FORM] = n.WITH_NODE
     arena[d + n.NODE] = take_block(s, arena)
     arena[d + n.FREES] = take_block(s, arena)
@@ -239,7 +241,7 @@ def turn_into_node(s, arena, d):
 
 @subroutine
 def split_leaf(s, arena, d):
-    """One more leaf; the node and the leaf beside it change."""
+    """Add a leaf; the node and the leaf before it change."""
     new_leaf(s, arena, d)
     leaves = arena[d + e.LEAF_COUNT]
     log_buffer(s, arena, table.get(arena, d + e.LEAVES, leaves - 2), 0, n.LEAF_HEADER - 1)
@@ -248,7 +250,7 @@ def split_leaf(s, arena, d):
 
 @subroutine
 def to_inode(s, arena, d):
-    """The names fit the inode again: all blocks are freed."""
+    """Move the names back into the inode and free all blocks."""
     for index in range(arena[d + e.END]):
         free_data(s, arena, d, index)
     while arena[d + e.LEAF_COUNT]:
@@ -261,7 +263,7 @@ def to_inode(s, arena, d):
 
 @subroutine
 def log_directory(s, arena, d, out):
-    """The directory's inode: its names or the extents of its blocks, its size and times."""
+    """Log the directory's inode: its names or the extents of its blocks, its size and times."""
     if arena[d + n.FORM] == n.IN_INODE:
         log_fork(s, arena, d, (arena[d + e.ENTRIES] + 9) & ~3, out)
         return
@@ -271,7 +273,7 @@ def log_directory(s, arena, d, out):
 
 @subroutine
 def add_entry(s, arena, row, d, out):
-    """A name of the file of table row `row` enters directory `d`, which has the blocks for it.  Takes 4 events."""
+    """Add a name of the file of table row `row` to directory `d`, which has the blocks for it; emits at most 4 events."""
     arena[d + n.NAMES] += 1
     arena[d + e.ENTRIES] += short_bytes(arena, row)
     arena[d + n.DATA_BYTES] += entry_bytes(arena, row)
@@ -301,7 +303,7 @@ def add_entry(s, arena, row, d, out):
 
 @subroutine
 def show_block(s, arena, d, out):
-    """The memory of a directory block that is looked at; takes 2 events."""
+    """Emit the access to the memory of a directory block; emits at most 2 events."""
     if arena[d + n.FORM] != n.IN_INODE:
         index = min(arena[d + n.HINT], arena[d + e.END] - 1)
         item = table.get(arena, d + e.PAGES, index)
@@ -314,7 +316,7 @@ def show_block(s, arena, d, out):
 
 @subroutine
 def remove_entry(s, arena, row, d, out):
-    """The newest name of the file of table row `row` leaves directory `d`.  Takes 4 events."""
+    """Remove the newest name of the file of table row `row` from directory `d`; emits at most 4 events."""
     if arena[arena[row] + n.KNOWN]:
         forget_entry(s, arena, row, d, out)
     log_directory(s, arena, d, out)
@@ -322,7 +324,7 @@ def remove_entry(s, arena, row, d, out):
 
 @subroutine
 def forget_entry(s, arena, row, d, out):
-    """A known name leaves its data block; the one before is the newest again."""
+    """Remove a known name from its data block; the name before it becomes the newest again."""
     arena[arena[row] + n.KNOWN] -= 1
     arena[d + n.NAMES] = max(arena[d + n.NAMES] - 1, 0)
     arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - short_bytes(arena, row), 0)
@@ -337,10 +339,10 @@ def forget_entry(s, arena, row, d, out):
 
 @subroutine
 def clear_entry(s, arena, row, d):
-    """A name's bytes become free; a data block without names, and leaves that are too many, are freed."""
+    """Free a name's bytes, a data block without names, and a leaf if there are too many."""
     entry = arena[arena[row] + n.ENTRY]
     item = table.get(arena, d + e.PAGES, entry >> 12)
-    if item == 0:  # it moved when the directory changed its form
+    if item == 0:  # the name moved when the directory changed its form
         entry = 0
         item = table.get(arena, d + e.PAGES, entry)
     index, at = entry >> 12, entry & LAST

@@ -1,12 +1,13 @@
-"""XFS's log: changed items join the committed item list (CIL), a checkpoint writes them to the log, the log worker writes
-them in place.
+"""Log of XFS: changed items join the committed item list (CIL), a checkpoint logs them, the log worker writes them in place.
 
-An item is logged as it is at the checkpoint, however often it changed before: a buffer's changed chunks of 128 bytes (and
-those that changed since it was last written in place), an inode's core and changed fork.  A checkpoint of n bytes stores
-n, a header of 512 bytes for each log buffer, 12 bytes for each region that is split, rounded up to the log's unit.
+A checkpoint logs an item's state of that moment, however often it changed before: a buffer's changed chunks of 128
+bytes (including those changed since it was last written in place), an inode's core and changed fork.  A checkpoint of n
+bytes stores n bytes, a header of 512 bytes per log buffer and 12 bytes per region that is split, rounded up to the
+log's unit.
 Source: Linux 5.13 fs/xfs/{xfs_log.c: xlog_write, xlog_sync; xfs_log_cil.c: xlog_cil_push_work; xfs_buf_item.c,
-xfs_inode_item.c, xfs_trans_ail.c}.  Simplified: a full log is pushed as a whole (XFS: its oldest quarter); an idle log is
-not covered with dummy records; free space is one record in each of its trees' roots, and inode records have one block.
+xfs_inode_item.c, xfs_trans_ail.c}.  Simplified: a full log is pushed as a whole (XFS: its oldest quarter); an idle log
+is not covered with dummy records; free space is one record in each of its trees' roots, and inode records have one
+block.
 """
 
 from scmsim.fs.engine.arena import give, take
@@ -22,7 +23,7 @@ ALL_CHUNKS = (1 << 32) - 1
 
 @subroutine
 def bits(mask):
-    """Ones in 32 bits."""
+    """Count the ones in 32 bits."""
     mask -= (mask >> 1) & 0x55555555
     mask = (mask & 0x33333333) + ((mask >> 2) & 0x33333333)
     return (((mask + (mask >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24) & 255
@@ -30,7 +31,7 @@ def bits(mask):
 
 @subroutine
 def add_bytes(s, count):
-    """`count` more bytes in the next checkpoint: what is logged once (intents, and the items' own)."""
+    """Add `count` bytes to the next checkpoint: bytes that are logged once (intents, and the items' own)."""
     if s.cil_bytes == 0:
         s.txn_since = s.now
     s.cil_bytes += count
@@ -38,31 +39,33 @@ def add_bytes(s, count):
 
 @subroutine
 def insert(s, arena, item, count):
-    """An item takes `count` bytes in the next checkpoint (xlog_cil_insert_items)."""
+    """Make an item take `count` bytes in the next checkpoint (xlog_cil_insert_items)."""
     if arena[item + n.MARK] & n.IN_CIL == 0:
         arena[item + n.MARK] |= n.IN_CIL
         arena[item + n.BYTES] = 0
         arena[item + n.NEXT] = s.cil
         s.cil = item
         s.cil_items += 1
+    # an item in the CIL is logged once: replace its earlier size
     add_bytes(s, count - arena[item + n.BYTES])
     arena[item + n.BYTES] = count
 
 
 @subroutine
 def log_buffer(s, arena, item, first, last):
-    """Bytes [first, last] of a metadata block change (xfs_trans_log_buf)."""
+    """Log the change of bytes [first, last] of a metadata block (xfs_trans_log_buf)."""
     low, high = first >> n.CHUNK_SHIFT, min(last, 4095) >> n.CHUNK_SHIFT
     mask = arena[item + n.MASK] | ((1 << (high + 1)) - 1) & ~((1 << low) - 1)
     if mask != arena[item + n.MASK] or arena[item + n.MARK] & n.IN_CIL == 0:
         arena[item + n.MASK] = mask
+        # each run of chunks is one region with its own header
         runs = bits(mask & ~(mask << 1) & ALL_CHUNKS)
         insert(s, arena, item, n.BUFFER_FORMAT + n.OP_HEADER * runs + (bits(mask) << n.CHUNK_SHIFT))
 
 
 @subroutine
 def new_buffer(s, arena, block):
-    """Item of a new metadata block.  Takes 8 words."""
+    """Create the item of a new metadata block; takes 8 words."""
     item = take(s, arena, n.ITEM_ORDER)
     arena[item + n.HOME] = block
     return item
@@ -70,14 +73,14 @@ def new_buffer(s, arena, block):
 
 @subroutine
 def drop_buffer(s, arena, item):
-    """A metadata block is freed: only its cancellation is logged (xfs_trans_binval)."""
+    """Log only the cancellation of a freed metadata block (xfs_trans_binval)."""
     insert(s, arena, item, n.BUFFER_FORMAT)
     arena[item + n.MARK] |= n.IS_STALE
 
 
 @subroutine
 def log_inode(s, arena, f, out):
-    """A file's inode core changed; its changed fork is logged with it (xfs_trans_log_inode)."""
+    """Log the change of a file's inode core, with its changed fork (xfs_trans_log_inode)."""
     item = arena[arena[s.inode_items] + arena[f + e.INODE]]
     fork = arena[item + n.MASK]
     insert(s, arena, item, n.INODE_FORMAT + (n.OP_HEADER + fork if fork else 0))
@@ -88,7 +91,7 @@ def log_inode(s, arena, f, out):
 
 @subroutine
 def fork_bytes(arena, f):
-    """Bytes of a file's extents in its inode, or of the root of their tree."""
+    """Return the bytes of a file's extents in its inode, or of the root of their tree."""
     if arena[f + e.LEAF_COUNT]:
         return n.BTREE_ROOT + n.EXTENT_BYTES * arena[f + e.LEAF_COUNT]
     return n.EXTENT_BYTES * min(arena[f + e.EXTENTS], n.EXTENTS_INLINE)
@@ -96,14 +99,14 @@ def fork_bytes(arena, f):
 
 @subroutine
 def log_fork(s, arena, f, count, out):
-    """The inode's fork changed too and has `count` bytes now."""
+    """Log the change of an inode and its fork, which now has `count` bytes."""
     arena[arena[arena[s.inode_items] + arena[f + e.INODE]] + n.MASK] = count
     log_inode(s, arena, f, out)
 
 
 @subroutine
 def log_free_space(s, arena, block):
-    """Blocks around `block` are taken or freed: the group's header and a record of each of its two trees."""
+    """Log the allocation or freeing of blocks around `block`: the group's header and a record of each of its two trees."""
     group = s.ag_items + (block // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
     for kind in range(n.AGF, n.CNT + 1):
         log_buffer(s, arena, group + (kind << n.ITEM_ORDER), 0, n.DATA_HEADER)
@@ -111,7 +114,7 @@ def log_free_space(s, arena, block):
 
 @subroutine
 def log_inode_use(s, arena, inode, first, last):
-    """An inode is taken or given back: bytes [first, last] of the group's header, and its chunk's records."""
+    """Log the allocation or freeing of an inode: bytes [first, last] of the group's header, and its chunk's records."""
     chunk = inode // n.CHUNK_INODES
     group = s.ag_items + (arena[arena[s.chunks] + chunk] // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
     log_buffer(s, arena, group + (n.AGI << n.ITEM_ORDER), first, last)
@@ -122,10 +125,11 @@ def log_inode_use(s, arena, inode, first, last):
 
 @subroutine
 def checkpoint(s, arena, out):
-    """Write the CIL to the log, which has room for it; at most 12 events."""
+    """Write the CIL to the log, which has room for it; emits at most 12 events."""
     count = s.cil_bytes + n.CHECKPOINT_BYTES
     room = s.log_buffer - n.RECORD_HEADER
     buffers = (count + room - 1) // room
+    # headers of the split regions may need one more buffer
     count += n.OP_HEADER * (buffers - 1)
     buffers = (count + room - 1) // room
     rest = count - (buffers - 1) * room + n.RECORD_HEADER
@@ -144,12 +148,12 @@ def checkpoint(s, arena, out):
     settle_items(s, arena)
     s.cil, s.cil_items, s.cil_bytes, s.freed_extents, s.freed_inodes = 0, 0, 0, 0, 0
     s.sequence += 1
-    s.push |= s.log_used > capacity - (capacity >> 2)
+    s.push |= s.log_used > capacity - (capacity >> 2)  # a log that is 3/4 full is pushed
 
 
 @subroutine
 def settle_items(s, arena):
-    """The items of a checkpoint that is in the log: to be written in place, or gone."""
+    """Move the items of a checkpoint that is in the log to the AIL, to be written in place; free stale items."""
     item = s.cil
     while item:
         behind = arena[item + n.NEXT]
@@ -167,7 +171,7 @@ def settle_items(s, arena):
 
 @subroutine
 def push_inode(s, arena, item, out):
-    """Write the cluster of an inode in place, and with it all its inodes."""
+    """Write an inode's cluster, with all its inodes, in place."""
     first = arena[item + n.HOME] // n.CLUSTER_INODES * n.CLUSTER_INODES
     chunk = arena[arena[s.chunks] + first // n.CHUNK_INODES]
     s.reg[q.FROM] = chunk * e.BLOCK + first % n.CHUNK_INODES * n.INODE_BYTES
@@ -182,7 +186,7 @@ def push_inode(s, arena, item, out):
 
 @subroutine
 def push_all(s, arena, out):
-    """Write all logged metadata in place; the CIL is empty.  Takes 3 events an item at most."""
+    """Write all logged metadata in place; the CIL is empty.  Emits at most 3 events per item."""
     item = s.ail
     while item:
         behind = arena[item + n.BEHIND]

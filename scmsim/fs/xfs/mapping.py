@@ -1,4 +1,4 @@
-"""xfs-dax' mapped files: a fault for a store gives blocks as a write does, in a transaction of its own."""
+"""Mapped files of xfs-dax: a fault for a store allocates blocks as a write does, in a transaction of its own."""
 
 import functools
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ from scmsim.jit import subroutine
 
 @subroutine
 def due(s):
-    """Whether the log's workers have something to do (see `settle`)."""
+    """Return whether the log's workers have work to do (see `settle`)."""
     return s.now >= s.next_tick or s.push != 0 or s.cil_bytes >= s.cil_limit
 
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """The first of `count` pages, all holes or all unwritten, get cleared blocks; returns (outcome, how many)."""
+    """Give cleared blocks to the first of `count` pages, all holes or all unwritten; return (outcome, how many)."""
     record, last = arena[f + e.ROW_RECORD], page + count - 1
     words = words_to_hold(arena, record + e.PAGES, last + 1) + n.WORDS + 4 * arena[record + e.LEAF_COUNT]
     if not has_events(s, out, n.ROOM) or not has_room(s, arena, words + FAULT_WORDS + (last >> 8)):
@@ -40,7 +40,7 @@ def give_blocks(s, arena, out, f, page, count):
 
 @subroutine
 def note_write(s, arena, out, f):
-    """A fault for a store sets the file's times."""
+    """Set the file's times at a fault for a store."""
     record = arena[f + e.ROW_RECORD]
     stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
     if stamp != arena[record + e.STAMP]:
@@ -51,7 +51,7 @@ def note_write(s, arena, out, f):
 
 @subroutine
 def must_sync(s, arena, f):
-    """Whether the next checkpoint has a change of the file's blocks."""
+    """Return whether the next checkpoint holds a change of the file's blocks."""
     return arena[arena[f + e.ROW_RECORD] + e.DATA_TID] == s.sequence and s.cil_bytes > 0
 
 
@@ -69,7 +69,7 @@ def _kernels() -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """The mapped files of a model."""
+    """Return the mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 

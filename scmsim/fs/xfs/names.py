@@ -1,10 +1,10 @@
-"""XFS's names and inodes: which items a create, unlink, rename, link, mkdir or rmdir logs, and what it frees.
+"""Names and inodes of XFS: the items that create, unlink, rename, link, mkdir or rmdir logs, and what it frees.
 
 A file without a name is freed at once, or at its last close if the trace has close operations (xfs_inactive).  A file
 that existed before the trace gets its inode and blocks, without events, when it is first touched; the names of
-directories from before the trace are not known.  Source: Linux 5.13 fs/xfs/{xfs_inode.c: xfs_create, xfs_link, xfs_remove,
-xfs_rename, xfs_inactive}, fs/xfs/libxfs/xfs_ialloc.c.  Simplified: inodes are taken in the order last freed, first used;
-chunks of 64 inodes are kept (mount option ikeep).
+directories from before the trace are not known.  Source: Linux 5.13 fs/xfs/{xfs_inode.c: xfs_create, xfs_link,
+xfs_remove, xfs_rename, xfs_inactive}, fs/xfs/libxfs/xfs_ialloc.c.  Simplified: the inode that was freed last is used
+first; chunks of 64 inodes are kept (mount option ikeep).
 """
 
 from scmsim.alloc.first_fit import allocate_whole
@@ -27,12 +27,12 @@ from scmsim.fs.xfs.log import (
 )
 from scmsim.jit import subroutine
 
-UNLINKED = 40  # where the group's header keeps 64 lists of unlinked inodes
+UNLINKED = 40  # offset in the group's header of its 64 lists of unlinked inodes
 
 
 @subroutine
 def add_chunk(s, arena):
-    """64 more inodes; False if the device has no 8 blocks in a row for them."""
+    """Allocate a chunk of 64 inodes; return False if the device has no 8 adjacent blocks for it."""
     block = allocate_whole(s, arena, n.CHUNK_BLOCKS)
     if block < 0:
         return False
@@ -43,7 +43,7 @@ def add_chunk(s, arena):
 
 @subroutine
 def know_chunk(s, arena, block):
-    """64 more inodes from `block` on."""
+    """Add the chunk of 64 inodes at `block`."""
     chunk = s.inode_count // n.CHUNK_INODES
     table.reserve(s, arena, s.chunks, chunk + 1)
     table.put(arena, s.chunks, chunk, block)
@@ -53,7 +53,10 @@ def know_chunk(s, arena, block):
 
 @subroutine
 def new_record(s, arena, row):
-    """Record of a new file with an inode, which there is.  Takes 2**RECORD_ORDER words and an item's."""
+    """Create the record of a new file and take an inode, which must be available.
+
+    Takes 2**RECORD_ORDER words and those of an item.
+    """
     f = take(s, arena, e.RECORD_ORDER)
     arena[row + e.ROW_RECORD] = f
     arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
@@ -70,7 +73,7 @@ def new_record(s, arena, row):
 
 @subroutine
 def has_item(s, arena, f):
-    """Make sure that a file's inode has a log item.  Takes 8 words."""
+    """Make sure that a file's inode has a log item; takes 8 words."""
     inode = arena[f + e.INODE]
     if table.get(arena, s.inode_items, inode) == 0:
         item = new_buffer(s, arena, inode)
@@ -80,7 +83,7 @@ def has_item(s, arena, f):
 
 @subroutine
 def has_inode(s, arena):
-    """Whether there is a free inode, if need be in a new chunk; 2: a new chunk was taken."""
+    """Return whether an inode is free, in a new chunk if need be; 2: a new chunk was allocated."""
     if s.free_inode_count or s.next_inode < s.inode_count:
         return 1
     return 2 if add_chunk(s, arena) else 0
@@ -88,7 +91,7 @@ def has_inode(s, arena):
 
 @subroutine
 def touch(s, arena, row):
-    """Record of the file of table row `row`, 0 if the arena is full; one from before the trace gets its blocks."""
+    """Return the record of the file of table row `row`, 0 if the arena is full; a file from before the trace gets its blocks."""
     f = arena[row + e.ROW_RECORD]
     if f:
         return f
@@ -98,7 +101,7 @@ def touch(s, arena, row):
     if not has_room(s, arena, n.WORDS + 2 * pages + 4 * s.inode_count):
         return 0
     if not has_inode(s, arena):
-        know_chunk(s, arena, arena[arena[s.chunks]])  # a file from before the trace has an inode, even on a full device
+        know_chunk(s, arena, arena[arena[s.chunks]])  # a file from before the trace has an inode even on a full device
     f = new_record(s, arena, row)
     has_item(s, arena, f)
     arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
@@ -112,7 +115,7 @@ def touch(s, arena, row):
 
 @subroutine
 def destroy(s, arena, row, f, out):
-    """The last link of a file or directory is gone (xfs_inactive): blocks, inode and record are free; takes 8 events."""
+    """Free the blocks, inode and record of a file or directory without a link (xfs_inactive); emits at most 8 events."""
     if arena[f + e.IS_DIR]:
         to_inode(s, arena, f)
     elif arena[f + e.MAPPED]:
@@ -120,8 +123,8 @@ def destroy(s, arena, row, f, out):
     inode = arena[f + e.INODE]
     arena[arena[arena[s.inode_items] + inode] + n.MASK] = 0
     unlinked = UNLINKED + 4 * (inode % n.CHUNK_INODES)
-    log_inode_use(s, arena, inode, unlinked, unlinked + 3)
-    log_inode_use(s, arena, inode, 0, UNLINKED - 1)
+    log_inode_use(s, arena, inode, unlinked, unlinked + 3)  # xfs_iunlink_remove
+    log_inode_use(s, arena, inode, 0, UNLINKED - 1)  # xfs_difree
     log_inode(s, arena, f, out)
     arena[s.free_inodes + s.free_inode_count] = inode
     s.free_inode_count += 1
@@ -134,7 +137,7 @@ def destroy(s, arena, row, f, out):
 
 @subroutine
 def create(s, arena, op, row, d, out):
-    """create, mkdir: a new file with its entry in directory `d`; returns the outcome."""
+    """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
         return FULL
     found = has_inode(s, arena)
@@ -143,7 +146,7 @@ def create(s, arena, op, row, d, out):
     f = new_record(s, arena, row)
     has_item(s, arena, f)
     if found == 2:
-        add_bytes(s, n.ICREATE)
+        add_bytes(s, n.ICREATE)  # xfs_icreate_log
         log_free_space(s, arena, arena[arena[s.chunks] + arena[f + e.INODE] // n.CHUNK_INODES])
     if op.file2 >= 0:
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
@@ -161,16 +164,16 @@ def create(s, arena, op, row, d, out):
 
 @subroutine
 def unlinked(s, arena, f, out):
-    """A file that stays has one link less; one without any enters a list of unlinked inodes."""
+    """Record the lost link of a file that stays; a file without any link joins a list of unlinked inodes."""
     if arena[f + e.LINKS] <= 0:
         at = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
-        log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)
+        log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)  # xfs_iunlink
     log_inode(s, arena, f, out)
 
 
 @subroutine
 def move_entry(s, arena, row, d, out, replaces):
-    """rename: the new name enters, then the old one leaves; or it takes another one's place.  Returns the outcome."""
+    """Run rename: add the new name, then remove the old one; or replace another entry.  Returns the outcome."""
     f = arena[row]
     adds_first = not replaces and arena[f + n.KNOWN] > 0
     if adds_first and blocks_to_add(s, arena, row, d) > s.free_blocks:
@@ -182,6 +185,7 @@ def move_entry(s, arena, row, d, out, replaces):
     else:
         newest, before = arena[f + n.ENTRY], arena[f + n.OLDER_ENTRY]
         add_entry(s, arena, row, d, out)
+        # remove_entry() removes the newest entry: swap old and new
         arena[f + n.OLDER_ENTRY], arena[f + n.ENTRY] = arena[f + n.ENTRY], newest
         remove_entry(s, arena, row, d, out)
         arena[f + n.OLDER_ENTRY] = before
@@ -191,7 +195,7 @@ def move_entry(s, arena, row, d, out, replaces):
 
 @subroutine
 def link(s, arena, op, row, d, out):
-    """link: one more entry, in directory `d`; returns the outcome."""
+    """Run link: add another entry in directory `d`; return the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
         return FULL
     f = arena[row]
@@ -204,7 +208,7 @@ def link(s, arena, op, row, d, out):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Words of the arena that a change of names in directory `d` may take."""
+    """Return the arena words that a change of names in directory `d` may take."""
     return n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])
 
 

@@ -1,4 +1,4 @@
-"""XFS's operations one by one."""
+"""Operations of XFS."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
@@ -22,14 +22,17 @@ from scmsim.fs.xfs.names import destroy, touch
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-PAGE_EVENTS = 24  # of a page that is written, at most
+PAGE_EVENTS = 24  # most events of a page that is written
 
 
 @subroutine
 def settle(s, arena, out):
-    """What the log's workers did since the last operation: a checkpoint when the CIL is large, all metadata in place when
-    the log is 3/4 full or the period of the log worker has passed; False if the buffer has no room for it yet."""
-    if s.now >= s.next_tick:
+    """Run the log's workers as far as due since the last operation; return False if the buffer has no room for that yet.
+
+    They write a checkpoint when the CIL is large, and all metadata in place when the log is 3/4 full or the period of
+    the log worker has passed.
+    """
+    if s.now >= s.next_tick:  # xfs_log_worker
         s.push |= s.cil_bytes > 0 or s.ail_items > 0
         s.next_tick = s.now - s.now % s.sync_interval + s.sync_interval
     if s.cil_bytes and (s.push or s.cil_bytes >= s.cil_limit):
@@ -45,7 +48,7 @@ def settle(s, arena, out):
 
 @subroutine
 def sync_all(s, arena, out):
-    """sync: the log is forced."""
+    """Run sync: force the log."""
     if s.cil_bytes:
         checkpoint(s, arena, out)
     else:
@@ -56,7 +59,7 @@ def sync_all(s, arena, out):
 
 @subroutine
 def sync_file(s, arena, out, op, f):
-    """fsync: the CIL goes to the log if the file's inode is part of it, else the device is flushed."""
+    """Run fsync: write the CIL to the log if the file's inode is part of it, else flush the device."""
     if not has_events(s, out, n.ROOM):
         return NO_ROOM
     sequence = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
@@ -70,14 +73,17 @@ def sync_file(s, arena, out, op, f):
 
 @subroutine
 def has_blocks(s, arena, f, op):
-    """Whether the device has the blocks that a write takes; they are counted only where it has few left."""
+    """Return whether the device has the blocks that a write needs; count them only if few blocks are left."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     return s.free_blocks >= 2 * (last + 1 - first) + n.MOST_BLOCKS or holes(arena, f, first, last) <= s.free_blocks
 
 
 @subroutine
 def fitting(s, arena, op):
-    """Bytes of a write that have room: the transaction of each run reserves all of its blocks, so a run has all of them or none."""
+    """Return how many leading bytes of a write fit on the device.
+
+    The transaction of each run reserves all blocks of the run, so a run fits whole or not at all.
+    """
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     page, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     left, stop = s.free_blocks, page + n.EXTENT_PAGES
@@ -94,7 +100,7 @@ def fitting(s, arena, op):
 
 @subroutine
 def slice_fits(s, arena, f, op, out):
-    """Whether the next part of a read or write surely fits; its table of pages is grown."""
+    """Return whether the next part of a read or write surely fits; grow the file's page table for it."""
     first = (op.offset + s.progress) >> 12
     is_write = op.op == r.WRITE
     last = min((op.offset + op.length - 1) >> 12, first + (n.EXTENT_PAGES if is_write else e.SLICE_PAGES) - 1)
@@ -110,7 +116,7 @@ def slice_fits(s, arena, f, op, out):
 
 @subroutine
 def close(s, arena, out, row, f):
-    """close: the last one of a file without a name frees it."""
+    """Run close; the last close of a file without a name frees the file."""
     s.closes += 1
     call(s, arena, out, f, q.CLOSE)
     if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
@@ -122,7 +128,7 @@ def close(s, arena, out, row, f):
 
 @subroutine
 def change_file(s, arena, out, op, f):
-    """truncate, fallocate; returns the outcome."""
+    """Run truncate or fallocate; return the outcome."""
     if arena[f + e.IS_DIR] or (op.op == r.FALLOCATE and (op.length <= 0 or op.offset < 0)):
         emit_recipe(s, out, q.OTHER)
         return DONE
@@ -136,7 +142,7 @@ def change_file(s, arena, out, op, f):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume an operation; returns its outcome."""
+    """Run or resume an operation; return its outcome."""
     code = op.op
     if code == r.SYNC:
         return sync_all(s, arena, out)

@@ -1,16 +1,16 @@
-"""XFS's mechanisms as recipes: the events of each mechanism, in the order of the source.
+"""Mechanisms of XFS as recipes: the events of each mechanism, in the order of the source.
 
-Registers, and the numbers of the recipes that the shared data kernels play, are those of ext4_recipes.  Sources: Linux
-5.13 fs/xfs/{xfs_file.c,xfs_iomap.c,xfs_log.c,xfs_log_cil.c,xfs_trans_ail.c}, fs/dax.c,
-arch/x86/lib/{usercopy_64.c,copy_user_64.S}, drivers/nvdimm/pmem.c.  Each log buffer goes out with a flush of the device
-before and after it (REQ_PREFLUSH, REQ_FUA: two store fences each, measured: four per log buffer).
+Registers, and the numbers of the recipes that the shared data kernels emit, are those of linux/recipes.py.  Sources:
+Linux 5.13 fs/xfs/{xfs_file.c,xfs_iomap.c,xfs_log.c,xfs_log_cil.c,xfs_trans_ail.c}, fs/dax.c,
+arch/x86/lib/{usercopy_64.c,copy_user_64.S}, drivers/nvdimm/pmem.c.  Each log buffer is written with a flush of the
+device before and after it (REQ_PREFLUSH, REQ_FUA: two store fences each, measured: four per log buffer).
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
-# Mechanism -> what the bytes that it stores to persistent memory are for.
+# Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
     "syscall": "none",
     "copy": "data",
@@ -30,10 +30,10 @@ COSTS = (
     "checksum_step", "readdir", "list_entry", "block_entry", "leaf_entry",
 )  # fmt: skip
 
-FENCES, CHECKED = 30, 31  # registers behind those of ext4_recipes
-IN_BLOCK, IN_LEAF = q.SEARCHED, q.PLACED  # registers of what XFS has none of
+FENCES, CHECKED = 30, 31  # registers after those of linux/recipes.py
+IN_BLOCK, IN_LEAF = q.SEARCHED, q.PLACED  # reuse registers that XFS does not need
 
-# Recipes behind those of ext4_recipes.
+# Recipes after those of linux/recipes.py.
 LOG_WRITE, LOG_DONE, METADATA, ITEM = range(q.RECIPES, q.RECIPES + 4)
 BARRIER_FENCES = 2
 LOG_WRITE_FENCES = 2 * BARRIER_FENCES
@@ -46,7 +46,7 @@ def _call(cost: str) -> list:
 
 
 def data_recipes(copy_fence: bool) -> dict[int, list]:
-    """write() and read(); a write that changes nothing but data has no transaction."""
+    """Return the recipes of write() and read(); a write that changes nothing but data has no transaction."""
     zeroing = [
         _work("zero_block", 0, q.COUNT),
         _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
@@ -74,7 +74,7 @@ def data_recipes(copy_fence: bool) -> dict[int, list]:
 
 
 def log_recipes(table_checksum: bool) -> dict[int, list]:
-    """Items, checkpoint, log writes, and metadata in place."""
+    """Return the recipes of items, checkpoints, log writes, and metadata in place."""
     return {
         ITEM: [_run(STORE, "transaction", q.SLOT, 0, 128)],
         LOG_WRITE: [
@@ -103,7 +103,7 @@ def log_recipes(table_checksum: bool) -> dict[int, list]:
 
 
 def name_recipes() -> dict[int, list]:
-    """Calls other than read and write."""
+    """Return the recipes of calls other than read and write."""
     return {
         q.NAME: [
             _work("block_entry", 0, IN_BLOCK),
@@ -135,6 +135,6 @@ def name_recipes() -> dict[int, list]:
 
 
 def all_recipes(copy_fence: bool, table_checksum: bool) -> dict[int, list]:
-    """Every recipe by number; those of ext4 that XFS never plays are empty."""
+    """Return every recipe by number; those of ext4 that XFS does not use are empty."""
     every = data_recipes(copy_fence) | log_recipes(table_checksum) | name_recipes()
     return {number: every.get(number, []) for number in range(ITEM + 1)}

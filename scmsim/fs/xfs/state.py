@@ -1,9 +1,9 @@
-"""XFS's state: ext4's file records and page words, and log items, directories and the log inside the arena; its space.
+"""State of XFS: ext4's file records and page words, with log items, directories and the log in the arena; its space report.
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux 5.13
 fs/xfs/libxfs/{xfs_format.h,xfs_log_format.h,xfs_da_format.h}, fs/xfs/{xfs_log.c,xfs_log_priv.h}; mkfs.xfs (xfsprogs
-mkfs/xfs_mkfs.c: calculate_log_size) for the log's default.  The fixed metadata of all allocation groups and the log lie
-at the front of the device (mkfs.xfs spreads them; the log lies in the middle).
+mkfs/xfs_mkfs.c: calculate_log_size) for the log's default.  The fixed metadata of all allocation groups and the log are
+at the front of the device (mkfs.xfs spreads the metadata and puts the log in the middle).
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ from scmsim.fs.engine.events import State, load_recipes, new_state
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs.recipes import COSTS, SITES, all_recipes
 
-# Words of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
-# fork (inode); flags; bytes that it takes in the next checkpoint; next in the CIL and in the AIL; entries' bytes and how
-# far they reach (data block of a directory).
+# Fields of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
+# fork (inode); flags; bytes that it takes in the next checkpoint; next item in the CIL and in the AIL; for a data block
+# of a directory, the bytes of its entries and their end.
 HOME, MASK, MARK, BYTES, NEXT, BEHIND, FILL, HIGH = range(8)
 ITEM_ORDER = 3
 IN_CIL, IN_AIL, IS_STALE, IS_INODE = 1, 2, 4, 8
@@ -43,21 +43,21 @@ ICREATE = 28 + OP_HEADER  # xfs_icreate_log
 INTENT = 16 + OP_HEADER  # xfs_efi_log_format or xfs_efd_log_format, without its extents
 FREE_AT_ONCE = 2  # extents freed in a transaction (XFS_ITRUNC_MAX_EXTENTS)
 CHECKPOINT_BYTES = OP_HEADER + OP_HEADER + 16 + OP_HEADER  # start record, transaction header, commit record
-RECORD_HEADER = 512  # a log buffer's
-CHECKED_HEADER = 328  # what its checksum covers of that: struct xlog_rec_header (xlog_cksum)
+RECORD_HEADER = 512  # header of a log buffer
+CHECKED_HEADER = 328  # bytes of that header that its checksum covers: struct xlog_rec_header (xlog_cksum)
 MOST_CIL = 32 << 20  # bytes (XLOG_CIL_SPACE_LIMIT)
 
 INODE_BYTES = 512
 CHUNK_INODES = 64
 CHUNK_BLOCKS = CHUNK_INODES * INODE_BYTES // e.BLOCK
-CLUSTER_BLOCKS = 4  # blocks that metadata in place writes at once for an inode: 32 inodes (M_IGEO inode_cluster_size)
+CLUSTER_BLOCKS = 4  # blocks that are written in place at once for an inode: 32 inodes (M_IGEO inode_cluster_size)
 CLUSTER_INODES = 32
 ROOT_INODE, FIRST_INODE = 0, 3  # numbers count from the first chunk; the realtime inodes follow the root
 
-# Directories: words of the record that files use otherwise.  NAMES entries of DATA_BYTES in data blocks (PAGES: their
-# items), of ENTRIES bytes in the inode; leaf blocks' items in LEAVES.
+# Directories: fields of the record that files use otherwise.  NAMES entries of DATA_BYTES in data blocks (items in
+# PAGES), of ENTRIES bytes in the inode; items of leaf blocks in LEAVES.
 NAMES, DATA_BYTES, FORM, NODE, FREES, HINT = 8, 9, 10, 11, 26, 28
-# Of any file: where its newest name and the one before lie (data block << 12 | position), and how many names are known.
+# Of any file: places of its newest name and the one before (data block << 12 | position), and number of known names.
 ENTRY, OLDER_ENTRY, KNOWN = 27, 29, 30
 IN_INODE, IN_BLOCK, WITH_LEAF, WITH_NODE = range(4)
 DATA_HEADER = 64  # xfs_dir3_data_hdr
@@ -65,14 +65,14 @@ DOTS = 32  # entries of . and ..
 LEAF_HEADER = 64
 LEAF_ENTRY = 8
 LEAF_FULL = 504  # (4096 - 64) / 8
-ONE_LEAF = 500  # the only leaf has the free space of data blocks too
+ONE_LEAF = 500  # entries of the only leaf, which also holds the free space of data blocks
 LEAF_FILL = LEAF_FULL // 2
 SHORT_FULL = FORK_BYTES - 6
-MOST_BLOCKS = 4  # that one name may take: a node, a block of free space, a leaf, a data block
+MOST_BLOCKS = 4  # most blocks that one name may take: a node, a block of free space, a leaf, a data block
 
 EXTENT_PAGES = 1024  # pages that one transaction of a write maps (XFS caps it at 4 MiB)
 ROOM = 64  # events that each operation may need
-WORDS = 1024  # words that each operation may need beside its tables
+WORDS = 1024  # words that each operation may need besides its tables
 
 STATE = np.dtype(
     (
@@ -88,29 +88,32 @@ STATE = np.dtype(
             ("cil_items", "i8"),
             ("cil_bytes", "i8"),
             ("cil_limit", "i8"),
-            ("freed_extents", "i8"),  # in the CIL: extents and inodes that were given back
+            ("freed_extents", "i8"),  # in the CIL: freed extents and freed inodes
             ("freed_inodes", "i8"),
-            ("ail", "i8"),  # first item that is logged and not in place yet
+            ("ail", "i8"),  # first item that is logged and not yet in place
             ("ail_items", "i8"),
-            ("log_head", "i8"),  # bytes: where the next checkpoint goes, and how many are in use
+            ("log_head", "i8"),  # bytes: position of the next checkpoint, and bytes in use
             ("log_used", "i8"),
             ("sequence", "i8"),  # checkpoints so far
             ("log_unit", "i8"),
             ("log_buffer", "i8"),
             ("sync_interval", "i8"),
-            ("push", "i8"),  # set when all logged metadata is to be written in place
+            ("push", "i8"),  # set when all logged metadata must be written in place
         ],
     )
 )
 
 
 def default_log(blocks: int) -> int:
-    """Log blocks that mkfs.xfs chooses: 1/2048 of the device, 64 MiB at least and 2 GiB at most; an eighth of a small one."""
+    """Return the log blocks that mkfs.xfs chooses.
+
+    The log has 1/2048 of the device, at least 64 MiB and at most 2 GiB; on a small device an eighth.
+    """
     return max(min(max(blocks >> 11, 1 << 14), 1 << 19, blocks >> 3), 512)
 
 
 def start(params: dict[str, int], files: Files, *, table: str) -> State:
-    """State of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
+    """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
     blocks, groups = params["capacity"] // e.BLOCK, params["allocation_groups"]
     log = params["log"] // e.BLOCK or default_log(blocks)
     rows = len(files) + 1
@@ -143,7 +146,7 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
 
 
 def _check(params: dict[str, int], groups: int, log: int, reserved: int) -> None:
-    """Refuse what no XFS could be."""
+    """Raise UsageError for parameters that no XFS can have."""
     capacity, unit, buffer = params["capacity"], params["log_unit"], params["log_buffer"]
     if capacity > LARGEST:
         raise UsageError(
@@ -164,7 +167,7 @@ def _check(params: dict[str, int], groups: int, log: int, reserved: int) -> None
 
 
 def _known(state: State, folders: list[int], chunks: int) -> None:
-    """Items of the fixed metadata, and the directories that exist from the start (empty); the first is the root."""
+    """Create the items of the fixed metadata and the (empty) directories that exist from the start; the first is the root."""
     record, arena = state.record[0], state.arena
     for group in range(record.ag_count):
         for kind in range(AG_ITEMS):
@@ -189,7 +192,7 @@ def _known(state: State, folders: list[int], chunks: int) -> None:
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes, as ext4's; XFS does not preallocate where it writes directly."""
+    """Return the space report in bytes, as ext4's; XFS does not preallocate for direct writes."""
     record = state.record[0]
     report = e.space(state)
     report |= {"uncommitted_bytes": int(record.cil_bytes), "commits": int(record.sequence) - 1}
