@@ -12,9 +12,8 @@ from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors of the environment, not of the user
 
 Path = str | os.PathLike[str]
-_inputs: list[tuple[int, int]] | None = (
-    None  # device and inode of each file that must not be written; None: outside a command
-)
+# device and inode of each file that must not be written; None: outside a command
+_inputs: list[tuple[int, int]] | None = None
 
 
 @contextlib.contextmanager

@@ -37,9 +37,8 @@ MAP_SYNC = 2048  # mmap with MAP_SYNC: the metadata that leads to a page is dura
 POPULATE = 4096  # mmap with MAP_POPULATE
 NON_TEMPORAL = 8192  # a store past the caches
 OWN_PROCESS = 16384  # the thread of an mmap is a separate process: no other thread sees the mapping
-REMAPPED = (
-    32768  # mmap is mremap: the file's newest mapping from this offset on now has this length and keeps its pages
-)
+# mmap is mremap: the file's newest mapping from this offset on now has this length and keeps its pages
+REMAPPED = 32768
 FLAGS = (
     "offset_unknown", "setup", "continues", "appends", "synchronous", "data_only", "directory", "keep_size", "punch_hole",
     "writable_shared", "private", "map_sync", "populate", "non_temporal", "own_process", "remapped",
@@ -87,10 +86,8 @@ EVENT = np.dtype(
             ("code", "u1"),
             ("site", "u1"),  # index into the model's SITES: the mechanism that caused the event
             ("space", "u1"),
-            (
-                "order",
-                "u1",
-            ),  # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
+            # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
+            ("order", "u1"),
             ("op", "i4"),  # row of the causing operation in the current OP batch
             # bytes moved per instruction; 0 = the instructions are part of a WORK event or of one rep-string
             ("width", "i8"),

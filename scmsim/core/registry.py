@@ -108,10 +108,8 @@ def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
     for file in sorted(root.glob(_ROWS[kind])) if kind in _ROWS else ():
         try:
             rows = family.names(file)
-        except (
-            OSError,
-            UnicodeDecodeError,
-        ):  # a user's broken file; `path` reports the mistake when its name is asked for
+        # a user's broken file; `path` reports the mistake when its name is asked for
+        except (OSError, UnicodeDecodeError):
             rows = [file.parent.name]
         for name in rows:
             yield name, file
