@@ -37,7 +37,7 @@ WANTED = {  # what is missing without them; counts do not need them
     "CONFIG_TRANSPARENT_HUGEPAGE": "large pages of the program's buffer",
     "CONFIG_KALLSYMS_ALL": "page sizes of the kernel (--stream, lab tlb, lab touches)",
 }
-CHOSEN = "kernel.json"  # in the lab's folder: what `scmsim lab setup` chose
+CHOSEN = "kernel.json"  # file in the lab's folder with the choice of `scmsim lab setup`
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 _MAGIC = b"HdrS"  # magic of a bzImage, at byte 514: Linux, Documentation/x86/boot.rst
 
