@@ -56,7 +56,7 @@ def check(file: pathlib.Path) -> None:
 
 
 def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
-    """Return a model's constants by the names that a model in a `.py` file gives them: SUMMARY, PARAMS, PAGE_BYTES ..."""
+    """Return a model's constants by their names in a model's `.py` file: SUMMARY, PARAMS, PAGE_BYTES ..."""
     row = _rows(file)[name]
     found = {key.upper(): row[key] for key in _CONSTANTS if key in row}
     return {**found, "PARAMS": {key: tuple(row["parameter"][key]) for key in row["parameters"]}}

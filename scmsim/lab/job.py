@@ -28,7 +28,7 @@ class Job:
     units, total, passes, names
         Of the microbenchmark (see `plan.microbench`); `units` is empty if a trace is run.
     erms : bool
-        Whether the guest's CPU says that rep movsb is fast.
+        Whether the guest's CPU reports a fast rep movsb.
     cpus : int
         CPUs of the guest; the threads of a trace run on them in turn.
     """

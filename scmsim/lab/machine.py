@@ -71,7 +71,7 @@ class Failed(EnvironmentProblem):
 
 
 class Interrupted(ScmsimError):
-    """Error of a run that was told to stop."""
+    """Error of a run that a signal or another guest's failure stopped."""
 
     exit_code = 130
 

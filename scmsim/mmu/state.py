@@ -90,7 +90,7 @@ MMU = np.dtype(
     (
         np.record,
         [
-            ("tag", "i8", (SLOTS,)),  # first, so that sets lie on cache lines
+            ("tag", "i8", (SLOTS,)),  # first, so that sets are on cache lines
             ("mark", "u1", (SLOTS,)),
             # TLB arrays in use; the page-walk caches, nested TLB, caches of page-table entries follow them
             ("tlbs", "i8"),

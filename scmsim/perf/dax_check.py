@@ -1,4 +1,4 @@
-"""Check whether each target is what its label says, among three cases that look alike and must not be mixed up.
+"""Check whether each target matches its label, among three cases that look alike and must not be mixed up.
 
 They are a file system on persistent memory with direct access, the same without it (through the page cache), and one on
 anything else.

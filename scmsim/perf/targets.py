@@ -37,7 +37,7 @@ class Place:
         return os.path.join(self.target.path, DATA)
 
     def check(self) -> None:
-        """Raise EnvironmentProblem if the directory is no longer the one that was opened."""
+        """Raise EnvironmentProblem if another directory has taken the place of the one that was opened."""
         try:
             now = os.stat(self.target.path)
         except OSError as error:

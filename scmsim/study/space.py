@@ -1,4 +1,4 @@
-"""Use of a device's space: the pages that a page-size policy gives each file, or those of a file-system model.
+"""Use of a device's space: the pages that a page-size policy allocates to each file, or those of a file-system model.
 
 A policy is replayed alone, without file system, page table or MMU, so a trace of millions of operations takes a second.
 """

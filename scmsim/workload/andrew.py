@@ -48,7 +48,7 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        For an unknown phase, or sizes that give no tree.
+        For an unknown phase, or sizes that make no tree.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class Workload(Stream):
     Raises
     ------
     UsageError
-        For a file that cannot be read or says something that is not modelled (named, with its line).
+        For a file that cannot be read or contains something that is not modelled (named, with its line).
     """
 
     def __init__(

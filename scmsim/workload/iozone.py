@@ -43,7 +43,7 @@ class Workload(Stream):
     Raises
     ------
     UsageError
-        For sizes that give no test, or an unknown test.
+        For sizes without a test, or an unknown test.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        For a value that does not fit twice into a page (LMDB would give it pages of its own), or a database of too many pages.
+        For a value that does not fit twice into a page (LMDB would store it on overflow pages), or a database of too many pages.
     """
 
     interval = 1000

@@ -41,7 +41,7 @@ class Workload:
     Raises
     ------
     UsageError
-        For an unknown pass, or sizes that give no call.
+        For an unknown pass, or sizes without a call.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        If there are no calls or no files, or less than no mappings or calls without a sync.
+        If there are fewer than 1 call or file, or a negative number of mappings or calls without a sync.
     """
 
     def __init__(

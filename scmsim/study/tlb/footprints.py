@@ -23,7 +23,7 @@ from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
 
-# ext4's blocks of it, in the page cache: an object per inode like a slab's, found by the function that fills it
+# blocks of ext4's inode table in the page cache: like a slab with an object per inode, found by who fills it
 TABLE = "table of inodes"
 _FILLS_TABLE = "ext4_fill_raw_inode"
 INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with one object per inode

@@ -18,7 +18,7 @@ from scmsim.workload.kernels.fio_random import (
     skewed_next,
 )
 
-# what a row of `out` says: (what, file, offset, length)
+# values of `what` in a row of `out`: (what, file, offset, length)
 READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(6)
 ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # file services
 MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
@@ -144,7 +144,7 @@ def next_direction(j):
         return READING if j["reads"] else WRITING
     now = j["direction"]
     if j["issued"][now] >= j["direction_until"]:
-        # fio draws a percentage from 1 to 100; a change of direction keeps the mix by a number of operations
+        # get_rand_ddir: a percentage from 1 to 100; set_rwmix_bytes: after a change, fio keeps the direction for a while
         drawn = READING if 1 + np.int64(100.0 * (draw(j["seeds"][MIX]) / 4294967296.0)) <= j["mix"] else WRITING
         if drawn != now:
             other = j["mix"] if now == WRITING else 100 - j["mix"]

@@ -118,7 +118,7 @@ def first_free(words, starts, block, blocks):
     level = 0
     while (block >> 5) < starts[level + 1] - starts[level]:
         free = ~np.int64(words[starts[level] + (block >> 5)]) & WORD & (WORD << (block & 31))
-        # all 32 blocks from here on are done: look for a word with room one level up
+        # the rest of this 32-block word is done: look for a word with a free block one level up
         if not free:
             block = (block >> 5) + 1
             level += 1
