@@ -1,7 +1,7 @@
 """Files of memory accesses -> arrays of event codes and addresses, streamed.
 
-NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey (`valgrind
---tool=lackey --trace-mem=yes`) writes one access per line; ChampSim's traces have 64 bytes per instruction
+NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey
+(`valgrind --tool=lackey --trace-mem=yes`) writes one access per line; ChampSim's traces have 64 bytes per instruction
 (inc/trace_instruction.h).  All but NumPy's may be compressed (.gz, .xz).  `loads` and `is_access_file` also accept page runs.
 """
 

@@ -77,7 +77,7 @@ def remove(s, t, order, start, span, space):
 def remove_scanning(s, t, first, last, order, space):
     """Scan the whole array for `remove`: cheaper for a range of more pages than the array has slots."""
     for at in range(t.first, t.first + t.sets * t.lanes, t.lanes):
-        # `free` moves later ways up, so scan from the last way
+        # `free` moves later ways forward, so scan from the last way
         for way in range(t.ways - 1, -1, -1):
             tag = s.tag[at + way]
             page = (tag & ADDRESS) >> order
