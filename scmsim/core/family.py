@@ -14,7 +14,7 @@ Keys above the rows apply to every row; a row's own keys override them, and a ro
 
 `code` names the place of a model's functions that are not at their usual place (CODE): "file.name" in the family's folder, or
 a whole path such as "scmsim.fs.nova.operations.emit".  `by.PARAMETER.VALUE` is what a value of a parameter adds to the
-variant. `parameters.toml` beside the families has the parameters that several families share.
+variant.  `parameters.toml` beside the families has the parameters that several families share.
 """
 
 import functools

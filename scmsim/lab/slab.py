@@ -2,8 +2,8 @@
 
 Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, and its name is before its list head; a
 page of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page
-refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first one. Intel SDM volume 3, 4.5:
-page tables of 4 levels.
+refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first one.
+Intel SDM volume 3, 4.5: page tables of 4 levels.
 """
 
 import collections

@@ -1,9 +1,10 @@
 """TLBs and caches that an x86 CPU reports through CPUID: registers -> arrays.
 
 Intel: leaf 18H, or the descriptors of leaf 2 (Intel SDM volume 2A, CPUID, "Encoding of CPUID Leaf 2 Descriptors"); caches in
-leaf 4. AMD: leaves 80000005H, 80000006H, 80000019H, with the second level in units of 32 entries if bit 14 of 80000021H EAX
-is set (and from family 1AH on, where a hypervisor may hide that bit); caches in 8000001DH (AMD64 Architecture Programmer's
-Manual volume 3, appendix E).
+leaf 4.
+AMD: leaves 80000005H, 80000006H, 80000019H, with the second level in units of 32 entries if bit 14 of 80000021H EAX is set
+(and from family 1AH on, where a hypervisor may hide that bit); caches in 8000001DH (AMD64 Architecture Programmer's Manual
+volume 3, appendix E).
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,7 +2,7 @@
 
 Rows of 16 tags of 32 bits make this twice as fast as the whole MMU.  A tag is a page number of 24 bits and the number of a
 region of 2**24 pages (64 GiB of small pages); regions are numbered in order of appearance.  Programs touch fewer than 255
-regions. For more regions, the caller uses `batch.replay_batch` instead.
+regions.  For more regions, the caller uses `batch.replay_batch` instead.
 """
 
 from typing import NamedTuple

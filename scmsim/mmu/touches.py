@@ -3,7 +3,7 @@
 A table of touches is prepared once for a machine.  It is cut into chunks, each part of a call.  A slice of the table
 (records.SLICE) precedes an event: some chunks, with one look-up per touch, counted in the event's row of counters.  The
 touches of a chunk go through one set of a first-level array after another, and on to the second level in that order
-(`sequences.py`). The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
+(`sequences.py`).  The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
 All pages are in the kernel's half of the address space.
 """
 

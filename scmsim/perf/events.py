@@ -1,7 +1,7 @@
 """Event tables: which perf event counts a counter field on which micro-architecture (one file of `events/` each).
 
-Units and default meanings are those of `counters.SCHEMA` and `counters.MEASURED`. Sources: each table's `source`; Intel's
-names and codes are from intel/perfmon (BSD 3-Clause, (c) 2021 Intel Corporation).
+Units and default meanings are those of `counters.SCHEMA` and `counters.MEASURED`.
+Sources: each table's `source`; Intel's names and codes are from intel/perfmon (BSD 3-Clause, (c) 2021 Intel Corporation).
 """
 
 import dataclasses

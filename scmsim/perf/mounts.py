@@ -2,7 +2,8 @@
 
 They are statx of a file there, the options in /proc/mounts, and `queue/dax` of the block device. An option alone proves
 nothing: older kernels accepted `dax` and fell back silently, and ext4 on a pmem device without it uses the page cache.
-Alignments are in bytes. Sources: Linux Documentation/filesystems/dax.rst and fs/dax.c.
+Alignments are in bytes.
+Sources: Linux Documentation/filesystems/dax.rst and fs/dax.c.
 """
 
 import re

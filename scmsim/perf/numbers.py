@@ -1,8 +1,9 @@
 """Parser of numbers as the C library's locales write them.
 
 Plain `perf stat` prints counts with `%'.0f` or `%'.2f` (the oldest versions: `%.1f` and `%.6f`).  It never prints three or
-four decimals, so the number of digits after the last sign decides whether that sign is a decimal point.  Source:
-abs_printout() of util/stat-display.c, and the LC_NUMERIC sections of glibc 2.36 (`tests/data/perf/numeric_locales.csv`).
+four decimals, so the number of digits after the last sign decides whether that sign is a decimal point.
+Source: abs_printout() of util/stat-display.c, and the LC_NUMERIC sections of glibc 2.36
+(`tests/data/perf/numeric_locales.csv`).
 """
 
 import re

@@ -3,7 +3,8 @@
 Each line is a count, a line known to have none (titles, times, metrics, comments), or reported as not understood.  The
 formats are not stable between versions and depend on the locale: metric values are numbers or strings, a comma may be the
 decimal sign (which makes perf's JSON invalid), digits are grouped, aggregation columns come and go, hybrid CPUs put the PMU
-around the event. Source: builtin-stat.c and util/stat-display.c of linux/tools/perf, and real output.
+around the event.
+Source: builtin-stat.c and util/stat-display.c of linux/tools/perf, and real output.
 """
 
 import json

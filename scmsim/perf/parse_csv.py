@@ -1,8 +1,8 @@
 """Parser of `perf stat -x SEP`, with any separator.
 
-A line is `[interval,|summary,][place,[CPUs,]]value,unit,event,[cgroup,][spread%,]run time,percentage[,metric,unit]`. A line
-without a value continues the metrics of the line before.  The locale's decimal sign may be the separator. Source:
-print_metric_csv(), abs_printout() and aggr_printout() of util/stat-display.c.
+A line is `[interval,|summary,][place,[CPUs,]]value,unit,event,[cgroup,][spread%,]run time,percentage[,metric,unit]`.  A line
+without a value continues the metrics of the line before.  The locale's decimal sign may be the separator.
+Source: print_metric_csv(), abs_printout() and aggr_printout() of util/stat-display.c.
 """
 
 import functools

@@ -1,9 +1,9 @@
 """Parser of plain `perf stat`.
 
 A row is `[interval] [place [CPUs]] value [unit] event [cgroup] [# metric] [( +- spread% )] [(percentage%)]`. A line with `#`
-after its interval and place continues the metrics of the row before, and has that row's spread and percentage. Source:
-abs_printout(), print_metric_std(), print_noise(), print_running() and aggr_printout() of util/stat-display.c from Linux 3.13
-to 6.12; before 4.1 the percentage was in square brackets.
+after its interval and place continues the metrics of the row before, and has that row's spread and percentage.
+Source: abs_printout(), print_metric_std(), print_noise(), print_running() and aggr_printout() of util/stat-display.c from
+Linux 3.13 to 6.12; before 4.1 the percentage was in square brackets.
 """
 
 import re

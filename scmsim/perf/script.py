@@ -1,7 +1,8 @@
 """Output of `perf script` -> a profile: events by symbol, alone and with the symbol's callees.
 
 Reads the default fields and any selection with event, ip and sym (`-F comm,tid,time,period,event,ip,sym,dso`), with or
-without call graphs.  Source: builtin-script.c and util/evsel_fprintf.c of linux/tools/perf, and real output.
+without call graphs.
+Source: builtin-script.c and util/evsel_fprintf.c of linux/tools/perf, and real output.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Sources: the nine metrics of Table 7 of the University of Maine thesis on the TLB cost of NVM file systems (2020), as printed
 there and not as in its MATLAB appendix (48 of its 108 assignments differ); write amplification of Section II.A of the VSM
-paper (extra bytes per useful byte) beside the usual ratio; space waste by its equation 1. Inputs are the fields of
+paper (extra bytes per useful byte) beside the usual ratio; space waste by its equation 1.  Inputs are the fields of
 `counters.SCHEMA`, perf's event names of any Intel generation, and the extra inputs of `compute`.
 """
 

@@ -1,7 +1,7 @@
 """Search for the access pattern that stresses a file system most, for each operation; the thesis left it as future work.
 
 A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best
-ones. The finding is shrunk gene by gene to the simplest pattern that keeps most of the score.  It counts only if it scores
+ones.  The finding is shrunk gene by gene to the simplest pattern that keeps most of the score.  It counts only if it scores
 `MARGIN` times the median of the drawn patterns.  Its mechanism is the site whose loads and stores (or walks, or bytes) per
 byte grew most against that median.  The same seed yields the same findings.
 """

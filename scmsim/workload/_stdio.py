@@ -2,8 +2,8 @@
 
 A stream has a buffer of `st_blksize` bytes (4096 on the file systems modelled here, or the size given to setvbuf).  A call
 that wants at least a bufferful bypasses the buffer in whole multiples of it; the rest goes through the buffer.  Reading and
-writing cut a file in the same places.  Source: glibc 2.36, libio/fileops.c (_IO_new_file_xsputn, _IO_file_xsgetn); checked
-with strace.
+writing cut a file in the same places.
+Source: glibc 2.36, libio/fileops.c (_IO_new_file_xsputn, _IO_file_xsgetn); checked with strace.
 """
 
 BUFFER = 4096

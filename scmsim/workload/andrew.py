@@ -1,7 +1,7 @@
 """Modified Andrew Benchmark, phases I to IV: make directories, copy a source tree, stat every file, read every file.
 
 Phase V (compile and link) is left out, as on the board of "Research on a software architecture for storage class memory" (SCM
-manager, section 5.2).  The phases are those of Howard et al. 1988 (Scale and performance in a distributed file system). The
+manager, section 5.2).  The phases are those of Howard et al. 1988 (Scale and performance in a distributed file system).  The
 papers do not publish the original's list of files: 70 files, 200 KiB in all, are its stated totals; 20 directories,
 log-normal sizes (sigma 1, ours) scaled to the exact total, and 8 KiB per call are our choice.
 """

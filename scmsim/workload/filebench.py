@@ -1,9 +1,10 @@
 """Filebench 1.5-alpha3: reads a .f file (or one of six personalities) and runs its threads.
 
 Exact to the byte: file sets (tree, sizes), how many files are made beforehand, which file comes next (rotors), sizes of the
-calls. Drawn from `seed` where Filebench draws from the system: which files are made beforehand, random offsets, sizes of
+calls.  Drawn from `seed` where Filebench draws from the system: which files are made beforehand, random offsets, sizes of
 random appends and places in a thread's memory.  Threads take turns, one flowop each.  Not modelled: time (run, delay, rates,
-hog), leaf directories.  Source: Filebench (see _fileset, _wml, kernels/filebench_run); checked with strace.
+hog), leaf directories.
+Source: Filebench (see _fileset, _wml, kernels/filebench_run); checked with strace.
 """
 
 import pathlib

@@ -2,7 +2,8 @@
 
 Jobs that run at the same time take turns here, one call each.  With an asynchronous engine the order of submission is the
 same and the buffers rotate.  Not modelled: time (runtime, rate, thinktime), verify, trim, zones, and what `_fio_file`
-refuses. Source: fio 3.33, backend.c, filesetup.c, io_u.c; compared with the program.
+refuses.
+Source: fio 3.33, backend.c, filesetup.c, io_u.c; compared with the program.
 """
 
 from collections.abc import Iterator

@@ -2,8 +2,9 @@
 
 A look-up goes from the root to a leaf by binary search.  A put copies the pages of its path and a page of the list of free
 pages, makes them durable, and stores a meta page: by pwrite and fdatasync, or with MDB_WRITEMAP by stores and msync.  A page
-that a transaction frees is reused three transactions later.  Sources: lmdb.h and mdb.c of LMDB 0.9.24 (MDB_page, MDB_node,
-MDB_meta), the order of calls under strace, fills as mdb_stat reports them for 40,000 keys with values of 400 bytes (fitted).
+that a transaction frees is reused three transactions later.
+Sources: lmdb.h and mdb.c of LMDB 0.9.24 (MDB_page, MDB_node, MDB_meta), the order of calls under strace, fills as mdb_stat
+reports them for 40,000 keys with values of 400 bytes (fitted).
 """
 
 from collections import deque

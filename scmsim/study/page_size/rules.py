@@ -2,8 +2,8 @@
 
 DAX maps 2 MiB at once if they are inside mapping and file and are one run of blocks that begins at a multiple of 2 MiB on the
 device.  Blocks without content are mapped this way for loads only, by the huge page of zeros.  The address is assumed to
-agree with the offset modulo 2 MiB, as Linux arranges (thp_get_unmapped_area). Source: Linux 5.13 fs/dax.c:
-dax_iomap_pmd_fault; measured: tests/fs/mapping/measured_513.csv.
+agree with the offset modulo 2 MiB, as Linux arranges (thp_get_unmapped_area).
+Source: Linux 5.13 fs/dax.c: dax_iomap_pmd_fault; measured: tests/fs/mapping/measured_513.csv.
 """
 
 from typing import NamedTuple
