@@ -1,1 +1,1 @@
-"""What every room stands on: the records of both wires, counters, plug-ins, errors, units, text and files."""
+"""Foundation of every other folder: records, counters, plug-ins, errors, units, text and files."""

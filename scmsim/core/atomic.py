@@ -12,14 +12,13 @@ from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors of the environment, not of the user
 
 Path = str | os.PathLike[str]
-_inputs: list[tuple[int, int]] | None = (
-    None  # device and inode of each file that must not be written; None: outside a command
-)
+# device and inode of each file that must not be written; None: outside a command
+_inputs: list[tuple[int, int]] | None = None
 
 
 @contextlib.contextmanager
 def protected(paths: Iterable[Path]) -> Iterator[None]:
-    """Refuse to write over these files, by whatever name, and over those that `protect` adds, while the block runs."""
+    """Refuse to overwrite the files in `paths`, by whatever name, and the files that `protect` adds, while the block runs."""
     global _inputs
     outer = _inputs
     _inputs = [*(outer or ()), *_identities(paths)]
@@ -30,13 +29,13 @@ def protected(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def protect(*paths: Path) -> None:
-    """Add files to those that the enclosing `protected` block must not write; outside of one nothing is protected."""
+    """Add files to those that the enclosing `protected` block must not overwrite; without such a block, do nothing."""
     if _inputs is not None:
         _inputs.extend(_identities(paths))
 
 
 def _identities(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
-    """Yield device and inode of each file, which symbolic and hard links share; what is not a file is left out."""
+    """Yield device and inode of each file, which symbolic and hard links share; skip what is not a regular file."""
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
             found = os.stat(path)
@@ -45,18 +44,18 @@ def _identities(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
 
 
 def draft_of(target: pathlib.Path) -> pathlib.Path:
-    """Return a name beside the target that no other writer of it uses; it ends as the target's does."""
+    """Return a temporary name beside the target that no other writer uses, with the target's suffix."""
     return target.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.{target.name}")
 
 
 def writable(path: str | os.PathLike[str]) -> pathlib.Path:
-    """The path of a file that may be written there, links followed; asked before the work.
+    """Return the path of a file that may be written, with links followed; called before the work starts.
 
     Raises
     ------
     UsageError
-        Its folder is missing or not writable, or it is a folder itself, or a device or a pipe: the rename would put a file
-        in its place; or it is an input (see `protected`).
+        If the folder is missing or not writable; if the path is a folder, or a device or a pipe, which the rename would replace by
+        a file; or if the path is an input (see `protected`).
     """
     if not os.fspath(path):
         raise UsageError("the name of the file to write is empty; give one")
@@ -74,7 +73,10 @@ def writable(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def writable_folder(path: str | os.PathLike[str]) -> pathlib.Path:
-    """The path of a folder for several files, there or to be made; asked before the work.  Raises UsageError."""
+    """Return the path of a folder for several files, which exists or can be made; called before the work starts.
+
+    Raises UsageError if the folder cannot be used.
+    """
     folder = pathlib.Path(path)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{str(path)!r} is not a folder; give the name of a folder")
@@ -94,14 +96,14 @@ def _check_parent(path: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
-    """Yield the path of a draft, which takes the place of `path` at the end, or is removed if that fails.
+    """Yield the path of a draft, which replaces `path` at the end, or is removed if the block fails.
 
-    The draft's name ends as `path` does, since writers go by the suffix.
+    The draft keeps the suffix of `path`, since writers choose a format by it.
 
     Raises
     ------
     UsageError, EnvironmentProblem
-        What `writable` refuses; an error of the system while the draft was written, as `unwritten` words it.
+        If `writable` refuses the path; or, through `unwritten`, for an OSError while the draft was written.
     """
     target = writable(path)
     draft = draft_of(target)
@@ -115,9 +117,9 @@ def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
 
 def unwritten(path: str | os.PathLike[str], error: OSError) -> ScmsimError:
-    """The error for a file that the system did not take; a full or broken disk is one of the environment."""
+    """Return the error for a file that the system did not take; a full or broken disk is an error of the environment."""
     kind = EnvironmentProblem if error.errno in OF_THE_DISK else UsageError
-    reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's and pandas' texts are their own
+    reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow and pandas raise it without a number
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     hint = "free some space and run the same command again" if full else "choose another place"
     return kind(f"cannot write {os.fspath(path)!r}: {reason.lower()}; {hint}")

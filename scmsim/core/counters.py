@@ -1,4 +1,4 @@
-"""The counter schema: one record for the simulator, the perf harness and the lab, fields named after perf events.
+"""Counter schema: one record for the simulator, the perf harness and the lab, with fields named after perf events.
 
 A producer that cannot supply a counter leaves it out of its result; absent is not zero.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Counter(NamedTuple):
-    """What one field means."""
+    """Meaning of one field."""
 
     event: str | None  # perf's name on Skylake-family CPUs; None where Intel's PMU has no such event
     unit: str
@@ -129,7 +129,7 @@ SCHEMA: dict[str, Counter] = {
 
 
 def _measured() -> dict[str, Counter]:
-    """Counters that only a real CPU or kernel supplies; Skylake's event, or the kernel's software event."""
+    """Return the counters that only a real CPU or kernel supplies: Skylake's events."""
     table = {"cycles": Counter("cpu_clk_unhalted.thread", "cycles", "core cycles while the thread was not halted")}
     for side, what in (("dtlb_load", "loads"), ("dtlb_store", "stores"), ("itlb", "instruction fetches")):
         table[f"{side}_misses_miss_causes_a_walk"] = Counter(
@@ -164,7 +164,7 @@ def _measured() -> dict[str, Counter]:
     return table
 
 
-# What the perf harness adds to SCHEMA: no model predicts these, so they are not in the simulator's record.
+# Counters that the perf harness adds to SCHEMA: no model predicts them, so the simulator's record leaves them out.
 SOFTWARE: dict[str, Counter] = {
     "page_faults": Counter("page-faults", "faults", "page faults"),
     "minor_faults": Counter("minor-faults", "faults", "page faults served without I/O"),
@@ -178,14 +178,14 @@ SOFTWARE: dict[str, Counter] = {
 }
 MEASURED: dict[str, Counter] = {**_measured(), **SOFTWARE}
 
-# Kept in thousandths while replaying (see records.MILLI), because measured costs per call are not whole numbers.
+# Replays keep these fields in thousandths (see records.MILLI), because measured costs per call are not whole numbers.
 MILLI_FIELDS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 
 COUNTERS = np.dtype((np.record, [(field, "i8") for field in SCHEMA]))
 
 
 def rounded(record: Mapping[str, int] | np.void) -> dict[str, int]:
-    """One COUNTERS record, or a dict of its fields, as a dict of whole numbers, thousandths rounded half up."""
+    """Return a COUNTERS record, or a dict of its fields, as a dict of whole numbers, with thousandths rounded half up."""
     values = {field: int(record[field]) for field in SCHEMA}
     for field in MILLI_FIELDS:
         values[field] = (values[field] + 500) // 1000

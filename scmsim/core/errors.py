@@ -1,4 +1,4 @@
-"""The errors that a user can cause.  The command line prints their one line and leaves with their exit code."""
+"""Errors that a user can cause.  The command line prints their one line and leaves with their exit code."""
 
 import difflib
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ _LONGEST = 300  # characters of a line of a message
 
 
 class ScmsimError(Exception):
-    """Base of every expected error; `str()` is one line that says what is wrong and what to do next.
+    """Base of every expected error; `str()` is one line that states what is wrong and what to do next.
 
-    A line that quotes something long loses its middle, so that it has at most 300 characters.
+    A line of more than 300 characters loses its middle.
     """
 
     exit_code = 2
@@ -22,7 +22,7 @@ class ScmsimError(Exception):
 
 
 def shorten_line(line: str) -> str:
-    """Return a line of a message without its middle if it is longer than a line may be."""
+    """Return a line of a message with its middle cut out if the line is longer than 300 characters."""
     return printable(line) if len(line) <= _LONGEST else shortened(line, _LONGEST)
 
 
@@ -31,7 +31,7 @@ class UsageError(ScmsimError):
 
 
 class EnvironmentProblem(ScmsimError):
-    """Something is missing on this machine: a tool, a permission, space (exit code 3)."""
+    """Something that is missing on this machine: a tool, a permission, space (exit code 3)."""
 
     exit_code = 3
 
@@ -41,25 +41,29 @@ class UnknownName(UsageError):
 
 
 def expect(what: str, value: object, kinds: type | tuple[type, ...], form: str) -> None:
-    """Refuse an argument that is none of `kinds` (a bool is no number): UsageError names it and says what it must be."""
+    """Raise UsageError unless `value` is of one of `kinds`; a bool does not count as a number.
+
+    The error names the argument and states the required form.
+    """
     numbers = kinds if isinstance(kinds, tuple) else (kinds,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in numbers):
         raise UsageError(f"{what} must be {form}, not {shown(value)}")
 
 
 def shown(value: object) -> str:
-    """A value as Python writes it, cut to what fits into an error."""
+    """Return a value as Python writes it, cut to fit into an error."""
     try:
         text = ascii(value)
-    except (ValueError, RecursionError):  # a number of more digits than Python converts; nested too deeply
+    except (ValueError, RecursionError):  # an int with more digits than Python converts; nested too deeply
         return f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def unknown(what: str, name: str, allowed: Iterable[str], listing: str = "") -> UnknownName:
-    """Build the error for an unknown name: quotes it, then the nearest match or the family it names, then the whole set.
+    """Build the error for an unknown name: it quotes the name, then suggests the nearest match, then lists the allowed names.
 
-    `listing` is the command that shows the set; with it, a long one is not written out.
+    A family's name ("nova") suggests the family's members.  `listing` is the command that shows all allowed names; with
+    `listing`, a long list is cut short.
     """
     allowed = list(allowed)
     if not isinstance(name, str):
@@ -77,7 +81,7 @@ def _quoted(name: str) -> str:
 
 
 def _near(name: str, allowed: list[str]) -> list[str]:
-    """The members of the family that a name stands for ("nova"), or the one name that is nearest."""
+    """Return the members of the family called `name` ("nova"), or else the one nearest name."""
     plain = {known.lower(): known for known in allowed}
     family = [known for lower, known in plain.items() if lower.startswith(f"{name.lower()}-")] if name else []
     if name.lower() in plain or not 1 < len(family) <= _SHORT:

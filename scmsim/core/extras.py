@@ -1,4 +1,4 @@
-"""How to install what only some commands need, in a checkout and beside an installed wheel."""
+"""How to install packages that only some commands need, in a checkout and beside an installed wheel."""
 
 import importlib.metadata
 import pathlib

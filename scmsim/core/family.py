@@ -1,6 +1,6 @@
-"""The models of a family of file systems, which are the rows of its `models.toml`.
+"""Models of a family of file systems: the rows of the family's `models.toml`.
 
-What stands above the rows holds for each of them; a row's own keys come before it, its own tables are added to it.
+Keys above the rows apply to every row; a row's own keys override them, and a row's own tables are merged with theirs.
 
     source = "where the family is described"
     parameters = ["capacity", "journal"]            # in the order in which they are listed
@@ -10,11 +10,11 @@ What stands above the rows holds for each of them; a row's own keys come before 
 
     [model.mine-4k]
     summary = "one line"
-    variant = { shift = 12 }                        # what `start` is given besides the parameters and the files
+    variant = { shift = 12 }                        # arguments of `start` besides the parameters and the files
 
-`code` says where a model's functions stand that are not at their usual place (CODE): "file.name" in the family's own folder, or a
-whole path such as "scmsim.fs.nova.operations.emit".  `by.PARAMETER.VALUE` is what a value of a parameter adds to the variant.
-Parameters that several families have stand in `parameters.toml` beside the families.
+`code` names the place of a model's functions that are not at their usual place (CODE): "file.name" in the family's folder, or
+a whole path such as "scmsim.fs.nova.operations.emit".  `by.PARAMETER.VALUE` is what a value of a parameter adds to the
+variant.  `parameters.toml` beside the families has the parameters that several families share.
 """
 
 import functools
@@ -32,7 +32,7 @@ from scmsim.core.units import parse_param
 TABLE = "models.toml"
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "parameters.toml"
 CODE = {"start": "state.start", "emit": "operations.emit", "space": "state.space", "SITES": "recipes.SITES"}
-# what a model may have besides
+# optional keys of `code`
 _MAY = ("collect", "by_file", "unsynced", "quiet_until", "STATISTICS", "LARGEST_FILE", "KERNEL_OBJECTS", "mapped")
 
 _HEADER = re.compile(r"^\[model\.([a-z0-9-]+)\]", re.MULTILINE)
@@ -41,7 +41,7 @@ _PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
 def names(file: pathlib.Path) -> list[str]:
-    """Names of a family's models, by the headers of their rows alone."""
+    """Return the names of a family's models, read from the headers of their rows alone."""
     return _headers(file, file.stat().st_mtime_ns)
 
 
@@ -51,19 +51,19 @@ def _headers(file: pathlib.Path, changed_ns: int) -> list[str]:
 
 
 def check(file: pathlib.Path) -> None:
-    """Raise ConfigError for a family's table with a mistake."""
+    """Raise ConfigError if a family's table has a mistake."""
     _rows(file)
 
 
 def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
-    """What a model says about itself, by the names that a model in a `.py` file gives it: SUMMARY, PARAMS, PAGE_BYTES ..."""
+    """Return a model's constants by their names in a model's `.py` file: SUMMARY, PARAMS, PAGE_BYTES ..."""
     row = _rows(file)[name]
     found = {key.upper(): row[key] for key in _CONSTANTS if key in row}
     return {**found, "PARAMS": {key: tuple(row["parameter"][key]) for key in row["parameters"]}}
 
 
 def bind(file: pathlib.Path, name: str, imported: Callable[[str], Any]) -> SimpleNamespace:
-    """A model: its literals, and its code, where `imported` gives a module by its path as `code` has it."""
+    """Return a model: its literals and its functions; `imported` returns the module for a path in `code`."""
     row = _rows(file)[name]
     found = literals(file, name)
     for attribute, place in row["code"].items():
@@ -77,7 +77,7 @@ def bind(file: pathlib.Path, name: str, imported: Callable[[str], Any]) -> Simpl
 
 def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Any], Any]:
     def started(params: Mapping[str, Any], files: Any) -> Any:
-        """State of an empty file system that knows the trace's files."""
+        """Return the state of an empty file system that knows the trace's files."""
         variant = dict(row["variant"])
         for parameter, values in row["by"].items():
             variant |= values[params[parameter]]
@@ -87,7 +87,7 @@ def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mappi
 
 
 def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """Every row of a file, with what stands above the rows in it."""
+    """Return every row of a file, merged with the keys above the rows."""
     return _read(file, file.stat().st_mtime_ns)
 
 
@@ -99,13 +99,13 @@ def _read(file: pathlib.Path, changed_ns: int) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def _shared() -> dict[str, Any]:
-    """Parameters that several families have."""
+    """Return the parameters that several families share."""
     found: dict[str, Any] = toml.load(SHARED, named(_declaration))
     return found
 
 
 def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with what stands above it."""
+    """Return a row merged with the keys above it."""
     row = {**above, **own}
     for key in ("parameter", "code", "variant", "by"):
         row[key] = {**_table(above, key), **_table(own, key)}
@@ -114,13 +114,13 @@ def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, An
 
 
 def _table(of: Any, key: str) -> dict[str, Any]:
-    """A table within another, empty where there is none or something else."""
+    """Return a table within another; an empty table if the key is missing or is not a table."""
     found = of.get(key) if isinstance(of, Mapping) else None
     return found if isinstance(found, dict) else {}
 
 
 def _references(family: Any) -> None:
-    """A rule of the whole file: a row has a source, a parameter that is named is declared, its values are those of its choice."""
+    """Check a whole file: each row has a source, each named parameter is declared, `by` covers each choice of its parameter."""
     mistakes = Mistakes()
     for name, own in _table(family, "model").items():
         if not _NAME.fullmatch(name):
@@ -141,7 +141,7 @@ def _references(family: Any) -> None:
                 mistakes.note(at, unknown("parameter of this row", key, row["parameters"]))
             elif isinstance(values, dict) and sorted(values) != sorted(choices):
                 mistakes.note(at, f"must have a table for each of {', '.join(choices)}")
-    mistakes.found = list(dict.fromkeys(mistakes.found))  # what stands above the rows is seen in each
+    mistakes.found = list(dict.fromkeys(mistakes.found))  # a mistake above the rows was noted once a row
     mistakes.done()
 
 
@@ -152,7 +152,7 @@ def _line(value: Any) -> str:
 
 
 def _declaration(value: Any) -> list[str]:
-    """A parameter: default, unit, meaning."""
+    """Check a parameter's declaration: default, unit, meaning."""
     if not isinstance(value, list) or len(value) != 3 or not all(isinstance(part, str) for part in value):
         raise UsageError('must be ["default", "unit", "meaning"]')
     parse_param(value[0], value[1])

@@ -1,4 +1,4 @@
-"""How much memory this process may still take: the machine's, or what its control group leaves (Linux)."""
+"""Amount of memory that this process may still take: what the machine has free, or what its control group leaves (Linux)."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from scmsim.core.errors import EnvironmentProblem
 
 _GROUPS = Path("/sys/fs/cgroup")
-# files of a control group, versions 2 and 1: its limit, what it takes, and the name of its page cache that can be dropped
+# files of a control group, versions 2 and 1: limit, current use, and the field of `memory.stat` with droppable page cache
 _FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-_SMALL = 1 << 26  # bytes that are never checked
+_SMALL = 1 << 26  # bytes; smaller requests are never checked
 
 
 def expect_room(count: int, what: str) -> None:
@@ -27,7 +27,7 @@ def expect_room(count: int, what: str) -> None:
 
 
 def available() -> int | None:
-    """Return the bytes that can be had without swapping; None where that is not known."""
+    """Return the bytes available without swapping; None if unknown."""
     found = [_of_machine(), *_of_groups()]
     known = [free for free in found if free is not None]
     return max(min(known), 0) if known else None
@@ -41,7 +41,7 @@ def _of_machine() -> int | None:
 
 
 def _of_groups() -> list[int]:
-    """Return what each control group with a limit leaves, from this process's own up to the root."""
+    """Return the bytes that each control group with a limit leaves, from this process's group up to the root."""
     found = []
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, name = line.split(":", 2)

@@ -1,4 +1,4 @@
-"""Parameters of plug-ins: what each declares in its PARAMS, and values by their units.
+"""Parameters of plug-ins: what each plug-in declares in its PARAMS, and how values are parsed by their unit.
 
 A declaration is name -> (default, unit, meaning); `units.parse_param` knows the units.
 """
@@ -15,13 +15,16 @@ Declared = dict[str, tuple[Any, str, str]]
 
 
 def declared(kind: str, name: str) -> Declared:
-    """The parameters of a plug-in."""
+    """Return the declared parameters of a plug-in."""
     found: Declared = registry.literals(kind, name).get("PARAMS", {})
     return found
 
 
 def owner(name: str, kinds: Iterable[str], what: str) -> str:
-    """The kind of the plug-in that a name stands for; raises UnknownName, which says `what` was looked for."""
+    """Return the kind of the plug-in called `name`.
+
+    Raises UnknownName, whose text calls the plug-in a `what`.
+    """
     kinds = list(kinds)
     for kind in kinds:
         if name in registry.names(kind):
@@ -30,7 +33,10 @@ def owner(name: str, kinds: Iterable[str], what: str) -> str:
 
 
 def parsed(kind: str, name: str, key: str, value: Any) -> int | str:
-    """A parameter of a plug-in in its base unit; raises UsageError for one that it does not declare, or a value of another unit."""
+    """Return the value of a plug-in's parameter in the parameter's base unit.
+
+    Raises UsageError for a parameter that the plug-in does not declare, or a value in another unit.
+    """
     known = declared(kind, name)
     if key not in known:
         raise unknown_key(f"parameter of {name!r}", key, known)
@@ -38,13 +44,16 @@ def parsed(kind: str, name: str, key: str, value: Any) -> int | str:
 
 
 def table(kind: str, name: str) -> Rule:
-    """Rule of a table of a plug-in's parameters."""
+    """Return the rule for a table of a plug-in's parameters."""
     rules = {key: amount(unit) for key, (_, unit, _) in declared(kind, name).items()}
     return schema.table(rules, form="must be a table of parameters", what=f"parameter of {name!r}")
 
 
 def amount(unit: str) -> Rule:
-    """Rule of a parameter in a file: a whole number or text in its unit, or one word of a choice ("a|b|c"); not negative."""
+    """Return the rule for a parameter in a file.
+
+    The value is text in the parameter's unit, a whole number, or one word of a choice ("a|b|c"); it is not negative.
+    """
 
     def checked(value: Any) -> int | str:
         if not isinstance(value, str | int) or (isinstance(value, bool) and unit != "bool"):
@@ -58,5 +67,5 @@ def amount(unit: str) -> Rule:
 
 
 def shown(value: Any, unit: str) -> str:
-    """A value as it is written for --set."""
+    """Return a value as --set takes it."""
     return format_bytes(value) if unit == "bytes" and isinstance(value, int) else str(value)

@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands: tomllib keeps no positions, so this walks the text once more.
+"""Line of each key of a TOML text: tomllib keeps no positions, so this module scans the text again.
 
 The text must have passed tomllib; the scanner checks nothing and only has to find its way.
 """
@@ -14,12 +14,12 @@ _SCALAR = re.compile(r"[^,\]}#\n]+")
 
 
 def lines(text: str) -> dict[Path, int]:
-    """Line (from 1) of every key, table header and array element, by its path, e.g. ("set", "nova-cow", "pages")."""
+    """Return the line (from 1) of every key, table header and array element, by path, e.g. ("set", "nova-cow", "pages")."""
     return _Scanner(text).run()
 
 
 def line_of(found: dict[Path, int], path: Path) -> int:
-    """Line of `path`, or of the nearest table around it; 1 if there is none."""
+    """Return the line of `path`, or of the nearest table around it; 1 if there is neither."""
     while path and path not in found:
         path = path[:-1]
     return found.get(path, 1)
@@ -30,7 +30,7 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.found: dict[Path, int] = {}
-        self.tables: dict[Path, int] = {}  # arrays of tables: how many elements so far
+        self.tables: dict[Path, int] = {}  # arrays of tables: number of elements so far
 
     def run(self) -> dict[Path, int]:
         here: Path = ()
@@ -44,7 +44,7 @@ class _Scanner:
         return self.found
 
     def _header(self) -> Path:
-        """`[a.b]` or `[[a.b]]`: the path that the following keys belong to."""
+        """Scan `[a.b]` or `[[a.b]]` and return the path that the following keys belong to."""
         start, depth = self.at, 2 if self.text.startswith("[[", self.at) else 1
         self.at += depth
         keys = self._key()
@@ -62,7 +62,7 @@ class _Scanner:
         return path
 
     def _pair(self, here: Path) -> None:
-        """`a.b = value` below `here`."""
+        """Scan `a.b = value` below `here`."""
         start = self.at
         path = here + self._key()
         self._note(path, start)
@@ -91,7 +91,7 @@ class _Scanner:
         self.at = match.end()
 
     def _sequence(self, path: Path, closing: str) -> None:
-        """An array or an inline table, from its bracket to the closing one."""
+        """Scan an array or an inline table, from its opening bracket to the closing one."""
         self.at += 1
         index = 0
         self._skip()

@@ -1,6 +1,7 @@
-"""Folders from which code is loaded: others must not be able to put anything into them.
+"""Folders from which code is loaded: other users must not be able to put files into such a folder.
 
-numba's index of compiled kernels is a pickle, and the lab runs what it compiled, so a planted file runs with the user's rights.
+numba's index of compiled kernels is a pickle, and the lab runs what it compiled, so a planted file runs with the user's
+rights.
 """
 
 import os
@@ -11,7 +12,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make(path: str | os.PathLike[str]) -> None:
-    """Make a folder and its missing parents, for the user alone."""
+    """Make a folder and its missing parents, accessible to the user alone."""
     missing = pathlib.Path(path)
     todo = []
     while not missing.exists():
@@ -28,11 +29,11 @@ def make(path: str | os.PathLike[str]) -> None:
 
 
 def fault(path: str | os.PathLike[str]) -> str:
-    """Return why others could put files into a folder, "" if they cannot.
+    """Return why other users could put files into a folder, "" if they cannot.
 
-    The folder and its parents must belong to the user or root.  Others may write to none of them, but for a parent with the sticky
-    bit, such as /tmp, where they cannot replace what is not theirs.  A folder that does not exist is checked from its first parent
-    that does.
+    The folder and its parents must belong to the user or root.  Others may not write to any of them, except to a parent with
+    the sticky bit, such as /tmp, where they cannot replace files of other users.  For a folder that does not exist, the check
+    starts at its first existing parent.
     """
     folder = pathlib.Path(os.path.realpath(path))
     last = True
@@ -59,9 +60,9 @@ def foreign(descriptor: int) -> bool:
 
 
 def wider(folder: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """Return whether somebody can write to a folder below `root`, or on the way to it, who cannot write to `root`.
+    """Return whether somebody who cannot write to `root` can write to a folder below `root`, or on the way to the folder.
 
-    A folder that is not below `root` must be the user's (`fault`).
+    A folder that is not below `root` must pass `fault`.
     """
     top, inner = os.stat(root), pathlib.Path(folder)
     if not inner.is_relative_to(root):
@@ -78,6 +79,6 @@ def wider(folder: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
 
 
 def _writable(found: os.stat_result) -> bool:
-    """Return whether others can write; a group of the user alone (its number is the user's) is not others."""
+    """Return whether other users can write; the user's private group (its number is the user's) does not count as others."""
     own = found.st_gid == os.getegid() == os.geteuid()
     return bool(found.st_mode & (stat.S_IWOTH if own else _OTHERS))

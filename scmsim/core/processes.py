@@ -12,13 +12,13 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 @contextlib.contextmanager
 def processes(jobs: int, start: Callable[[], None] | None = None) -> Iterator[futures.Executor]:
-    """Worker processes that call `start` first, and end at once if the block is left by an error or a signal."""
+    """Yield a pool of worker processes that call `start` first; an error or a signal in the block kills the workers at once."""
     context = multiprocessing.get_context("spawn")  # kernels may be compiling on another thread of this process
     pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(start,))
     try:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is the parent's to handle
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # only the parent handles Ctrl-C
         try:
-            pool.submit(int)  # starts all of them, which inherit what is blocked
+            pool.submit(int)  # starts all workers, which inherit the blocked signals
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield pool
@@ -31,7 +31,7 @@ def processes(jobs: int, start: Callable[[], None] | None = None) -> Iterator[fu
 
 
 def _begin(start: Callable[[], None] | None) -> None:
-    """A worker must not go on after its parent was killed."""
+    """Make a worker die with its parent, then call `start`."""
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if start:
         start()

@@ -1,4 +1,4 @@
-"""The two record types: OP (trace -> fs) and EVENT (fs -> paging -> mmu, medium), and their integer codes.
+"""The two record types and their integer codes: OP (trace -> fs) and EVENT (fs -> paging -> mmu, medium).
 
 Addresses, offsets and lengths are in bytes, times in nanoseconds.  A record field never has the name of a NumPy attribute
 (`size`, `data`, `flags`, ...): NumPy would return its own attribute in plain Python but not in compiled code.
@@ -22,8 +22,8 @@ OPS = (
 ) = range(len(OPS))  # fmt: skip
 
 # OP.flag bits
-OFFSET_UNKNOWN = 1  # the trace could not tell the offset; the position used is an assumption
-SETUP = 2  # brings the file system into its starting state: changes the model's state, counts nothing
+OFFSET_UNKNOWN = 1  # the trace does not record the offset; the position used is an assumption
+SETUP = 2  # builds the file system's starting state: changes the model's state, is not counted
 CONTINUES = 4  # belongs to the previous call of the same thread (write + fsync measured as one call)
 APPENDS = 8  # O_APPEND resolved by the kernel: offset is the end of file at that moment
 SYNCHRONOUS = 16  # the descriptor has O_SYNC or O_DSYNC: a write is followed by its own fsync
@@ -33,11 +33,12 @@ KEEP_SIZE = 128  # fallocate with FALLOC_FL_KEEP_SIZE
 PUNCH_HOLE = 256  # fallocate with FALLOC_FL_PUNCH_HOLE
 WRITABLE_SHARED = 512  # mmap with PROT_WRITE and MAP_SHARED: stores through it are invisible to a system-call trace
 PRIVATE = 1024  # mmap with PROT_WRITE and MAP_PRIVATE: a store copies the page
-MAP_SYNC = 2048  # mmap with MAP_SYNC: what leads to a page is stored before the page can be stored to
+MAP_SYNC = 2048  # mmap with MAP_SYNC: the metadata that leads to a page is durable before the page can be stored to
 POPULATE = 4096  # mmap with MAP_POPULATE
 NON_TEMPORAL = 8192  # a store past the caches
-OWN_PROCESS = 16384  # the thread of an mmap is a process of its own: no other thread sees the mapping
-REMAPPED = 32768  # mmap is mremap: the file's newest mapping from this offset on has this length now, with what it maps
+OWN_PROCESS = 16384  # the thread of an mmap is a separate process: no other thread sees the mapping
+# mmap is mremap: the file's newest mapping from this offset on now has this length and keeps its pages
+REMAPPED = 32768
 FLAGS = (
     "offset_unknown", "setup", "continues", "appends", "synchronous", "data_only", "directory", "keep_size", "punch_hole",
     "writable_shared", "private", "map_sync", "populate", "non_temporal", "own_process", "remapped",
@@ -49,24 +50,24 @@ OP = np.dtype(
         [
             ("time_ns", "i8"),  # since the start of the trace
             ("offset", "i8"),  # bytes; truncate: new size; -1 where an operation has none
-            # bytes transferred or asked for; readdir: of the names returned, 0: there is no further one
+            # bytes transferred or requested; readdir: bytes of the names returned, 0 at the end of the directory
             ("length", "i8"),
             ("file", "i8"),  # dense object id (inode): row in the trace's side table
             ("file2", "i8"),  # create, unlink, mkdir, ...: parent directory; rename: replaced file, or -1
             ("thread", "i8"),  # dense thread id
             ("flag", "i8"),
-            ("buffer", "i8"),  # the program's memory of a transfer: bytes above the start of its thread's memory
+            ("buffer", "i8"),  # the program's buffer of a transfer: byte offset from the start of its thread's memory
             ("op", "i8"),
         ],
     )
 )
 
-ENTRY_BYTES = 32  # that readdir returns for a name of 5 to 12 characters (linux_dirent64: 19 + name, 8-aligned)
-DOTS_BYTES = 48  # that it returns for a directory's two dots
+ENTRY_BYTES = 32  # bytes that readdir returns for a name of 5 to 12 characters (linux_dirent64: 19 + name, 8-aligned)
+DOTS_BYTES = 48  # bytes that readdir returns for "." and ".."
 
 # EVENT.code.  LOAD, STORE and NTSTORE are runs over [addr, addr + length); FLUSH writes back the cache lines of its run;
-# FENCE orders (length = how many); WORK carries retired instructions that have no data structure of their own, in thousandths:
-# addr = instructions, length = loads, width = stores.
+# FENCE orders (length = number of fences); WORK carries retired instructions without a data structure, in thousandths: addr =
+# instructions, length = loads, width = stores.
 NEVER = 1 << 62  # ns: later than any time of a trace
 
 EVENTS = ("LOAD", "STORE", "NTSTORE", "FETCH", "FLUSH", "FENCE", "MAP", "UNMAP", "REMAP", "INVALIDATE", "WORK")
@@ -76,7 +77,7 @@ LOAD, STORE, NTSTORE, FETCH, FLUSH, FENCE, MAP, UNMAP, REMAP, INVALIDATE, WORK =
 SPACES = ("pm", "kernel", "user", "text", "stack")
 PM, KERNEL, USER, TEXT, STACK = range(len(SPACES))
 
-MILLI = 1000  # WORK amounts and the counters of retired instructions are kept in thousandths while replaying
+MILLI = 1000  # replays keep WORK amounts and the counters of retired instructions in thousandths
 
 EVENT = np.dtype(
     (
@@ -85,10 +86,8 @@ EVENT = np.dtype(
             ("code", "u1"),
             ("site", "u1"),  # index into the model's SITES: the mechanism that caused the event
             ("space", "u1"),
-            (
-                "order",
-                "u1",
-            ),  # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
+            # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
+            ("order", "u1"),
             ("op", "i4"),  # row of the causing operation in the current OP batch
             # bytes moved per instruction; 0 = the instructions are part of a WORK event or of one rep-string
             ("width", "i8"),
@@ -99,24 +98,24 @@ EVENT = np.dtype(
     )
 )
 
-# Which chunks of a table of touches (footprint -> mmu) come ahead of an event of a buffer: [first, behind), and whose objects they
-# touch.  Slices are in the order of their events; most events have none.
+# A slice of the table of touches (footprint -> mmu): the chunks in [first, behind) that precede an event of a buffer, and the
+# objects that the chunks touch.  Slices are in the order of their events; most events have none.
 SLICE = np.dtype((np.record, [("event", "i4"), ("first", "i4"), ("behind", "i4"), ("objects", "i4", (2,))]))
 
-# EVENT.order: log2 of the page size in the low bits, and what else the page table says of the page.
+# EVENT.order: log2 of the page size in the low bits, and the flags of the page-table entry above them.
 ORDER = 31
 CONTIGUOUS = 32  # its neighbours are contiguous in physical memory and have the same rights
-SCM_TABLE = 64  # its page table lies in storage-class memory
+SCM_TABLE = 64  # its page table is in storage-class memory
 
-# What stored bytes are for; a model's SITES maps each site to one of these.
+# Purpose of stored bytes; a model's SITES maps each site to one of these kinds.
 KINDS = ("data", "metadata", "log", "zeroing", "none")
 BULK = ("data", "zeroing")  # kinds that are moved in bulk
 
 
 def joined(pieces: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays of records of one type, one behind the other.
+    """Return the concatenation of arrays of one record type.
 
-    As bytes, which NumPy copies several times as fast as records: those it takes field by field.
+    The copy goes through raw bytes, which NumPy copies several times as fast as records: it copies records field by field.
     """
     kind = pieces[0].dtype
     whole = np.dtype((np.void, kind.itemsize))
@@ -144,9 +143,9 @@ class Files:
 
 
 class Source(Protocol):
-    """What the pipeline replays: a stored trace or a workload generator.
+    """Source of operations that the pipeline replays: a stored trace or a workload generator.
 
-    `header` is the provenance (a JSON-able dict); `rows` the number of OP records, SETUP rows included; `batches` may be
+    `header` is the provenance (a JSON-able dict); `rows` is the number of OP records, SETUP rows included; `batches` may be
     called several times and yields record arrays of OP with at most `chunk` rows, in trace order.
     """
 

@@ -1,9 +1,9 @@
-"""A kind of plug-in is a folder; a plug-in is one file in it.  Listing reads the files' literals and imports nothing.
+"""Registry of plug-ins: a kind is a folder, a plug-in is one file in it; listing reads literals and imports nothing.
 
-A file system may be a row of its family's `models.toml` too (see `scmsim.core.family`).  Besides the package's own folders, those
-of the folder that the environment variable SCMSIM_PLUGINS names are looked at: a file `fs/mine.py` there is the file system `mine`,
-and each row of `fs/mine/models.toml` is one.  The name of a bundled plug-in cannot be taken.  A user's file with a mistake is left
-out of the lists with a warning, and is an error with its line where its name is asked for.
+A file system may also be a row of its family's `models.toml` (see `scmsim.core.family`).  Besides the bundled folders, the
+registry searches the folder that the environment variable SCMSIM_PLUGINS names: there, a file `fs/mine.py` is the file system
+`mine`, and each row of `fs/mine/models.toml` is one.  The name of a bundled plug-in cannot be taken.  A user's file with a
+mistake is left out of the lists with a warning; asking for its name is an error with the mistake's line.
 """
 
 import ast
@@ -26,7 +26,7 @@ from scmsim.core.errors import ScmsimError, UnknownName, UsageError, unknown
 
 _ROOT = pathlib.Path(__file__).parents[1]
 OWN_FOLDER = user_plugins.FOLDER
-_SOURCES = (".py", ".toml", ".csv", ".npz")  # the last: footprints
+_SOURCES = (".py", ".toml", ".csv", ".npz")  # .npz files are footprints
 
 # kind -> (folder, suffix of a plug-in, names that a module must define)
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -46,20 +46,21 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 _SAID = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
 
-# Where the package's own stand: a recovery with its family of file systems, a trace format with those of its subject.
+# Where bundled plug-ins are if not in their kind's folder: a recovery with its file-system family, a trace format in a
+# subfolder.
 _PLACES = {"crash": "fs/*/crash*.py", "format": "trace/formats/*/*.py"}
 _ROWS = {"fs": f"fs/*/{family.TABLE}"}
-_OWN = "scmsim_plugins"  # the package that the user's own folder is
+_OWN = "scmsim_plugins"  # the package that the user's folder becomes
 _parser = threading.Lock()  # CPython counts nested nodes of all threads together (3.11: "recursion depth mismatch")
 
 
 def names(kind: str) -> list[str]:
-    """Names of all plug-ins of a kind, sorted; a file `redo_log.py` is the plug-in `redo-log`."""
+    """Return the names of all plug-ins of a kind, sorted; a file `redo_log.py` is the plug-in `redo-log`."""
     return sorted(_files(kind))
 
 
 def _files(kind: str) -> dict[str, pathlib.Path]:
-    """Return name -> file of every sound plug-in of a kind; the user's come after the bundled ones and never replace one."""
+    """Return name -> file of every sound plug-in of a kind; the user's follow the bundled ones and never replace one."""
     found = _bundled(kind)
     return found | {name: file for name, (file, problem) in _users(kind).items() if problem is None}
 
@@ -71,7 +72,7 @@ def _bundled(kind: str) -> dict[str, pathlib.Path]:
 
 
 def _users(kind: str) -> dict[str, tuple[pathlib.Path, str | None]]:
-    """Return name -> (file, what is wrong with it) of the plug-ins in the user's own folder."""
+    """Return name -> (file, what is wrong with it) of the plug-ins in the user's folder."""
     bundled, found = _bundled(kind), {}
     for root in _roots()[1:]:
         for name, file in _named(kind, root):
@@ -87,18 +88,18 @@ def _users(kind: str) -> dict[str, tuple[pathlib.Path, str | None]]:
 
 @functools.cache
 def _warn(problem: str) -> None:
-    """Log a mistake in a user's file, once."""
+    """Log a mistake in a user's file once."""
     logging.getLogger("scmsim").warning("left out: %s", problem)
 
 
 @functools.cache
 def _own(kind: str, root: pathlib.Path) -> list[tuple[str, pathlib.Path]]:
-    """The package's own, which do not change while it runs: a look into its folders takes a millisecond."""
+    """Return the bundled plug-ins; cached because they do not change and reading the folders takes 1 ms."""
     return list(_named(kind, root))
 
 
 def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
-    """(Name, file) of every plug-in of a kind below a folder."""
+    """Yield (name, file) of every plug-in of a kind below a folder."""
     folder, suffix, _ = KINDS[kind]
     place = f"{folder}/*{suffix}" if root != _ROOT else _PLACES.get(kind, f"{folder}/*{suffix}")
     for file in sorted(root.glob(place)):
@@ -107,14 +108,15 @@ def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
     for file in sorted(root.glob(_ROWS[kind])) if kind in _ROWS else ():
         try:
             rows = family.names(file)
-        except (OSError, UnicodeDecodeError):  # of a user's; what is wrong is said where its name is asked for
+        # a user's broken file; `path` reports the mistake when its name is asked for
+        except (OSError, UnicodeDecodeError):
             rows = [file.parent.name]
         for name in rows:
             yield name, file
 
 
 def _name(file: pathlib.Path, with_room: bool) -> str:
-    """Name of the plug-in in a file; `ext4/crash_dax.py` is the recovery model `ext4-dax`."""
+    """Return the name of the plug-in in a file; `ext4/crash_dax.py` is the recovery model `ext4-dax`."""
     stem = file.parent.name + file.stem.removeprefix("crash") if with_room else file.stem
     return stem.replace("_", "-")
 
@@ -131,12 +133,14 @@ def _roots() -> list[pathlib.Path]:
 
 
 def select(kind: str, text: str) -> list[str]:
-    """Names of a list separated by commas; "all" and patterns ("nova*") stand for those that match.  Other names stay as they are.
+    """Return the names in a comma-separated list; "all" and patterns ("nova*") expand to the names that match.
+
+    A name without a pattern is returned unchecked.
 
     Raises
     ------
     UnknownName
-        For a pattern that matches none.
+        For a pattern that matches nothing.
     """
     chosen: list[str] = []
     for part in (part.strip() for part in text.split(",")):
@@ -150,9 +154,9 @@ def select(kind: str, text: str) -> list[str]:
 
 @functools.cache
 def sources() -> str:
-    """Digest of the code and tables that results come from: the package's and those of the user's own folder (25 ms).
+    """Return a digest of the code and tables that results depend on: the bundled ones and the user's (25 ms).
 
-    It depends on names and contents alone, so that every installation of a version has the same.
+    The digest depends on names and contents alone, so every installation of a version has the same digest.
     """
     digest = hashlib.blake2b(digest_size=12)
     kinds = {folder for folder, _, _ in KINDS.values()}
@@ -165,7 +169,10 @@ def sources() -> str:
 
 
 def path(kind: str, name: str) -> pathlib.Path:
-    """Return the file of one plug-in; raises UnknownName with the nearest match, UsageError for a user's file with a mistake."""
+    """Return the file of one plug-in.
+
+    Raises UnknownName with the nearest match, UsageError for a user's file with a mistake.
+    """
     _, problem = _users(kind).get(name, (None, None))
     if problem is not None:
         raise UsageError(problem)
@@ -176,7 +183,7 @@ def path(kind: str, name: str) -> pathlib.Path:
 
 
 def literals(kind: str, name: str) -> dict[str, Any]:
-    """Top-level literal assignments of a plug-in (SUMMARY, PARAMS, SITES, ... or the TOML table), without importing it."""
+    """Return the top-level literals of a plug-in (SUMMARY, PARAMS, SITES, ... or the TOML table), without importing it."""
     file = path(kind, name)
     return _literals(file, name, file.stat().st_mtime_ns)
 
@@ -192,7 +199,7 @@ def _literals(file: pathlib.Path, name: str, changed_ns: int) -> dict[str, Any]:
 
 
 def _assigned(file: pathlib.Path) -> dict[str, Any]:
-    """The literals that a file assigns to names in capitals."""
+    """Return the literals that a file assigns to names in capitals."""
     found: dict[str, Any] = {}
     with _parser:
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -207,7 +214,7 @@ def _assigned(file: pathlib.Path) -> dict[str, Any]:
 
 
 def _literal(node: ast.expr, file: pathlib.Path) -> Any:
-    """A literal; a table may take in one of a file beside it: {**_linear.PARAMS, "page": ...}."""
+    """Return a literal; a table may include a table of a file beside it: {**_linear.PARAMS, "page": ...}."""
     if not isinstance(node, ast.Dict) or None not in node.keys:
         return ast.literal_eval(node)
     found: dict[str, Any] = {}
@@ -233,7 +240,7 @@ def load(kind: str, name: str) -> Any:
 
 @functools.cache
 def _row(file: pathlib.Path, name: str) -> types.SimpleNamespace:
-    """A model of a family's table, bound to the code in its folder, or elsewhere in the package."""
+    """Return a model of a family's table, bound to the code in its folder, or elsewhere in the package."""
 
     def imported(place: str) -> Any:
         return importlib.import_module(place) if "." in place else _imported(file.with_name(f"{place}.py"))
@@ -242,12 +249,12 @@ def _row(file: pathlib.Path, name: str) -> types.SimpleNamespace:
 
 
 def _imported(file: pathlib.Path) -> Any:
-    """The module of a file, of the package or of the user's own folder."""
+    """Return the module of a file in the package or in the user's folder."""
     root = next(root for root in _roots() if file.is_relative_to(root))
     if root == _ROOT:
         return importlib.import_module(".".join(("scmsim", *file.relative_to(root).with_suffix("").parts)))
     sys.modules.setdefault(_OWN, types.ModuleType(_OWN)).__path__ = [str(root)]
-    importlib.invalidate_caches()  # a file that was just written
+    importlib.invalidate_caches()  # the file may be new
     try:
         return importlib.import_module(".".join((_OWN, *file.relative_to(root).with_suffix("").parts)))
     except ScmsimError:

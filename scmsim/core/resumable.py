@@ -1,6 +1,6 @@
-"""A folder of results that a long job fills piece by piece, one atomic file each: the same command resumes after any end.
+"""Folder of results that a long job fills piece by piece, one atomic file a piece, so that the same command resumes the job.
 
-A marker file says what the pieces depend on.  A lock keeps a second run out; the kernel drops it with the process.
+A marker file records what the pieces depend on.  A lock keeps a second run out; the kernel drops the lock with the process.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ Kept = TypeVar("Kept")
 
 
 class Kind(NamedTuple):
-    """What a folder is of.
+    """Kind of job that fills a folder.
 
     Attributes
     ----------
     name : str
-        The job, which is the name of its marker file too.
+        Name of the job and of its marker file.
     piece : str
-        A piece, which names the folder of all: "cell", "cells".
+        Name of a piece; its plural is the folder of all pieces: "cell", "cells".
     leftovers : tuple of str
-        Patterns of what a killed run may leave.
+        Patterns of files that a killed run may leave.
     """
 
     name: str
@@ -40,22 +40,22 @@ class Kind(NamedTuple):
 
 
 class Folder:
-    """The folder of one job; make it with `opened`."""
+    """Folder of one job; make it with `opened`."""
 
     def __init__(self, path: pathlib.Path, kind: Kind) -> None:
         self.path, self.kind, self.pieces = path, kind, path / f"{kind.piece}s"
 
     def finished(self) -> set[str]:
-        """Keys of the finished pieces."""
+        """Return the keys of the finished pieces."""
         names = os.listdir(self.pieces) if self.pieces.is_dir() else []
         return {name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith(".")}
 
     def save(self, key: str, record: Mapping[str, Any]) -> None:
-        """Store a finished piece; raises EnvironmentProblem where the disk does not take it."""
+        """Store a finished piece; raises EnvironmentProblem if the disk does not take it."""
         write(self.pieces / f"{key}.json", json.dumps(record, default=_plain))
 
     def load(self, key: str, of: Callable[[dict[str, Any]], Kept]) -> Kept:
-        """What `of` makes of a finished piece; raises UsageError if the file is not one of ours."""
+        """Return what `of` builds from a finished piece; raises UsageError if the file is not a finished piece."""
         path = self.pieces / f"{key}.json"
         try:
             with path.open("rb") as file:
@@ -66,7 +66,7 @@ class Folder:
             ) from None
 
     def sweep(self) -> None:
-        """Remove what a run that was killed left."""
+        """Remove the leftovers of a run that was killed."""
         for pattern in (".[0-9]*", *self.kind.leftovers):
             for left in [*self.pieces.glob(pattern), *self.path.glob(pattern)]:
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
@@ -79,12 +79,12 @@ def opened(path: str | os.PathLike[str], kind: Kind, identity: Mapping[str, Any]
     Parameters
     ----------
     identity : mapping
-        What the pieces depend on; a folder holds those of one identity.
+        What the pieces depend on; all pieces of a folder share one identity.
 
     Raises
     ------
     UsageError
-        If the folder holds something else, or belongs to another identity, or cannot be written.
+        If the folder holds something else, belongs to another identity, or cannot be written.
     EnvironmentProblem
         If the disk does not take it, or another run uses it.
     """
@@ -113,7 +113,7 @@ def opened(path: str | os.PathLike[str], kind: Kind, identity: Mapping[str, Any]
 
 
 def check(path: pathlib.Path, kind: Kind, identity: Mapping[str, Any]) -> None:
-    """Raise UsageError if the folder cannot be that of the job."""
+    """Raise UsageError if the folder cannot be the job's folder."""
     if not path.exists():
         if not path.absolute().parent.is_dir():
             raise UsageError(f"no folder {str(path.absolute().parent)!r} to make {path.name!r} in; make it first")

@@ -1,7 +1,8 @@
-"""Declares what a table may hold, and finds all that breaks it at once, each mistake with its place.
+"""Rules for what a table may hold; a check reports every broken rule at once, each mistake with its place.
 
-A rule takes a value and returns what is kept of it, or raises UsageError that says what it must be.  `table`, `named`, `listed`
-and `several` make a rule out of those of the parts.  `scmsim.core.toml.load` reads a file by a rule and adds the lines.
+A rule takes a value and returns what is kept of it, or raises UsageError with what the value must be.  `table`, `named`,
+`listed` and `several` build a rule from the rules of the parts.  `scmsim.core.toml.load` reads a file by a rule and adds the
+line numbers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +16,7 @@ Rule = Callable[[Any], Any]
 
 
 class Broken(UsageError):
-    """All mistakes of a value: the place of each within it and the rule that it breaks."""
+    """All mistakes of a value: each mistake's place within the value and the rule that it breaks."""
 
     def __init__(self, mistakes: list[tuple[Path, str]]) -> None:
         self.mistakes = mistakes
@@ -23,18 +24,18 @@ class Broken(UsageError):
 
 
 def unknown_key(what: str, key: str, known: Iterable[str]) -> UsageError:
-    """The error for a key that a table does not have."""
+    """Return the error for a key that a table does not have."""
     known = list(known)
     return unknown(what, key, known) if known else UsageError(f"no {what}: it takes none; drop this key")
 
 
 def located(at: Path, rule: str) -> str:
-    """A mistake with its place, `tlb.0.ways: ...`; one of the whole value has none."""
+    """Return a mistake with its place, `tlb.0.ways: ...`; a mistake of the whole value has no place."""
     return f"{'.'.join(map(str, at))}: {rule}" if at else rule
 
 
 class Mistakes:
-    """Collects the mistakes of a value while its parts are checked."""
+    """Collector of a value's mistakes while its parts are checked."""
 
     def __init__(self) -> None:
         self.found: list[tuple[Path, str]] = []
@@ -44,7 +45,7 @@ class Mistakes:
         self.found.append((at, str(rule)))
 
     def take(self, at: Path, rule: Rule, value: Any) -> Any:
-        """What the rule keeps of a part; None, with its mistakes noted, where it is broken."""
+        """Return what the rule keeps of a part; None, with the mistakes noted, if the part breaks the rule."""
         try:
             return rule(value)
         except Broken as broken:
@@ -54,7 +55,7 @@ class Mistakes:
         return None
 
     def done(self) -> None:
-        """Raise Broken if there were any."""
+        """Raise Broken if a mistake was noted."""
         if self.found:
             raise Broken(self.found)
 
@@ -65,16 +66,16 @@ def table(
     form: str = "must be a table",
     what: str = "key",
 ) -> Rule:
-    """A table of these keys.
+    """Return the rule for a table with a fixed set of keys.
 
     Parameters
     ----------
     needed : mapping or names
-        Keys that must be there, each with what to do where it is not.
+        Required keys, each with what to do if it is missing.
     form : str
-        What is said of a value that is no table.
+        Error text for a value that is not a table.
     what : str
-        What a key is called.
+        Word for a key in errors.
     """
     hints = dict(needed) if isinstance(needed, Mapping) else dict.fromkeys(needed, "")
 
@@ -95,7 +96,7 @@ def table(
 
 
 def named(rule: Rule, name: Rule | None = None, form: str = "must be a table") -> Rule:
-    """A table whose keys are names of the user's choice."""
+    """Return the rule for a table whose keys are names of the user's choice."""
 
     def checked(value: Any) -> dict[str, Any]:
         _expect(value, dict, form)
@@ -110,7 +111,7 @@ def named(rule: Rule, name: Rule | None = None, form: str = "must be a table") -
 
 
 def listed(rule: Rule, form: str = "must be a list") -> Rule:
-    """A list, each element checked."""
+    """Return the rule for a list; `rule` checks each element."""
 
     def checked(value: Any) -> list[Any]:
         _expect(value, list, form)
@@ -120,7 +121,7 @@ def listed(rule: Rule, form: str = "must be a list") -> Rule:
 
 
 def several(rule: Rule, form: str = "must be a list with at least one element") -> Rule:
-    """A list, as a tuple: each element checked, at least one, none twice."""
+    """Return the rule for a list with at least one element and no duplicates; the rule keeps a tuple."""
 
     def checked(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:
@@ -135,13 +136,13 @@ def several(rule: Rule, form: str = "must be a list with at least one element") 
 
 
 def one_or_several(rule: Rule) -> Rule:
-    """One value or a list of values, as a tuple."""
+    """Return the rule for one value or a list of values; the rule keeps a tuple."""
     of_list = several(rule, "must name at least one")
     return lambda value: of_list(value) if isinstance(value, list) else (rule(value),)
 
 
 def both(first: Rule, *others: Rule) -> Rule:
-    """What the first keeps, where all rules hold; the mistakes of all."""
+    """Return the rule that keeps what `first` keeps if all rules hold; it reports the mistakes of all rules."""
 
     def checked(value: Any) -> Any:
         mistakes = Mistakes()
@@ -155,24 +156,24 @@ def both(first: Rule, *others: Rule) -> Rule:
 
 
 def then(first: Rule, second: Rule) -> Rule:
-    """The second rule for what the first keeps: it may rely on it."""
+    """Return the rule that applies `second` to what `first` keeps, so that `second` may rely on `first`."""
     return lambda value: second(first(value))
 
 
 def text(value: Any) -> str:
-    """Text in quotes."""
+    """Check that a value is text in quotes."""
     _expect(value, str, "must be text in quotes")
     return str(value)
 
 
 def flag(value: Any) -> bool:
-    """True or false."""
+    """Check that a value is true or false."""
     _expect(value, bool, "must be true or false")
     return bool(value)
 
 
 def whole(least: int, most: int) -> Rule:
-    """A whole number of a range."""
+    """Return the rule for a whole number in [least, most]."""
 
     def checked(value: Any) -> int:
         if not is_whole(value) or not least <= value <= most:
@@ -183,7 +184,7 @@ def whole(least: int, most: int) -> Rule:
 
 
 def number(least: float, most: float) -> Rule:
-    """A number of a range."""
+    """Return the rule for a number in [least, most]."""
 
     def checked(value: Any) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
@@ -194,7 +195,7 @@ def number(least: float, most: float) -> Rule:
 
 
 def size(least: int, most: int) -> Rule:
-    """Bytes of a range, as a number or with a suffix."""
+    """Return the rule for a number of bytes in [least, most], as a number or with a suffix."""
 
     def checked(value: Any) -> int:
         if not isinstance(value, str | int) or isinstance(value, bool):
@@ -208,7 +209,7 @@ def size(least: int, most: int) -> Rule:
 
 
 def one_of(what: str, names: Callable[[], Iterable[str]] | Iterable[str]) -> Rule:
-    """One of these names; `what` they are."""
+    """Return the rule for one of `names`; `what` is the word for a name in errors."""
 
     def checked(value: Any) -> str:
         allowed = list(names() if callable(names) else names)
@@ -220,12 +221,12 @@ def one_of(what: str, names: Callable[[], Iterable[str]] | Iterable[str]) -> Rul
 
 
 def quoted(value: Any) -> str:
-    """A value of TOML as the user wrote it, shortened."""
+    """Return a TOML value as the user wrote it, shortened."""
     if isinstance(value, bool):
         return str(value).lower()
     try:
         said = repr(value)
-    except ValueError:  # a number of more digits than Python converts
+    except ValueError:  # an int with more digits than Python converts
         return "a number that is too large to show"
     return said if len(said) <= 40 else f"{said[:37]}..."
 

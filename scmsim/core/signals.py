@@ -1,4 +1,4 @@
-"""Signals that end a long job: it stops where it can be resumed, and cleans up on the way out."""
+"""Signals that end a long job: the job stops where it can be resumed, and cleans up on the way out."""
 
 import contextlib
 import signal
@@ -11,7 +11,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(ScmsimError):
-    """A signal ended the job; finished `pieces` are kept, "": nothing is."""
+    """Error of a job that a signal ended; finished `pieces` are kept, "": nothing is kept."""
 
     def __init__(self, number: int, pieces: str) -> None:
         name = signal.Signals(number).name
@@ -22,9 +22,9 @@ class Stopped(ScmsimError):
 
 @contextlib.contextmanager
 def stopping(pieces: str, first: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP raise Stopped, after a call of `first`; one that is ignored (nohup, cron) stays so.
+    """Make SIGINT, SIGTERM and SIGHUP call `first` and raise Stopped while the block runs.
 
-    Outside of the main thread nothing is changed.
+    An ignored signal (nohup, cron) stays ignored.  Outside of the main thread nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -32,7 +32,7 @@ def stopping(pieces: str, first: Callable[[], None] = lambda: None) -> Iterator[
 
     def stop(number: int, frame: object) -> None:
         for each in before:
-            signal.signal(each, signal.SIG_IGN)  # a second one must not cut the cleaning short
+            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleaning
         first()
         raise Stopped(number, pieces)
 

@@ -1,4 +1,4 @@
-"""Text from files as it may be shown: a name may hold line ends and terminal commands, and a file is hostile."""
+"""Display of text from files, which are hostile: a name may contain line ends and terminal commands."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -6,14 +6,14 @@ from typing import Any
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""The text with every character that does not print as an escape (`\n`, `\x1b`); those in `keep` stay."""
+    r"""Return the text with unprintable characters as escapes (`\n`, `\x1b`); characters in `keep` are left alone."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 def shortened(text: str, width: int) -> str:
-    """A printable text of at most `width` characters; a longer one loses its middle, since names differ at their ends."""
+    """Return a printable text of at most `width` characters; a longer text loses its middle, since names differ at their ends."""
     text = printable(text)
     if len(text) <= width:
         return text
@@ -22,7 +22,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def distinct(names: Sequence[str], width: int) -> list[str]:
-    """Names shortened to about `width`, but no further than they can be told apart; a width of 120 is the most."""
+    """Return names shortened to about `width` characters (120 at most), but only as far as they stay distinct."""
     whole = len({printable(name) for name in names})
     for wide in range(width, 121, 8):
         short = [shortened(name, wide) for name in names]
@@ -32,7 +32,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
 
 
 def words(value: Any) -> str:
-    """A value of a header or a manifest as a person reads it: tables as names with values, lists with blanks."""
+    """Return a value of a header or a manifest for a reader: a table as names with values, a list separated by blanks."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {_inner(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
@@ -45,7 +45,10 @@ def _inner(value: Any) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share of 1 in percent, "12.3 %": three digits, more where fewer would claim all of it, never an exponent."""
+    """Return a fraction of 1 as a percentage, "12.3 %".
+
+    The text has three digits, more if three would round a smaller share to 100, and never an exponent.
+    """
     digits = 3
     while 0 < share < 1 and digits < 17 and float(f"{100 * share:.{digits}g}") == 100:
         digits += 1
@@ -53,7 +56,7 @@ def percent(share: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Return a ratio in words, "4.5 times", "10 times" or "4,885 times": one decimal below 100, never an exponent."""
+    """Return a ratio as "4.5 times", "10 times" or "4,885 times": one decimal below 100, never an exponent."""
     if ratio >= 99.95:
         return f"{ratio:,.0f} times"
     if ratio >= 10:
@@ -62,5 +65,5 @@ def times(ratio: float) -> str:
 
 
 def _plain(value: float, digits: int) -> str:
-    """Return a number of so many significant digits, thousands separated."""
+    """Return a number with `digits` significant digits and separated thousands."""
     return f"{Decimal(f'{value:.{digits}g}'):,f}"

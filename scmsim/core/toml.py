@@ -1,4 +1,4 @@
-"""Reads TOML: the only place that does, so that whatever is wrong with a file is one line with its place in it."""
+"""Reader of TOML: the only module that parses TOML, so that every mistake in a file is one line with its place."""
 
 import functools
 import os
@@ -14,11 +14,11 @@ from scmsim.core.schema import Broken, Mistakes, Rule, located
 from scmsim.core.text import printable
 
 _MOST = 1 << 20  # bytes
-_DEEPEST = 32  # tables and lists within each other
+_DEEPEST = 32  # levels of nested tables and lists
 
 
 class Problem(NamedTuple):
-    """One mistake: line (from 1), dotted key ("" for the whole file) and the rule that it breaks."""
+    """One mistake: line (from 1), dotted key ("" for the whole file) and the broken rule."""
 
     line: int
     key: str
@@ -26,7 +26,7 @@ class Problem(NamedTuple):
 
 
 class ConfigError(UsageError):
-    """All mistakes of one file; `str()` has one line for each."""
+    """All mistakes of one file; `str()` has one line for each mistake."""
 
     def __init__(self, path: str | os.PathLike[str], problems: list[Problem]) -> None:
         self.path = pathlib.Path(path)
@@ -36,14 +36,14 @@ class ConfigError(UsageError):
 
 
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """Text and table of a file.
+    """Return the text and the table of a file.
 
     Raises
     ------
     ConfigError
-        Where it is not UTF-8 text, not TOML, nested too deeply, or holds a number beyond 64 bits or a NUL character.
+        If it is not UTF-8 text, not TOML, nested too deeply, or holds a number beyond 64 bits or a NUL character.
     UsageError
-        If it cannot be read, or is too large to be a table that somebody wrote.
+        If it cannot be read, or is too large for a hand-written table.
     """
     try:
         with open(path, "rb") as file:
@@ -59,7 +59,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
         raise ConfigError(path, [Problem(line, "", "not UTF-8 text; save the file as UTF-8")]) from None
     try:
         table = pickle.loads(_parsed(text))
-    except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
+    except ValueError as error:  # a number with thousands of digits raises ValueError, not TOMLDecodeError
         raise ConfigError(path, [_syntax(str(error), text)]) from None
     except RecursionError:
         table = None
@@ -73,7 +73,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
-    """Note the values that Python parses and no program can take: whole numbers beyond 64 bits, NUL in text."""
+    """Note values that Python parses but programs cannot take: whole numbers beyond 64 bits, NUL in text."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if "\0" in key:
@@ -90,17 +90,20 @@ def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
 
 @functools.lru_cache(maxsize=128)
 def _parsed(text: str) -> bytes:
-    """The table of a text, pickled: a replay reads the same tables again and again, and parsing one takes 20 times as long."""
+    """Return the table of a text, pickled.
+
+    Replays read the same tables repeatedly, and parsing takes 20 times as long as unpickling.
+    """
     return pickle.dumps(tomllib.loads(text))
 
 
 def load(path: str | os.PathLike[str], rule: Rule) -> Any:
-    """What a rule keeps of a file.
+    """Return what a rule keeps of a file.
 
     Raises
     ------
     ConfigError
-        With every mistake and its line; and as `read` does.
+        With every mistake and its line; also as `read` does.
     """
     content, given = read(path)
     try:
@@ -112,7 +115,7 @@ def load(path: str | os.PathLike[str], rule: Rule) -> Any:
 
 
 def mistaken(path: str | os.PathLike[str], content: str, broken: Broken) -> ConfigError:
-    """The mistakes of a file with their lines, in their order."""
+    """Return the mistakes of a file with their lines, sorted by line."""
     where = lines(content)
     return ConfigError(
         path, sorted(Problem(line_of(where, at), ".".join(map(str, at)), rule) for at, rule in broken.mistakes)
@@ -120,7 +123,7 @@ def mistaken(path: str | os.PathLike[str], content: str, broken: Broken) -> Conf
 
 
 def _syntax(message: str, text: str) -> Problem:
-    """What tomllib says, with its line."""
+    """Return tomllib's message with its line."""
     match = re.fullmatch(r"(.*?) \(at (?:line (\d+), column \d+|end of document)\)", message, re.DOTALL)
     rule, line = (match[1], match[2]) if match else (message, None)
     return Problem(int(line) if line else max(1, len(text.splitlines())), "", f"not TOML: {rule[:1].lower()}{rule[1:]}")
@@ -135,6 +138,6 @@ def _too_deep(table: dict[str, Any]) -> bool:
 
 
 def _deepest(text: str) -> int:
-    """The line with the most that opens a table or a list."""
+    """Return the line with the most characters that open a table or a list."""
     counts = [line.count("[") + line.count("{") + line.count(".") for line in text.splitlines()]
     return counts.index(max(counts)) + 1

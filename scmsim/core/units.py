@@ -1,7 +1,7 @@
-"""Text to bytes, pages and nanoseconds and back: the only place that knows suffixes.
+"""Conversion of text to bytes, pages and nanoseconds and back: the only module that knows suffixes.
 
-A suffix means a power of two, with or without "iB" ("4K" = "4KiB" = 4096), as in dd, fio and mke2fs.  "4KB" is refused: standards
-say 4000, many tools 4096, and a silent guess would be wrong for half of the readers.
+A suffix means a power of two, with or without "iB" ("4K" = "4KiB" = 4096), as in dd, fio and mke2fs.  "4KB" is refused:
+standards say 4000, many tools 4096, and a silent guess would be wrong for half of the readers.
 """
 
 import numbers
@@ -16,7 +16,10 @@ _TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60
 
 
 def parse_bytes(text: str | int) -> int:
-    """Bytes from "4KiB", "4K", "4096", "2MiB", 4096; raises UsageError for anything else or a fraction of a byte."""
+    """Return the number of bytes in "4KiB", "4K", "4096", "2MiB", 4096.
+
+    Raises UsageError for anything else or a fraction of a byte.
+    """
     if is_whole(text):
         return _in_range(int(text), "a number of bytes")
     match = _matched(r"\s*(\d{1,40}(?:\.\d{1,40})?)\s*([KMGTP]?)(i?B)?\s*", text)
@@ -34,7 +37,7 @@ def parse_bytes(text: str | int) -> int:
 
 
 def format_bytes(value: int) -> str:
-    """Shortest exact text: 4096 -> "4KiB", 2097152 -> "2MiB", 1000 -> "1000"."""
+    """Return the shortest exact text: 4096 -> "4KiB", 2097152 -> "2MiB", 1000 -> "1000"."""
     for suffix in ("P", "T", "G", "M", "K"):
         if value and value % _BYTES[suffix] == 0:
             return f"{value // _BYTES[suffix]}{suffix}iB"
@@ -42,7 +45,7 @@ def format_bytes(value: int) -> str:
 
 
 def page_order(page: str | int) -> int:
-    """log2 of a page size; raises UsageError for what is not a power of two from 4 KiB to 1 GiB."""
+    """Return log2 of a page size; raises UsageError for a size that is not a power of two from 4 KiB to 1 GiB."""
     size = parse_bytes(page)
     if size < 4096 or size > 1 << 30 or size & (size - 1):
         said = page if isinstance(page, str) else format_bytes(size)
@@ -51,7 +54,7 @@ def page_order(page: str | int) -> int:
 
 
 def parse_time(text: str | int) -> int:
-    """Nanoseconds from "300ns", "5s", "1.5ms"; a plain integer is nanoseconds already."""
+    """Return the nanoseconds in "300ns", "5s", "1.5ms"; a plain integer is in nanoseconds already."""
     if is_whole(text):
         return _in_range(int(text), "a time in nanoseconds")
     match = _matched(r"\s*(\d{1,40}(?:\.\d{1,40})?)\s*(ns|us|µs|ms|s|min)\s*", text, 0)
@@ -61,13 +64,13 @@ def parse_time(text: str | int) -> int:
 
 
 def _in_range(value: int, what: str) -> int:
-    if abs(value) >= 1 << 62:  # who calls says whether it may be negative
+    if abs(value) >= 1 << 62:  # the caller decides whether the value may be negative
         raise UsageError(f"{shown(value)} is out of range for {what}; give a whole number from 0 to 2^62")
     return value
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer of Python or NumPy; True and False are none."""
+    """Return whether a value is a Python or NumPy integer; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -79,8 +82,10 @@ PARSERS = {"bytes": parse_bytes, "time": parse_time}
 
 
 def parse_param(text: str | int, unit: str) -> int | str:
-    """A parameter's value by its unit: "bytes", "time", "bool", "text", "file" (a path), a choice "a|b|c", or a whole
-    number (any other)."""
+    """Return a parameter's value, parsed by its unit.
+
+    Units are "bytes", "time", "bool", "text", "file" (a path), a choice "a|b|c", or any other word for a whole number.
+    """
     if "|" in unit:
         choices = unit.split("|")
         if text not in choices:

@@ -1,7 +1,7 @@
-"""Check the plug-ins of the user's own folder: a mistake in one of them is one line with its place, and breaks nothing else.
+"""Check the plug-ins of the user's folder: a mistake in one plug-in is reported in one line and does not break the others.
 
-A file is checked when it is listed, without running it: that it parses, defines what its kind requires, and that its literals have
-the form that lists and options need.  What goes wrong while its code runs is found in the traceback by `mistake`.
+Listing checks a file without running it: it parses, defines what its kind requires, and its literals have the form that lists
+and options need.  `mistake` finds the place of an error that is raised while the plug-in's code runs.
 """
 
 import ast
@@ -26,7 +26,7 @@ _NUMBA_NOISE = re.compile(
 
 
 def problem(file: pathlib.Path, required: Iterable[str]) -> str | None:
-    """Return what is wrong with a plug-in's file, one line that begins with its place; None if nothing is.
+    """Return what is wrong with a plug-in's file, one line that begins with the place; None if nothing is wrong.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def parsed(file: pathlib.Path) -> ast.Module:
 
 
 def _names(node: ast.stmt) -> list[str]:
-    """Return the names that a top-level statement defines; "*" for what an import of everything brings."""
+    """Return the names that a top-level statement defines; "*" if it may define any name."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -119,7 +119,7 @@ def _check_params(value: Any) -> None:
 def _check_sites(value: Any) -> None:
     if not isinstance(value, dict) or not all(isinstance(text, str) for pair in value.items() for text in pair):
         raise UsageError(f'must be a table such as {{"log": "log", "copy": "data"}}, not {shown(value)}')
-    from scmsim.core.records import KINDS  # imports NumPy, which a list without plug-ins does without
+    from scmsim.core.records import KINDS  # imports NumPy, which a list of plug-ins without SITES does not need
 
     for site, kind in value.items():
         if kind not in KINDS:
@@ -127,14 +127,14 @@ def _check_sites(value: Any) -> None:
 
 
 def mistake(error: BaseException, running: pathlib.Path | None = None) -> str | None:
-    """Return one line about an error that code of the user's folder caused, with the place; None if other code did.
+    """Return one line about an error caused by code of the user's folder, with the place; None if other code caused it.
 
     Parameters
     ----------
     error : BaseException
-        As it was caught, with its traceback.
+        The caught error with its traceback.
     running : Path, optional
-        File of the plug-in that was at work: numba does not always say where an error is.
+        File of the plug-in that was running: numba does not always report where an error is.
     """
     folder = os.environ.get(FOLDER)
     if not folder:
@@ -157,7 +157,7 @@ def mistake(error: BaseException, running: pathlib.Path | None = None) -> str | 
 
 
 def _line_of_name(file: pathlib.Path, text: str) -> str:
-    """Return where a file uses the name that numba says is not defined, as ", line N"; "" if that cannot be told."""
+    """Return where a file uses the name that numba reports as not defined, as ", line N"; "" if the file does not use it."""
     match = re.search(r"name '(\w+)' is not defined", text)
     used = [
         node.lineno for node in ast.walk(parsed(file)) if match and isinstance(node, ast.Name) and node.id == match[1]

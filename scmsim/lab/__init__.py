@@ -1,1 +1,1 @@
-"""An emulated machine that runs the real kernel's file system and counts what it does: no PMU, no persistent memory needed."""
+"""Emulated machine that runs the real kernel's file system and counts its work; needs no PMU and no persistent memory."""

@@ -1,4 +1,4 @@
-"""Where the lab keeps what it builds: compiled programs, kernels, initial RAM disks; and how it compiles."""
+"""Folder of what the lab builds (compiled programs, kernels, initial RAM disks), and the compilation."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ _COMPILERS = ("cc", "gcc", "clang")
 
 
 def folder() -> pathlib.Path:
-    """The lab's folder below the user's cache, made if need be; raises EnvironmentProblem if it cannot be written."""
+    """Return the lab's folder in the user's cache, made if missing; raises EnvironmentProblem if it cannot be written."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = pathlib.Path(base) / "scmsim" / "lab"
     try:
@@ -33,12 +33,12 @@ def folder() -> pathlib.Path:
 
 
 def compiler() -> str | None:
-    """The C compiler, if there is one."""
+    """Return the C compiler, None if there is none."""
     return next((path for path in map(shutil.which, _COMPILERS) if path), None)
 
 
 def digest(*parts: bytes | str) -> str:
-    """Twelve hexadecimal digits that name what was made of these parts."""
+    """Return twelve hexadecimal digits that name what is built from these parts."""
     found = hashlib.sha256()
     for part in parts:
         found.update(part.encode() if isinstance(part, str) else part)
@@ -47,17 +47,17 @@ def digest(*parts: bytes | str) -> str:
 
 
 def plugin(api: int) -> pathlib.Path:
-    """The plugin for an API version of QEMU, compiled at first use."""
+    """Return the plugin for an API version of QEMU, compiled at first use."""
     return _plugin("plugin", api)
 
 
 def persistence_plugin(api: int) -> pathlib.Path:
-    """The plugin that follows persistent memory, for an API version of QEMU, compiled at first use."""
+    """Return the plugin that follows persistent memory, for an API version of QEMU, compiled at first use."""
     return _plugin("persistence", api)
 
 
 def guest() -> pathlib.Path:
-    """The guest's program, compiled at first use."""
+    """Return the guest's program, compiled at first use."""
     sources = [
         "guest.c",
         "guest_operations.c",

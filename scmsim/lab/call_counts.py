@@ -1,4 +1,4 @@
-"""Counts of a guest by call stack, kept in a file: what two kernels are compared by, and what a flame graph is drawn from."""
+"""Counts of a guest by call stack, kept in a file, for the comparison of two kernels and for flame graphs."""
 
 import json
 import os
@@ -16,21 +16,21 @@ from scmsim.lab.outcome import Outcome
 
 SUFFIX = ".calls.parquet"
 FORMAT = 1
-MISSES = ("l1_misses", "walks")  # of a TLB; only where they were counted
+MISSES = ("l1_misses", "walks")  # of a TLB; only if they were counted
 LABELS = ("op", "unit", "kind", "task", "site", "function", "stack")
 
 
 @dataclass(frozen=True)
 class CallCounts:
-    """What a guest counted.
+    """Counts of a guest.
 
     Attributes
     ----------
     header : dict
         fs, kernel, `machine` (whose misses were counted, or None), and `calls`: a list of [op, unit, calls].
     frame : pandas.DataFrame
-        Columns `LABELS`, those of `counts.COUNTERS`, and `MISSES` if there is a machine; a row for each stack of each region and
-        task.
+        Columns `LABELS`, those of `counts.COUNTERS`, and `MISSES` if there is a machine; a row for each stack of each region
+        and task.
     """
 
     header: dict[str, Any]
@@ -72,7 +72,7 @@ def keep(
 
 
 def load(path: str | os.PathLike[str]) -> CallCounts:
-    """What `keep` wrote; raises UsageError for anything else."""
+    """Return what `keep` wrote; raises UsageError for anything else."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

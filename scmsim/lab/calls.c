@@ -1,9 +1,10 @@
-/* The tree of calls of a guest's kernel.
+/* Build the tree of calls of a guest's kernel.
  *
- * A node is a path of call sites from the outermost call on a stack inwards; its number says which calls, of which task or
- * interrupt, a block runs in.  Stacks are told apart by their addresses: Linux aligns a task's stack to its size, 16 KiB on x86-64,
- * and interrupts have a stack of their own.  A frame is dead as soon as anything is pushed or popped at or above its return address, so
- * that tail calls, switches between tasks, and returns that never happen need no rules.  Frames from before counting began are not known.
+ * A node is a path of call sites from the outermost call on a stack inwards; its number identifies the calls, and the task or
+ * interrupt, in which a block runs.  Stacks are distinguished by their addresses: Linux aligns a task's stack to its size, 16 KiB
+ * on x86-64, and interrupts have separate stacks.  A frame is dead as soon as anything is pushed or popped at or above its return
+ * address, so that tail calls, switches between tasks, and returns that never happen need no rules.  Frames from before counting
+ * began are unknown.
  */
 #include "calls.h"
 
@@ -11,12 +12,12 @@
 #include <stdlib.h>
 
 #define STACK_BITS 14
-#define NEAR 4096 /* a stack pointer moves less at a time, unless it moves to another stack */
+#define NEAR 4096 /* a stack pointer moves less than this at a time, unless it moves to another stack */
 #define STACKS 4096
 #define NO_PARENT UINT32_MAX
 
-struct node { /* of the output, see scmsim/lab/calls.py */
-    uint64_t site; /* address of the calling block; of a root: of its stack */
+struct node { /* node of the output, see scmsim/lab/calls.py */
+    uint64_t site; /* address of the calling block; for a root, of its stack */
     uint32_t parent, unused;
 };
 struct frame {
@@ -24,13 +25,13 @@ struct frame {
     uint32_t node;
 };
 struct stack {
-    uint64_t at, window; /* where it was last used, and its number */
+    uint64_t at, window; /* address of its last use; its address >> STACK_BITS */
     uint32_t root, depth, most;
     struct frame *frames;
 };
 
 static struct node *nodes;
-static uint32_t *places; /* hash: number of a node, from 1 */
+static uint32_t *places; /* hash table: number of a node, from 1 */
 static uint32_t count, capacity;
 static struct stack stacks[STACKS], *now[CPUS];
 

@@ -1,10 +1,10 @@
-"""For which task the kernel ran, and called by what: the plugin's rows with their chains of callers.
+"""Tasks and callers of the kernel's code: the plugin's rows with their chains of callers.
 
-A node of the plugin's tree of calls is a call site and the node that it was reached by; a root is a stack.  The calls of the trace
-run on the stack that makes system calls.  Everything else is interrupts and other tasks: what a file system puts off until later
-(journal threads, work queues, writeback, objects freed by RCU) belongs to the calls that caused it and is `DEFERRED`; the rest
-would run without them and is `OTHER`.  What CPUs interrupt each other for, and what the threads of other CPUs still do in the
-kernel, is `OTHER`, too, under names of its own.
+A node of the plugin's tree of calls is a call site and the node from which it was reached; a root is a stack.  The calls of
+the trace run on the stack that makes system calls.  Everything else is interrupts and other tasks: work that a file system
+defers (journal threads, work queues, writeback, objects freed by RCU) belongs to the calls that caused it and is `DEFERRED`;
+the rest would run without them and is `OTHER`.  Interrupts between CPUs, and what the threads of other CPUs still do in the
+kernel, are `OTHER` too, under separate names.
 """
 
 import collections
@@ -31,32 +31,32 @@ Task = tuple[int, str]  # one of KINDS, and its name: a thread's or a work item'
 _INTERRUPT = re.compile(
     r"(asm_)?(sysvec_|common_interrupt|exc_nmi)|_*do_softirq|handle_softirqs|_*irq_exit|ret_from_intr|run_ksoftirqd"
 )
-# Threads and work items that finish what calls began: of the file systems, of writeback, of the block layer, and the work queues
-# themselves; up() is how the completion of a log write ends, by a tail call.
+# Threads and work items that finish what calls began: of the file systems, of writeback, of the block layer, and the work
+# queues themselves; the completion of a log write ends in up(), by a tail call.
 _DEFERRED = re.compile(
     r"jbd2_|kjournald|ext[24]_|xfs|xlog_|wb_workfn|inode_switch_wbs|iomap_|blk_|delayed_fput|rcu_do_batch|worker_thread|up$"
 )
 _SENT = re.compile(r"(asm_)?sysvec_(call_function|reschedule_ipi)")
 _FREES, _WORKS = "rcu_do_batch", "process_one_work"
 _SYSTEM_CALLS = "do_syscall_64"
-# Above a thread's own function, or below it while it sleeps.
+# Functions above a thread's own function, or below it while it sleeps.
 _OF_ANY_THREAD = re.compile(r"ret_from_fork|kthread$|_*schedule|_*switch_to|finish_task_switch|io_schedule")
 
 
 def read(path: pathlib.Path) -> np.ndarray:
-    """Nodes that the plugin wrote."""
+    """Return the nodes that the plugin wrote."""
     return np.fromfile(path, NODE)
 
 
 class Calls:
-    """The rows of a run (see counts.ROW) with what each was called by, and for whom.
+    """The rows of a run (see counts.ROW) with their callers and tasks.
 
     Attributes
     ----------
     function : list of str
         Function of each row.
     task : list of Task
-        For whom each row ran.
+        Task for which each row ran.
     entered : numpy.ndarray
         Whether a row's block is the first of its function.
     """
@@ -74,7 +74,7 @@ class Calls:
         self.task = self._tasks()
 
     def stacks(self) -> list[str]:
-        """Functions of each row from the outermost caller inwards: "do_syscall_64;vfs_write;ext4_file_write_iter"."""
+        """Return each row's functions from the outermost caller inwards: "do_syscall_64;vfs_write;ext4_file_write_iter"."""
         above: list[str] = []
         for caller, parent in zip(self._callers, self._parents, strict=True):
             above.append("" if parent < 0 else f"{above[parent]}{plain(caller)};")
@@ -84,7 +84,7 @@ class Calls:
         ]
 
     def sites(self, by: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
-        """Mechanism of each row: the innermost function that the map of a file system names decides (see perf.profile)."""
+        """Return the mechanism of each row, decided by the innermost function in a file system's map (see perf.profile)."""
 
         @functools.cache
         def above(node: int) -> frozenset[str]:
@@ -103,14 +103,17 @@ class Calls:
             outer = node >= 0 and self._parents[node] >= 0
             return site(self._callers[node], self._parents[node]) if outer else ELSEWHERE
 
-        for node in range(len(self._parents)):  # parents come first, so nothing recurses deeply
+        for node in range(len(self._parents)):  # parents come first, so the recursion stays shallow
             above(node)
             at(node)
         pairs = zip(self.function, self._node, strict=True)
         return [USER if function == USER else site(function, node) for function, node in pairs]
 
     def _tasks(self) -> list[Task]:
-        """Follow chains of callers from their root: an interrupt, a work item or a batch of RCU's callbacks begins another task."""
+        """Return the task of each row by following its callers from the root.
+
+        An interrupt, a work item or a batch of RCU's callbacks begins another task.
+        """
         stacks, callers = self._stacks(), set(self._callers)
 
         @functools.cache
@@ -123,7 +126,8 @@ class Calls:
                 return DEFERRED, _FREES
             if function == _WORKS:
                 return DEFERRED, _WORKS
-            item = task == (DEFERRED, _WORKS) and function in callers  # the others are small helpers of the queue
+            # functions that are not callers are small helpers of the queue
+            item = task == (DEFERRED, _WORKS) and function in callers
             return (self._kind(function), function) if item else task
 
         at: list[Task] = []
@@ -142,7 +146,7 @@ class Calls:
         return DEFERRED if _DEFERRED.match(function) or self._own_work.match(function) else OTHER
 
     def _stacks(self) -> dict[int, Task]:
-        """Whose stack each root is: the one that makes system calls, or a thread's, named by its outermost function."""
+        """Return the task of each root's stack: the one that makes system calls, or a thread's, named by its outermost function."""
         root, first = [], []
         names: dict[int, collections.Counter[str]] = {}
         own: set[int] = set()

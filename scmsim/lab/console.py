@@ -1,4 +1,4 @@
-"""What the guest's console and the emulator's messages say about a run that did not end well."""
+"""Diagnosis of a failed run from the guest's console and the emulator's messages."""
 
 import os
 import re
@@ -17,12 +17,12 @@ _WHAT_TO_DO = {
 
 
 def finished(text: str) -> bool:
-    """Whether the guest ran its job to the end."""
+    """Return whether the guest ran its job to the end."""
     return "\nscmsim: finished" in text.replace("\r", "")
 
 
 def diagnose(text: str, messages: str, status: int | None) -> str:
-    """One line on why a run failed.
+    """Return one line on why a run failed.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ ROW = np.dtype(
     ]
 )  # fmt: skip  # struct row of plugin.c
 
-# Counters of a result <- columns of a row.  Those below the line are the lab's own.
+# Counters of a result <- columns of a row.  The counters from `fence_instructions` on exist only in the lab.
 COUNTERS = {
     "instructions": "instructions",
     "mem_inst_retired_all_loads": "load_instructions",
@@ -63,36 +63,36 @@ class Symbols:
     names: list[str]
 
     def at(self, addresses: np.ndarray) -> np.ndarray:
-        """Index of the function of each address; -1: below the first."""
+        """Return the index of the function of each address; -1: below the first."""
         return np.searchsorted(self.addresses, addresses, side="right") - 1
 
     def address(self, name: str) -> int | None:
-        """Address of a function or a data symbol that was kept."""
+        """Return the address of a function or a data symbol that was kept."""
         return int(self.addresses[self.names.index(name)]) if name in self.names else None
 
 
 def symbols(text: bytes) -> Symbols:
-    """Functions of /proc/kallsyms, modules included; of several names of an address the last one stands."""
+    """Return the functions of /proc/kallsyms, modules included; if an address has several names, the last one is kept."""
     found = {int(address, 16): name.decode("ascii", "replace") for address, name, _ in _SYMBOL.findall(text)}
     addresses = np.array(sorted(found), np.uint64)
     return Symbols(addresses, [found[int(address)] for address in addresses])
 
 
 def symbol_address(text: bytes, name: str) -> int | None:
-    """Address of any symbol of /proc/kallsyms, data included."""
+    """Return the address of any symbol of /proc/kallsyms, data included."""
     match = re.search(rb"^([0-9a-f]{16}) \S " + re.escape(name.encode()) + rb"$", text, re.MULTILINE)
     return int(match[1], 16) if match else None
 
 
 def told(text: bytes) -> str:
-    """What /proc/kallsyms has: "nothing", "functions", or "all" (CONFIG_KALLSYMS_ALL)."""
+    """Return what /proc/kallsyms has: "nothing", "functions", or "all" (CONFIG_KALLSYMS_ALL)."""
     if not _SYMBOL.search(text):
         return "nothing"
     return "functions" if symbol_address(text, "init_top_pgt") is None else "all"
 
 
 def read(path: pathlib.Path) -> np.ndarray:
-    """Rows that the plugin wrote; raises EnvironmentProblem for a file that is cut short."""
+    """Return the rows that the plugin wrote; raises EnvironmentProblem for a file that is cut short."""
     size = path.stat().st_size
     if size % ROW.itemsize:
         raise EnvironmentProblem(f"the plugin's counts are cut short ({size} bytes); is the disk full?")
@@ -102,7 +102,7 @@ def read(path: pathlib.Path) -> np.ndarray:
 def sums(
     rows: np.ndarray, labels: Iterable[Label], more: Mapping[str, np.ndarray] | None = None
 ) -> dict[Label, dict[str, int]]:
-    """Counters by label of the rows, in the order of the labels' first occurrence; `more`: what else was counted of each row."""
+    """Return counters by label of the rows, in the order of the labels' first occurrence; `more`: further counts of each row."""
     number: dict[Label, int] = {}
     group = np.fromiter((number.setdefault(label, len(number)) for label in labels), np.int64, len(rows))
     found: list[dict[str, int]] = [{} for _ in number]
@@ -116,14 +116,14 @@ def sums(
 
 
 def functions_at(addresses: np.ndarray, functions: Symbols) -> list[str]:
-    """Name of the function of each address; user code and code without a symbol have names in parentheses."""
+    """Return the function name of each address; user code and code without a symbol have names in parentheses."""
     names = [USER, UNKNOWN, *functions.names]
     index = np.where(addresses >> np.uint64(63), functions.at(addresses) + 2, 0)
     return [names[k] for k in index.tolist()]
 
 
 def total(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Sum of counters."""
+    """Return the sum of counters."""
     found: dict[str, int] = {}
     for part in parts:
         for name, value in part.items():

@@ -1,6 +1,6 @@
-"""Debian's kernel packages, out of the suites that its mirror has, through apt with lists of its own.
+"""Debian's kernel packages from the suites of its mirror, through apt with separate lists.
 
-Nothing is installed, and the machine's own sources and lists stay as they are.  apt verifies Debian's signatures.
+Nothing is installed, and the machine's sources and lists stay unchanged.  apt verifies Debian's signatures.
 """
 
 import os
@@ -23,13 +23,13 @@ SUITES = (
     (SECURITY, "trixie-security"),
     (MIRROR, "trixie-backports"),
 )
-OLD_SUITES = ((MIRROR, "bullseye"), (SECURITY, "bullseye-security"))  # without support: read for kernels before 6 alone
-_FLAVOUR = "cloud-amd64"  # the smallest that has persistent memory, ext4, XFS
+OLD_SUITES = ((MIRROR, "bullseye"), (SECURITY, "bullseye-security"))  # without support: read only for kernels before 6
+_FLAVOUR = "cloud-amd64"  # the smallest flavour with persistent memory, ext4, XFS
 _RELEASE = re.compile(r"\d+(\.\d+)*([.+~-][0-9A-Za-z.+~-]*)?")
 
 
 def releases(wanted: str) -> list[str]:
-    """What was asked for, separated by commas; raises UsageError for what is no version."""
+    """Return the requested versions, which commas separate; raises UsageError for anything but a version."""
     found = [word.strip() for word in wanted.split(",")]
     for word in found:
         if len(word) > 80 or not _RELEASE.fullmatch(word):
@@ -38,19 +38,19 @@ def releases(wanted: str) -> list[str]:
 
 
 def matches(wanted: str, release: str) -> bool:
-    """Whether a version is the one that was asked for, or of its series: 6.1 is 6.1.0-56-cloud-amd64, but not 6.12."""
+    """Return whether a version is the requested one, or of its series: 6.1 matches 6.1.0-56-cloud-amd64, but not 6.12."""
     return release == wanted or re.match(re.escape(wanted) + r"[.+~-]", release) is not None
 
 
 def order(release: str) -> list[int]:
-    """Sorts versions: 6.1.0-9 before 6.1.0-56."""
+    """Return a sort key of versions: 6.1.0-9 before 6.1.0-56."""
     return [int(digits) for digits in re.findall(r"\d+", release)]
 
 
 def newest(packages: Sequence[str], wanted: str) -> str:
-    """The newest package of a series; raises EnvironmentProblem if there is none."""
+    """Return the newest package of a series; raises EnvironmentProblem if there is none."""
     names = [name.removeprefix("linux-image-") for name in packages if name.startswith("linux-image-")]
-    # A meta-package (6.1-cloud-amd64) has no third number, and holds no kernel.
+    # A meta-package (6.1-cloud-amd64) has no third number, and contains no kernel.
     every = [name for name in names if re.match(r"\d+\.\d+\.\d", name) and name.endswith(_FLAVOUR)]
     found = [name for name in every if matches(wanted, name)]
     if not found:
@@ -63,7 +63,7 @@ def newest(packages: Sequence[str], wanted: str) -> str:
 
 
 def download(wanted: Sequence[str]) -> list[list[str]]:
-    """Paths of the packages of the newest kernels of some series, in the lab's folder; linux-image first.
+    """Return the paths of the packages of the newest kernels of some series, in the lab's folder; linux-image first.
 
     Raises
     ------
@@ -83,14 +83,14 @@ def download(wanted: Sequence[str]) -> list[list[str]]:
 
 
 def _with_parts(package: str, known: Sequence[str]) -> list[str]:
-    """The package and those that hold the kernel in its place, as Debian packages it since Linux 7."""
+    """Return the package and those that hold the kernel in its place, as Debian packages it since Linux 7."""
     release = package.removeprefix("linux-image-")
     parts = (f"linux-{part}-{release}" for part in ("base", "binary", "modules"))
     return [package, *(name for name in parts if name in known)]
 
 
 def _lists(suites: Sequence[tuple[str, str]]) -> pathlib.Path:
-    """apt's folder for us: its sources and configuration, made if need be."""
+    """Return the lab's folder for apt with its sources and configuration, made if missing."""
     place = cache.folder() / "apt"
     for name in ("state/lists/partial", "cache/archives/partial"):
         (place / name).mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def _lists(suites: Sequence[tuple[str, str]]) -> pathlib.Path:
 
 
 def _apt(place: pathlib.Path, *words: str) -> str:
-    """Output of one of apt's programs, its messages on our standard error."""
+    """Run one of apt's programs and return its output; its messages go to our standard error."""
     environment = {
         **os.environ,
         "APT_CONFIG": str(place / "apt.conf"),

@@ -1,4 +1,4 @@
-"""What two kernels do differently for the same calls: exact differences by operation, function, mechanism and task."""
+"""Differences of two kernels for the same calls: exact, by operation, function, mechanism and task."""
 
 import pathlib
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ COMPARED = {
     "instructions": "instructions", "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
     "stored bytes": "pm_stored_bytes", "write-backs": "flushes", "fences": "fences",
 }  # fmt: skip
-MISSES = dict(zip(("L1 misses", "walks"), call_counts.MISSES, strict=True))  # of a TLB, where counted
+MISSES = dict(zip(("L1 misses", "walks"), call_counts.MISSES, strict=True))  # of a TLB, if counted
 BY = {"function": "function", "mechanism": "site", "task": "task"}
 
 
 def measured(folder: pathlib.Path, fs: str, machine: str | None = None) -> list[CallCounts]:
-    """The repeats of a file system that a folder of `lab run` has, at least one; with a machine's misses if one is asked for."""
+    """Return the repeats of a file system in a folder of `lab run`, at least one; with a machine's misses if requested."""
     paths = sorted(folder.glob(f"{fs}-[0-9]*{call_counts.SUFFIX}"))
     if not paths:
         raise UsageError(f"{str(folder)!r} has no {fs}-1{call_counts.SUFFIX}; make it with scmsim lab run")
@@ -31,20 +31,20 @@ def measured(folder: pathlib.Path, fs: str, machine: str | None = None) -> list[
 
 
 def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
-    """The difference of two kernels on one file system.
+    """Return the difference of two kernels on one file system.
 
     Parameters
     ----------
     a, b : sequence of CallCounts
-        Repeats; the first of each are compared, the others tell whether they are equal to the count.
+        Repeats; the first of each are compared, the others show whether they are equal to the count.
 
     Returns
     -------
     dict
-        fs; a, b: kernels; machine: whose misses were counted, or None; repeats; spread: largest difference between the repeats of
-        a kernel in a counter of an operation; operations, and a list for each of `BY`, whose rows have both kernels' totals
-        ([a, b]) of each counter, the largest difference of instructions first.  Counters are `COMPARED`, and `MISSES` if there is
-        a machine.
+        fs; a, b: kernels; machine: whose misses were counted, or None; repeats; spread: largest difference between the
+        repeats of a kernel in a counter of an operation; operations, and a list for each of `BY`, whose rows have both
+        kernels' totals ([a, b]) of each counter, the largest difference of instructions first.  Counters are `COMPARED`, and
+        `MISSES` if there is a machine.
 
     Raises
     ------
@@ -70,15 +70,16 @@ def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
 
 
 def exceeded(found: dict[str, Any], limit: float) -> list[str]:
-    """Operations and counters of which the second kernel has more by over `limit` (0.05: 5 %).
+    """Return operations and counters of which the second kernel has more by over `limit` (0.05: 5 %).
 
-    Misses have no limit: they follow from where objects happen to lie (docs/validation-tlb.md), which any change of a kernel moves.
+    Misses have no limit: they depend on where objects happen to be (docs/validation-tlb.md), which any change of a kernel
+    moves.
     """
     return [text for _, _, text in beyond(found, limit)]
 
 
 def beyond(found: dict[str, Any], limit: float) -> list[tuple[int, str, str]]:
-    """Of what `exceeded` tells: the number of the operation, the counter, the line."""
+    """Return the items of `exceeded`: number of the operation, counter, line."""
     return [
         (number, name, f"{found['fs']} {label(row)}: {name} {b - a:+,} of {a:,} ({percent(a, b)})")
         for number, row in enumerate(found["operations"])
@@ -89,17 +90,17 @@ def beyond(found: dict[str, Any], limit: float) -> list[tuple[int, str, str]]:
 
 
 def label(row: dict[str, Any]) -> str:
-    """Operation and unit of a row."""
+    """Return the operation and unit of a row."""
     return f"{row['op']} {row['unit']}" if row["unit"] else str(row["op"])
 
 
 def percent(a: int, b: int) -> str:
-    """How much more the second is."""
+    """Return how much more the second is."""
     return f"{100 * (b - a) / a:+.1f} %" if a else "new" if b else "="
 
 
 def folded(a: CallCounts, b: CallCounts, of: str = "instructions") -> str:
-    """Collapsed stacks with a counter of both: what flamegraph.pl takes for a differential flame graph."""
+    """Return collapsed stacks with a counter of both kernels: the input of flamegraph.pl for a differential flame graph."""
     rows = _joined(a, b, ["kind", "task", "stack"], [_columns(a)[of]])
     lines = []
     for (op, unit, kind, task, stack), left, right in rows.itertuples():
@@ -109,7 +110,7 @@ def folded(a: CallCounts, b: CallCounts, of: str = "instructions") -> str:
 
 
 def _columns(counted: CallCounts) -> dict[str, str]:
-    """What is compared, and the column that has it."""
+    """Return what is compared, and the column that has it."""
     return {**COMPARED, **MISSES} if counted.header["machine"] else COMPARED
 
 
@@ -127,7 +128,7 @@ def _rows(a: CallCounts, b: CallCounts, by: list[str], calls: dict[tuple[str, in
 
 
 def _joined(a: CallCounts, b: CallCounts, by: list[str], fields: list[str]) -> Any:
-    """Sums of both by operation, unit and `by`; rows that only one of them has are 0 in the other."""
+    """Return the sums of both by operation, unit and `by`; a row that only one has is 0 in the other."""
     sums = []
     for each, suffix in ((a, " a"), (b, " b")):
         counted = each.frame[each.frame["kind"] != "other"]
@@ -138,18 +139,18 @@ def _joined(a: CallCounts, b: CallCounts, by: list[str], fields: list[str]) -> A
 
 
 def _name(function: str) -> str:
-    """A function without what compilers add, and without the suffix of Linux 6.10's allocation profiling."""
+    """Return a function without compilers' suffixes, and without the suffix of Linux 6.10's allocation profiling."""
     return plain(function).removesuffix("_noprof")
 
 
 def size(row: dict[str, Any], of: str = "instructions") -> tuple[int, int, str]:
-    """Sorts rows: the largest difference of a counter first."""
+    """Return a sort key of rows: the largest difference of a counter first."""
     a, b = row[of]
     return -abs(b - a), -max(a, b), row["name"]
 
 
 def _mark(rows: list[dict[str, Any]]) -> None:
-    """`only` says which kernel alone has a function: a, b, or neither."""
+    """Set `only` of each row to the kernel that alone has its function: a, b, or neither."""
     totals: dict[str, list[int]] = {}
     for row in rows:
         total = totals.setdefault(row["name"], [0, 0])
@@ -161,7 +162,7 @@ def _mark(rows: list[dict[str, Any]]) -> None:
 
 
 def _spread(repeats: Sequence[CallCounts]) -> int:
-    """The largest difference between repeats in a counter of an operation."""
+    """Return the largest difference between repeats in a counter of an operation."""
     columns = [name for name in _columns(repeats[0]).values() if all(name in each.frame for each in repeats)]
     sums = [each.frame[each.frame["kind"] != "other"].groupby(["op", "unit"])[columns].sum() for each in repeats]
     return max((int((other - sums[0]).abs().max().max()) for other in sums[1:]), default=0)

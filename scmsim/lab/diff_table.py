@@ -6,12 +6,15 @@ from typing import Any
 from scmsim.lab.diff import COMPARED, MISSES, label, percent, size
 from scmsim.result.tables import layout
 
-_LEAST = 0.05  # of a call: what the table shows as 0.1
+_LEAST = 0.05  # per call: the table shows it as 0.1
 _ONLY = {"a": "gone", "b": "new", "": ""}
 
 
 def text(found: Sequence[dict[str, Any]], by: str, top: int, form: str = "table", of: str = "instructions") -> str:
-    """Tables of some file systems: per operation, and the `top` largest differences of a counter by function, mechanism or task."""
+    """Return tables of some file systems: per operation, and the `top` largest differences of a counter.
+
+    `by` groups the differences by function, mechanism or task.
+    """
     shown = layout.markdown if form == "markdown" else layout.grid
     parts = []
     for each in found:
@@ -37,7 +40,7 @@ def _repeats(each: dict[str, Any]) -> str:
 
 
 def _operations(each: dict[str, Any], of: str) -> list[list[str]]:
-    """One counter of both, and the differences of all others, per call."""
+    """Return one counter of both kernels, and the differences of all other counters, per call."""
     others = [name for name in (*COMPARED, *(MISSES if each["machine"] else ())) if name != of]
     rows = [["per call", "calls", *(f"{of} {which}" for which in "AB"), "difference", "", *others]]
     for row in each["operations"]:

@@ -1,4 +1,4 @@
-"""What the guest told of its mapped files: faults of each region by outcome, and where files lie (struct output of guest.h)."""
+"""Guest's report on its mapped files: faults of each region by outcome, and the places of files (struct output of guest.h)."""
 
 import struct
 
@@ -10,19 +10,19 @@ EXTENT = np.dtype(
         ("file", "<u4"), ("flags", "<u4"), ("logical", "<u8"), ("physical", "<u8"), ("length", "<u8"), ("tag", "<i8"),
     ]
 )  # fmt: skip  # tag: `buffer` of the operation that asked
-HEAD = struct.Struct("<4Q")  # whether sizes are told, regions, extents, nothing
+HEAD = struct.Struct("<4Q")  # whether sizes are known, regions, extents, unused
 MOST = 64 << 20  # bytes
 
 
 def read(raw: bytes) -> tuple[np.ndarray, np.ndarray, bool]:
-    """(Faults by region, from the uncounted one on; extents; whether sizes of entries are told)."""
+    """Return (faults by region, from the uncounted one on; extents; whether sizes of entries are known)."""
     told, regions, extents, _ = HEAD.unpack_from(raw)
     faults = np.frombuffer(raw, FAULTS, regions, HEAD.size)
     return faults, np.frombuffer(raw, EXTENT, extents, HEAD.size + faults.nbytes), bool(told)
 
 
 def counters(of: np.ndarray, told: bool) -> dict[str, int]:
-    """Counters of regions that touched mapped files; without the sizes of entries where they are not told."""
+    """Return the counters of regions that touched mapped files; entries by size only if `told`, i.e. the sizes are known."""
     faults, large, major = (int(of[name].sum()) for name in ("faults", "large", "major"))
     found = {"page_faults": faults, "page_faults_major": major}
     if told:

@@ -1,6 +1,6 @@
 /* The guest's only program, started as its init: loads modules, makes and mounts a file system, runs a job, reports.
  *
- * The job lies in a second persistent-memory device, which the host fills and reads.  Lines that begin with "scmsim: " on the
+ * The job is in a second persistent-memory device, which the host fills and reads.  Lines that begin with "scmsim: " on the
  * console are for the host.
  */
 #define _GNU_SOURCE
@@ -24,9 +24,9 @@
 
 #define LARGE_PAGE (2L << 20)
 #define WORDS 64
-#define STEP_US 100000 /* of guest time: nobody waits for it while the guest is idle */
-#define QUIET 5        /* steps without work: the kernel is idle */
-#define PATIENCE 300   /* steps */
+#define STEP_US 100000 /* of guest time, which costs no real time while the guest is idle */
+#define QUIET 5        /* steps without work after which the kernel counts as idle */
+#define PATIENCE 300   /* most steps to wait */
 
 struct header *job;
 struct file *files;
@@ -94,8 +94,7 @@ static int holds_job(const char *path)
     return n == 8 && !memcmp(magic, "SCMJOB1\n", 8);
 }
 
-/* The driver looks for its devices in the background, and in no certain order. */
-/* Which part of the kernel is missing where there is no device: the region, its driver, or its block device. */
+/* Return which part of the kernel is missing if there is no device: the region, its driver, or its block device. */
 static const char *missing(void)
 {
     mkdir("/sys", 0755);
@@ -107,6 +106,7 @@ static const char *missing(void)
     return "persistent memory: it has no block device (CONFIG_BLK_DEV_PMEM and CONFIG_BTT, modules nd_pmem and nd_btt)";
 }
 
+/* Find the job's device and the one under test: the driver finds its devices in the background, in no certain order. */
 static void find_devices(void)
 {
     for (int patience = 0; patience < 500 && !*mailbox; patience++) {
@@ -197,7 +197,7 @@ static void set_up(void)
     root = open(ROOT, O_RDONLY | O_DIRECTORY);
 }
 
-/* The user's memory: aligned so that the kernel may use large pages, and touched, so that it has done so. */
+/* Allocate the user's memory, aligned so that the kernel may use large pages, and touch it, so that the kernel does so now. */
 static void make_buffer(void)
 {
     uint64_t bytes = (job->buffer_bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
@@ -237,7 +237,7 @@ static void report(void)
     check(pwrite(fd, &out, sizeof out, job->output) == sizeof out && !fsync(fd), "write", mailbox);
 }
 
-/* Time that the CPUs were busy, in 1/100 s. */
+/* Return the time that the CPUs were busy, in 1/100 s; -1 if unknown. */
 static long busy_time(void)
 {
     unsigned long user = 0, nice = 0, system = 0, idle, wait, irq = 0, softirq = 0;
@@ -248,7 +248,7 @@ static long busy_time(void)
     return n == 7 ? (long)(user + nice + system + irq + softirq) : -1;
 }
 
-/* What the kernel still does after its start, such as its tests of ciphers, is nothing that the job asked for. */
+/* Wait until the kernel is idle: its work after the start, such as its tests of ciphers, is not part of the job. */
 static void wait_until_idle(void)
 {
     int quiet = 0, patience = PATIENCE;

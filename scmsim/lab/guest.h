@@ -1,16 +1,16 @@
-/* What the two halves of the guest's program share: the job's format (see scmsim/lab/export.py) and what is left of a job. */
+/* What the parts of the guest's program share: the job's format (see scmsim/lab/plan.py) and the output of a job. */
 #ifndef GUEST_H
 #define GUEST_H
 #include <stdint.h>
 
 #define MARK 0x5C3D0000L /* displacement of the marking store, see plugin.c */
-#define COUNT 0xffe      /* number that switches counting on */
-enum { NEXT = 0xffb, END, BEGIN }; /* for persistence.c: the next state; around an operation */
+#define COUNT 0xffe      /* mark that switches counting on */
+enum { NEXT = 0xffb, END, BEGIN }; /* marks for persistence.c: the next state; around an operation */
 #define ROOT "/mnt"      /* where the file system is mounted */
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
           MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MADVISE = 25, UFLUSH, UFENCE, /* records.OPS */
-          LAYOUT = 255 }; /* tell where a file lies; `buffer` comes back with each extent */
+          LAYOUT = 255 }; /* report where a file is; `buffer` comes back with each extent */
 enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256, SHARED_WRITABLE = 512, COPIED = 1024,
             SYNCED = 2048, POPULATED = 4096, PAST_CACHES = 8192 }; /* records.py */
 
@@ -24,13 +24,13 @@ struct file {
     int64_t first_size; /* -1: does not exist at first */
 };
 struct operation {
-    uint8_t op, cpu; /* which CPU it runs on */
+    uint8_t op, cpu; /* cpu: which CPU it runs on */
     uint16_t region;
     int32_t file, file2;
     uint32_t flag;
     int64_t offset, length, buffer;
 };
-#define UNKNOWN UINT64_MAX /* huge_bytes where the kernel does not tell */
+#define UNKNOWN UINT64_MAX /* huge_bytes if the kernel does not report it */
 struct output {
     char magic[8];
     uint64_t symbols, buffer, buffer_bytes, huge_bytes, done, failed, first_failed, first_errno, no_space, short_writes, unwritten, busy;
@@ -42,15 +42,15 @@ extern struct output out;
 extern char *buffer;
 extern int root; /* descriptor of ROOT */
 extern char device[], mailbox[];
-extern int labelled; /* every word written tells its operation and its page of the file: see guest_crash.c */
+extern int labelled; /* every 8 bytes written identify their operation and page: see guest_crash.c */
 
-struct fault_count { /* of a region, see scmsim/lab/faults.py */
+struct fault_count { /* faults of a region, see scmsim/lab/faults.py */
     uint64_t faults, large, major, bus, segv;
 };
 struct extent {
-    uint32_t file, flags; /* of FIEMAP */
+    uint32_t file, flags; /* flags: of FIEMAP */
     uint64_t logical, physical, length;
-    int64_t buffer; /* of the operation that asked */
+    int64_t buffer; /* of the requesting operation */
 };
 
 static inline void mark_inline(long region)
@@ -58,22 +58,22 @@ static inline void mark_inline(long region)
     asm volatile("movb $0, 0x5C3D0000(%0)" : : "D"(region) : "memory");
 }
 
-void say(const char *format, ...);                             /* a line for the host */
-void check(int good, const char *what, const char *which);     /* stop the guest, with the kernel's last messages */
-void make_first_files(void);                                   /* those that exist before the first operation */
+void say(const char *format, ...);                             /* print a line for the host */
+void check(int good, const char *what, const char *which);     /* unless `good`, stop the guest with the kernel's last messages */
+void make_first_files(void);                                   /* make the files that exist before the first operation */
 void run_operations(void);
-void in_turn(void (*run)(uint64_t number)); /* every operation, in order, on its CPU: see guest_threads.c */
-int cpus(void);                             /* of the guest */
+void in_turn(void (*run)(uint64_t number)); /* run every operation, in order, on its CPU: see guest_threads.c */
+int cpus(void);                             /* return the number of the guest's CPUs */
 void start_cpus(void);
 void mark(long number);
-long counted(long region, long number, long a, long b, long c, long d, long e, long f); /* one system call */
-int descriptor(long file);                                     /* of a file, opened if need be; < 0: it cannot be */
+long counted(long region, long number, long a, long b, long c, long d, long e, long f); /* make one counted system call */
+int descriptor(long file);                                     /* return a file's descriptor, opened if need be; < 0: failed */
 
 void make_ready_for_mappings(void);
 long run_mapped(const struct operation *o);
-void look_at_mappings(long file);                              /* after a call on a file */
+void look_at_mappings(long file);                              /* update the entries of a file's mappings, after a call on it */
 void write_faults(int fd, uint64_t at);
-int find_page_table(void);                                     /* our own; 0: the kernel does not tell */
+int find_page_table(void);                                     /* find our page table; 0: the kernel hides it */
 uint64_t large_entry(uint64_t address, int anew);
 
 struct given { /* the name that an operation gave, see scmsim/lab/persistence.py */
@@ -81,14 +81,14 @@ struct given { /* the name that an operation gave, see scmsim/lab/persistence.py
     uint64_t inode;
     int32_t parent, owner, number, unused;
 };
-const char *name_of(long file, int newest_link, struct given *given); /* path of a file's name */
+const char *name_of(long file, int newest_link, struct given *given); /* return the path of a file's name */
 
 void label(char *memory, int64_t offset, int64_t length, int64_t version);
-void warm_up(void);                                            /* every way to write something back */
+void warm_up(void);                                            /* run every kind of write-back once */
 void keep_first_names(void);
 void keep_result(const struct operation *o, long result);
 void write_results(int fd, uint64_t at);
-int crash_command(char **words);                               /* of the set-up: whether it is one of guest_crash.c's */
+int crash_command(char **words);                               /* run a set-up command; return whether it is one of guest_crash.c's */
 void try_states(void);
 extern long state_count;
 #endif

@@ -1,7 +1,7 @@
-/* The guest's part in a crash check: writes that can be told apart, and a look at what the file system makes of a state of its device.
+/* The guest's part in a crash check: labelled writes, and a look at what the file system reads from a state of its device.
  *
- * Every word of 8 bytes that operation k writes to a file holds (k + 2) << 32 | page of the file; (1) << 32 | page is from before the
- * first operation.  So what is read back after a crash says who wrote it, and where.
+ * Every 8 bytes that operation k writes to a file hold (k + 2) << 32 | page of the file; 1 << 32 | page is from before the first
+ * operation.  So the data read after a crash identifies the operation that wrote it, and the page.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -20,16 +20,16 @@
 #define PART (1 << 16) /* bytes read at a time */
 #define MOST_RUNS 65536
 
-struct seen { /* of a state, see scmsim/lab/persistence.py */
-    uint64_t mounted; /* 0, or what mount() said */
-    uint64_t bytes;   /* of all of it */
+struct seen { /* result of a state, see scmsim/lab/persistence.py */
+    uint64_t mounted; /* 0, or the error number of mount() */
+    uint64_t bytes;   /* of the whole result */
 };
 struct seen_file {
     uint64_t inode; /* 0: no such file */
-    int64_t length; /* below 0: what open() or read() said */
+    int64_t length; /* below 0: error number of open() or read() */
     uint32_t directory, runs;
 };
-struct seen_run { /* words of a file that are equal */
+struct seen_run { /* run of equal 8-byte words of a file */
     uint64_t word, count;
 };
 
@@ -50,7 +50,7 @@ void label(char *memory, int64_t offset, int64_t length, int64_t version)
     }
 }
 
-/* The plugin knows a write-back once it ran: those of ragged and whole writes, of a mapping, of zeroing, and of the journal. */
+/* Run each write-back once, so that the plugin knows it: of ragged and whole writes, a mapping, zeroing, and the journal. */
 void warm_up(void)
 {
     int fd = open(WARM, O_CREAT | O_RDWR, 0600);
@@ -102,7 +102,7 @@ void keep_result(const struct operation *o, long result)
         given->inode = inode_of(name_of(o->file, o->op == LINK, given));
 }
 
-/* One for each file, then one for each operation. */
+/* Write the results: one for each file, then one for each operation. */
 void write_results(int fd, uint64_t at)
 {
     uint64_t bytes = result_count * sizeof *results;
@@ -116,7 +116,7 @@ static char *copied(const char *text)
     return copy;
 }
 
-/* "label"; "states" COUNT TYPE OPTIONS; "look" PATH... */
+/* Run a command: "label"; "states" COUNT TYPE OPTIONS; "look" PATH... */
 int crash_command(char **words)
 {
     if (!strcmp(words[0], "label"))
@@ -150,7 +150,7 @@ static void *add(uint64_t bytes)
     return dump + dumped - bytes;
 }
 
-/* The content in runs of equal words; the last word is filled up with zeroes. */
+/* Add a file's content as runs of equal words; the last word is padded with zeroes. */
 static void look_into(const char *path, uint64_t place)
 {
     static char part[PART + 8];

@@ -1,6 +1,6 @@
-/* Runs the rows of mapped files, and tells what became of the faults: how many, which size of entry they set, and signals.
+/* Run the operations of mapped files, and report their faults: how many, which size of entry they set, and signals.
  *
- * A touch stands between marks like a system call; the faults that it takes are its own.
+ * Marks enclose a touch like a system call; its faults count for it.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -22,25 +22,25 @@
 
 #define PAGE 4096L
 #define LARGE_PAGE (2L << 20)
-#define PLACE (1UL << 45) /* fixed addresses of a trace lie from here on, where the guest has nothing */
+#define PLACE (1UL << 45) /* fixed addresses of a trace are moved to here on, where the guest has nothing */
 
 struct mapping {
-    struct mapping *older; /* of the file */
-    int64_t first, bytes;  /* of the file */
+    struct mapping *older; /* next older mapping of the file */
+    int64_t first, bytes;  /* range in the file */
     char *at;
-    uint64_t *large; /* entries of 2 MiB as last seen, one for each 2 MiB of addresses; 0: there is none */
+    uint64_t *large; /* entries of 2 MiB as last seen, one for each 2 MiB of addresses; 0: none */
 };
 
-extern const char __executable_start, etext; /* of the linker */
-static struct mapping **newest;               /* by file */
-static struct fault_count *outcomes, *outcome; /* by region, and that of the operation at work */
+extern const char __executable_start, etext; /* from the linker */
+static struct mapping **newest;               /* newest mapping of each file */
+static struct fault_count *outcomes, *outcome; /* by region; the one of the current operation */
 static uint64_t region_count, extent_count;
 static struct extent *extents;
-static int walks; /* whether the kernel lets us read our page table */
+static int walks; /* whether our page table is readable */
 static sigjmp_buf after_signal;
 static volatile int signalled;
 
-/* Add what was counted of our faults so far, or take it away. */
+/* Add the faults of this process so far to the region's counts (sign 1), or subtract them (sign -1). */
 static void add_faults(int sign)
 {
     struct rusage usage;
@@ -70,7 +70,7 @@ static int64_t large_count(const struct mapping *m)
     return ((uint64_t)m->at + m->bytes - 1) / LARGE_PAGE - (uint64_t)m->at / LARGE_PAGE + 1;
 }
 
-/* Look at a mapping's entries of 2 MiB; returns how many are new. */
+/* Read a mapping's entries of 2 MiB; return how many are new. */
 static int64_t look(struct mapping *m)
 {
     uint64_t address = (uint64_t)m->at & -LARGE_PAGE;
@@ -112,7 +112,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A mapping forgets the bytes [low, high) of its file, which it has; what lies behind them becomes the newest mapping. */
+/* Remove the bytes [low, high) of its file from a mapping; the bytes after them become the newest mapping. */
 static void forget(long file, struct mapping *m, int64_t low, int64_t high)
 {
     int64_t end = m->first + m->bytes;
@@ -201,7 +201,7 @@ static void touch(const struct operation *o, char *at, int64_t bytes)
     add_faults(1);
 }
 
-/* Where the newest mapping of an offset ends, or one that is newer begins. */
+/* Return where the newest mapping of an offset ends, or a newer mapping begins. */
 static int64_t end_of(long file, const struct mapping *m, int64_t offset)
 {
     int64_t end = m ? m->first + m->bytes : INT64_MAX;
@@ -211,7 +211,7 @@ static int64_t end_of(long file, const struct mapping *m, int64_t offset)
     return end;
 }
 
-/* Through the newest mapping of each part of an operation's bytes. */
+/* Perform an operation through the newest mapping of each part of its bytes. */
 static long through(const struct operation *o, int64_t offset, int64_t end)
 {
     long r = 0, missing = 0;
@@ -239,7 +239,7 @@ static long through(const struct operation *o, int64_t offset, int64_t end)
     return r ? r : missing;
 }
 
-/* The way of a signal, once, deep in the stack: its own faults are none of a trace's. */
+/* Take a signal once, deep in the stack, so that its own faults are not counted for a trace. */
 static __attribute__((noinline)) void try_signal(void)
 {
     char deep[1 << 17];
@@ -265,7 +265,7 @@ static long perform(const struct operation *o)
     return through(o, first, end);
 }
 
-/* Where a file lies, for the host. */
+/* Report where a file is, for the host. */
 static long tell_layout(const struct operation *o)
 {
     static struct {
@@ -318,7 +318,7 @@ void make_ready_for_mappings(void)
     newest = calloc(job->files + 1, sizeof *newest);
     outcomes = calloc(region_count + 1, sizeof *outcomes);
     check(newest && outcomes, "memory", "for mappings");
-    memset(outcomes, 0, (region_count + 1) * sizeof *outcomes); /* written to, so that no fault of a trace falls here */
+    memset(outcomes, 0, (region_count + 1) * sizeof *outcomes); /* touched now, so that it faults outside of the trace's counts */
     sigaction(SIGBUS, &action, NULL);
     sigaction(SIGSEGV, &action, NULL);
     outcome = outcomes;

@@ -1,6 +1,6 @@
-/* Runs the operations of a job: each one a few system calls, the marks before and after them tell the plugin what to count.
+/* Run the operations of a job: each is a few system calls between marks, by which the plugin knows what to count.
  *
- * Everything else, such as opening a file that the trace has open already, happens outside the marks.  Names are made from
+ * Everything else, such as opening a file that the trace already has open, happens outside the marks.  Names are made from
  * numbers: no name of a trace gets here.
  */
 #define _GNU_SOURCE
@@ -20,12 +20,12 @@
 
 #define DEPTH 64
 #define NAME 32
-#define LETTERS 20 /* from f on */
+#define LETTERS 20 /* first letters of names, from f on */
 
-struct name { /* of a file: "f<owner>", after a rename or for a link "g<owner>", "h<owner>" ..., in directory `parent` */
+struct name { /* name of a file: "f<owner>", after a rename or for a link "g<owner>", "h<owner>" ..., in directory `parent` */
     int32_t parent, owner, number;
 };
-struct state { /* of a file while the job runs */
+struct state { /* state of a file while the job runs */
     struct name name, *links;
     int link_count, last_number, made;
     int *fds, fd_count;
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) long marked(int several, long regio
     return result;
 }
 
-/* One counted system call. */
+/* Make one counted system call. */
 __attribute__((noinline)) long counted(long region, long number, long a, long b, long c, long d, long e, long f)
 {
     return cpus() > 1 ? marked(1, region, number, a, b, c, d, e, f) : marked(0, region, number, a, b, c, d, e, f);
@@ -107,7 +107,7 @@ int descriptor(long file)
     return state->fds[state->fd_count - 1];
 }
 
-/* The result of a write, after noting what it did not write; one that wrote nothing has failed. */
+/* Return the result of a write, and count the bytes that it did not write; a write of nothing has failed. */
 static long written(const struct operation *o, long done)
 {
     out.short_writes += done > 0 && done < o->length;
@@ -138,7 +138,7 @@ static long transfer(const struct operation *o)
     return o->op == WRITE ? written(o, done) : done;
 }
 
-/* One getdents64 of a directory: its first, or, of a row without bytes, the one that finds no further name. */
+/* Make one getdents64 of a directory: the first, or, for an operation without bytes, the one that finds no further name. */
 static long list(const struct operation *o)
 {
     static char entries[32768];
@@ -166,7 +166,7 @@ static long rename_it(const struct operation *o)
     long r = counted(o->region, SYS_rename, (long)path_of(&state->name), (long)path_of(&to), 0, 0, 0, 0);
     if (!r) {
         if (replaces)
-            states[o->file2].name = next_name(o->file2); /* should it be made again */
+            states[o->file2].name = next_name(o->file2); /* in case it is made again */
         state->name = to;
     }
     return r;
@@ -185,7 +185,7 @@ static long link_it(const struct operation *o)
     return r;
 }
 
-static long unlink_it(const struct operation *o) /* the newest of its names */
+static long unlink_it(const struct operation *o) /* remove the newest of its names */
 {
     struct state *state = &states[o->file];
     const struct name *name = state->link_count ? &state->links[state->link_count - 1] : &state->name;

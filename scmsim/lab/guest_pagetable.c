@@ -1,5 +1,5 @@
-/* The program's own page table, read in the kernel's memory through /proc/kcore: neither smaps nor pagemap tells the size of DAX'
- * pages.
+/* Read the program's own page table in the kernel's memory through /proc/kcore: neither smaps nor pagemap reports the size of
+ * DAX pages.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -16,13 +16,13 @@
 #define DIRECT_MAP 0xffff888000000000UL /* with 4-level tables and nokaslr */
 #define FRAME 0x000ffffffffff000UL
 enum { PRESENT = 1, IS_LARGE = 1 << 7, ACCESSED_DIRTY = 3 << 5 };
-enum { SEGMENTS = 64, WORDS_OF_MM = 64 }; /* of kcore; of struct mm_struct, in which its table is looked for */
+enum { SEGMENTS = 64, WORDS_OF_MM = 64 }; /* of kcore; 8-byte words of struct mm_struct that are searched for its table */
 
 static struct {
     uint64_t address, offset, bytes;
 } segments[SEGMENTS];
 static int kcore = -1, segment_count;
-static uint64_t top_table; /* physical address; 0: the kernel does not tell */
+static uint64_t top_table; /* physical address; 0: not found */
 
 static int read_kernel(uint64_t address, void *to, size_t bytes)
 {
@@ -79,14 +79,14 @@ static uint64_t entry(uint64_t table, uint64_t address, int shift)
     return found & PRESENT ? found : 0;
 }
 
-/* The table of entries of 2 MiB for an address, in a top-level table; 0: there is none. */
+/* Return the table of entries of 2 MiB for an address, in a top-level table; 0: none. */
 static uint64_t middle_table(uint64_t top, uint64_t address)
 {
     uint64_t upper = entry(top, address, 39), found = upper ? entry(upper, address, 30) : 0;
     return found & IS_LARGE ? 0 : found;
 }
 
-/* Frame of our page at MARK, as the kernel tells it. */
+/* Return the frame of our page at MARK, from pagemap. */
 static uint64_t frame_of_mark(void)
 {
     uint64_t found = 0;
@@ -98,7 +98,7 @@ static uint64_t frame_of_mark(void)
     return (found & ((1UL << 55) - 1)) * PAGE;
 }
 
-/* Our top-level table is one of the pages that our struct mm_struct points to: the one through which MARK has its frame. */
+/* Find our top-level table: among the pages that our struct mm_struct points to, the one through which MARK has its frame. */
 int find_page_table(void)
 {
     uint64_t per_cpu, offset, mm, words[WORDS_OF_MM], frame = frame_of_mark();
@@ -122,7 +122,7 @@ int find_page_table(void)
     return top_table != 0;
 }
 
-/* The entry of 2 MiB that maps an address, without what the CPU notes in it, 0: there is none; `anew`: forget what was read before. */
+/* Return the entry of 2 MiB that maps an address, without accessed and dirty bits; 0: none.  `anew`: do not use the cache. */
 uint64_t large_entry(uint64_t address, int anew)
 {
     static uint64_t table[FAN], have = UINT64_MAX;

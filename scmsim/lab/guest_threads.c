@@ -1,5 +1,7 @@
-/* CPUs of the guest, and one thread for each that has operations.  They run in the order of the trace, one at a time; who waits for its turn runs in user
- * mode, so that its CPU holds translations of the program's memory, as that of a busy program does.
+/* CPUs of the guest, and one thread for each that has operations.
+ *
+ * Operations run in the order of the trace, one at a time; a thread that waits for its turn runs in user mode, so that its CPU
+ * holds translations of the program's memory, as the CPU of a busy program does.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -34,8 +36,10 @@ static void pin(long cpu)
     check(!sched_setaffinity(0, sizeof one, &one), "pin", "a thread to its CPU");
 }
 
-/* A kernel that starts a CPU waits for it without a pause, and QEMU 7.2, when it counts instructions, gives the others no turn then.
- * So it is told to start with one CPU (maxcpus=1), and the others are started while a process of this CPU pauses all the time.
+/* Start the other CPUs.
+ *
+ * A kernel that starts a CPU waits for it without a pause, and QEMU 7.2 with -icount then gives the other CPUs no turn.  So the
+ * kernel starts with one CPU (maxcpus=1), and the others are started while a process of this CPU pauses all the time.
  */
 void start_cpus(void)
 {

@@ -1,7 +1,7 @@
 """The guest's initial RAM disk: our program as init, mkfs tools with their libraries, kernel modules.
 
-The archive is cpio's "newc" (Linux, Documentation/driver-api/early-userspace/buffer-format.rst), written here, so that neither cpio
-nor root is needed.
+The archive is cpio's "newc" (Linux, Documentation/driver-api/early-userspace/buffer-format.rst), written here, so that
+neither cpio nor root is needed.
 """
 
 import gzip
@@ -19,7 +19,7 @@ _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
 def tool(name: str) -> str:
-    """Path of a tool; raises EnvironmentProblem with the package that brings it."""
+    """Return the path of a tool; raises EnvironmentProblem with the package that contains it."""
     path = shutil.which(name, path=_PATH)
     if path is None:
         raise EnvironmentProblem(f"no program {name!r}; run: apt-get install {PACKAGES.get(name, name)}")
@@ -27,7 +27,7 @@ def tool(name: str) -> str:
 
 
 def with_libraries(path: str) -> dict[str, str]:
-    """A program and the shared libraries that it needs: place in the guest -> file here."""
+    """Return a program and the shared libraries that it needs: place in the guest -> file here."""
     found = {path: path}
     done = subprocess.run(["ldd", path], capture_output=True, text=True, timeout=60, env={"LC_ALL": "C"})
     for line in done.stdout.splitlines():
@@ -38,7 +38,7 @@ def with_libraries(path: str) -> dict[str, str]:
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """A gzipped newc archive of regular files, all executable, with their folders."""
+    """Return a gzipped newc archive of regular files, all executable, with their folders."""
     parts = [_entry(folder, b"", 0o040755, number) for number, folder in enumerate(_folders(files), 1)]
     parts += [_entry(name.lstrip("/"), content, 0o100755, 1000 + i) for i, (name, content) in enumerate(files.items())]
     parts.append(_entry("TRAILER!!!", b"", 0, 0))
@@ -46,7 +46,7 @@ def archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def read(path: str | pathlib.Path) -> bytes:
-    """Content of a file that goes into the archive."""
+    """Return the content of a file that goes into the archive."""
     try:
         return pathlib.Path(path).read_bytes()
     except OSError as error:

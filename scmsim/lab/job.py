@@ -28,7 +28,7 @@ class Job:
     units, total, passes, names
         Of the microbenchmark (see `plan.microbench`); `units` is empty if a trace is run.
     erms : bool
-        Whether the guest's CPU says that rep movsb is fast.
+        Whether the guest's CPU reports a fast rep movsb.
     cpus : int
         CPUs of the guest; the threads of a trace run on them in turn.
     """
@@ -46,7 +46,7 @@ class Job:
     summary: str = ""
 
     def plan(self) -> Plan:
-        """What each guest does."""
+        """Return what each guest does."""
         if self.trace:
             from scmsim.trace import open_trace
 
@@ -55,19 +55,19 @@ class Job:
 
 
 def names() -> list[str]:
-    """Names of the jobs that come with the package."""
+    """Return the names of the bundled jobs."""
     return sorted(path.stem for path in _JOBS.glob("*.toml"))
 
 
 def load(text: str, given: Mapping[str, Any]) -> Job:
-    """A job from a file, the name of a shipped job, or a stored trace.
+    """Return a job from a file, the name of a bundled job, or a stored trace.
 
     Parameters
     ----------
     text : str
         Path of a .toml file or of a trace, or one of `names()`.
     given : mapping
-        Fields of the command line, over the file's; None: not given.
+        Fields of the command line, which override the file's; None: not given.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def load(text: str, given: Mapping[str, Any]) -> Job:
 
 
 def _read(folder: pathlib.Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a Job in a file; a trace is relative to its folder."""
+    """Return the fields of a Job in a file; a trace is relative to its folder."""
     found = _JOB(given)
     values = {**found.pop("microbench", {}), **found.pop("run", {}), **found}
     if "timeout" in values:
@@ -99,12 +99,12 @@ def _read(folder: pathlib.Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def systems_of(value: Any) -> tuple[str, ...]:
-    """Names of file systems, from a list or from "ext4-dax,tmpfs"."""
+    """Return the names of file systems in a list or in "ext4-dax,tmpfs"."""
     return _SYSTEMS(value.split(",") if isinstance(value, str) else value)
 
 
 def units_of(value: Any) -> tuple[int, ...]:
-    """Bytes of a call, from a list or from "1KiB,4KiB"."""
+    """Return the bytes of a call in a list or in "1KiB,4KiB"."""
     return _UNITS(value.split(",") if isinstance(value, str) else value)
 
 

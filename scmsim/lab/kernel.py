@@ -18,7 +18,8 @@ from scmsim.core.atomic import whole
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.lab import cache, debian
 
-# In this order: the bus, its block translation (nd_pmem needs it), the block device, and what finds memmap= regions.
+# In this order: the bus, its block translation (nd_pmem needs it), the block device, and the driver that finds memmap=
+# regions.
 PM_MODULES = ("libnvdimm", "nd_btt", "nd_pmem", "nd_e820")
 NEEDED = {
     "CONFIG_X86_PMEM_LEGACY": "memory declared persistent (memmap=)",
@@ -36,9 +37,9 @@ WANTED = {  # what is missing without them; counts do not need them
     "CONFIG_TRANSPARENT_HUGEPAGE": "large pages of the program's buffer",
     "CONFIG_KALLSYMS_ALL": "page sizes of the kernel (--stream, lab tlb, lab touches)",
 }
-CHOSEN = "kernel.json"  # in the lab's folder: what `scmsim lab setup` chose
+CHOSEN = "kernel.json"  # file in the lab's folder with the choice of `scmsim lab setup`
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
-_MAGIC = b"HdrS"  # of a bzImage, at byte 514: Linux, Documentation/x86/boot.rst
+_MAGIC = b"HdrS"  # magic of a bzImage, at byte 514: Linux, Documentation/x86/boot.rst
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Kernel:
     image : str
         A bzImage.
     modules : str
-        Folder of its modules, or "" where everything needed is built in.
+        Folder of its modules, or "" if everything needed is built in.
     release : str
         "6.1.0-56-cloud-amd64".
     config : str
@@ -63,18 +64,18 @@ class Kernel:
     config: str = ""
 
     def version(self) -> str:
-        """The release, or the image's file name."""
+        """Return the release, or the image's file name."""
         return self.release or pathlib.Path(self.image).name
 
     def settings(self) -> dict[str, str]:
-        """{"CONFIG_FS_DAX": "y", ...}; empty where there is no configuration file."""
+        """Return {"CONFIG_FS_DAX": "y", ...}; empty if there is no configuration file."""
         if not self.config:
             return {}
         lines = pathlib.Path(self.config).read_text(encoding="utf-8", errors="replace").splitlines()
         return dict(line.split("=", 1) for line in lines if line.startswith("CONFIG_") and "=" in line)
 
     def check(self, dax: bool = True) -> None:
-        """Raise EnvironmentProblem if its configuration says that it cannot serve."""
+        """Raise EnvironmentProblem if the configuration shows that the kernel is unsuitable."""
         settings = self.settings()
         needed = {**NEEDED, **({"CONFIG_FS_DAX": "DAX"} if dax else {})}
         for name, what in needed.items() if settings else ():
@@ -86,7 +87,7 @@ class Kernel:
 
 
 def chosen() -> Kernel | None:
-    """The kernel that `scmsim lab setup` chose, if it is still there."""
+    """Return the kernel that `scmsim lab setup` chose, if it still exists."""
     try:
         table = json.loads((cache.folder() / CHOSEN).read_text(encoding="utf-8"))
         kernel = Kernel(**table)
@@ -96,13 +97,13 @@ def chosen() -> Kernel | None:
 
 
 def choose(kernel: Kernel) -> None:
-    """Remember a kernel for the runs to come."""
+    """Store a kernel as the choice for later runs."""
     with whole(cache.folder() / CHOSEN) as draft:
         draft.write_text(json.dumps(dataclasses.asdict(kernel), indent=2), encoding="utf-8")
 
 
 def find(package: str | None = None, image: str | None = None, modules: str | None = None) -> Kernel:
-    """The kernel to use: a package, an image, the chosen one, or an installed one.
+    """Return the kernel to use: a package, an image, the chosen one, or an installed one.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def find(package: str | None = None, image: str | None = None, modules: str | No
 
 
 def named(text: str) -> Kernel:
-    """A kernel by its name: a kept one's version ("6.12": the newest of that series), FILE.deb, or IMAGE[:MODULES].
+    """Return a kernel by its name: a kept one's version ("6.12": the newest of that series), FILE.deb, or IMAGE[:MODULES].
 
     Raises
     ------
@@ -146,13 +147,13 @@ def named(text: str) -> Kernel:
 
 
 def kept() -> list[Kernel]:
-    """Kernels of packages that the lab's folder has, the oldest version first."""
+    """Return the kernels of packages in the lab's folder, oldest version first."""
     found = [each for path in cache.folder().glob("kernel-*") if (each := _unpacked(path))]
     return sorted(found, key=lambda each: debian.order(each.release))
 
 
 def lacks(kernel: Kernel, type: str, dax: bool) -> str:
-    """Why a kernel cannot serve a type of file system, as far as its configuration tells; "" if it can."""
+    """Return why a kernel cannot serve a type of file system, as far as its configuration shows; "" if it can."""
     settings = kernel.settings()
     options = _OPTIONS.get(type, (f"CONFIG_{type.upper()}_FS",)) if settings else ()
     if options and not any(settings.get(name, "n") in "ym" for name in options):
@@ -161,14 +162,14 @@ def lacks(kernel: Kernel, type: str, dax: bool) -> str:
 
 
 def fingerprint(kernel: Kernel, modules: Iterable[str]) -> str:
-    """Names the content of a kernel and of the modules that are used of it."""
+    """Return a digest of a kernel and of the modules that are used."""
     return cache.digest(
         pathlib.Path(kernel.image).read_bytes(), *module_files(kernel, (*PM_MODULES, *modules)).values()
     )
 
 
 def from_image(image: str, modules: str | None = None) -> Kernel:
-    """Any bzImage, with the folder of its modules (as `make modules_install` writes it) unless all is built in."""
+    """Return any bzImage as a kernel, with the folder of its modules (from `make modules_install`) unless all are built in."""
     path = pathlib.Path(image)
     try:
         with path.open("rb") as file:
@@ -186,7 +187,7 @@ def from_image(image: str, modules: str | None = None) -> Kernel:
 
 
 def installed() -> Kernel | None:
-    """The newest kernel in /boot that may be read and has what the lab needs."""
+    """Return the newest readable kernel in /boot that has what the lab needs."""
     for image in sorted(pathlib.Path("/boot").glob("vmlinuz-*"), reverse=True):
         release = image.name.removeprefix("vmlinuz-")
         modules, config = pathlib.Path("/lib/modules") / release, pathlib.Path(f"/boot/config-{release}")
@@ -201,7 +202,10 @@ def installed() -> Kernel | None:
 
 
 def from_package(package: str, *others: str) -> Kernel:
-    """A Debian kernel package, with others that hold its parts, unpacked into the lab's folder; nothing is installed."""
+    """Return the kernel of a Debian package, with others that hold its parts, unpacked into the lab's folder.
+
+    Nothing is installed.
+    """
     path = pathlib.Path(package)
     if not path.is_file():
         raise UsageError(f"no file {package!r}; get one with: apt-get download linux-image-RELEASE")
@@ -218,7 +222,7 @@ def from_package(package: str, *others: str) -> Kernel:
 
 
 def _unpacked(target: pathlib.Path) -> Kernel | None:
-    """The kernel of a package that was unpacked there."""
+    """Return the kernel of a package that was unpacked there."""
     image = next(iter(sorted([*target.glob("boot/vmlinuz-*"), *target.glob("usr/lib/modules/*/vmlinuz")])), None)
     if image is None:
         return None
@@ -230,7 +234,7 @@ def _unpacked(target: pathlib.Path) -> Kernel | None:
 
 
 def _unpack(packages: Sequence[pathlib.Path], target: pathlib.Path) -> None:
-    """Images, configuration and modules of packages -> the target folder, atomically."""
+    """Unpack images, configuration and modules of packages into the target folder, atomically."""
     if not shutil.which("dpkg-deb"):
         raise EnvironmentProblem(
             "no dpkg-deb to open a Debian package; unpack it and give --kernel-image and --modules"
@@ -262,12 +266,12 @@ def _extract(path: pathlib.Path, scratch: pathlib.Path) -> None:
 
 
 def module_files(kernel: Kernel, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Modules by name, each after those that it depends on; names that are built in, or that nobody has, are left out.
+    """Return modules by name, each after those that it depends on; names that are built in or unknown are left out.
 
     Raises
     ------
     EnvironmentProblem
-        If a module is compressed in a way that cannot be undone here.
+        If a module's compression cannot be undone here.
     """
     if not kernel.modules:
         return {}

@@ -1,4 +1,4 @@
-"""One run of the guest: its memory, RAM disk and job are prepared, the emulator runs, its counts are read."""
+"""One run of the guest: prepare its memory, RAM disk and job, run the emulator, read its counts."""
 
 import contextlib
 import ctypes
@@ -25,16 +25,16 @@ from scmsim.lab.systems import System
 
 PREFIX = "scmsim-lab-"
 _OUTPUT = struct.Struct("<8s12Q")  # struct output of guest.h
-OUTPUT_HEAD = 4096  # bytes in front of what else the guest leaves
+OUTPUT_HEAD = 4096  # bytes before the rest of the guest's output
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
-_NEEDED = 3 << 30  # bytes that a guest touches at the most: the device and its memory
-_ALIGNED = 128 << 20  # of a persistent-memory region: a section of the memory map
+_NEEDED = 3 << 30  # most bytes that a guest touches: the device and its memory
+_ALIGNED = 128 << 20  # alignment of a persistent-memory region: a section of the memory map
 _MAX_TEXT = 1 << 22
 
 
 @dataclass(frozen=True)
 class Window:
-    """Which accesses the stream of addresses keeps: the first `length` of every `every`; with `calls` also where calls begin."""
+    """Accesses that the stream of addresses keeps: the first `length` of every `every`; with `calls` also where calls begin."""
 
     length: int
     every: int
@@ -43,7 +43,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all runs of a job have in common."""
+    """Settings that all runs of a job share."""
 
     qemu: qemu.Qemu
     kernel: Kernel
@@ -51,17 +51,18 @@ class Setting:
     erms: bool = True
     cpus: int = 1
     window: Window | None = None
-    touches: int | None = None  # runs on pages in which a page's first touch is kept
-    machine: str | None = None  # whose TLB's misses are counted by call stack; the window is the whole stream then
+    touches: int | None = None  # length of a stretch, in runs on pages, in which a page's first touch is kept
+    # machine whose TLB misses are counted by call stack; the window is then the whole stream
+    machine: str | None = None
     boots: bool = False  # whether each repeat of a guest is another boot (qemu.arguments)
     boot: int = 1
     stop: threading.Event = field(default_factory=threading.Event)
 
 
 class Failed(EnvironmentProblem):
-    """A guest did not do its job; the message ends with the last lines of its console.
+    """Error of a guest that did not do its job; the message ends with the last lines of its console.
 
-    `status` is that of the emulator: 0 if the guest itself ended before its time, None if it was stopped.
+    `status` is the emulator's: 0 if the guest itself ended early, None if it was stopped.
     """
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -70,7 +71,7 @@ class Failed(EnvironmentProblem):
 
 
 class Interrupted(ScmsimError):
-    """The run was told to stop."""
+    """Error of a run that a signal or another guest's failure stopped."""
 
     exit_code = 130
 
@@ -104,16 +105,16 @@ def boot(
     room: int = OUTPUT_ROOM,
     watch: Callable[[], None] = lambda: None,
 ) -> float:
-    """Run a guest to its end, its memory in the file `ram` of a folder; the seconds that it took.
+    """Run a guest to its end, with its memory in the file `ram` of a folder; return the seconds that it took.
 
     Parameters
     ----------
     plugin : sequence of str
         The plugin's path and its arguments.
     room : int
-        Bytes of the mailbox behind the job.
+        Bytes of the mailbox after the job.
     watch : callable
-        Called ten times a second; what it raises ends the guest.
+        Called ten times a second; an exception from it ends the guest.
     """
     mailbox = -(-(len(job) + room) // _ALIGNED) * _ALIGNED
     if mailbox > qemu.MAILBOX_MOST:
@@ -137,7 +138,7 @@ def boot(
 
 
 def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[list[str]], bytes]:
-    """Commands that set the guest up, and its initial RAM disk; unless `fresh`, it makes and mounts no file system."""
+    """Return the commands that set the guest up, and its initial RAM disk; unless `fresh`, it makes and mounts no file system."""
     first = kernel.module_files(chosen, kernel.PM_MODULES)
     later = {k: v for k, v in kernel.module_files(chosen, system.modules).items() if k not in first}
     files = {"/init": initramfs.read(cache.guest())}
@@ -158,7 +159,7 @@ def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[l
 
 
 def device_words() -> list[str]:
-    """Arguments of a plugin: where the device under test lies, and in which part of the guest's memory."""
+    """Return the arguments of a plugin: where the device under test is, and in which part of the guest's memory."""
     low, ram = qemu.DIRECT_MAP + qemu.PM_AT, qemu.file_offset(qemu.PM_AT)
     return [f"pmlo={low:#x}", f"pmhi={low + qemu.PM_BYTES:#x}", f"ramlo={ram:#x}"]
 
@@ -196,7 +197,7 @@ def _command(setting: Setting, folder: pathlib.Path, mailbox: int, plugin: Seque
 
 @contextlib.contextmanager
 def scratch() -> Iterator[pathlib.Path]:
-    """A folder for one run, in shared memory if there is room (the guest's memory need not reach a disk then)."""
+    """Yield a folder for one run, in shared memory if it fits, so that the guest's memory need not reach a disk."""
     place = _SHARED_MEMORY if _free(_SHARED_MEMORY) > 2 * _NEEDED else pathlib.Path(tempfile.gettempdir())
     if _free(place) < _NEEDED:
         raise EnvironmentProblem(f"{str(place)!r} has less than {_NEEDED >> 30} GiB free for the guest; set TMPDIR")
@@ -228,7 +229,7 @@ def _write_job(ram: pathlib.Path, job: bytes, at: int) -> None:
 def _emulate(
     argv: Sequence[str], messages: pathlib.Path, setting: Setting, watch: Callable[[], None] = lambda: None
 ) -> int | None:
-    """Run the emulator to its end; None if it had to be stopped."""
+    """Run the emulator to its end; return None if it had to be stopped."""
     deadline = time.monotonic() + setting.timeout_s
     with messages.open("wb") as said:
         process = subprocess.Popen(
@@ -250,17 +251,17 @@ _libc = ctypes.CDLL(None)
 
 
 def _die_with_us() -> None:
-    """In the child: no emulator outlives us, however we end (PR_SET_PDEATHSIG is 1)."""
+    """Make the emulator die with this process, however the process ends; runs in the child (PR_SET_PDEATHSIG is 1)."""
     _libc.prctl(1, signal.SIGKILL)
 
 
 def output_at(job: bytes) -> int:
-    """Where a job's output lies in the file that backs the guest's memory."""
+    """Return where a job's output is in the file that backs the guest's memory."""
     return qemu.file_offset(qemu.MAILBOX_AT) + int(struct.unpack_from("<Q", job, 40)[0])
 
 
 def report(folder: pathlib.Path, at: int, more: int = 0) -> tuple[bytes, list[int], bytes]:
-    """(Symbols, numbers of the report, `more` bytes behind the symbols) of a guest that ended well."""
+    """Return (symbols, numbers of the report, `more` bytes after the symbols) of a guest that ended well."""
     with (folder / "ram").open("rb") as file:
         file.seek(at)
         magic, symbols, *values = _OUTPUT.unpack(file.read(_OUTPUT.size))
@@ -271,9 +272,9 @@ def report(folder: pathlib.Path, at: int, more: int = 0) -> tuple[bytes, list[in
 
 
 def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) -> Measured:
-    """Counts, symbols and the guest's report, out of the files that the run left."""
+    """Return counts, symbols and the guest's report, from the files that the run left."""
     text, values, raw = report(folder, at, faults.MOST)
-    # huge_bytes: of the program's buffer on large pages, UNKNOWN where the kernel does not tell
+    # huge_bytes: bytes of the program's buffer on large pages, UNKNOWN if the kernel does not report them
     names = (
         "buffer",
         "buffer_bytes",
@@ -303,12 +304,12 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
 
 
 def _mapped(path: pathlib.Path, kind: str) -> np.ndarray:
-    """What the plugin wrote; its pages stay readable when the folder is gone."""
+    """Return what the plugin wrote; its pages stay readable after the folder is removed."""
     return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
 
 
 def _ranges(ram: pathlib.Path, symbols: bytes, about: dict[str, int], setting: Setting) -> list[tuple[int, int, int]]:
-    """Page sizes; none where the kernel does not tell, unless they are what the run is for."""
+    """Return page sizes; none if the kernel does not report them, unless they are the purpose of the run."""
     try:
         return pagetable.ranges(ram, symbols, about)
     except EnvironmentProblem:
@@ -318,7 +319,7 @@ def _ranges(ram: pathlib.Path, symbols: bytes, about: dict[str, int], setting: S
 
 
 def _text(path: pathlib.Path) -> str:
-    """The end of a text file that anything may have been written to."""
+    """Return the end of a text file with arbitrary content."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _MAX_TEXT))

@@ -1,4 +1,4 @@
-"""What a run of a plan gave."""
+"""Results of a run of a plan."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from scmsim.lab.faults import EXTENT, FAULTS
 
 @dataclass
 class Measured:
-    """What one run gave: rows of the plugin, the guest's symbols, and what became of its operations."""
+    """Results of one run: rows of the plugin, the guest's symbols, and the outcome of its operations."""
 
     rows: np.ndarray
     symbols: bytes
@@ -18,10 +18,10 @@ class Measured:
     seconds: float
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))  # the tree of calls
     stream: np.ndarray | None = None
-    cells: np.ndarray | None = None  # number of the row that each record of the stream belongs to, 0 for none
+    cells: np.ndarray | None = None  # number of the row of each record of the stream, 0 for none
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     touches: np.ndarray | None = None
-    caches: dict[int, str] = field(default_factory=dict)  # slab cache by page that was touched
+    caches: dict[int, str] = field(default_factory=dict)  # slab cache of each touched page
     faults: np.ndarray = field(default_factory=lambda: np.zeros(0, FAULTS))  # of mapped files, by number of the region
-    extents: np.ndarray = field(default_factory=lambda: np.zeros(0, EXTENT))  # of the files that the plan asks for
-    sizes_told: bool = False  # whether the kernel let its page table be read
+    extents: np.ndarray = field(default_factory=lambda: np.zeros(0, EXTENT))  # of the files that the plan requests
+    sizes_told: bool = False  # whether the kernel's page table could be read

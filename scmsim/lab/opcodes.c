@@ -1,9 +1,9 @@
-/* Kinds of instructions by their bytes.  Source: Intel SDM volume 2, appendix A (opcode maps). */
+/* Classify instructions by their bytes.  Source: Intel SDM volume 2, appendix A (opcode maps). */
 #include "opcodes.h"
 
 #include <string.h>
 
-/* How an instruction, its prefixes left out, uses the stack. */
+/* Return how an instruction, without its prefixes, uses the stack. */
 static int stack_kinds(const uint8_t *code, size_t n)
 {
     int field = n > 1 ? code[1] >> 3 & 7 : 0;

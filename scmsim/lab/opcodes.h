@@ -1,4 +1,4 @@
-/* What an x86-64 instruction does, as far as the lab counts it: see opcodes.c. */
+/* Kinds of x86-64 instructions that the lab counts: see opcodes.c. */
 #ifndef OPCODES_H
 #define OPCODES_H
 #include <stddef.h>
@@ -9,5 +9,5 @@
 enum kind { REP = 1, NON_TEMPORAL = 2, FLUSH = 4, STORE_FENCE = 8, FENCE = 16, LOCKED = 32, MARKS = 64, PUSHES = 128, POPS = 256,
             CALLS = 512 };
 
-int classify(const uint8_t *code, size_t n); /* kinds of the instruction of these bytes */
+int classify(const uint8_t *code, size_t n); /* return the kinds of the instruction with these bytes */
 #endif

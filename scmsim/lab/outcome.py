@@ -1,4 +1,4 @@
-"""What a guest counted -> Runs of a Result: by cell, by kind of operation, by mechanism; and tables by function and task."""
+"""A guest's counts -> Runs of a Result: by cell, by kind of operation, by mechanism; and tables by function and task."""
 
 import collections
 import re
@@ -27,7 +27,8 @@ _NO_SIZES = (
     "the size of their entries"
 )
 _EVENT = "counted by the emulator"
-# Counters of several CPUs <- functions that are entered in interrupts by other CPUs: arch/x86/kernel/smp.c, arch/x86/mm/tlb.c.
+# Counters of several CPUs <- functions that are entered in interrupts by other CPUs: arch/x86/kernel/smp.c,
+# arch/x86/mm/tlb.c.
 _INTERRUPTED = {
     "interprocessor_interrupts": re.compile(r"sysvec_(call_function(_single)?|reschedule_ipi)$"),
     "tlb_shootdowns": re.compile(r"flush_tlb_func"),
@@ -35,7 +36,7 @@ _INTERRUPTED = {
 
 
 class Outcome:
-    """What a guest counted, by region, function, mechanism, and for whom the kernel ran (see `calls`).
+    """A guest's counts, by region, function, mechanism, and the task for which the kernel ran (see `calls`).
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class Outcome:
     plan : Plan
         What the guest did.
     measured : Measured
-        What it gave.
+        Its results.
     cpus : int
         CPUs of the guest.
     """
@@ -61,9 +62,9 @@ class Outcome:
         self._for_calls = np.array([kind != OTHER for kind, _ in self.calls.task], bool)
 
     def runs(self, repeat: int, repeats: int) -> list[Run]:
-        """One Run for each region that is a cell; for a trace one Run whose groups are the kinds of operation.
+        """Return one Run for each region that is a cell; for a trace, one Run whose groups are the kinds of operation.
 
-        Their counters are those of the calls and of what the file system deferred.
+        Their counters include the calls and what the file system deferred.
         """
         plan, by_region = self.plan, self._by_region()
         numbered = {"repeat": repeat} if repeats > 1 else {}
@@ -91,18 +92,18 @@ class Outcome:
         return runs
 
     def functions(self) -> list[dict[str, Any]]:
-        """Rows for functions.csv: what each function did per call of a region, the largest first."""
+        """Return rows for functions.csv: what each function did per call of a region, the largest first."""
         found = self._sums(self._for_calls, self.calls.function)
         return [row for region in sorted(found) for row in self._shown(region, "func", found[region], _TOP)]
 
     def tasks(self) -> list[dict[str, Any]]:
-        """Rows for tasks.csv: what ran besides the calls, per call of a region, and whether it counts."""
+        """Return rows for tasks.csv: what ran besides the calls, per call of a region, and whether it counts."""
         other = np.array([kind != OWN for kind, _ in self.calls.task], bool)
         found = self._sums(other, [f"{KINDS[kind]} {name}" for kind, name in self.calls.task])
         return [row for region in sorted(found) for row in self._shown(region, "task", found[region], _TOP)]
 
     def other_cpus(self) -> list[dict[str, Any]]:
-        """Rows for cpus.csv: functions of the interrupts that CPUs sent each other, how often they were entered, their counts."""
+        """Return rows for cpus.csv: functions of the interrupts between CPUs, how often they were entered, their counts."""
         found = self._sums(self._sent, self.calls.function)
         for region, by in found.items():
             entered = self._entered(region)
@@ -111,7 +112,10 @@ class Outcome:
         return [row for region in sorted(found) for row in self._shown(region, "func", found[region], _TOP)]
 
     def _by_region(self) -> dict[int, dict[str, int]]:
-        """Counters of every region; instructions of what was deferred (which they include), and of the rest, apart."""
+        """Return the counters of every region.
+
+        The instructions of deferred work (which the counters include) and of other tasks are also separate fields.
+        """
         every = range(1, len(self.plan.regions) + 1)
         kinds = [kind for kind, _ in self.calls.task]
         by = counts.sums(self.calls.rows, zip(self.region, kinds, strict=True))
@@ -128,7 +132,7 @@ class Outcome:
         return found
 
     def _interrupted(self, region: int) -> dict[str, int]:
-        """How often CPUs interrupted each other in a region, and how often to drop translations."""
+        """Return how often CPUs interrupted each other in a region, and how often to drop translations."""
         entered = self._entered(region)
         return {
             name: sum(times for function, times in entered.items() if wanted.match(function))
@@ -136,7 +140,7 @@ class Outcome:
         }
 
     def _entered(self, region: int) -> dict[str, int]:
-        """How often each function was entered in a region's interrupts by other CPUs."""
+        """Return how often each function was entered in a region's interrupts by other CPUs."""
         here = self._sent & self.calls.entered & (self.calls.rows["region"] == region)
         by = collections.Counter[str]()
         for k in np.flatnonzero(here).tolist():
@@ -144,17 +148,17 @@ class Outcome:
         return by
 
     def _signals(self) -> dict[str, int]:
-        """Touches of mapped files that ended with a signal."""
+        """Return the number of touches of mapped files that ended with a signal."""
         found = {"SIGBUS": int(self._faults["bus"].sum()), "SIGSEGV": int(self._faults["segv"].sum())}
         return {name: count for name, count in found.items() if count}
 
     def _sites(self, regions: set[int]) -> dict[str, dict[str, int]]:
-        """Counters by mechanism of the model, through the map of its functions; without a map only user and kernel."""
+        """Return counters by mechanism of the model, through the map of its functions; without a map only user and kernel."""
         here = self._for_calls & np.isin(self.calls.rows["region"], list(regions))
         return counts.sums(self.calls.rows[here], _those(self.site, here))
 
     def _sums(self, here: np.ndarray, labels: list[str]) -> dict[int, dict[str, dict[str, int]]]:
-        """Counters by region and label of some rows."""
+        """Return counters by region and label of some rows."""
         found: dict[int, dict[str, dict[str, int]]] = {}
         pairs = zip(_those(self.region, here), _those(labels, here), strict=True)
         for (region, label), counters in counts.sums(self.calls.rows[here], pairs).items():
@@ -162,7 +166,7 @@ class Outcome:
         return found
 
     def _shown(self, number: int, column: str, by: dict[str, dict[str, int]], top: int) -> list[dict[str, Any]]:
-        """The largest per call, as rows of a table."""
+        """Return the largest per call, as rows of a table."""
         region = self.plan.regions[number - 1]
         about = {"fs": self.fs, "op": region.label, "unit": region.cell.get("unit_bytes", "")}
         most = sorted(by.items(), key=lambda item: -item[1]["instructions"])[:top]
@@ -187,7 +191,7 @@ def _map_of(fs: str) -> Rules:
 
 
 def _nearest(fs: str) -> list[str]:
-    """Shorter names of a variant: ext4-dax-nojournal -> ext4-dax, ext4."""
+    """Return shorter names of a variant: ext4-dax-nojournal -> ext4-dax, ext4."""
     words = fs.split("-")
     return ["-".join(words[:n]) for n in range(len(words) - 1, 0, -1)]
 

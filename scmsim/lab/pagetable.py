@@ -1,7 +1,7 @@
 """Page sizes of the guest: an offline walk of the kernel's page table in the file that backs the guest's memory.
 
 Source: Intel SDM volume 3, 4.5 (4-level paging: bits 12 to 51 address, bit 7 a large page); Linux,
-Documentation/x86/x86_64/mm.rst (`init_top_pgt` is the kernel's own table, kernel text is mapped at 0xffffffff80000000).
+Documentation/x86/x86_64/mm.rst (`init_top_pgt` is the kernel's table, kernel text is mapped at 0xffffffff80000000).
 """
 
 import os
@@ -19,14 +19,16 @@ TEXT_MAP = 0xFFFFFFFF80000000
 _ADDRESS = 0x000FFFFFFFFFF000
 PRESENT, LARGE = 1, 1 << 7
 SHIFTS = (39, 30, 21, 12)
-_MOST_TABLES = 1 << 18  # of a real guest of some GiB there are some thousands
+_MOST_TABLES = 1 << 18  # a real guest of some GiB has some thousands
 _KERNEL_HALF = 256  # first of the top table's 512 entries
 
-Range = tuple[int, int, int]  # first address, address behind the last, log2 of the page size
+Range = tuple[int, int, int]  # first address, address after the last, log2 of the page size
 
 
 def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[Range]:
-    """Kernel ranges from the page table, and the user's buffer if the guest could tell; addresses outside have pages of 4 KiB.
+    """Return kernel ranges from the page table, and the user's buffer if the guest reported it.
+
+    Addresses outside the ranges have pages of 4 KiB.
 
     Raises
     ------
@@ -43,7 +45,9 @@ def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[
 
 
 def walk(ram: str | os.PathLike[str], physical: int) -> list[Range]:
-    """Mapped ranges of the kernel half below the top-level table at a physical address, neighbours of one size merged.
+    """Return the mapped ranges of the kernel half below the top-level table at a physical address.
+
+    Neighbours of one size are merged.
 
     Raises
     ------
@@ -61,7 +65,7 @@ def walk(ram: str | os.PathLike[str], physical: int) -> list[Range]:
             raise EnvironmentProblem(f"no page table at {physical:#x} of the guest's memory; is it this kernel's?")
         offset = qemu.file_offset(at)
         if at < 0 or offset + 4096 > len(memory):
-            return np.zeros(512, "<u8")  # a table outside of the guest's memory: nothing that we can follow
+            return np.zeros(512, "<u8")  # a table outside of the guest's memory cannot be followed
         return np.frombuffer(memory[offset : offset + 4096].tobytes(), "<u8")
 
     def add(first: int, order: int) -> None:
@@ -88,7 +92,7 @@ def walk(ram: str | os.PathLike[str], physical: int) -> list[Range]:
 
 
 def orders(addresses: np.ndarray, found: list[Range]) -> np.ndarray:
-    """Log2 of the page size of each address (uint64)."""
+    """Return log2 of the page size of each address (uint64)."""
     out = np.full(len(addresses), 12, np.uint8)
     if not found:
         return out

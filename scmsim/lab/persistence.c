@@ -1,15 +1,17 @@
 /* A plugin for QEMU's TCG that follows what a guest stores to persistent memory.
  *
- * Recording (record=FILE): every store to the device with its data, every write-back, every fence that orders one of them, in program
- * order, with the address of the instruction and the node of the tree of calls (calls.c); and what the device held when it began
- * (base=FILE).  Between two marks BEGIN and END of the guest lies one operation.
+ * Recording (record=FILE): every store to the device with its data, every write-back, every fence that orders one of them, in
+ * program order, with the address of the instruction and the node of the tree of calls (calls.c); and what the device held when
+ * it began (base=FILE).  The guest's marks BEGIN and END enclose one operation.
  *
- * Crashing (base=FILE states=FILE): at each mark NEXT the device gets the base's content back, and then the next state of the file.
+ * Crashing (base=FILE states=FILE): at each mark NEXT the device gets the base's content back, and then the next state of the
+ * file.
  *
- * QEMU tells a plugin neither which line a write-back names nor what a store stores.  So a write-back is turned, in the guest's code,
- * into a load of one byte from the same address (TEST of the same operand, as long as it was; both leave no register changed, and the
- * kernel's inline assembly lets the flags change), and data is read in the file that backs the guest's memory.  What is turned takes
- * effect when code is translated anew, at ARM: so every write-back must have run once before, or UNSEEN is recorded.
+ * QEMU reports to a plugin neither the line of a write-back nor the data of a store.  So the plugin turns a write-back in the
+ * guest's code into a load of one byte from the same address (TEST of the same operand, with the same length; both change no
+ * register, and the kernel's inline assembly lets the flags change), and reads data from the file that backs the guest's memory.
+ * The change takes effect when the code is translated again, at ARM: so every write-back must have run once before, or UNSEEN is
+ * recorded.
  *
  * Arguments: pmlo=ADDRESS pmhi=ADDRESS ram=FILE ramlo=OFFSET (of the device in it), and record=FILE calls=FILE base=FILE most=BYTES, or
  * base=FILE states=FILE progress=FILE first=NUMBER.  One vCPU.
@@ -29,21 +31,21 @@ enum entry { STORED = 1, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, E
 
 #define LINE 64u
 #define PAGE 4096u
-#define RUN 4096u /* bytes of a run of stores */
-#define NEAR 512  /* instructions of one loop of non-temporal stores lie so close, in bytes */
+#define RUN 4096u /* most bytes of a run of stores */
+#define NEAR 512  /* most bytes between instructions of one loop of non-temporal stores */
 #define TURNED 256
 
 struct insn {
     uint64_t address;
     int kinds;
 };
-struct entry_head { /* see scmsim/lab/persistence.py; bytes of a store follow, in whole words */
+struct entry_head { /* see scmsim/lab/persistence.py; a store's bytes follow, padded to 8 */
     uint64_t at, code;
     uint32_t node;
     uint16_t length;
     uint8_t kind, unused;
 };
-struct piece { /* of the file of states; its bytes follow, in whole words */
+struct piece { /* piece of the file of states; its bytes follow, padded to 8 */
     uint64_t at;
     uint32_t length, kind; /* ARRIVED: from here on in every state; STATE: the next one begins; LEFT: in this one */
 };
@@ -136,7 +138,7 @@ static void on_unseen(unsigned cpu, void *data)
     note(cpu, UNSEEN, insn->address);
 }
 
-/* Copy the device's bytes at `from` in one file into the device's other copy.  What was never touched has no pages, and gets none. */
+/* Copy the device's bytes at `from` in one file to `to` or the file `out`; holes of the file stay holes. */
 static void copy_data(int fd, uint64_t from, uint8_t *to, int out)
 {
     off_t at = from, end = from + (pm_high - pm_low), next;
@@ -206,7 +208,7 @@ static void next_state(void)
 {
     static uint8_t bytes[RUN + 8];
     static struct piece piece;
-    static bool ahead; /* `piece` was read already */
+    static bool ahead; /* whether `piece` has been read but not used */
     bool found = false;
     for (uint64_t i = 0; i < dirty_count; i++) {
         memcpy(device + dirty[i] * PAGE, base + dirty[i] * PAGE, PAGE);
@@ -284,7 +286,7 @@ static bool was_turned(uint64_t address)
     return false;
 }
 
-/* [prefixes] 0F AE /6 or /7 becomes [3E] [prefixes] 84 /r: TEST m8, r8. */
+/* Turn [prefixes] 0F AE /6 or /7 into [3E] [prefixes] 84 /r: TEST m8, r8. */
 static void turn(const struct qemu_plugin_insn *insn, const uint8_t *code, size_t n)
 {
     uint8_t *there = qemu_plugin_insn_haddr(insn), made[CODE] = {0x3e};

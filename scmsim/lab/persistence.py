@@ -1,7 +1,7 @@
-"""What a guest stores to persistent memory, in order; and what its kernel makes of a device with a given content.
+"""What a guest stores to persistent memory, in order; and what its kernel reads from a device with a given content.
 
-A recording is that of persistence.c: stores with their data, write-backs, fences and marks of operations.  The crash guest is given
-states of the device one after the other; it mounts each, reads the files that it is told of, and unmounts.
+A recording comes from persistence.c: stores with their data, write-backs, fences and marks of operations.  The crash guest
+gets states of the device one after another; it mounts each, reads the listed files, and unmounts.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from scmsim.lab.systems import System
 
 STORED, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, ENDED, UNSEEN, FULL = range(1, 10)  # enum entry
 LINE = 64
-MOST_BYTES = 1 << 30  # of a recording
+MOST_BYTES = 1 << 30  # bytes of a recording
 MOST_OPERATIONS = 100_000
 MOST_PATHS = 4096
 _HEAD = struct.Struct("<QQIHBx")  # struct entry_head: at, code, node, length, kind
@@ -36,12 +36,12 @@ _ARRIVED, _STATE, _LEFT = range(3)
 _SEEN = struct.Struct("<QQ")
 _SEEN_FILE = struct.Struct("<QqII")
 _RUN = np.dtype([("word", "<u8"), ("count", "<u8")])
-_LETTERS = 20  # of a name's first letter, from f on: guest_operations.c
-_RESULTS_ROOM = 384 << 20  # of one boot
-_STUCK_S = 120.0  # without a new state
-_NO_ROOM = "write what was found"  # guest_crash.c's word for a full mailbox
-_MOST_RUNS = 1 << 16  # of a file: guest_crash.c
-_LOOK_WORDS = 60  # paths of a command
+_LETTERS = 20  # range of a name's first letter, from f on: guest_operations.c
+_RESULTS_ROOM = 384 << 20  # bytes of one boot
+_STUCK_S = 120.0  # seconds without a new state
+_NO_ROOM = "write what was found"  # guest_crash.c's message for a full mailbox
+_MOST_RUNS = 1 << 16  # runs per file: guest_crash.c
+_LOOK_WORDS = 60  # paths per command
 _MOST_PIECE = 4096
 
 
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A name of a file: which directory, and what the guest made it from."""
+    """A name of a file: its directory, and what the guest builds the name from."""
 
     parent: int
     owner: int
@@ -65,7 +65,7 @@ class Name(NamedTuple):
 
     @property
     def leaf(self) -> str:
-        """Last part of the path."""
+        """Return the last part of the path."""
         more = f".{self.number // _LETTERS}" if self.number >= _LETTERS else ""
         return f"{chr(ord('f') + self.number % _LETTERS)}{self.owner:06d}{more}"
 
@@ -77,11 +77,11 @@ class Recording:
     Attributes
     ----------
     entries : iterable of Entry
-        May be gone through several times.
+        May be iterated several times.
     results : list of int
-        Of each operation: what the system call returned.
+        Return value of each operation's system call.
     first, names : list of (Name, inode)
-        The name of each file that was there at first, and the one that each operation gave; inode 0: none.
+        The initial name of each file, and the name that each operation gave; inode 0: none.
     base : pathlib.Path
         Content of the device when the recording began.
     """
@@ -102,13 +102,13 @@ class Recording:
         self._names: dict[int, str] = {}
 
     def function(self, code: int) -> str:
-        """The function that an instruction lies in."""
+        """Return the function that contains an instruction."""
         if code not in self._names:
             self._names[code] = counts.functions_at(np.array([code], np.uint64), self.functions)[0]
         return self._names[code]
 
     def chain(self, entry: Entry) -> tuple[str, ...]:
-        """Functions that led to an entry, the innermost first."""
+        """Return the functions that led to an entry, innermost first."""
         return (self.function(entry.code), *self._callers(entry.node))
 
     def _callers(self, node: int) -> tuple[str, ...]:
@@ -122,7 +122,10 @@ class Recording:
 
 
 def plan_of(source: Source) -> Plan:
-    """Plan of a trace without what only counting needs; raises UsageError for what a crash check does not follow."""
+    """Return the plan of a trace, without parts that only counting needs.
+
+    Raises UsageError for what a crash check does not follow.
+    """
     if source.rows > MOST_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, lab crash takes {MOST_OPERATIONS:,}; cut it first")
     found = from_trace(source)
@@ -137,7 +140,7 @@ def plan_of(source: Source) -> Plan:
 
 
 def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -> Recording:
-    """Run a plan on a fresh file system; what it stores, with files that stay in a folder of the caller.
+    """Run a plan on a fresh file system; return what it stores, with files that stay in a folder of the caller.
 
     Raises
     ------
@@ -182,7 +185,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
 
 @dataclass(frozen=True)
 class Recorded:
-    """The lines of a recording in a file, read anew each time: they need not fit in memory."""
+    """The lines of a recording in a file, read again at each iteration: they need not fit in memory."""
 
     path: pathlib.Path
 
@@ -198,17 +201,17 @@ class Recorded:
 
 
 class StateWriter:
-    """Writes states of the device for the crash guest: bytes that arrived stay for all states behind them."""
+    """Writer of states of the device for the crash guest: bytes that arrived stay for all later states."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.count = file, 0
 
     def arrived(self, at: int, data: bytes) -> None:
-        """Bytes that are there from now on."""
+        """Write bytes that are present from now on."""
         self._put(_ARRIVED, at, data)
 
     def state(self, pieces: Sequence[tuple[int, bytes]]) -> None:
-        """The next state: these bytes besides, in this order."""
+        """Write the next state: these additional bytes, in this order."""
         self.file.write(_PIECE.pack(0, 0, _STATE))
         self.count += 1
         for at, data in pieces:
@@ -221,7 +224,7 @@ class StateWriter:
 
 
 class SeenFile(NamedTuple):
-    """A path of a state: `length` below 0 is an error number; `words` in runs (word, how many)."""
+    """A path of a state: `length` below 0 is an error number; `words` are runs (word, count)."""
 
     inode: int
     length: int
@@ -245,10 +248,10 @@ def look(
     paths: Sequence[str],
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Seen]:
-    """What the kernel makes of each of the states `numbers`.
+    """Yield what the kernel reads from each of the states `numbers`.
 
-    A guest that dies after other states may have died of them, or of the emulator: a new one begins with the state that it died at.
-    A state that kills a guest that has seen no other is to blame, and a new guest takes the next one.
+    A guest that dies after other states may have died of them, or of the emulator: a new guest begins with the state at which
+    it died. A state that kills a guest that has seen no other state is to blame, and a new guest takes the next one.
 
     Parameters
     ----------
@@ -269,14 +272,14 @@ def look(
 
 
 class _Stuck(Exception):
-    """No new state for a long time."""
+    """Error for a guest without a new state for a long time."""
 
 
 def _boot(
     setting: Setting, system: System, states: pathlib.Path, base: pathlib.Path, numbers: range, paths: Sequence[str],
     progress: Callable[[int], None],
 ) -> tuple[list[Seen], str]:  # fmt: skip
-    """What one guest found, and why it ended before its time ("": it did not)."""
+    """Return what one guest found, and why it ended early ("": it did not)."""
     setup, image = machine.prepared(setting.kernel, system, fresh=False)
     looks = [["look", *paths[i : i + _LOOK_WORDS]] for i in range(0, len(paths), _LOOK_WORDS)]
     setup += [["states", str(len(numbers)), system.type, system.mount_options(fresh=False)], *looks]

@@ -1,7 +1,7 @@
-"""What the guest does: operations with the region that each is counted in, and what each region means.
+"""What the guest does: operations with the region that counts each, and what each region means.
 
-A plan comes from a trace (a region for each kind of operation) or from a matrix of the microbenchmark's passes (a region
-for each pass and unit).  `packed` writes it as the guest reads it.
+A plan comes from a trace (a region for each kind of operation) or from a matrix of the microbenchmark's passes (a region for
+each pass and unit).  `packed` writes it as the guest reads it.
 """
 
 import itertools
@@ -51,11 +51,11 @@ FILE = np.dtype([("parent", "<i4"), ("directory", "<u4"), ("first_size", "<i8")]
 HEADER = struct.Struct("<8s5Q")  # magic, bytes of set-up, files, operations, bytes of the buffer, place of the output
 MAGIC = b"SCMJOB1\n"
 OUTPUT_ROOM = 32 << 20  # for the guest's symbols
-UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not tell
+UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not determine
 
 PASSES = ("append", "rewrite", "read", "wsync")
 TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # what a program does without a call
-LAYOUT = 255  # an operation of the lab's own: the guest tells where a file lies
+LAYOUT = 255  # an operation that only the lab has: the guest reports where a file is
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
 _CLOSE = (CLOSE,)
 _STEPS: dict[str, Sequence[tuple]] = {
@@ -65,9 +65,9 @@ _STEPS: dict[str, Sequence[tuple]] = {
     "mkdir": [(MKDIR,)], "rmdir": [(RMDIR,)], "create_fsync": [(CREATE,), (FSYNC,), _CLOSE],
 }  # fmt: skip
 NAMESPACE = tuple(_STEPS)
-_DIRECTORIES = (4, 3, 2, 2, 1)  # so many passes share a directory
+_DIRECTORIES = (4, 3, 2, 2, 1)  # number of passes that share each directory
 _GROUP_OF = dict(zip(NAMESPACE, np.repeat(np.arange(5), _DIRECTORIES).tolist(), strict=True))
-MAX_OPERATIONS = 20_000_000  # what the mailbox has room for
+MAX_OPERATIONS = 20_000_000  # what fits in the mailbox
 _MAX_LENGTH = 1 << 30  # bytes of one call
 _WSYNC_CALLS = 256
 _WARM_UP = 1 << 20  # bytes written and read in units of 4 KiB before anything is counted
@@ -80,7 +80,7 @@ class Region:
     Attributes
     ----------
     cell : dict
-        For the result's `cell`, where the region is one.
+        For the result's `cell`, if the region is one.
     label : str
         Kind of operation, for the result's `groups`.
     """
@@ -103,7 +103,7 @@ class Plan:
     header: dict[str, Any] = field(default_factory=dict)
 
     def packed(self, setup: Iterable[Sequence[str]]) -> bytes:
-        """The plan after the commands that set the guest up, as the guest reads it."""
+        """Return the plan after the commands that set the guest up, as the guest reads it."""
         words = b"".join(b"%d\0" % len(command) + b"".join(w.encode() + b"\0" for w in command) for command in setup)
         words += bytes(8 - len(words) % 8)
         moves = self.operations[np.isin(self.operations["op"], (READ, WRITE))]
@@ -116,7 +116,7 @@ class Plan:
 
 
 def from_trace(source: Source, cpus: int = 1) -> Plan:
-    """Plan of a trace: SETUP operations run uncounted, every other kind has a region of its own.
+    """Return the plan of a trace: SETUP operations run uncounted, every other kind has its own region.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def from_trace(source: Source, cpus: int = 1) -> Plan:
     Raises
     ------
     UsageError
-        For operations that no system call does (memory objects), or more than the guest has room for.
+        For operations without a system call (memory objects), or more than fit in the guest.
     """
     if source.rows > MAX_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, the lab takes {MAX_OPERATIONS:,}; cut it first")
@@ -172,7 +172,7 @@ def from_trace(source: Source, cpus: int = 1) -> Plan:
 
 
 def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0) -> Plan:
-    """Plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
+    """Return the plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str
     passes : sequence of str
         Those that are counted.
     names : int
-        So many files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0: none.
+        Number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0: none.
     """
     rows: list[np.ndarray] = []
     regions: list[Region] = []
@@ -247,7 +247,7 @@ class Replayable:
 
 
 def _pass(name: str, unit: int, calls: int, number: int, file: int) -> np.ndarray:
-    """One pass over a file; `wsync` alternates write and fsync."""
+    """Return one pass over a file; `wsync` alternates write and fsync."""
     each = 2 if name == "wsync" else 1
     out = np.zeros(each * calls, OPERATION)
     out["file"], out["file2"], out["region"] = file, -1, number
@@ -259,7 +259,7 @@ def _pass(name: str, unit: int, calls: int, number: int, file: int) -> np.ndarra
 
 
 def _names(count: int, first: int, region: Any) -> tuple[list[np.ndarray], np.ndarray]:
-    """The passes over names, each group of them in a fresh directory, and their files."""
+    """Return the passes over names, each group of them in a fresh directory, and their files."""
     groups = len(set(_GROUP_OF.values()))
     files = np.zeros(groups * (count + 1), FILE)
     files["first_size"] = -1
@@ -279,12 +279,12 @@ def _names(count: int, first: int, region: Any) -> tuple[list[np.ndarray], np.nd
 
 
 def _sweep(steps: Sequence[tuple], files: Iterable[int], number: int) -> np.ndarray:
-    """The steps (op, offset, length) on one file after the other."""
+    """Return the steps (op, offset, length) on one file after another."""
     return _rows([(step[0], file, *step[1:]) for file in files for step in steps], number)
 
 
 def _rows(entries: list[tuple], number: int) -> np.ndarray:
-    """Operations (op, file, offset, length) of one region."""
+    """Return operations (op, file, offset, length) of one region."""
     out = np.zeros(len(entries), OPERATION)
     padded = [(*entry, *(0,) * (4 - len(entry))) for entry in entries]
     for k, name in enumerate(("op", "file", "offset", "length")):
@@ -294,7 +294,7 @@ def _rows(entries: list[tuple], number: int) -> np.ndarray:
 
 
 def _warm_up(file: int) -> tuple[np.ndarray, np.ndarray]:
-    """Operations that touch every path of the file system once, uncounted, and the file that they need."""
+    """Return operations that touch every path of the file system once, uncounted, and the file that they need."""
     each = 4096
     transfers = [(op, file, at, each) for op in (WRITE, READ) for at in range(0, _WARM_UP, each)]
     late = np.zeros(1, FILE)
@@ -315,7 +315,7 @@ def _add(regions: list[Region], rows: np.ndarray) -> None:
 
 
 def _parents(paths: Sequence[str]) -> Iterator[int]:
-    """Row of the directory that holds each path, -1 where the trace does not know it."""
+    """Return the row of the directory of each path, -1 if the trace does not know it."""
     rows = {path.rstrip("/"): row for row, path in enumerate(paths)}
     return np.fromiter(  # type: ignore[return-value]
         (rows.get(path.rstrip("/").rpartition("/")[0], -1) if "/" in path.rstrip("/") else -1 for path in paths),
@@ -325,7 +325,7 @@ def _parents(paths: Sequence[str]) -> Iterator[int]:
 
 
 def _break_loops(files: np.ndarray) -> None:
-    """A hostile trace may name a file as its own ancestor: such files lie at the mount point."""
+    """Move files whose path has a loop to the mount point: a hostile trace may name a file as its own ancestor."""
     depth, parents = np.zeros(len(files), np.int64), files["parent"]
     parents[(parents >= len(files)) | (parents == np.arange(len(files)))] = -1
     at = np.arange(len(files))
@@ -338,9 +338,9 @@ def _break_loops(files: np.ndarray) -> None:
 
 
 def _lift(files: np.ndarray) -> None:
-    """A file that is there from the start lies in the nearest directory above it that is there, too.
+    """Move each file that exists from the start into the nearest ancestor directory that also does.
 
-    A directory that a trace removes and makes again has a row of its own for each life, and the file's path names the last.
+    A directory that a trace removes and makes again has one row per life, and the file's path names the last.
     """
     there, parents = files["first_size"] >= 0, files["parent"]
     while (lost := there & (parents >= 0) & ~there[parents]).any():

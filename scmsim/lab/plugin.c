@@ -1,17 +1,19 @@
 /* A plugin for QEMU's TCG that counts what a guest does inside marked regions, by basic block.
  *
- * A region begins and ends with the guest's store `movb $0, MARK(%rdi)`: %rdi is the region's number, 0 ends it.  Counted are
- * executions of every block in every region, its accesses, and the bytes moved to and from persistent memory, which is told
- * by its address.  A block is a translated run of instructions without a jump; how many instructions load, store, are fences
- * and so on is a property of the block, so one callback a block suffices.  Of several CPUs one at a time has a region: what the
- * others do meanwhile is counted in rows of their own.  QEMU runs all of them on one thread, so that nothing here needs a lock.
+ * A region begins and ends with the guest's store `movb $0, MARK(%rdi)`: %rdi is the region's number, 0 ends it.  The plugin
+ * counts the executions of every block in every region, its accesses, and the bytes moved to and from persistent memory, which is
+ * recognised by its address.  A block is a translated run of instructions without a jump; how many instructions load, store, are
+ * fences and so on is a property of the block, so one callback per block suffices.  With several CPUs, one at a time has a
+ * region: separate rows count what the others do meanwhile.  QEMU runs all CPUs on one thread, so nothing here needs a lock.
  *
  * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET (of persistent memory in the guest's RAM)
- * [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page, and
- * where each region begins; [cells=FILE]: the number of the row (32 bits) that each of them belongs to.  [touches=FILE within=N]: the first touch of each page in every N runs of a region, loads and stores apart,
- * with the address of the block that made it.
+ * [stream=FILE every=N length=N]: of every N accesses in regions, the first `length` as runs on a page, and where each region
+ * begins.
+ * [cells=FILE]: the number of the row (32 bits) of each record of the stream.
+ * [touches=FILE within=N]: the first touch of each page in every N runs of a region, loads and stores separately, with the address
+ * of the block that made it.
  *
- * QEMU 7.2 counts wrongly for callbacks that ask for loads or stores alone: ask for both, test is_store.
+ * QEMU 7.2 counts wrongly for callbacks that request loads or stores alone: request both, test is_store.
  */
 #include "tcg.h"
 
@@ -20,14 +22,14 @@
 #include <string.h>
 
 #define PAGE_BITS 12
-#define PAGE_MASK ((1ull << 36) - 1) /* of a page number: 48-bit addresses */
+#define PAGE_MASK ((1ull << 36) - 1) /* bits of a page number: 48-bit addresses */
 #define RUN_COUNT 27                 /* bits of a run's length in the stream */
 
 struct counts { /* what a block did */
     uint64_t executed, again, loads, stores, rep_loads, rep_stores, pm_loaded, pm_stored, nt_stored;
 };
 
-struct cell { /* of a block in a region, called by way of a node of the tree of calls */
+struct cell { /* counts of a block in a region, reached through a node of the tree of calls */
     struct counts counts;
     uint64_t key; /* (0 or 1 + CPU, if it is not the region's) << 48 | region << 32 | node */
     uint32_t number;
@@ -36,7 +38,7 @@ struct cell { /* of a block in a region, called by way of a node of the tree of 
 
 struct insn {
     struct block *block;
-    uint64_t loads, stores; /* accesses in all its executions, in regions or not */
+    uint64_t loads, stores; /* accesses in all its executions, inside and outside of regions */
     int kinds;
 };
 
@@ -45,11 +47,11 @@ struct block {
     uint64_t repeats; /* address of a rep-string that ends the block, or 0 */
     uint32_t count, starts_with_rep;
     struct insn *insns;
-    struct cell *cell, *cells; /* the one in use, and all */
+    struct cell *cell, *cells; /* the current one, and all */
     struct block *next;
 };
 
-struct row { /* of the output, see scmsim/lab/counts.py */
+struct row { /* row of the output, see scmsim/lab/counts.py */
     uint64_t address, key, executed, instructions, load_instructions, store_instructions, rep, non_temporal, flushes,
         store_fences, fences, locked;
     struct counts counts;
@@ -62,11 +64,11 @@ static uint64_t regions = 64, region, repeating[CPUS];
 static unsigned region_cpu;
 static const char *out_path, *calls_path;
 static FILE *stream, *stream_cells;
-static uint32_t cells, run_cell; /* how many there are; the one that began a run */
+static uint32_t cells, run_cell; /* number of cells; the cell that began the run */
 static uint64_t every = 1, window = 1, seen, run, run_length;
 
 struct touch { /* see scmsim/lab/touches.py */
-    uint64_t address, code, kind; /* kind: region << 1 | store; of a mark: all ones, 0, region */
+    uint64_t address, code, kind; /* kind: region << 1 | store; a mark has all ones, 0, region */
 };
 #define TOUCHED (1u << 16)
 static FILE *touches;
@@ -79,7 +81,7 @@ static struct cell *cell_of(struct block *block, uint64_t key)
     for (; cell && cell->key != key; cell = cell->next)
         from = &cell->next;
     if (cell)
-        *from = cell->next; /* to the front: the next search is likely to be for it */
+        *from = cell->next; /* move it to the front: the next search is likely to be for it */
     else {
         cell = room(1, sizeof *cell);
         cell->key = key;
@@ -161,7 +163,7 @@ static void note_touch(uint64_t address, bool store, uint64_t code)
 
 static void note_mark(uint64_t number)
 {
-    uint64_t packed = PAGE_MASK << (RUN_COUNT + 1) | number; /* the last page is never mapped: Linux' error pointers lie there */
+    uint64_t packed = PAGE_MASK << (RUN_COUNT + 1) | number; /* the last page is never mapped: Linux keeps it for error pointers */
     end_run();
     put_run(packed, 0);
 }
@@ -210,7 +212,7 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
         note_touch(address, store, insn->block->address);
 }
 
-/* The block of the instructions [from, to) of a translation; the same one when QEMU translates the same code again. */
+/* Return the block of the instructions [from, to) of a translation; the same block if QEMU translates the same code again. */
 static struct block *block_of(struct qemu_plugin_tb *tb, size_t from, size_t to)
 {
     uint64_t address = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, from)), digest = 14695981039346656037ull;
@@ -250,7 +252,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t n = qemu_plugin_tb_n_insns(tb), from = 0, to, i;
     (void)id;
-    while (from < n) { /* a mark ends its block: the next one belongs to the next region */
+    while (from < n) { /* a mark ends its block: the next block belongs to the next region */
         struct block *block;
         for (to = from + 1; to < n && !marks(tb, to - 1); to++)
             ;
@@ -269,8 +271,8 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     }
 }
 
-/* Whether an instruction makes such accesses.  QEMU 7.2 ascribes the stores of an interrupt's delivery to whatever instruction
- * ran last, so a few do not count. */
+/* Return whether an instruction makes such accesses.  QEMU 7.2 ascribes the stores of an interrupt's delivery to the instruction
+ * that ran last, so a few accesses do not count. */
 static bool accesses(const struct block *block, uint64_t found)
 {
     return 2 * found >= block->executed && found;

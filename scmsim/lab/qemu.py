@@ -1,4 +1,4 @@
-"""The emulator: which QEMU is here, and with which arguments the guest runs, always the same."""
+"""The emulator: which QEMU is installed, and the guest's arguments, which are always the same."""
 
 import functools
 import re
@@ -15,29 +15,28 @@ INSTALL = "apt-get install --no-install-recommends qemu-system-x86"
 RAM_BYTES, LOW_BYTES, HIGH = 6 << 30, 2 << 30, 4 << 30
 PM_AT, PM_BYTES, MAILBOX_AT = 4 << 30, 2 << 30, 7 << 30
 MAILBOX_MOST = RAM_BYTES - LOW_BYTES + HIGH - MAILBOX_AT
-DIRECT_MAP = (
-    0xFFFF888000000000  # page_offset_base with 4-level tables and nokaslr: Linux, Documentation/x86/x86_64/mm.rst
-)
+# page_offset_base with 4-level tables and nokaslr: Linux, Documentation/x86/x86_64/mm.rst
+DIRECT_MAP = 0xFFFF888000000000
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Qemu:
-    """An emulator that the plugin can be loaded into."""
+    """An emulator that can load the plugin."""
 
     path: str
     version: tuple[int, int, int]
 
     @property
     def api(self) -> int:
-        """Plugin API version that it speaks: QEMU's NEWS of 4.2, 9.0, 9.1, 9.2."""
+        """Return the plugin API version that it supports: QEMU's NEWS of 4.2, 9.0, 9.1, 9.2."""
         steps = {(9, 2): 4, (9, 1): 3, (9, 0): 2, (4, 2): 1}
         return next(api for since, api in steps.items() if self.version[:2] >= since)
 
 
 @functools.cache
 def find(program: str = PROGRAM) -> Qemu:
-    """The emulator; raises EnvironmentProblem if it is missing, too old, or has no plugins."""
+    """Return the emulator; raises EnvironmentProblem if it is missing, too old, or has no plugins."""
     path = shutil.which(program)
     if path is None:
         raise EnvironmentProblem(f"no program {program!r}; run: {INSTALL}")
@@ -54,12 +53,12 @@ def find(program: str = PROGRAM) -> Qemu:
 
 
 def file_offset(physical: int) -> int:
-    """Place in the file that backs the guest's memory of a physical address."""
+    """Return the place of a physical address in the file that backs the guest's memory."""
     return physical if physical < LOW_BYTES else LOW_BYTES + physical - HIGH
 
 
 def physical(offset: int) -> int:
-    """Inverse of `file_offset`."""
+    """Return the physical address of a place in the file: the inverse of `file_offset`."""
     return offset if offset < LOW_BYTES else HIGH + offset - LOW_BYTES
 
 
@@ -76,7 +75,7 @@ def arguments(
     cpus: int = 1,
     boot: int = 1,
 ) -> list[str]:
-    """Command line of the guest.
+    """Return the command line of the guest.
 
     Parameters
     ----------
@@ -87,15 +86,15 @@ def arguments(
     mailbox : int
         Bytes of the second device.
     erms : bool
-        Whether the CPU says that its rep movsb is fast, as Intel's do since Ivy Bridge.
+        Whether the CPU reports a fast rep movsb, as Intel's do since Ivy Bridge.
     cpus : int
         CPUs of the guest; one thread runs them in turn, so that their order repeats.
     boot : int
-        Seed of the guest's random numbers.  From 2 on its free memory is in random order, too, so that the kernel's objects lie
-        elsewhere, as they do from boot to boot of a real machine.
+        Seed of the guest's random numbers.  From 2 on its free memory is in random order, too, so that the kernel's objects
+        are elsewhere, as on a real machine from boot to boot.
     """
     memory = f"memmap={PM_BYTES // _MIB}M!{PM_AT // _MIB}M memmap={mailbox // _MIB}M!{MAILBOX_AT // _MIB}M"
-    started = " maxcpus=1" if cpus > 1 else ""  # the guest's program starts the others: see guest_threads.c
+    started = " maxcpus=1" if cpus > 1 else ""  # the guest's program starts the other CPUs: see guest_threads.c
     shuffled = " page_alloc.shuffle=1" if boot > 1 else ""
     kernel = f"console=ttyS0 quiet nokaslr {memory} tsc=reliable init_on_alloc=0 panic=-1{started}{shuffled}"
     return [
@@ -111,7 +110,7 @@ def arguments(
 
 
 def _escaped(text: str) -> str:
-    """QEMU splits its options at commas; a doubled one is a comma."""
+    """Double the commas of an option: QEMU splits options at commas, and a doubled one is a comma."""
     return text.replace(",", ",,")
 
 

@@ -1,8 +1,8 @@
-/* The part of QEMU's TCG plugin interface that plugin.c uses, written by hand: Debian packages no header for QEMU 7.2.
+/* The part of QEMU's TCG plugin interface that plugin.c uses, written by hand: Debian has no package with the header of QEMU 7.2.
  *
  * API versions 1 (QEMU 4.2 to 8.2) to 4 (9.2 to 10.0) have these names and types; version 3 changed qemu_plugin_insn_data.
- * Source: QEMU's documentation, "QEMU TCG Plugins", and the plugins' symbols as nm shows them.  QEMU_API_VERSION is given
- * by the compiler's command line.
+ * Source: QEMU's documentation, "QEMU TCG Plugins", and the plugins' symbols as nm shows them.  The compiler's command
+ * line defines QEMU_API_VERSION.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *); /* where its bytes lie in our memory */
+void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *); /* return the place of its bytes in our memory */
 #if QEMU_API_VERSION >= 3
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
 #else

@@ -1,7 +1,7 @@
-"""Which part of the address space an address lies in.
+"""Regions of the address space.
 
 Source: Linux 6.1, Documentation/x86/x86_64/mm.rst, 4-level page tables without randomisation.  The image ends at the symbol
-`_end`; modules lie above it.
+`_end`; modules are above it.
 """
 
 from dataclasses import dataclass
@@ -41,13 +41,13 @@ class Layout:
     region: np.ndarray
 
     def of(self, addresses: np.ndarray) -> np.ndarray:
-        """Number of the region of each address (uint64)."""
+        """Return the number of the region of each address (uint64)."""
         found: np.ndarray = self.region[np.searchsorted(self.first, addresses, side="right") - 1]
         return found
 
 
 def layout(image_end: int = IMAGE_END, persistent: tuple[int, int] | None = None) -> Layout:
-    """The regions of a kernel whose image ends there; `persistent`: first and last address of it, if not the guest's."""
+    """Return the regions of a kernel whose image ends there; `persistent`: its first and last address, if not the guest's."""
     low, high = persistent or (qemu.DIRECT_MAP + qemu.PM_AT, qemu.DIRECT_MAP + qemu.PM_AT + qemu.PM_BYTES)
     found = sorted([*_FIXED, (low, PERSISTENT), (high, DIRECT_MAP), (image_end, MODULES)])
     return Layout(np.array([first for first, _ in found], np.uint64), np.array([which for _, which in found], np.int64))

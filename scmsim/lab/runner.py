@@ -1,4 +1,4 @@
-"""Runs a job: a guest for each file system and repeat, several at a time, each stored as soon as it is there."""
+"""Runner of a job: a guest for each file system and repeat, several at a time, each stored as soon as it has finished."""
 
 import concurrent.futures
 import csv
@@ -41,12 +41,12 @@ class Guest(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Name of its file."""
+        """Return the name of its file."""
         return f"{self.fs}-{self.repeat}"
 
 
 def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, System]) -> dict[str, Any]:
-    """What the results depend on."""
+    """Return what the results depend on."""
     return {
         "fs": [dataclasses.asdict(systems[name]) for name in job.fs],
         "plan": cache.digest(plan.packed([])),
@@ -64,14 +64,14 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
 
 
 def _table_of(machine: str) -> list[Any]:
-    """What the misses of a machine depend on."""
+    """Return what the misses of a machine depend on."""
     from scmsim.mmu import presets
 
     return [presets.read(machine), registry.sources()]
 
 
 def place(folder: str | os.PathLike[str], job: Job, setting: Setting, systems: Mapping[str, System]) -> pathlib.Path:
-    """Folder for a kernel's results where there are several kernels: version, content, and the machine of its misses name it."""
+    """Return the folder for one kernel's results among several: version, content, and the machine of its misses name it."""
     machine = f"-{pathlib.Path(setting.machine).stem}" if setting.machine else ""
     version = re.sub(r"[^A-Za-z0-9._+-]", "_", setting.kernel.version())[:80]
     return pathlib.Path(folder) / f"{version}-{fingerprint(setting.kernel, _modules(job, systems))[:6]}{machine}"
@@ -82,7 +82,7 @@ def _modules(job: Job, systems: Mapping[str, System]) -> list[str]:
 
 
 def guests(job: Job) -> list[Guest]:
-    """All runs of a job; the repeats of a file system are apart, so that a few finished ones tell the most."""
+    """Return all runs of a job; repeats of a file system are not adjacent, so that the first finished runs cover the most."""
     return [Guest(fs, repeat) for repeat in range(1, job.repeats + 1) for fs in job.fs]
 
 
@@ -96,14 +96,16 @@ def run(
     inputs: list[str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, int, int]:
-    """Measure what the folder lacks and write result.json, functions.csv and tasks.csv; the result, guests run now and before.
+    """Measure what the folder lacks and write result.json, functions.csv and tasks.csv.
+
+    Returns the result, guests run now and guests run before.
 
     Raises
     ------
     EnvironmentProblem
         If the emulator or a guest fails; finished guests are kept.
     machine.Interrupted
-        After SIGINT, SIGTERM or SIGHUP, everything cleaned up.
+        After SIGINT, SIGTERM or SIGHUP, with everything cleaned up.
     """
     plan = job.plan()
     sweep()
@@ -158,7 +160,7 @@ def _run_all(
 
 
 def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System], store: Folder, plan: Any) -> None:
-    """Measure one guest and store what it gave."""
+    """Measure one guest and store its results."""
     if setting.stop.is_set():
         raise machine.Interrupted("interrupted")
     if setting.boots:
@@ -179,7 +181,7 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
 
 
 def _misses(measured: Measured, setting: Setting) -> dict[str, np.ndarray] | None:
-    """First-level misses and walks by row, if the setting has a machine."""
+    """Return first-level misses and walks by row, if the setting has a machine."""
     if not setting.machine:
         return None
     from scmsim.lab import tlb
@@ -188,7 +190,7 @@ def _misses(measured: Measured, setting: Setting) -> dict[str, np.ndarray] | Non
 
 
 def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: Measured, setting: Setting) -> None:
-    """Write what the setting wants kept besides the counts, into files whose names begin with a path."""
+    """Write what the setting keeps besides the counts, into files whose names begin with a path."""
     from scmsim.lab import stream, touches
 
     version = setting.kernel.version()
@@ -203,7 +205,7 @@ def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: Measured, setting: 
 
 
 class _Pace:
-    """Time left, from what the finished guests took."""
+    """Estimate of the time left, from what the finished guests took."""
 
     def __init__(self, job: Job, plan: Plan, count: int, workers: int) -> None:
         moved = int(plan.operations["length"].sum())
@@ -212,13 +214,13 @@ class _Pace:
         self.total, self.started = each * count / self.workers, time.monotonic()
 
     def left(self, done: int) -> float:
-        """Seconds, after so many guests."""
+        """Return the seconds left after `done` guests."""
         taken = time.monotonic() - self.started
         return taken / done * (self.count - done) if done else self.total
 
 
 def estimate(job: Job, plan: Plan, workers: int) -> float:
-    """Seconds that a job will take on slow cores."""
+    """Return the seconds that a job will take on slow cores."""
     return _Pace(job, plan, len(guests(job)), workers).total
 
 

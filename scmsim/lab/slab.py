@@ -1,8 +1,8 @@
-"""The slab cache of each page of the kernel's memory at the end of a run, read in the file that backs the guest's memory.
+"""The slab cache of each page of the kernel's memory at the end of a run, read from the file that backs the guest's memory.
 
-Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, its name stands before its list head; a page
-of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page refers to
-its head (bit 0 of its second word).  Caches that the kernel merged have the name of the first.
+Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, and its name is before its list head; a
+page of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page
+refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first one.
 Intel SDM volume 3, 4.5: page tables of 4 levels.
 """
 
@@ -17,9 +17,9 @@ from scmsim.lab.pagetable import LARGE, PRESENT, SHIFTS, TEXT_MAP
 
 _VMEMMAP, _STRUCT_PAGE = 0xFFFFEA0000000000, 64
 _FRAME = 0x000FFFFFFFFFF000
-_WORDS = 8  # of a struct page
+_WORDS = 8  # 64-bit fields of a struct page
 _MOST_CACHES = 4096
-_BEHIND = 512  # bytes of a kmem_cache in front of its list head, at most
+_BEHIND = 512  # most bytes of a kmem_cache before its list head
 
 
 class Memory:
@@ -30,17 +30,17 @@ class Memory:
         self._top = top
 
     def read(self, address: int, length: int) -> bytes | None:
-        """Bytes that lie in one page; None where nothing is mapped."""
+        """Return bytes within one page; None if nothing is mapped."""
         at = self._translated(address)
         return None if at is None else self._physical(at, length)
 
     def words(self, address: int, count: int) -> tuple[int, ...] | None:
-        """64-bit words."""
+        """Return 64-bit words."""
         found = self.read(address, 8 * count)
         return None if found is None or len(found) < 8 * count else tuple(np.frombuffer(found, "<u8").tolist())
 
     def text(self, address: int) -> str | None:
-        """A short C string of printable ASCII."""
+        """Return a short C string of printable ASCII."""
         found = self.read(address, min(64, 4096 - address % 4096))
         head = (found or b"").partition(b"\0")[0]
         return head.decode() if head and head.isascii() and head.decode().isprintable() else None
@@ -63,7 +63,7 @@ class Memory:
 
 
 def caches(ram: pathlib.Path, symbols: bytes, pages: np.ndarray) -> dict[int, str]:
-    """Name of the slab cache of pages of the direct map (their 4 KiB addresses); those of no slab are left out."""
+    """Return the name of the slab cache of pages of the direct map (their 4 KiB addresses); pages of no slab are left out."""
     top, heads = symbol_address(symbols, "init_top_pgt"), symbol_address(symbols, "slab_caches")
     if top is None or heads is None:
         return {}
@@ -78,7 +78,7 @@ def caches(ram: pathlib.Path, symbols: bytes, pages: np.ndarray) -> dict[int, st
 
 
 def _listed(memory: Memory, heads: int) -> dict[int, str]:
-    """Names by the address of the list head in each kmem_cache."""
+    """Return names by the address of the list head in each kmem_cache."""
     found: dict[int, str] = {}
     following = memory.words(heads, 1)
     while following and following[0] != heads and following[0] not in found and len(found) < _MOST_CACHES:
@@ -90,14 +90,14 @@ def _listed(memory: Memory, heads: int) -> dict[int, str]:
 
 
 def _head(memory: Memory, page: int) -> tuple[int, ...] | None:
-    """The struct page, of the head where the page is a tail."""
+    """Return the struct page, or that of the head if the page is a tail."""
     at = _VMEMMAP + (page - qemu.DIRECT_MAP) // 4096 * _STRUCT_PAGE
     words = memory.words(at, _WORDS)
     return memory.words(words[1] - 1, _WORDS) if words and words[1] & 1 else words
 
 
 def _place(structs: list[tuple[int, ...]], nodes: list[int]) -> tuple[int, int] | None:
-    """Which word of a struct page refers to a cache, and how far behind its beginning the list head lies: the commonest."""
+    """Return which field of a struct page refers to a cache, and the offset of the list head in the cache: the most common pair."""
     ordered = np.sort(np.array(nodes, np.uint64))
     votes: collections.Counter[tuple[int, int]] = collections.Counter()
     for words in structs:

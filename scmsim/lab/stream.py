@@ -19,17 +19,20 @@ from scmsim.mmu import page_runs
 SUFFIX = ".runs.parquet"
 FORMAT = 1
 _COUNT_BITS = 27  # RUN_COUNT of plugin.c: page number << 28 | store << 27 | accesses - 1
-MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page says that a call begins, and of which region
+MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page marks the beginning of a call, and its region
 _KIND = (1 << _COUNT_BITS) - 1  # of a mark: the number of the region, from 1
 LARGE = 21  # log2 of the bytes of a large page
-_ROWS = 1 << 20  # of a row group
+_ROWS = 1 << 20  # rows of a row group
 _BATCH = 1 << 16
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Page runs in order: address of the page (uint64), accesses, whether stores, log2 of the page's size, number of the region in
-    `regions.REGIONS`, number of the call (-1: before the first) and its kind (a number of the header's `kinds`)."""
+    """Page runs in order, as columns.
+
+    They are the address of the page (uint64), accesses, whether stores, log2 of the page's size, number of the region in
+    `regions.REGIONS`, number of the call (-1: before the first) and its kind (a number of the header's `kinds`).
+    """
 
     page: np.ndarray
     count: np.ndarray
@@ -40,12 +43,12 @@ class Runs:
     kind: np.ndarray
 
     def part(self, rows: slice) -> "Runs":
-        """Some of them."""
+        """Return some of the rows."""
         return Runs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def unpacked(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Addresses of the pages (uint64), accesses, and whether they are stores, of the plugin's records."""
+    """Return the addresses of the pages (uint64), accesses, and whether they are stores, from the plugin's records."""
     count = (packed & np.uint64((1 << _COUNT_BITS) - 1)) + np.uint64(1)
     store = packed >> np.uint64(_COUNT_BITS) & np.uint64(1)
     page = packed >> np.uint64(_COUNT_BITS + 1)
@@ -125,7 +128,7 @@ class Kept:
             yield Runs(page, count, store, order, self.layout.of(page), number[~marks], kinds[which[~marks]])
 
     def buffer(self) -> int:
-        """Address of the large page that the program's buffer lies on, 0 for none."""
+        """Return the address of the large page that holds the program's buffer, 0 for none."""
         for runs in self.batches():
             large = runs.page[(runs.region == regions.PROGRAM) & (runs.order >= LARGE)]
             if len(large):
@@ -133,7 +136,7 @@ class Kept:
         return 0
 
     def mapped(self) -> dict[str, dict[int, int]]:
-        """Bytes of the guest's direct map by log2 of the page size: of DRAM and of persistent memory."""
+        """Return the bytes of the guest's direct map by log2 of the page size: of DRAM and of persistent memory."""
         found: dict[str, dict[int, int]] = {}
         for first, last, order in self.ranges:
             region = int(self.layout.of(np.array([first], np.uint64))[0])

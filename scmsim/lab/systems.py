@@ -9,7 +9,7 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.core.schema import flag, listed, named, table
 
 _TABLE = pathlib.Path(__file__).parent / "systems.toml"
-_MAX_WORD = 400  # of a command
+_MAX_WORD = 400  # characters of a word of a command
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class System:
     dax: bool = False
 
     def mount_options(self, fresh: bool) -> str:
-        """Return the options of a mount; the first one of a fresh device may format it."""
+        """Return the options of a mount; the first mount of a fresh device may format it."""
         return ",".join(filter(None, (self.format_options if fresh else "", self.options)))
 
 
 def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
-    """The file systems by name; those of the user's own file replace ours.
+    """Return the file systems by name; those of the user's file replace ours.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
 
 
 def get(known: dict[str, System], name: str) -> System:
-    """One file system; raises UnknownName with the nearest match."""
+    """Return one file system; raises UnknownName with the nearest match."""
     if name not in known:
         raise unknown("file system of the lab", name, known)
     return known[name]

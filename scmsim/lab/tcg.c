@@ -60,7 +60,7 @@ bool arms(uint64_t mark)
     if (mark != ARM || armed)
         return false;
     armed = true;
-    qemu_plugin_reset(own_id, register_all); /* not a second time: QEMU 7.2 goes on with freed callbacks of loads and stores */
+    qemu_plugin_reset(own_id, register_all); /* only once: after a second reset QEMU 7.2 uses freed callbacks of loads and stores */
     return true;
 }
 

@@ -1,14 +1,14 @@
-/* What the plugins share: their arguments, an instruction's bytes, where the device lies, and how counting is switched on. */
+/* What the plugins share: their arguments, an instruction's bytes, the device's place, and the switching on of counting. */
 #ifndef TCG_H
 #define TCG_H
 #include "calls.h"
 #include "opcodes.h"
 #include "qemu_plugin_api.h"
 
-#define ARM 0xffe /* the mark that switches counting on: until then only marks are looked for, so that the boot takes half the time */
-#define CODE 16   /* bytes: room for an instruction */
+#define ARM 0xffe /* mark that switches counting on: only marks are searched for before it, which halves the boot time */
+#define CODE 16   /* bytes that hold any instruction */
 
-struct argument { /* NAME=VALUE, of which one of the two is set */
+struct argument { /* NAME=VALUE; sets `number` or `text`, whichever is not NULL */
     const char *name;
     uint64_t *number;
     const char **text;
@@ -17,13 +17,13 @@ struct argument { /* NAME=VALUE, of which one of the two is set */
 extern bool armed;
 extern uint64_t pm_low, pm_high, ram_low; /* the device under test: the kernel's addresses, and its offset in the guest's RAM */
 
-void fail(const char *what); /* say why, and end the emulator */
+void fail(const char *what); /* print why, and end the emulator */
 void parse(int argc, char **argv, const struct argument *known, size_t count);
 void register_plugin(qemu_plugin_id_t, qemu_plugin_tb_cb on_translation, void (*on_exit)(qemu_plugin_id_t, void *));
-bool arms(uint64_t mark); /* whether this mark is the first ARM; everything is translated anew then */
+bool arms(uint64_t mark); /* return whether this mark is the first ARM; if so, all code is translated again */
 size_t bytes_of(const struct qemu_plugin_insn *, uint8_t *code);
 
-/* Place in the device of an access, or UINT64_MAX.  A user's mapping of the device is told by its place in the guest's RAM. */
+/* Return the place of an access in the device, or UINT64_MAX; a user's mapping is recognised by its place in the guest's RAM. */
 static inline uint64_t place_of(qemu_plugin_meminfo_t info, uint64_t address)
 {
     struct qemu_plugin_hwaddr *at;

@@ -1,4 +1,4 @@
-"""A real kernel's stream of addresses through the MMU of machines: look-ups, misses, walks by region and page size, or by code."""
+"""A real kernel's stream of addresses through machines' MMUs: look-ups, misses, walks by region and page size, or by code."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,9 +23,9 @@ Row = dict[str, Any]
 def counted(
     kept: Kept, machines: Mapping[str, np.ndarray], progress: Callable[[int, int], None]
 ) -> dict[str, list[Row]]:
-    """The stream in order through each MMU (by the machine's name), whose state is kept from call to call: its rows by machine.
+    """Return rows by machine for the stream in order through each MMU (by the machine's name).
 
-    `progress` is called with the runs done and the runs in all.
+    An MMU's state is kept from call to call.  `progress` is called with the runs done and the runs in all.
     """
     counters = {name: np.zeros(PLACES, COUNTERS) for name in machines}
     pages = np.zeros(0, np.uint64)
@@ -46,9 +46,9 @@ def counted(
 
 
 def by_row(measured: Measured, machine: str) -> dict[str, np.ndarray]:
-    """First-level misses and walks of a guest's whole stream on a machine, by row of the plugin's counts.
+    """Return first-level misses and walks of a guest's whole stream on a machine, by row of the plugin's counts.
 
-    A run on a page can miss in its first access only, so it counts for the row of the code that began it.
+    A run on a page can miss only in its first access, so it counts for the row of the code that began it.
     """
     assert measured.stream is not None and measured.cells is not None
     state, number = presets.machine(machine), measured.rows["number"].astype(np.int64)
@@ -67,14 +67,14 @@ def by_row(measured: Measured, machine: str) -> dict[str, np.ndarray]:
 
 
 def places(region: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Row of the counters of each access, by its region and the size of its page."""
+    """Return the row of the counters of each access, by its region and the size of its page."""
     sizes = (order >= 21).astype(np.int64) + (order >= 30)
     out: np.ndarray = region * len(SIZES) + sizes
     return out
 
 
 def table(counters: np.ndarray) -> list[Row]:
-    """Rows of PLACES counters, those without look-ups left out."""
+    """Return the rows of PLACES counters, without those that have no look-ups."""
     both = _both(counters)
     return [
         {
@@ -88,20 +88,20 @@ def table(counters: np.ndarray) -> list[Row]:
 
 
 def _both(counters: np.ndarray) -> dict[str, np.ndarray]:
-    """The `COLUMNS` of some counters, loads and stores together."""
+    """Return the `COLUMNS` of some counters, loads and stores together."""
     fields = {"lookups": "lookups", "stlb_hits": "misses_stlb_hit", "walks": "misses_walk_completed"}
     both = {name: counters[f"dtlb_load_{field}"] + counters[f"dtlb_store_{field}"] for name, field in fields.items()}
     return {**both, "l1_misses": both["stlb_hits"] + both["walks"]}
 
 
 def _tops(page: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """First address of the page, of whatever size, of each run."""
+    """Return the first address of the page, of any size, of each run."""
     shift = order.astype(np.uint64)
     return np.unique(page >> shift << shift)
 
 
 def _distinct(pages: np.ndarray, kept: Kept) -> dict[tuple[str, str], int]:
-    """How many different pages, by region and size."""
+    """Return the number of distinct pages, by region and size."""
     rows = places(kept.layout.of(pages), pagetable.orders(pages, kept.ranges))
     counts = np.bincount(rows, minlength=PLACES)
     return {

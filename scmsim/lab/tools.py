@@ -1,4 +1,4 @@
-"""What the lab needs on this machine: what is installed, and the one command that installs the rest."""
+"""Prerequisites of the lab on this machine: what is installed, and the one command that installs the rest."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ _KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")  # Debian's; each de
 
 
 class Finding(NamedTuple):
-    """One need: what was found, and the package or command that helps where it is missing ("" otherwise)."""
+    """One need: what was found, and the package or command that helps if it is missing ("" otherwise)."""
 
     name: str
     value: str
@@ -21,7 +21,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Everything that the lab needs; touches nothing but the lab's folder."""
+    """Return everything that the lab needs; touches nothing but the lab's folder."""
     kept = [Finding("kept kernel", f"{each.version()}: {suits(each)}") for each in kernel.kept()]
     return [_qemu(), _compiler(), _tool("mke2fs"), _tool("mkfs.xfs"), _kernel(), *kept, _place()]
 
@@ -60,7 +60,7 @@ def _place() -> Finding:
 
 
 def suits(found: kernel.Kernel) -> str:
-    """One line: which file systems a kernel can run, and what it does not tell."""
+    """Return one line: which file systems a kernel can run, and what it does not support."""
     rows = systems.load().values()
     fit = [row.name for row in rows if not kernel.lacks(found, row.type, row.dax)]
     settings = found.settings()
@@ -71,7 +71,7 @@ def suits(found: kernel.Kernel) -> str:
 
 
 def command(found: Sequence[Finding]) -> str:
-    """The one command that installs what is missing; "" if nothing is."""
+    """Return the one command that installs what is missing; "" if nothing is."""
     packages = [
         word for finding in found for word in finding.package.split() if not finding.package.startswith("scmsim")
     ]
@@ -86,7 +86,7 @@ def install() -> None:
 
 
 def download_kernel() -> str:
-    """Path of the newest Debian kernel package, downloaded with apt into the lab's folder; nothing is installed.
+    """Return the path of the newest Debian kernel package, downloaded with apt into the lab's folder; nothing is installed.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""What each call touches, in the order of its first touches: what a footprint is made of.
+"""Touches of each call, in the order of its first touches: the input of footprints.
 
-A TLB's misses need no more: the first touch of every page in each thousand runs on pages gives them to a few percent
-(docs/validation-tlb.md).  A touch knows the function that made it, and the slab cache that its page was of at the end of the run.
+A TLB's misses need no more: the first touch of every page in each thousand runs on pages determines them within a few percent
+(docs/validation-tlb.md).  A touch records the function that made it, and the slab cache of its page at the end of the run.
 """
 
 import json
@@ -19,19 +19,19 @@ from scmsim.lab.plan import Plan
 
 SUFFIX = ".touches.parquet"
 FORMAT = 1
-WITHIN = 1000  # runs
+WITHIN = 1000  # runs per stretch
 RECORD = np.dtype([("address", "<u8"), ("code", "<u8"), ("kind", "<u8")])  # struct touch of plugin.c
 _MARK = (1 << 64) - 1
 _PAGE = ~np.uint64(4095)
 
 
 def read(path: str | os.PathLike[str]) -> np.ndarray:
-    """Records that the plugin wrote."""
+    """Return the records that the plugin wrote."""
     return np.fromfile(path, RECORD)
 
 
 def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, str]:
-    """The slab caches of the pages that were touched in the direct map."""
+    """Return the slab caches of the pages that were touched in the direct map."""
     pages = np.unique(records["address"][records["address"] != _MARK] & _PAGE)
     return slab.caches(ram, symbols, pages[regions.layout().of(pages) == regions.DIRECT_MAP])
 
@@ -39,8 +39,8 @@ def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, 
 def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, kernel: str) -> None:
     """Write the touches of a run (Parquet).
 
-    Columns: `call` (its number), `kind` (of operation), `address`, `order` (log2 of the page's size), `store`, `region`
-    (of the address space), `cache` (of slab objects; empty: no slab), `function`.
+    Columns: `call` (its number), `kind` (of operation), `address`, `order` (log2 of the page's size), `store`, `region` (of
+    the address space), `cache` (of slab objects; empty: no slab), `function`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -53,7 +53,7 @@ def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, 
 
 
 def columns(plan: Plan, measured: Measured) -> dict[str, Any]:
-    """The columns of `keep` as arrays."""
+    """Return the columns of `keep` as arrays."""
     import pyarrow as pa
 
     records = measured.touches if measured.touches is not None else np.zeros(0, RECORD)
@@ -83,7 +83,7 @@ def _functions(code: np.ndarray, symbols: bytes) -> Any:
 
 
 def _words(names: Any, index: np.ndarray) -> Any:
-    """A column of words: those that occur, and a number for each row."""
+    """Return a column of words: the distinct words, and a number for each row."""
     import pyarrow as pa
 
     used, number = np.unique(index, return_inverse=True)
@@ -94,7 +94,7 @@ def _words(names: Any, index: np.ndarray) -> Any:
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
-    """(Header, table) of a file that `keep` wrote; raises UsageError for anything else."""
+    """Return (header, table) of a file that `keep` wrote; raises UsageError for anything else."""
     import pyarrow.parquet as pq
 
     try:
@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
 
 
 def sums(path: str | os.PathLike[str]) -> list[tuple[str, str, float, int]]:
-    """(Region, slab cache, touches a call, different pages of 4 KiB), the most first."""
+    """Return (region, slab cache, touches per call, distinct pages of 4 KiB), the most touches first."""
     _, table = load(path)
     (region, regions_), (cache, caches_) = (coded(table, name) for name in ("region", "cache"))
     pages = table.column("address").to_numpy() & _PAGE
@@ -124,7 +124,7 @@ def sums(path: str | os.PathLike[str]) -> list[tuple[str, str, float, int]]:
 
 
 def coded(table: Any, name: str) -> tuple[np.ndarray, list[str]]:
-    """A column of words: their numbers, and the words."""
+    """Return a column of words as numbers, and the words."""
     column = table.column(name).combine_chunks()
     column = column if hasattr(column, "dictionary") else column.dictionary_encode()
     return column.indices.to_numpy(), column.dictionary.to_pylist()

@@ -1,9 +1,9 @@
 """TLBs, page-walk caches and page walks of one core.
 
-- `machine(name)` gives the state of an MMU.
-- `scmsim.mmu.replay.replay` adds a batch of events to the counters.
+- `machine(name)` returns the state of an MMU.
+- `scmsim.mmu.replay.replay` replays a batch of events and adds to the counters.
 - `simulate` does both for addresses, `simulate_frame` for several machines and page sizes at once.
-- `plain_misses` counts the misses of one or two TLB arrays and nothing else, at several times the speed.
+- `plain_misses` counts only the misses of one or two TLB arrays, at several times the speed.
 - `scmsim.mmu.mrc` counts the misses of every geometry in one pass.
 
 Importing this package compiles nothing.
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     Machine = str | os.PathLike[str] | dict[str, Any]
 
 
-CHUNK = 1 << 20  # addresses in flight
+CHUNK = 1 << 20  # addresses in memory at a time
 
 
 def names() -> list[str]:
-    """Names of the machines that come with the package."""
+    """Return the names of the bundled machines."""
     return registry.names("machine")
 
 
 def machine(name: "Machine") -> "np.ndarray":
-    """Fresh MMU of a machine: a name of `names()`, the path of a TOML file, or its table (see `scmsim.mmu.presets`)."""
+    """Return the fresh MMU of a machine: a name of `names()`, the path of a TOML file, or its table (see `scmsim.mmu.presets`)."""
     from scmsim.mmu import presets
 
     return presets.machine(name)
 
 
 def timing(name: str) -> dict[str, float]:
-    """Numbers of a machine's [time] table (see `scmsim.mmu.presets.timing`)."""
+    """Return the numbers of a machine's [time] table (see `scmsim.mmu.presets.timing`)."""
     from scmsim.mmu import presets
 
     return presets.timing(name)
@@ -56,21 +56,21 @@ def simulate(
     contiguous: bool = False,
     scm_tables: bool = False,
 ) -> dict[str, int]:
-    """Counters of one 1-byte access at each address, in order, on a machine that starts with empty TLBs.
+    """Return the counters of one 1-byte access at each address, in order, on a machine that starts with empty TLBs.
 
     Parameters
     ----------
     addresses : array of integers, or an iterable of arrays or integers
-        Byte addresses; unsigned values of the kernel half are taken as they are.  An iterable is streamed.
+        Byte addresses; unsigned values of the kernel half are allowed.  An iterable is streamed.
     machine : str, path or dict
         As for `mmu.machine`, or the table of a machine file.
     page : str or int
         Size of every page: a power of two from 4KiB to 1GiB.
     access : "load", "store" or "fetch"
     contiguous : bool
-        Whether neighbouring pages are contiguous in physical memory, so that TLBs that can coalesce them do.
+        Whether neighbouring pages are contiguous in physical memory, so that coalescing TLBs coalesce them.
     scm_tables : bool
-        Whether the page tables lie in storage-class memory.
+        Whether the page tables are in storage-class memory.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def simulate_frame(
     contiguous: bool = False,
     scm_tables: bool = False,
 ) -> "pd.DataFrame":
-    """`simulate` for every machine x page size, in one pass over the addresses.
+    """Run `simulate` for every machine x page size, in one pass over the addresses.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def simulate_frame(
 def _simulate_all(
     addresses: "Addresses", runs: "list[tuple[Machine, str | int]]", *, access: str, contiguous: bool, scm_tables: bool
 ) -> list[dict[str, int]]:
-    """`simulate` for each machine and page size, in one pass over the addresses."""
+    """Run `simulate` for each machine and page size, in one pass over the addresses."""
     import numpy as np
 
     from scmsim.core.counters import COUNTERS, rounded
@@ -163,10 +163,10 @@ def _simulate_all(
 def simulate_file(
     path: str, machine: "Machine" = "i7-8700k", page: str | int = "4KiB", *, contiguous: bool = False
 ) -> dict[str, int]:
-    """`simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
+    """Run `simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
 
-    `instructions` are the fetches of the file; without any, they are not known, and the field is absent.
-    A file of page runs (`scmsim.mmu.page_runs`) brings the sizes of its pages; `page` is not used then.
+    `instructions` is the number of fetches in the file; the field is absent if the file has no fetches. A file of page runs
+    (`scmsim.mmu.page_runs`) states the sizes of its pages, so `page` is ignored.
     """
     import numpy as np
 
@@ -201,9 +201,10 @@ def simulate_file(
 def plain_misses(
     addresses: "Addresses", first: str = "64x4", second: str | None = "1536x12", page: str | int = "4KiB"
 ) -> dict[str, int]:
-    """Misses of one or two LRU arrays, given as ENTRIESxWAYS, and nothing else: `accesses`, `l1_misses`, `l2_misses`.
+    """Return the misses of one or two LRU arrays, given as ENTRIESxWAYS: `accesses`, `l1_misses`, `l2_misses`.
 
-    Up to 16 ways and a power of two of sets, this runs at several times the speed of `simulate`, which takes the rest.
+    With up to 16 ways and a power of two of sets, this runs at several times the speed of `simulate`, which handles other
+    shapes.
     """
     from scmsim.mmu import presets
     from scmsim.mmu.miss_count import WAYS, Shape, Tlbs
@@ -224,7 +225,7 @@ def plain_misses(
 
 
 class _Plain:
-    """What `plain.Tlbs` does, for any shape, by way of the whole MMU."""
+    """Counterpart of `miss_count.Tlbs` for any shape, which runs the whole MMU."""
 
     def __init__(self, table: "dict[str, Any]", order: int) -> None:
         import numpy as np
@@ -248,7 +249,7 @@ class _Plain:
 
 
 def order_of(page: str | int) -> int:
-    """log2 of a page size; raises UsageError for what is not a power of two from 4 KiB to 1 GiB."""
+    """Return log2 of a page size; raises UsageError for a size that is not a power of two from 4 KiB to 1 GiB."""
     from scmsim.core.units import page_order
 
     try:
@@ -258,7 +259,7 @@ def order_of(page: str | int) -> int:
 
 
 def chunks(addresses: "Addresses") -> "Iterator[np.ndarray]":
-    """Yield int64 arrays of at most CHUNK addresses; raises UsageError for what is not integers."""
+    """Yield int64 arrays of at most CHUNK addresses; raises UsageError for anything but integers."""
     import numpy as np
 
     for array in _pieces(addresses):
@@ -270,7 +271,7 @@ def chunks(addresses: "Addresses") -> "Iterator[np.ndarray]":
 
 
 def _pieces(addresses: "Addresses") -> "Iterator[Any]":
-    """The arrays of an iterable of arrays; the numbers of an iterable of numbers, CHUNK at a time."""
+    """Yield the arrays of an iterable of arrays; the numbers of an iterable of numbers, CHUNK at a time."""
     import numpy as np
 
     if isinstance(addresses, np.ndarray | Sequence) and not (len(addresses) and isinstance(addresses[0], np.ndarray)):
@@ -292,12 +293,12 @@ def _pieces(addresses: "Addresses") -> "Iterator[Any]":
 
 
 def _integers(array: Any) -> "np.ndarray":
-    """One dimension of integers; raises UsageError for anything else."""
+    """Return a one-dimensional array of integers; raises UsageError for anything else."""
     import numpy as np
 
     where = np.asarray(array).ravel()
     if where.size and where.dtype.kind not in "iu" and all(type(value) is int for value in array):
-        # both halves of the address space in one list: neither int64 nor uint64 holds all of it
+        # a list with addresses of both halves of the address space fits neither int64 nor uint64
         if not all(-(1 << 63) <= value < 1 << 64 for value in array):
             raise UsageError("addresses must be integers of at most 64 bits")
         where = np.array([value & (1 << 64) - 1 for value in array], np.uint64)

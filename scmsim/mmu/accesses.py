@@ -1,8 +1,8 @@
 """Files of memory accesses -> arrays of event codes and addresses, streamed.
 
 NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey
-(`valgrind --tool=lackey --trace-mem=yes`) writes one access a line; ChampSim's traces have 64 bytes an instruction
-(inc/trace_instruction.h).  All but NumPy's may be compressed (.gz, .xz).  `loads` and `is_access_file` know page runs too.
+(`valgrind --tool=lackey --trace-mem=yes`) writes one access per line; ChampSim's traces have 64 bytes per instruction
+(inc/trace_instruction.h).  All but NumPy's may be compressed (.gz, .xz).  `loads` and `is_access_file` also accept page runs.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from scmsim.mmu import page_runs
 Batch = tuple[np.ndarray | None, np.ndarray]  # event codes (None: all loads), int64 addresses
 
 KINDS = (".npy", ".u64", ".lackey", ".champsim")
-_CHUNK = 1 << 17  # addresses read at once: a core still has them in its cache when they are looked up
+_CHUNK = 1 << 17  # addresses read at once: they are still in the core's cache when they are looked up
 _LACKEY = {b"I": (FETCH,), b"L": (LOAD,), b"S": (STORE,), b"M": (LOAD, STORE)}
-_LONGEST = 1 << 12  # bytes of a text line
-_FOREIGN = 100  # of so many lines, one may be neither an access nor a message of valgrind
+_LONGEST = 1 << 12  # bytes of a line of text
+_FOREIGN = 100  # at most one line in this many may be neither an access nor a message of valgrind
 _INSTRUCTION = np.dtype(
     [("ip", "<u8"), ("branch", "u1", (2,)), ("registers", "u1", (6,)), ("stores", "<u8", (2,)), ("loads", "<u8", (4,))]
 )
 
 
 def is_access_file(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a file of accesses."""
+    """Return whether the name is that of a file of accesses."""
     return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS
 
 
@@ -63,7 +63,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
 
 
 def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
-    """Yield the data addresses alone, also those of a file of page runs."""
+    """Yield the data addresses alone, also of a file of page runs."""
     if page_runs.is_page_runs(path):
         yield from page_runs.addresses(path)
         return
@@ -80,7 +80,7 @@ def _kind(file: pathlib.Path) -> str:
 
 def _numpy(file: pathlib.Path) -> Iterator[Batch]:
     try:
-        # copy-on-write: nothing is copied, and a read-only array would have kernels of its own
+        # copy-on-write copies nothing here; a read-only array would compile kernels for a second type
         array = np.load(file, mmap_mode="c", allow_pickle=False)
     except ValueError as error:
         raise UsageError(f"{str(file)!r} is not a NumPy array: {error}") from None
@@ -108,7 +108,7 @@ def _raw(file: pathlib.Path) -> Iterator[Batch]:
 
 
 def _fill(source: IO[bytes], block: np.ndarray) -> int:
-    """Read until the block is full or the file at its end; returns the bytes read."""
+    """Read until the block is full or the file ends; return the number of bytes read."""
     room, got = block.data.cast("B"), 0
     while got < len(room) and (read := source.readinto(room[got:])):  # type: ignore[attr-defined]
         got += read
@@ -130,7 +130,7 @@ def _lackey(file: pathlib.Path) -> Iterator[Batch]:
                 line = lines[at[LINE]]
                 at += (len(line), 1, 0)
                 access, address = _access(file, number + int(at[LINE]), line)
-                if not access and line.strip() and not line.startswith(b"=="):  # valgrind's own messages
+                if not access and line.strip() and not line.startswith(b"=="):  # "==" starts a message of valgrind
                     foreign, first = foreign + 1, first or number + int(at[LINE])
                 for code in access:
                     codes[at[FOUND]], addresses.view(np.uint64)[at[FOUND]] = code, address
@@ -146,7 +146,10 @@ def _lackey(file: pathlib.Path) -> Iterator[Batch]:
 
 
 def _access(file: pathlib.Path, number: int, line: bytes) -> tuple[tuple[int, ...], int]:
-    """Event codes and address of a line of lackey; no code: it is no access.  Raises UsageError for half of one."""
+    """Return event codes and address of a line of lackey; no code if the line is not an access.
+
+    Raises UsageError for an incomplete access.
+    """
     access = _LACKEY.get(line[:2].strip())
     if access is None or line[2:3] != b" ":
         if len(line) > _LONGEST:

@@ -1,13 +1,13 @@
-"""Addresses -> TLB and page-walk counters, many at a time.
+"""Addresses -> TLB and page-walk counters, many addresses at a time.
 
-The same results as `replay` gives for one event an address.  Where neither level depends on the other (fills mostly-inclusive) and
-all arrays behind the first level are LRU with up to 16 ways, the accesses of a batch go through one array at a time: all
-through the first level, those that missed through the second, those that walk through one page-walk cache after the other,
-then their page-table entries through one cache after the other.  Each array sees the same accesses in the same order as if they
-had come singly, and each loop is short: 3 to 4 times as fast.
+The results equal those of `replay` with one event per address.  Where neither level depends on the other (fills
+mostly-inclusive) and all arrays after the first level are LRU with up to 16 ways, a batch goes through one array at a time:
+all accesses through the first level, those that missed through the second, those that walk through one page-walk cache after
+another, then their page-table entries through one cache after another.  Each array sees the same accesses in the same order
+as one by one, and each loop is short: 3 to 4 times as fast.
 
-A detail that costs a factor of two: an address is cut to 57 bits with a mask read from the record.  From a constant LLVM makes
-an instruction that depends on the result of the look-up before, and the look-ups no longer overlap.
+One detail is worth a factor of two: addresses are cut to 57 bits with a mask read from the record.  With a constant mask,
+LLVM emits an instruction that depends on the previous look-up's result, and the look-ups no longer overlap.
 """
 
 import numpy as np
@@ -39,13 +39,13 @@ from scmsim.mmu.tlb import touch, touch_row
 from scmsim.mmu.translate import translate
 from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
 
-BATCH = 1 << 16  # addresses that go through one array before the next has its turn
+BATCH = 1 << 16  # addresses that go through one array before the next array starts
 
-_INDEX, _NEXT, _TOP, _COST = range(4)  # rows of the scratch space
+_INDEX, _NEXT, _TOP, _COST = range(4)  # rows of the scratch arrays
 
 
 def replay_batch(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code: int, order: int) -> None:
-    """Replay one access of 1 byte at each address, of event `code` (LOAD, STORE, FETCH), all on pages of one size.
+    """Replay one 1-byte access at each address, of event `code` (LOAD, STORE, FETCH), all on pages of one size.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def replay_batch(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray,
 
 
 def _rows_behind(s: np.void, page: np.void) -> bool:
-    """Whether every array behind the first level has LRU replacement and sets of up to 16 ways."""
+    """Return whether every array after the first level has LRU replacement and sets of up to 16 ways."""
     behind = (s["array"]["sets"] > 0) & (np.arange(len(s["array"])) >= s["tlbs"])
     if page["stlb"] >= 0:
         behind[page["stlb"]] = True
@@ -85,7 +85,7 @@ def _rows_behind(s: np.void, page: np.void) -> bool:
 
 
 def _note_all_filled(s: np.void) -> None:
-    """Note every set of the TLBs as filled, as `touch_row` notes none."""
+    """Add every set of the TLBs to the list of filled sets, because `touch_row` adds none."""
     tlbs = s["array"][: s["tlbs"]]
     sets = np.concatenate([t["first"] + t["lanes"] * np.arange(t["sets"]) for t in tlbs])
     s["filled"], s["listed"] = len(sets), 1
@@ -97,7 +97,7 @@ def _one_by_one(state, counts, addresses, code, order):
     s, c = state[0], counts[0]
     page = s.page[code, order & 63]
     c.at[USER_LOOKUPS] += page.split * all_users(addresses)
-    # where that is so, an access to the page of the one before changes nothing
+    # in these cases an access to the same page as the previous access changes nothing
     skips = s.array[page.l1].policy != SRRIP and s.filling != ON_WALK
     unit = min(page.order, page.walk_order) if s.track_bits else page.order
     previous, seen = ~addresses[0], 0
@@ -122,7 +122,7 @@ def _in_batches(state, counts, addresses, what, room):
 
 @subroutine
 def batch(s, c, addresses, what, room):
-    """Take a batch of addresses through every array."""
+    """Run a batch of addresses through every array."""
     (code, order), (scratch, lines) = what, room
     page, at = s.page[code, order & 63], c.at
     index, all_user = scratch[_INDEX], all_users(addresses)
@@ -145,7 +145,7 @@ def batch(s, c, addresses, what, room):
     else:
         costs(s, at, page, addresses, (order & SCM_TABLE) >> SCM_SHIFT, scratch, n, lines)
         pending, active = times(s, scratch, n)
-    # the instruction side has no column for 1 GiB pages
+    # the instruction side has no counter for 1 GiB pages, so its columns are one earlier
     at[page.column + PENDING - 1 + page.split] += pending
     at[page.column + ACTIVE - 1 + page.split] += active
     s.now += addresses.size
@@ -153,7 +153,7 @@ def batch(s, c, addresses, what, room):
 
 @outlined
 def first_level(s, page, addresses, index):
-    """Numbers of the accesses that miss the first level; returns how many."""
+    """Write the indices of the accesses that miss the first level to `index`; return their number."""
     t, order, n, space, low = s.array[page.l1], page.order, 0, s.space, s.low_bits
     row, skips = t.policy == LRU and t.lanes <= 16, t.policy != SRRIP
     previous = ~addresses[0]
@@ -163,6 +163,7 @@ def first_level(s, page, addresses, index):
             continue
         previous = address
         number = (address & low) >> order
+        # space bits apply to user addresses only: address >> 63 is -1 in the kernel half
         tag = number << order | order | (space & ~(address >> 63))
         index[n] = i
         if row:
@@ -174,7 +175,7 @@ def first_level(s, page, addresses, index):
 
 @outlined
 def missing(s, t, order, addresses, index, n):
-    """Keep those of the accesses index[:n] that miss array `t`, whose pages have 2**order bytes; returns how many."""
+    """Keep the accesses index[:n] that miss array `t`, whose pages have 2**order bytes; return their number."""
     k, space, low = 0, s.space, s.low_bits
     for j in range(n):
         i = index[j]
@@ -187,8 +188,9 @@ def missing(s, t, order, addresses, index, n):
 
 @subroutine
 def all_users(addresses):
-    """How many of the addresses are user addresses."""
+    """Return how many of the addresses are user addresses."""
     kernel_half = 0
+    # address >> 63 is -1 for a kernel address, 0 for a user address
     for i in range(addresses.size):
         kernel_half += addresses[i] >> 63
     return addresses.size + kernel_half
@@ -196,7 +198,7 @@ def all_users(addresses):
 
 @subroutine
 def users(addresses, all_user, index, n):
-    """How many of the accesses index[:n] are to user addresses; `all_user`: of all accesses."""
+    """Return how many of the accesses index[:n] are to user addresses; `all_user` is the count over all accesses."""
     if all_user == addresses.size:
         return n
     count = 0
@@ -208,7 +210,7 @@ def users(addresses, all_user, index, n):
 
 @outlined
 def heights(s, at, page, addresses, scratch, n):
-    """Highest level that each walk reads -> scratch[_TOP], counting what page-walk caches cut off.
+    """Write the highest level that each walk reads to scratch[_TOP], and count what page-walk caches cut off.
 
     Returns how many entries the walks read.
     """
@@ -245,9 +247,9 @@ def heights(s, at, page, addresses, scratch, n):
 
 @subroutine
 def cut_by_four(s, at, which, addresses, scratch, left):
-    """The loop of `heights` for a page-walk cache of one set of four ways, which stays in registers.
+    """Run the inner loop of `heights` for a page-walk cache of one set of four ways, with the set in registers.
 
-    In memory each look-up would wait for the store of the one before: 11 ns instead of 3.
+    In memory, each look-up would wait for the previous look-up's store: 11 ns instead of 3 ns.
     """
     index, open_, top = scratch[_INDEX], scratch[_NEXT], scratch[_TOP]
     (order, level), space, low, k = which, s.space, s.low_bits, 0
@@ -258,6 +260,7 @@ def cut_by_four(s, at, which, addresses, scratch, left):
         tag = (address & low) >> order << order | (space & ~(address >> 63))
         first, second, third = a == tag, b == tag, c == tag
         hit = first | second | third | (d == tag)
+        # move to front: a tag shifts one way back unless the hit was in front of it
         d = d if first | second | third else c
         c = c if first | second else b
         b = b if first else a
@@ -271,17 +274,18 @@ def cut_by_four(s, at, which, addresses, scratch, left):
 
 @outlined
 def costs(s, at, page, addresses, scm, scratch, n, lines):
-    """Cycles of each walk -> scratch[_COST]."""
+    """Write the cycles of each walk to scratch[_COST]."""
     index, top, cost = scratch[_INDEX], scratch[_TOP], scratch[_COST]
     if s.caches == 0:
         for j in range(n):
             cost[j] = (top[j] - page.leaf + 1) * s.memory_cycles
         return
     room, k, space, low = lines.size // 2, 0, s.space, s.low_bits
-    of = room  # lines[of + k]: the walk that reads lines[k]
+    of = room  # lines[of + k] is the walk that reads lines[k]
     for j in range(n):
         address, cost[j] = addresses[index[j]], 0
         for level in range(top[j], page.leaf - 1, -1):
+            # shift + 3: eight 8-byte entries share a 64-byte line
             line = level << LEVEL_BITS | (address & low) >> s.shift[level] + 3
             lines[k], lines[of + k] = line | (space & ~(address >> 63)), j
             k += 1
@@ -295,7 +299,7 @@ def costs(s, at, page, addresses, scm, scratch, n, lines):
 
 @outlined
 def from_cache(s, at, cache, lines, of, n, cost):
-    """Look lines of page-table entries up in a cache; those that it lacks stay in `lines`, returns how many."""
+    """Look up lines of page-table entries in a cache; keep those that miss in `lines` and return their number."""
     t, cycles, k = s.array[s.cache[cache]], s.cache_cycles[cache], 0
     for w in range(n):
         line, j = lines[w], lines[of + w]
@@ -309,7 +313,7 @@ def from_cache(s, at, cache, lines, of, n, cost):
 
 @outlined
 def times(s, scratch, n):
-    """Cycles that the walks keep each walker busy, added up, and those with at least one at work."""
+    """Return the sum of the cycles that the walks keep walkers busy, and the cycles with at least one walker busy."""
     index, cost, start = scratch[_INDEX], scratch[_COST], s.now
     pending, active, waited = 0, 0, 0
     for j in range(n):

@@ -1,4 +1,4 @@
-"""A checked machine table -> the state of its MMU: where each array lies, and what an event does to a page of a size."""
+"""A checked machine table -> the state of its MMU: where each array is, and how an event looks up a page of a size."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ _COLUMNS = list(SCHEMA)
 
 
 def build(table: dict[str, Any]) -> np.ndarray:
-    """MMU of a checked machine table.
+    """Return the MMU of a checked machine table.
 
-    Raises UsageError for more arrays than the state has room for.
+    Raises UsageError for more arrays than the state can hold.
     """
     tlbs, caches = table["tlb"], table["walk_cache"]
     nested, memory = table.get("nested_tlb", []), table.get("walk_memory", [])
@@ -63,7 +63,7 @@ def build(table: dict[str, Any]) -> np.ndarray:
 
 
 def _lanes(entry: _Array) -> int:
-    """Slots of a set: 8, or a multiple of 16."""
+    """Return the slots of a set: 8, or a multiple of 16."""
     return 8 if entry["ways"] <= 8 else -(-int(entry["ways"]) // 16) * 16
 
 
@@ -83,14 +83,14 @@ def _policy(entry: _Array) -> int:
 
 
 def _sizes(entry: _Array) -> list[int]:
-    """log2 of the page sizes that an array holds, coalesced ones included."""
+    """Return log2 of the page sizes that an array holds, coalesced sizes included."""
     pages = entry.get("pages", [])
     sizes = list(range(12, 31)) if ANY in pages else [page_order(text) for text in pages]
     return sorted({*sizes, _coalesced(entry)} if 12 in sizes else sizes)
 
 
 def _coalesced(entry: _Array) -> int:
-    """log2 of the bytes that an entry for 4 KiB pages maps where neighbours are contiguous."""
+    """Return log2 of the bytes that an entry for 4 KiB pages maps if neighbours are contiguous."""
     return 11 + int(entry.get("coalesce", 1)).bit_length()
 
 
@@ -115,12 +115,12 @@ def _invalidate(s: np.void, table: dict[str, Any]) -> None:
 
 
 def _leaf(s: np.void, order: int) -> int:
-    """Level of the page table that maps a page."""
+    """Return the level of the page table that maps a page."""
     return int(max(level for level in range(1, s["levels"] + 1) if level == 1 or s["shift"][level] <= order))
 
 
 def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
-    """What events of each code do to pages of each size."""
+    """Fill in how events of each code look up pages of each size."""
     held = [_sizes({**entry, "coalesce": 1}) for entry in tlbs]
     for split, who in ((1, "load"), (0, "fetch")):
         for order in range(12, 31):
@@ -145,10 +145,10 @@ def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
 
 
 def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind: tuple[int, bool]) -> np.void:
-    """What a look-up of one side does to a page of a size, with or without contiguous neighbours."""
+    """Return how one side looks up a page of a size, with or without contiguous neighbours."""
     order, contiguous = kind
     if side == layout.SIDES.index("fetch"):
-        order = min(order, 21)  # there are no counters for instructions on 1 GiB pages, nor does Linux have any
+        order = min(order, 21)  # 1 GiB pages of instructions have no counters, and Linux has none
     who, page = layout.SIDES[side], np.zeros(1, layout.PAGE)[0]
     page["l1"], page["order"] = _array(tlbs, held, ("first_level_for", who), (order, contiguous))
     page["stlb"], page["stlb_order"] = _array(tlbs, held, ("second_level_for", who), (order, contiguous))
@@ -159,9 +159,10 @@ def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind
 
 
 def _array(tlbs: list[_Array], held: list[list[int]], who: tuple[str, str], kind: tuple[int, bool]) -> tuple[int, int]:
-    """Array (-1 = none) and log2 size of the pieces in which it holds a page: the largest that is there, up to the page's.
+    """Return the array (-1 = none) that holds a page, and log2 of the size of the pieces in which it holds the page.
 
-    An array that coalesces holds a 4 KiB page whose neighbours are contiguous in pieces of several pages.
+    The piece is the largest size of any array that is at most the page's size.  An array that coalesces holds a 4 KiB page
+    whose neighbours are contiguous in pieces of several pages.
     """
     (key, side), (order, contiguous) = who, kind
     best = (-1, 12)

@@ -1,10 +1,10 @@
-"""What an x86 CPU says of its TLBs and caches through CPUID: registers -> arrays.
+"""TLBs and caches that an x86 CPU reports through CPUID: registers -> arrays.
 
 Intel: leaf 18H, or the descriptors of leaf 2 (Intel SDM volume 2A, CPUID, "Encoding of CPUID Leaf 2 Descriptors"); caches in
 leaf 4.
-AMD: leaves 80000005H, 80000006H, 80000019H, the second level in units of 32 entries if bit 14 of 80000021H
-EAX is set (and from family 1AH on, where a hypervisor may hide that bit); caches in 8000001DH (AMD64
-Architecture Programmer's Manual volume 3, appendix E).
+AMD: leaves 80000005H, 80000006H, 80000019H, with the second level in units of 32 entries if bit 14 of 80000021H EAX is set
+(and from family 1AH on, where a hypervisor may hide that bit); caches in 8000001DH (AMD64 Architecture Programmer's Manual
+volume 3, appendix E).
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ _TYPES = {1: DATA, 2: INSTRUCTION, 3: UNIFIED, 4: LOAD, 5: STORE}
 _LARGE = "2M/4M"
 _X32, _X32_BIT, _ZEN5 = 32, 14, 0x1A
 _FULL = 0xF
-# ways by the code of 80000006H and 80000019H; the code F is fully associative, 9 is told elsewhere
+# ways by the code of 80000006H and 80000019H; code F is fully associative, code 9 refers to another leaf
 _AMD_WAYS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 16, 0xA: 32, 0xB: 48, 0xC: 64, 0xD: 96, 0xE: 128}
 
 
 class Array(NamedTuple):
-    """A TLB array, or what one says of some page sizes; `ways` = `entries` where it is fully associative."""
+    """TLB array, or what an array reports for some page sizes; `ways` = `entries` if it is fully associative."""
 
     leaf: str
     level: int
@@ -33,7 +33,7 @@ class Array(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """A cache of data, in bytes; `sharers` is how many logical CPUs may share it."""
+    """Data cache, size in bytes; `sharers` is the number of logical CPUs that may share it."""
 
     level: int
     size: int
@@ -41,7 +41,7 @@ class Cache(NamedTuple):
     sharers: int
 
 
-# Descriptor -> arrays (level, kind, pages, entries, ways), of the cores since Core 2.
+# Descriptor -> arrays (level, kind, pages, entries, ways), for cores since Core 2.
 _FOUR_KB, _HUGE, _BOTH = ("4K",), (_LARGE,), ("4K", _LARGE)
 _DESCRIPTORS: dict[int, tuple[tuple[int, str, tuple[str, ...], int, int], ...]] = {
     0x03: ((1, DATA, _FOUR_KB, 64, 4),),
@@ -65,7 +65,7 @@ _DESCRIPTORS: dict[int, tuple[tuple[int, str, tuple[str, ...], int, int], ...]] 
 
 
 def arrays(registers: Registers) -> list[Array]:
-    """The TLB arrays that the registers tell of; empty if the CPU, or what runs it, tells of none."""
+    """Return the TLB arrays that the registers report; empty if the CPU, or its hypervisor, reports none."""
     found = [*_intel_18(registers)] or [*_intel_2(registers)] or [*_amd(registers)]
     return sorted(found)
 
@@ -81,7 +81,7 @@ def _intel_18(registers: Registers) -> Iterator[Array]:
 
 
 def _joined(sizes: tuple[str, ...]) -> tuple[str, ...]:
-    """2M and 4M as one: a core has pages of 2 MiB or of 4 MiB, never of both at a time."""
+    """Return the sizes with 2M and 4M merged: a core has pages of 2 MiB or of 4 MiB, never both at a time."""
     return tuple(
         _LARGE if size == "2M" and "4M" in sizes else size for size in sizes if size != "4M" or "2M" not in sizes
     )
@@ -89,7 +89,7 @@ def _joined(sizes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _intel_2(registers: Registers) -> Iterator[Array]:
     for number, register in enumerate(registers.get((2, 0), ())):
-        for shift in range(0 if number else 8, 32, 8):  # the lowest byte of EAX is no descriptor
+        for shift in range(0 if number else 8, 32, 8):  # the lowest byte of EAX is not a descriptor
             if not register >> 31:
                 for row in _DESCRIPTORS.get(register >> shift & 0xFF, ()):
                     yield Array("2", *row)
@@ -130,7 +130,7 @@ _AMD = (
 
 
 def caches(registers: Registers) -> list[Cache]:
-    """The caches that hold data, the nearest first."""
+    """Return the caches that hold data, nearest first."""
     leaf = 0x8000001D if (0x8000001D, 0) in registers and registers[0x8000001D, 0][0] & 31 else 4
     found = []
     for sub in range(8):
@@ -143,13 +143,13 @@ def caches(registers: Registers) -> list[Cache]:
 
 
 def broadcast_pages(registers: Registers) -> int:
-    """Pages that one INVLPGB invalidates on all CPUs; 0: there is no such instruction."""
+    """Return how many pages one INVLPGB invalidates on all CPUs; 0 if the CPU has no INVLPGB."""
     _, ebx, _, edx = registers.get((0x80000008, 0), (0, 0, 0, 0))
     return (edx & 0xFFFF) + 1 if ebx >> 3 & 1 else 0
 
 
 def text(registers: Registers) -> str:
-    """The brand string, or the vendor's."""
+    """Return the CPU's brand string, or else the vendor's name."""
     words = [word for leaf in (0x80000002, 0x80000003, 0x80000004) for word in registers.get((leaf, 0), ())]
     brand = b"".join(word.to_bytes(4, "little") for word in words).split(b"\0")[0]
     if not brand.strip():
@@ -159,5 +159,5 @@ def text(registers: Registers) -> str:
 
 
 def has(registers: Registers, leaf: int, place: int, bit: int) -> bool:
-    """Whether a bit of a register (0 to 3: EAX to EDX) is set."""
+    """Return whether a bit of a register (0 to 3: EAX to EDX) is set."""
     return bool(registers.get((leaf, 0), (0, 0, 0, 0))[place] >> bit & 1)

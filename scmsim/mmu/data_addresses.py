@@ -1,4 +1,4 @@
-"""Events -> the data pages that they touch, as addresses."""
+"""Events -> addresses of the data pages that they touch."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ _SHIFT = 12
 
 
 def addresses(events: np.ndarray, bins: np.ndarray, n: int, trash: int) -> np.ndarray:
-    """One int64 address in each 4 KiB page of the loads, stores and flushes among the first `n` events.
+    """Return one int64 address in each 4 KiB page of the loads, stores and flushes among the first `n` events.
 
     Events whose bin is `trash` are left out.
     """
@@ -20,7 +20,7 @@ def addresses(events: np.ndarray, bins: np.ndarray, n: int, trash: int) -> np.nd
 
 @kernel
 def _fill(events, bins, n, trash, room):
-    """Write the addresses to `room`, if it has room; returns how many there are."""
+    """Write the addresses to `room` unless it is empty; return their number."""
     count = 0
     for i in range(n):
         e = events[i]

@@ -1,7 +1,7 @@
-"""The machine that this runs on as a machine's table: what CPUID and Linux tell, and what they do not.
+"""Machine table of this machine: what CPUID and Linux report, and estimates for what they do not.
 
-x86 on Linux.  CPUID is asked on one CPU, since a hybrid part has other TLBs on its other cores.  What nothing tells (page-walk
-caches, latencies, walkers, costs of an invalidation) is an estimate, and listed as not seen.
+x86 on Linux.  CPUID runs on one CPU, since the other cores of a hybrid part have other TLBs.  What no source reports
+(page-walk caches, latencies, walkers, costs of an invalidation) is an estimate, and listed as not seen.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from scmsim.core.errors import EnvironmentProblem
 from scmsim.mmu import cpuid
 from scmsim.mmu.cpuid import DATA, INSTRUCTION, LOAD, STORE, UNIFIED, Array, Registers
 
-NAME = "host"  # what --machine calls it
+NAME = "host"  # name of this machine for --machine
 _CPUINFO = pathlib.Path("/proc/cpuinfo")
 _CEILING = pathlib.Path("/sys/kernel/debug/x86/tlb_single_page_flush_ceiling")
-# void cpuid(uint32_t leaf, uint32_t subleaf, uint32_t out[4]) of the System V ABI: RBX is the caller's
+# void cpuid(uint32_t leaf, uint32_t subleaf, uint32_t out[4]) in the System V ABI; RBX is callee-saved
 _CODE = bytes.fromhex("53 89f8 89f1 4989d0 0fa2 418900 41895804 41894808 4189500c 5b c3")
 _LEAVES = (*range(0x20), *range(0x80000000, 0x80000022))
 _SUBLEAVES = {4: 8, 7: 1, 0x18: 32, 0x8000001D: 8}
@@ -39,9 +39,9 @@ _NS = {"memory": 90, "scm": 305, "invlpg": 100, "sync": 590, "shootdown": 2140, 
 _LATR = (
     "the straight line of 2.7 us for 16 cores and 6.6 us for 120 (Kumar et al., Latr, ASPLOS 2018), as in the presets"
 )
-_INVLPGB = 6, 15  # Linux that invalidates by INVLPGB where there is one
-_MOST_LINES = 12288  # of page tables in a cache: the arrays of a machine have room for 32 Ki slots together
-_CYCLES = {1: 5, 2: 15, 3: 60}  # of a cache, by level
+_INVLPGB = 6, 15  # first Linux version that uses INVLPGB where the CPU has it
+_MOST_LINES = 12288  # most lines of page tables in a cache: a machine's arrays have 32 Ki slots together
+_CYCLES = {1: 5, 2: 15, 3: 60}  # cycles of a cache, by level
 
 
 @dataclass
@@ -59,12 +59,12 @@ class Seen:
 
 
 def look(cpu: int | None = None) -> Seen:
-    """Look at this machine: CPUID of one CPU (default: where this runs), /proc and /sys.
+    """Look at this machine: CPUID of one CPU (default: the first that this process may use), /proc and /sys.
 
     Raises
     ------
     EnvironmentProblem
-        This is no x86 machine with Linux, or it has no such CPU, or code cannot be made executable.
+        If this machine is not x86 with Linux, has no such CPU, or forbids executable memory.
     """
     if platform.system() != "Linux" or platform.machine() not in ("x86_64", "AMD64"):
         raise EnvironmentProblem(
@@ -98,7 +98,7 @@ def _has(ask: Any, leaf: int) -> bool:
 
 
 def _cores(text: str) -> int:
-    """Cores, of the lines of /proc/cpuinfo: pairs of `physical id` and `core id`."""
+    """Return the number of cores in the lines of /proc/cpuinfo: distinct pairs of `physical id` and `core id`."""
     ids = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(("physical id", "core id"))]
     return len(set(zip(ids[::2], ids[1::2], strict=False))) or os.cpu_count() or 1
 
@@ -117,7 +117,7 @@ def _on(cpu: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _instruction() -> Iterator[Any]:
-    """The instruction CPUID as a function of leaf and subleaf."""
+    """Yield the instruction CPUID as a function of leaf and subleaf."""
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except OSError as error:
@@ -140,12 +140,12 @@ def _instruction() -> Iterator[Any]:
 
 
 def table(seen: Seen) -> dict[str, Any]:
-    """The machine's table (see `scmsim.mmu.presets`); what was not seen is noted in `seen.unseen`.
+    """Return the machine's table (see `scmsim.mmu.presets`); what was not seen is added to `seen.unseen`.
 
     Raises
     ------
     EnvironmentProblem
-        CPUID tells of no TLB for loads, or none for fetches.
+        If CPUID reports no TLB for loads, or none for fetches.
     """
     brand = cpuid.text(seen.registers)
     found = cpuid.arrays(seen.registers)
@@ -193,7 +193,7 @@ def table(seen: Seen) -> dict[str, Any]:
 
 
 def tlbs(found: list[Array], *, is_amd: bool) -> list[dict[str, Any]]:
-    """[[tlb]] tables of what CPUID tells, one page size of a side in one array only."""
+    """Return the [[tlb]] tables of CPUID's arrays, with each page size of a side in one array only."""
     out = []
     for level, key in ((1, "first_level_for"), (2, "second_level_for")):
         for kind in _SIDES:
@@ -211,7 +211,7 @@ Group = Iterator[tuple[str, list[str], int, int, str]]  # name, pages, entries, 
 
 
 def _intel(group: list[Array]) -> Group:
-    """As they are; arrays that share a page size become one for that size, and one each for the others."""
+    """Yield arrays as reported; arrays that share a page size become one array for that size, and one each for the other sizes."""
     sizes = [[*dict.fromkeys(_PAGES[page] for page in array.pages)] for array in group]
     for page in dict.fromkeys(page for pages in sizes for page in pages):
         holders = [array for array, pages in zip(group, sizes, strict=True) if page in pages]
@@ -228,7 +228,7 @@ def _intel(group: list[Array]) -> Group:
 
 
 def _amd(group: list[Array], kind: str) -> Group:
-    """CPUID tells each page size apart, of arrays that hold several: sizes with as many entries are one array."""
+    """Yield arrays from AMD's report per page size: sizes with the same number of entries are one array."""
     by_entries: dict[int, list[Array]] = {}
     for array in group:
         by_entries.setdefault(array.entries, []).append(array)
@@ -309,7 +309,7 @@ def _invalidate(seen: Seen) -> dict[str, Any]:
 
 
 def toml(table: dict[str, Any], unseen: list[str]) -> str:
-    """A machine's table as the text of its file; what was not seen comes first, as comments."""
+    """Return a machine's table as the text of its file; what was not seen comes first, as comments."""
     lines = [f"# Not seen: {what}." for what in unseen]
     lines += [f"summary = {_value(table['summary'])}"]
     for name, value in table.items():
@@ -324,4 +324,4 @@ def toml(table: dict[str, Any], unseen: list[str]) -> str:
 
 
 def _value(value: Any) -> str:
-    return json.dumps(value)  # of texts, numbers and lists of texts, TOML and JSON have the same form
+    return json.dumps(value)  # TOML and JSON write texts, numbers and lists of texts the same way

@@ -1,12 +1,13 @@
-"""Removing translations: one page, a range, everything, or the address space that is switched away from.
+"""Removal of translations: one page, a range, everything, or the address space that is switched away from.
 
-A range of more than 33 pages is flushed whole, as Linux does (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling); of kernel
-addresses it counts 4 KiB as a page, whatever maps them (flush_tlb_kernel_range), so a large page flushes everything.  INVLPG and
-every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on every CPU
-(flush_tlb_kernel_range), a user address on the CPUs that run the program.  The others are interrupted by one multicast, which
-takes its time for the first and a little more for each further one; or hardware tells them (`broadcast_pages`: INVLPGB, TLBI ..IS,
-RAR), and the sender waits until all have done it.  Linux 6.15 broadcasts every range of kernel addresses, and one of a program
-that runs on as many CPUs as `broadcast_from` says (arch/x86/mm/tlb.c, broadcast_tlb_flush, kernel_tlb_flush_range).
+A range of more than 33 pages is flushed whole, as in Linux (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling).  For kernel
+addresses Linux counts in 4 KiB pages, whatever maps them (flush_tlb_kernel_range), so a large page flushes everything.
+INVLPG and every flush also empty the page-walk caches (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on
+every CPU (flush_tlb_kernel_range), a user address on the CPUs that run the program.  One multicast interrupts the other CPUs;
+it has a cost for the first CPU and a smaller one for each further CPU.  Or hardware broadcasts (`broadcast_pages`: INVLPGB,
+TLBI ..IS, RAR), and the sender waits until all CPUs are done.  Linux 6.15 broadcasts every range of kernel addresses, and the
+ranges of a program that runs on at least `broadcast_from` CPUs (arch/x86/mm/tlb.c, broadcast_tlb_flush,
+kernel_tlb_flush_range).
 """
 
 from scmsim.jit import outlined, subroutine
@@ -14,7 +15,7 @@ from scmsim.mmu.columns import FLUSHES, INVALIDATION_CYCLES, INVALIDATIONS, SHOO
 from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY, ROW_SHIFT
 from scmsim.mmu.tlb import first_slot, free, way_of
 
-_EVERYTHING = -1  # instead of an address space
+_EVERYTHING = -1  # in place of an address space
 _SMALL = 12  # log2 of the bytes of a small page
 
 
@@ -22,7 +23,7 @@ _SMALL = 12  # log2 of the bytes of a small page
 def invalidate(s, c, vaddr, length, order, cpus):
     """Invalidate the pages (log2 size `order`) of [vaddr, vaddr + length), on `cpus` CPUs.
 
-    0: as many as Linux would; -1: not now, an invalidation of something else will do it.
+    `cpus` 0: as many as Linux would; -1: do nothing, because a later invalidation covers the pages.
     """
     at, kernel = c.at, vaddr < 0 and cpus == 0
     if cpus < 0:
@@ -32,16 +33,18 @@ def invalidate(s, c, vaddr, length, order, cpus):
     space = s.space if vaddr >= 0 else 0
     first, last = vaddr >> order, (vaddr + length - 1) >> order
     pages = last - first + 1
-    if vaddr < 0:  # Linux steps through kernel addresses by 4 KiB, whatever their pages
+    if vaddr < 0:  # Linux steps through kernel addresses by 4 KiB, whatever their page size
         pages = pages << order - _SMALL
     everything = pages > (s.kernel_ceiling if kernel else s.ceiling)
     if everything:
         flush(s, space if vaddr >= 0 else _EVERYTHING)
         at[FLUSHES] += 1
     else:
+        # one entry may hold a piece of the page, so every (array, size) pair is searched
         start, span = first << order & ADDRESS, (last - first + 1) << order
         for k in range(s.held):
             remove(s, s.array[s.array_held[k]], s.order_held[k], start, span, space)
+        # INVLPG empties the page-walk caches too
         empty_walk_caches(s)
         at[INVALIDATIONS] += pages
     if s.broadcast_pages > 0 and (kernel or cpus >= s.broadcast_from):
@@ -57,7 +60,7 @@ def invalidate(s, c, vaddr, length, order, cpus):
 
 @subroutine
 def remove(s, t, order, start, span, space):
-    """Remove the pages of 2**order bytes from array `t` that overlap the addresses [start, start + span) of a space."""
+    """Remove from array `t` the pages of 2**order bytes that overlap the addresses [start, start + span) of a space."""
     first, last = start >> order, (start + span - 1) >> order
     if last - first > t.sets * t.lanes:
         remove_scanning(s, t, first, last, order, space)
@@ -72,8 +75,9 @@ def remove(s, t, order, start, span, space):
 
 @subroutine
 def remove_scanning(s, t, first, last, order, space):
-    """`remove` for a range of more pages than the array has slots."""
+    """Scan the whole array for `remove`: cheaper for a range of more pages than the array has slots."""
     for at in range(t.first, t.first + t.sets * t.lanes, t.lanes):
+        # `free` moves later ways forward, so scan from the last way
         for way in range(t.ways - 1, -1, -1):
             tag = s.tag[at + way]
             page = (tag & ADDRESS) >> order
@@ -83,7 +87,7 @@ def remove_scanning(s, t, first, last, order, space):
 
 @subroutine
 def empty_walk_caches(s):
-    """Empty page-walk caches and nested TLB."""
+    """Empty the page-walk caches and the nested TLB."""
     tags = s.tag[s.walk_slots[0] : s.walk_slots[1]]
     marks = s.mark[s.walk_slots[0] : s.walk_slots[1]]
     for i in range(tags.size):
@@ -103,6 +107,7 @@ def flush(s, space):
             user = tag >> (ADDRESS_BITS - 1) & 1 == 0
             if tag != EMPTY and (space < 0 or (user and tag & ~ADDRESS == space)):
                 free(s, t, at, way)
+        # after a flush of one space the set may still hold pages, so it stays in the list
         s.listed[at >> ROW_SHIFT] = space >= 0
     if space < 0:
         s.filled = 0
@@ -111,7 +116,7 @@ def flush(s, space):
 
 @outlined
 def switch(s, c, mm):
-    """Go on with address space `mm`: under another number (PCID), or flushing the user pages of the one before."""
+    """Switch to address space `mm`: under another number (PCID), or by flushing the user pages of the previous space."""
     for number in range(ASIDS if s.pcid else 1):
         if s.mm[number] == mm:
             s.space = number << ADDRESS_BITS

@@ -5,10 +5,10 @@ import numpy as np
 from scmsim.core.records import FETCH, LOAD, STORE
 from scmsim.jit import kernel, subroutine
 
-PLACE, LINE, FOUND = range(3)  # of `at`: bytes and lines that are done, accesses found
+PLACE, LINE, FOUND = range(3)  # fields of `at`: bytes done, lines done, accesses found
 _BLANK, _END, _COMMA, _ZERO, _NINE = ord(" "), ord("\n"), ord(","), ord("0"), ord("9")
 _FETCH, _LOAD, _STORE, _MODIFY = ord("I"), ord("L"), ord("S"), ord("M")
-_DIGITS = 16  # of an address
+_DIGITS = 16  # most digits of an address
 _DIGIT = np.full(256, -1, np.int64)  # value of a hexadecimal digit, by character
 for _i in range(16):
     _DIGIT[[ord(f"{_i:x}"), ord(f"{_i:X}")]] = _i
@@ -16,7 +16,7 @@ for _i in range(16):
 
 @kernel
 def take_lines(at, codes, addresses, text):
-    """Take lines in up to the first that is not of the usual form, from `at` on."""
+    """Take in lines from `at` on, up to the first line that is not in the usual form."""
     place, n = at[PLACE], at[FOUND]
     while place + 7 <= text.size:  # the shortest line, ` L 0,1`
         kind = text[place] if text[place + 1] == _BLANK else text[place + 1]
@@ -47,7 +47,7 @@ def take_lines(at, codes, addresses, text):
 
 @subroutine
 def hexadecimal(text, place):
-    """The number at a place, and the place behind its digits."""
+    """Return the number at a place, and the place after its digits."""
     number = 0
     while place < text.size - 1 and _DIGIT[text[place]] >= 0:
         number = number << 4 | _DIGIT[text[place]]
@@ -57,7 +57,7 @@ def hexadecimal(text, place):
 
 @subroutine
 def after_number(text, place):
-    """The place behind a decimal number and a line's end; -1 if there is something else."""
+    """Return the place after a decimal number and a line's end; -1 if something else is there."""
     start = place
     while place < text.size and _ZERO <= text[place] <= _NINE:
         place += 1

@@ -1,8 +1,8 @@
 """Misses of one or two TLB arrays and nothing else, fast: exact LRU, up to 16 ways, one page size.
 
-Twice the speed of the whole MMU comes from rows of 16 tags of 32 bits.  A tag is a page number of 24 bits and the number
-of a region of 2**24 pages (64 GiB of small pages), given out as the regions turn up.  255 of them are more than a program
-touches.  When they do not suffice, the caller takes `batch.replay_batch` instead.
+Rows of 16 tags of 32 bits make this twice as fast as the whole MMU.  A tag is a page number of 24 bits and the number of a
+region of 2**24 pages (64 GiB of small pages); regions are numbered in order of appearance.  Programs touch fewer than 255
+regions.  For more regions, the caller uses `batch.replay_batch` instead.
 """
 
 from typing import NamedTuple
@@ -12,10 +12,10 @@ import numpy as np
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16_short
 
-WAYS = 16  # most ways of a set: slots of a row
-BATCH = 1 << 15  # addresses that go through the first array before the second has its turn
+WAYS = 16  # most ways per set: slots of a row
+BATCH = 1 << 15  # addresses that go through the first array before the second starts
 REGION = 24  # log2 of the pages of a region
-REGIONS = 255  # the number 255 would make an empty slot's tag
+REGIONS = 255  # region number 255 would yield the tag of an empty slot
 _FULL = -1
 
 
@@ -51,7 +51,7 @@ class Tlbs:
         self.misses = np.zeros(2, np.int64)
 
     def add(self, addresses: np.ndarray) -> bool:
-        """Look int64 addresses up; False, and nothing has changed, if they touch too many regions."""
+        """Look up int64 addresses; return False, with nothing changed, if they touch too many regions."""
         seen = self.regions.copy()
         if not note_regions(addresses, self.order + REGION, seen):
             return False
@@ -61,7 +61,7 @@ class Tlbs:
 
 
 def _rows(sets: int) -> np.ndarray:
-    """Empty rows, on cache lines."""
+    """Return empty rows that start at a cache line."""
     room = np.full(sets * WAYS + 16, -1, np.int32)
     start = -room.ctypes.data % 64 // 4
     return room[start : start + sets * WAYS]
@@ -69,9 +69,9 @@ def _rows(sets: int) -> np.ndarray:
 
 @kernel
 def note_regions(addresses, shift, regions):
-    """Give every region that the addresses touch a number; False if there are too many."""
+    """Assign a number to every region that the addresses touch; return False if there are too many."""
     differ = 0
-    for i in range(addresses.size):  # nearly always one region: this loop becomes vectors
+    for i in range(addresses.size):  # addresses nearly always have one region, and LLVM vectorises this loop
         differ |= addresses[i] ^ addresses[0]
     if differ >> shift == 0:
         return number_of(regions, addresses[0] >> shift & 0x7FFFFFFFFF) != _FULL
@@ -87,7 +87,7 @@ def note_regions(addresses, shift, regions):
 
 @subroutine
 def number_of(regions, region):
-    """Number of a region, a new one if it has none; -1 if there is no more."""
+    """Return the number of a region, a new number if it has none; -1 if all numbers are taken."""
     for k in range(regions.size):
         if regions[k] == region:
             return k
@@ -109,7 +109,7 @@ def _add(addresses, order, room, tags, shape, misses):
 
 @subroutine
 def first_level(addresses, order, regions, tags, shape, short):
-    """Short tags of the accesses that miss -> `short`; returns how many."""
+    """Write short tags of the accesses that miss to `short`; return their number."""
     shift, n, mask, last = order + REGION, 0, shape[0], shape[1]
     region, base, previous = ~(addresses[0] >> shift), 0, ~(addresses[0] >> order)
     for i in range(addresses.size):
@@ -129,7 +129,7 @@ def first_level(addresses, order, regions, tags, shape, short):
 
 @subroutine
 def second_level(short, n, tags, shape):
-    """How many of the accesses short[:n] miss."""
+    """Return how many of the accesses short[:n] miss."""
     mask, last, missed = shape[0], shape[1], 0
     for i in range(n):
         tag = short[i]

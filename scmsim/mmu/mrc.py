@@ -1,13 +1,13 @@
-"""Every geometry in one pass: the misses of all set counts and associativities, and of every capacity.
+"""Misses of every geometry in one pass: all set counts and associativities, and every capacity.
 
-Under LRU the pages of a set of w ways are the w most recent of that set (stack property, Mattson et al., IBM Systems Journal 1970):
-the position at which an access finds its page tells for every w whether it would have missed.  So one table of 16 ways for each
-number of sets gives all associativities up to 16 (Hill and Smith, IEEE TC 1989), and the number of distinct pages since the last
-access (`stack_distances`) the misses of a fully associative TLB of any capacity.  Both are exact.
+Under LRU the pages of a set of w ways are the w most recent pages of that set (stack property, Mattson et al., IBM Systems
+Journal 1970): the position at which an access finds its page determines for every w whether it misses.  So one table of 16
+ways for each number of sets yields all associativities up to 16 (Hill and Smith, IEEE TC 1989), and the number of distinct
+pages since the last access (`stack_distances`) yields the misses of a fully associative TLB of any capacity.  Both are exact.
 
-`sampled` follows a share of the pages only (SHARDS, Waldspurger et al., FAST 2015).  At TLB sizes its miss ratios are off
-by percentage points.  It is for
-capacities from some 100,000 pages up, and states an interval from the spread between 16 groups of pages.
+`Sample` follows only a share of the pages (SHARDS, Waldspurger et al., FAST 2015).  At TLB sizes its miss ratios are off by
+percentage points.  It is for capacities of 100,000 pages and more, and states an interval from the spread between 16 groups
+of pages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from scmsim.mmu.stack_distances import Curve, checked_order
 from scmsim.mmu.state import ADDRESS
 
 SETS = tuple(1 << k for k in range(12))
-_GROUPS = 16  # of pages, for the interval of a sample
+_GROUPS = 16  # groups of pages, for the interval of a sample
 _T_95 = 2.131  # Student's t, 97.5 %, 15 degrees of freedom: the spread of 16 groups is itself an estimate
 _HASH_BITS = 24
 
@@ -47,14 +47,13 @@ class Geometries:
         self.order, self.sets, self.accesses = checked_order(order), np.array(sets, np.int64), 0
         self._tags = np.full(int(self.sets.sum()) * WAYS + 16, -1, np.int32)
         self._start = -self._tags.ctypes.data % 64 // 4
-        self._found = np.zeros(
-            (len(sets), (1 << WAYS) // 2 + 1), np.int64
-        )  # indexed by the mask that a look-up returns
+        # indexed by the mask that a look-up returns
+        self._found = np.zeros((len(sets), (1 << WAYS) // 2 + 1), np.int64)
         self._regions, self._short = np.full(REGIONS, -1, np.int64), np.empty(1 << 15, np.int64)
         self._skipped = 0
 
     def add(self, addresses: np.ndarray) -> None:
-        """Look int64 addresses up."""
+        """Look up int64 addresses."""
         if not len(addresses):
             return
         if not note_regions(addresses, self.order + REGION, self._regions):
@@ -65,9 +64,9 @@ class Geometries:
         )
 
     def misses(self) -> np.ndarray:
-        """int64, shape (sets, 16): misses with 1 to 16 ways."""
+        """Return the misses with 1 to 16 ways: int64, shape (sets, 16)."""
         hits = np.stack([self._found[:, 1 << way] for way in range(WAYS)], axis=1)
-        hits[:, 0] += self._skipped  # the page of the access before
+        hits[:, 0] += self._skipped  # accesses to the same page as the previous access hit in every geometry
         return self.accesses - np.cumsum(hits, axis=1)
 
 
@@ -88,7 +87,7 @@ def _add(addresses, order, room, tags, sets, found):
 
 @subroutine
 def shorten(addresses, order, regions, short):
-    """Short tags of the accesses that are not to the page of the one before -> `short`; returns how many."""
+    """Write short tags of the accesses, except repeats of the previous page, to `short`; return their number."""
     shift, n = order + REGION, 0
     region, previous, base = ~(addresses[0] >> shift), ~(addresses[0] >> order), 0
     for i in range(addresses.size):
@@ -107,7 +106,7 @@ def shorten(addresses, order, regions, short):
 
 @subroutine
 def look_up(short, n, tags, mask, found):
-    """Look tags up in one table of 16 ways, counting by the mask of the place where each is found."""
+    """Look up tags in one table of 16 ways, and count them by the mask of the way where each is found."""
     for i in range(n):
         tag = short[i]
         found[touch16_short(tags, (tag & mask) * WAYS, tag, WAYS - 1)] += 1
@@ -138,7 +137,7 @@ class Sample:
         self._hits = np.zeros((_GROUPS, len(self.capacities)), np.int64)
 
     def add(self, addresses: np.ndarray) -> None:
-        """Take int64 addresses in."""
+        """Take in int64 addresses."""
         self.accesses += len(addresses)
         pages = (addresses & ADDRESS) >> self.order
         mixed = pages * np.int64(0x1E3779B97F4A7C15)
@@ -151,23 +150,22 @@ class Sample:
         group = (mixed[chosen] >> np.int64(57)) & (_GROUPS - 1)
         self._taken += np.bincount(group, minlength=_GROUPS)
         seen = distances >= 0
-        fits = np.searchsorted(
-            self.capacities, distances[seen] / self.rate, side="right"
-        )  # first capacity that holds it
+        # first capacity that holds it
+        fits = np.searchsorted(self.capacities, distances[seen] / self.rate, side="right")
         columns = len(self.capacities) + 1
         cells = np.bincount(group[seen] * columns + fits, minlength=_GROUPS * columns).reshape(_GROUPS, columns)
         self._hits += np.cumsum(cells, axis=1)[:, :-1]
 
     @property
     def pages(self) -> int:
-        """Estimated number of distinct pages."""
+        """Return the estimated number of distinct pages."""
         return round(self._curve.pages / self.rate)
 
     def misses(self) -> tuple[np.ndarray, np.ndarray]:
-        """Estimated misses for each capacity, and the half-width of their 95 % interval, floats.
+        """Return the estimated misses for each capacity, and the half-width of their 95 % interval, as floats.
 
-        The interval comes from leaving out one of 16 groups of pages at a time (jackknife); the estimate makes up for the
-        accesses that the sample has more or fewer of than its share (SHARDS-adj).
+        The interval comes from leaving out one of 16 groups of pages at a time (jackknife).  The estimate corrects for the
+        number of accesses by which the sample differs from its expected share (SHARDS-adj).
         """
         expected = self.accesses * self.rate
 
@@ -188,7 +186,7 @@ class Sample:
 def geometries(
     addresses: Iterable[np.ndarray], orders: Sequence[int] = (12,), sets: Sequence[int] = SETS
 ) -> dict[int, np.ndarray]:
-    """Misses of all shapes: log2 of the page size -> int64 array of shape (sets, 16 ways); see `Geometries`."""
+    """Return the misses of all shapes: log2 of the page size -> int64 array of shape (sets, 16 ways); see `Geometries`."""
     tables = {order: Geometries(order, sets) for order in orders}
     for part_ in addresses:
         for table in tables.values():

@@ -1,32 +1,33 @@
-"""Which touches of a set need no look-up, because they surely hit and no later one depends on them.
+"""Touches of a set that need no look-up, because they surely hit and no later touch depends on them.
 
-Within a set that replaces the page used least recently, take a stretch of touches to at most as many pages as the set has ways.
-Whatever the set holds before, each page's first touch hits or misses as it does without the further ones, all of which hit.
-What leaves the set is no page of the stretch.  So only the order of the pages at the end is left to get right: that of their last
-touches.  Of each page the first touch is looked up, and the last one only if the order would be another without it.  The stretches
-of a sequence follow each other, as long as can be.
+In an LRU set, take a stretch of touches to at most as many pages as the set has ways.  Whatever the set holds before, each
+page's first touch hits or misses as it would without the later touches, which all hit.  A page of the stretch never leaves
+the set.  So only the final order of the pages matters: the order of their last touches.  The first touch of each page is
+looked up, and the last one only if the order would differ without it.  A sequence is cut into stretches that are as long as
+possible.
 
-Where another rule replaces, a stretch is of one page: a touch that repeats the one before in its set changes nothing (Puzak's trace
-stripping, 1985; but under SRRIP, where it does).  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop touches for LRU likewise.
+Under another rule of replacement, a stretch has one page: a touch that repeats the previous touch of its set changes nothing
+(Puzak's trace stripping, 1985), except under SRRIP.  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop touches for LRU
+likewise.
 """
 
 from scmsim.jit import kernel, subroutine
 
-MOST = 64  # pages of a stretch
+MOST = 64  # most pages of a stretch
 
 
 @kernel
 def mark_needed(kept, uses, stretch, pages, touches):
-    """Mark the touches of a sequence, all in one set, that are to be looked up.
+    """Mark the touches of a sequence, all in one set, that must be looked up.
 
     Parameters
     ----------
     kept : bool array
         By touch; filled in.
     uses : int array, shape (names, 2)
-        -1, and so at the end: first and last touch of each page in a stretch.
+        First and last touch of each page in a stretch; all -1 before and after the call.
     stretch : int array, shape (MOST,)
-        Room.
+        Scratch space.
     pages : record array
         `name`, and `sure`: how many pages surely stay in the set (0: each touch is looked up).
     touches : int array
@@ -38,6 +39,7 @@ def mark_needed(kept, uses, stretch, pages, touches):
         kept[t] = sure == 0
         if sure == 0:
             continue
+        # a repeat within the stretch is a sure hit: only note it as the page's last touch
         if uses[page, 0] >= start:
             uses[page, 1] = t
             continue
@@ -54,7 +56,7 @@ def mark_needed(kept, uses, stretch, pages, touches):
 
 @subroutine
 def _end(kept, uses, stretch, count):
-    """End a stretch: its pages in the order of their last touches, each moved there by a touch only where it must be."""
+    """End a stretch: sort its pages by their last touches, and keep a last touch only where the order needs it."""
     for i in range(1, count):
         page, at = stretch[i], i
         while at > 0 and uses[stretch[at - 1], 1] > uses[page, 1]:

@@ -1,7 +1,8 @@
 """Files of page runs (.pages.npz): consecutive accesses of one kind to one page, with the size of the page.
 
-What the lab writes from a real kernel's accesses.  Four arrays of one length: `page` (uint64, address of the 4 KiB page),
-`count` (uint32, accesses), `store` (bool), `order` (uint8, log2 of the size of the page that the page table maps there).
+The lab writes them from a real kernel's accesses.  A file has four arrays of one length: `page` (uint64, address of the 4 KiB
+page), `count` (uint32, accesses), `store` (bool), `order` (uint8, log2 of the size of the page that the page table maps
+there).
 """
 
 import os
@@ -18,13 +19,13 @@ from scmsim.core.records import EVENT, LOAD, STORE
 SUFFIX = ".pages.npz"
 _ARRAYS = {"page": "u8", "count": "u4", "store": "?", "order": "u1"}
 _CHUNK = 1 << 16
-_PAGE = 4096  # an event of more 1-byte accesses would leave the smallest page
+_PAGE = 4096  # most accesses per event: with more 1-byte accesses it would leave the smallest page
 _EXPANDED = 256  # events: 1 M addresses at most
 _MAX_RUNS = 1 << 28
 
 
 def is_page_runs(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a file of page runs."""
+    """Return whether the name is that of a file of page runs."""
     return str(path).endswith(SUFFIX)
 
 
@@ -39,12 +40,12 @@ def write(
 
 
 def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
-    """Yield arrays of EVENT for `mmu.replay`: one load or store run of 1-byte accesses for up to 4096 accesses.
+    """Yield arrays of EVENT for `mmu.replay`: each is a load or store run of up to 4096 1-byte accesses.
 
     Raises
     ------
     UsageError
-        For a file that is missing, damaged, or no file of page runs.
+        For a file that is missing, damaged, or not a file of page runs.
     """
     page, count, store, order = _read(path)
     for start in range(0, len(page), _CHUNK):
@@ -55,7 +56,7 @@ def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
 def as_events(
     page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """EVENTs of runs given as in a file, and which run each is of: a long one takes several."""
+    """Return the EVENTs of runs given as in a file, and the run of each event: a long run takes several events."""
     pieces = -(-count.astype(np.int64) // _PAGE)
     which = np.repeat(np.arange(len(pieces)), pieces)
     out = np.zeros(len(which), EVENT)
@@ -68,7 +69,7 @@ def as_events(
 
 
 def addresses(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
-    """Yield arrays with the address of the page of each access, in order; the sizes of the pages are left out."""
+    """Yield arrays with the page address of each access, in order; page sizes are dropped."""
     for runs in events(path):
         for start in range(0, len(runs), _EXPANDED):
             part = runs[start : start + _EXPANDED]

@@ -2,7 +2,7 @@
 
 A machine file has `summary`; `[[tlb]]` arrays; `[[walk_cache]]` arrays of page-table entries that refer to tables;
 `[[walk_memory]]`, the caches that serve page-table entries; `[walk]`, `[invalidate]` and `[time]`, whose numbers have their
-sources in `[walk.source]` and so on.  `docs/mmu.md` explains the keys.  A source starts with what it is: vendor, measured,
+sources in `[walk.source]` and so on.  `docs/mmu.md` explains the keys.  A source starts with its kind: vendor, measured,
 estimate, as printed.  Where a level has no array for a page size, the next smaller size holds the page in pieces.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Checked table of a machine: a name of `registry.names("machine")`, "host" (this machine) or the path of a TOML file.
+    """Return the checked table of a machine: a name of `registry.names("machine")`, "host" or the path of a TOML file.
 
-    Raises EnvironmentProblem if this machine does not tell what it is, and UsageError for a file that is missing, is not
-    TOML, or with every mistake in what should describe a machine.
+    Raises EnvironmentProblem if this machine does not report its TLBs ("host"), and UsageError for a file that is missing, is
+    not TOML, or has mistakes, with every mistake.
     """
     if name == host.NAME:
         seen: dict[str, Any] = rules.machine(sources=True)(host.table(host.look()))
@@ -37,16 +37,18 @@ def read(name: str) -> dict[str, Any]:
 
 
 def timing(name: "str | dict[str, Any]") -> dict[str, float]:
-    """Numbers of a machine's [time] table: ghz, cpi, stlb_hit_cycles, walk_hidden (0..1), copy_gb_s, syscall_ns; perhaps
-    load_gb_s, lines_in_flight."""
+    """Return the numbers of a machine's [time] table.
+
+    They are ghz, cpi, stlb_hit_cycles, walk_hidden (0..1), copy_gb_s, syscall_ns, and optionally load_gb_s, lines_in_flight.
+    """
     table = name if isinstance(name, dict) else read(name)
     return {key: value for key, value in table.get("time", {}).items() if key != "source"}
 
 
 def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
-    """Fresh MMU of a machine, all its TLBs empty; a table may lack what has no part in counting: sources, [time].
+    """Return the fresh MMU of a machine with empty TLBs; a table may lack what counting does not need: sources, [time].
 
-    Raises UsageError as `read` does, for a table too.
+    Raises UsageError as `read` does, also for a table.
     """
     expect("machine", name, (str, os.PathLike, dict), "the name of one machine, a TOML file or its table")
     if not isinstance(name, dict):
@@ -57,7 +59,7 @@ def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
 
 
 def check(table: dict[str, Any]) -> None:
-    """Raise UsageError with every mistake of a machine's table; what has no part in counting may be missing."""
+    """Raise UsageError with every mistake of a machine's table; what counting does not need may be missing."""
     try:
         rules.machine(sources=False)(table)
     except Broken as broken:
@@ -66,9 +68,9 @@ def check(table: dict[str, Any]) -> None:
 
 
 def plain(first: str, second: str | None = None, policy: str = "lru") -> dict[str, Any]:
-    """Table of a machine that is nothing but one or two TLB arrays for every page size, given as "ENTRIESxWAYS".
+    """Return the table of a machine with only one or two TLB arrays for every page size, given as "ENTRIESxWAYS".
 
-    Raises UsageError for a text that is not of this form or a shape that cannot be.
+    Raises UsageError for a text that is not of this form or an impossible shape.
     """
     table: dict[str, Any] = {"summary": "plain", "tlb": [], "walk_cache": [], "walk": {"levels": 4, "ref_cycles": 0}}
     table["walk"].update(largest_page="1GiB", source={})

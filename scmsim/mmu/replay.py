@@ -1,11 +1,11 @@
 """Events with addresses -> TLB and page-walk counters.
 
-LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`width` bytes each), at least one per page touched; the
-first access to each page goes through the TLB and the others hit the first level.  FLUSH translates too: one load
-look-up per page, no retired load.  WORK: its instructions, loads and stores are counted as retired, not as look-ups
-(they have no address); it fetches once from its text page.  UNMAP, REMAP and INVALIDATE invalidate their pages (`width`: on
-how many CPUs, 0 = as Linux would); INVALIDATE without a length switches to address space `width` - 1.  FENCE and MAP
-change nothing.  Every look-up is a first-level hit, a second-level hit or a completed walk.
+LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`width` bytes each), at least one per page touched; the first access
+to each page goes through the TLB and the others hit the first level.  FLUSH translates too: one load look-up per page, no
+retired load.  WORK: its instructions, loads and stores count as retired, not as look-ups (they have no address); it fetches
+once from its text page.  UNMAP, REMAP and INVALIDATE invalidate their pages (`width`: number of CPUs, 0 = as Linux would);
+INVALIDATE without a length switches to address space `width` - 1.  FENCE and MAP change nothing.  Every look-up is a
+first-level hit, a second-level hit or a completed walk.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
 def replay_touched(
     state: np.ndarray, counters: np.ndarray, known: Table, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
 ) -> None:
-    """Replay events as `replay`, each behind the look-ups of a slice of `known` touches.
+    """Replay events as `replay` does, each after the look-ups of a slice of `known` touches.
 
     `slices` are records.SLICE in the order of their events; `known` is for the machine of `state`.
     """
@@ -70,7 +70,7 @@ def _replay(state, counts, known, slices, events, bins):
 
 @inlined
 def take(s, c, e):
-    """Replay an event."""
+    """Replay one event."""
     at, code, length, width, vaddr = c.at, e.code, e.length, e.width, e.vaddr
     page = s.page[code, e.order & 63]
     if code == WORK:
@@ -88,6 +88,7 @@ def take(s, c, e):
     if length <= 0:
         return
     lookups = 1
+    # most events stay within one page, and most of those repeat the page used last in the set
     if (vaddr ^ (vaddr + length - 1)) >> page.order != 0:
         lookups = look_up(s, c, page, vaddr, length, e.order)
     elif not is_first(s, page, vaddr):
@@ -105,7 +106,7 @@ def take(s, c, e):
 
 @kernel
 def relate(counts, sign):
-    """Let `l1_hit` stand for -misses and `instructions` for neither loads nor stores (sign -1), or undo it (sign 1).
+    """Make `l1_hit` hold -misses and `instructions` exclude loads and stores (sign -1), or undo that (sign 1).
 
     A look-up that hits then changes two counters instead of five.
     """
@@ -118,7 +119,7 @@ def relate(counts, sign):
 
 @inlined
 def is_first(s, page, address):
-    """Whether the page is the one used last in its first-level set: a hit that changes nothing, as most do."""
+    """Return whether the page is the one used last in its first-level set: most look-ups are such hits, which change nothing."""
     number = (address & s.low_bits) >> page.order
     slot = page.recent + ((number ^ number >> page.fold) & page.set_mask) * page.stride
     return s.tag[slot & SLOTS - 1] == number << page.order | page.low | s.space & ~(address >> 63)
@@ -126,9 +127,9 @@ def is_first(s, page, address):
 
 @inlined
 def look_up_one(s, c, page, vaddr, length, order):
-    """`look_up` of a run within a page.
+    """Look up a run within one page.
 
-    What most machines have in the first level, LRU and sets of up to 16 ways, is looked up here: a hit takes 6 ns less.
+    Most machines have LRU and sets of up to 16 ways in the first level.  This shortcut for them saves 6 ns per hit.
     """
     t = s.array[page.l1]
     if t.policy != LRU or t.lanes > LANES or s.filling != BOTH or s.track_bits:
@@ -141,7 +142,7 @@ def look_up_one(s, c, page, vaddr, length, order):
 
 @subroutine
 def look_up(s, c, page, vaddr, length, order):
-    """Look every page of [vaddr, vaddr + length) up; returns how many they are."""
+    """Look up every page of [vaddr, vaddr + length); return the number of pages."""
     first, last = vaddr >> page.order, (vaddr + length - 1) >> page.order
     for number in range(first, last + 1):
         address = number << page.order

@@ -1,4 +1,4 @@
-"""What a machine's table may hold."""
+"""Rules for what a machine's table may hold."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _TIMES: dict[str, Rule] = {
     "ghz": number(1e-3, 1e3),
     "cpi": number(0, 1e3),
     "stlb_hit_cycles": number(0, 1e6),
-    "walk_hidden": number(0, 1),  # a share: more would make times negative
+    "walk_hidden": number(0, 1),  # a share: more than 1 would make times negative
     "copy_gb_s": number(1e-6, 1e9),
     "syscall_ns": number(0, 1e12),
 }
@@ -23,7 +23,7 @@ _LEVELS_FOR = ("first_level_for", "second_level_for")
 
 
 def machine(sources: bool) -> Rule:
-    """Rule of a machine's table; without `sources`, they, names, the summary and [time] may be missing."""
+    """Return the rule for a machine's table; without `sources`, the sources, names, summary and [time] may be missing."""
     named = ("name", "source") if sources else ()
     fields = {
         "summary": text,
@@ -57,14 +57,14 @@ def _shaped(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arrays(kind: str, more: Mapping[str, Rule], needed: tuple[str, ...], sources: bool) -> Rule:
-    """Rule of the [[tables]] of a kind of array."""
+    """Return the rule for the [[tables]] of a kind of array."""
     fields = {**_SHAPE, "index": one_of("index", ("linear", "xor")), "source": _source if sources else text, **more}
     form = f"must be written as [[{kind}]] tables"
     return listed(then(table(fields, ("entries", "ways", *needed), form), _shaped), form)
 
 
 def _numbers(fields: Mapping[str, Rule], needed: tuple[str, ...], sources: bool) -> Rule:
-    """Rule of a table of numbers whose `source` says where each comes from."""
+    """Return the rule for a table of numbers whose `source` states the source of each number."""
 
     def sourced(kept: dict[str, Any]) -> dict[str, Any]:
         mistakes = Mistakes()
@@ -79,7 +79,7 @@ def _numbers(fields: Mapping[str, Rule], needed: tuple[str, ...], sources: bool)
 
 
 def _together(kept: dict[str, Any]) -> dict[str, Any]:
-    """Rules that concern several keys at once."""
+    """Check the rules that concern several keys at once."""
     walk, mistakes = kept["walk"], Mistakes()
     lines, flat = len(kept.get("walk_memory", [])), "ref_cycles" in walk
     if lines > layout.CACHES or flat == bool(lines) or (lines and "memory_cycles" not in walk):
@@ -102,7 +102,7 @@ def _together(kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_side(tlbs: list[dict[str, Any]], key: str, side: str, mistakes: Mistakes) -> None:
-    """A level of one side holds 4 KiB pages, and no page size twice."""
+    """Check that a level of one side holds 4 KiB pages, and no page size twice."""
     sizes = [text for entry in tlbs if side in entry.get(key, []) for text in entry["pages"]]
     orders = [text if text == ANY else page_order(text) for text in sizes]
     if len(orders) > len(set(orders)):
@@ -137,7 +137,7 @@ _SHAPE: dict[str, Rule] = {
     "ways": whole(1, 1 << 20),
     "policy": one_of("policy", layout.POLICIES),
 }
-array = then(table(_SHAPE), _shaped)  # entries, ways and policy that an array may have
+array = then(table(_SHAPE), _shaped)  # rule for the entries, ways and policy of an array
 _SIDES = listed(one_of("side", layout.SIDES))
 _FOR: dict[str, Rule] = {"coalesce": whole(1, 512), **dict.fromkeys(_LEVELS_FOR, _SIDES)}
 _WALK: dict[str, Rule] = {

@@ -1,8 +1,8 @@
-"""A chunk of touches -> sequences of touches of one set each, made where the chunk is needed first.
+"""A chunk of touches -> sequences of touches of one set each, built when the chunk is first needed.
 
-The touches of fixed pages go through one set after the other, in the order in which the sets come; those of objects follow in their
-own order, cut where the set changes.  Many chunks have the same sequences, so each is there once.  Of a sequence those touches are
-kept that need be looked up (`needless.py`).
+The touches of fixed pages go through one set after another, in the order in which the sets first appear; the touches of
+objects follow in their own order, cut where the set changes.  Many chunks share sequences, so each sequence is stored once.
+A sequence keeps only the touches that must be looked up (`needless.py`).
 """
 
 from scmsim.jit import outlined, subroutine
@@ -10,13 +10,13 @@ from scmsim.mmu.needless import mark_needed
 from scmsim.mmu.set_states import NONE, forget
 from scmsim.mmu.state import BOTH, RANDOM, ROW_SHIFT
 
-ANY = -2  # in the place of what a chunk is arranged for: it touches no object
-NO_SHORT_WAY = -1  # in the place of a rule of replacement: the set has more than 8 slots
+ANY = -2  # key of a chunk's arrangement that fits all objects: the chunk touches none
+NO_SHORT_WAY = -1  # in place of a rule of replacement: the set has more than 8 slots
 
 
 @outlined
 def arranged(s, known, number, piece, key):
-    """Let a chunk have its sequences for the objects of a slice, `key`."""
+    """Arrange a chunk's sequences for the objects of a slice, `key`."""
     m, chunk = known.memo[0], known.chunks[number]
     at = chunk.arranged
     while at != NONE and m.arranged[at].key != key:
@@ -40,7 +40,7 @@ def arranged(s, known, number, piece, key):
 
 @subroutine
 def forget_all(s, known):
-    """Forget all sequences, and what they do."""
+    """Forget all sequences and their transitions."""
     m = known.memo[0]
     forget(s, m)
     m.order_used, m.touches_used, m.sequences_known, m.lists = 0, 0, 0, 0
@@ -51,7 +51,7 @@ def forget_all(s, known):
 
 @subroutine
 def _arrange(known, states, number, piece):
-    """Make the sequences of a chunk; whether it touches objects.  `states`: whether those of sets have numbers."""
+    """Make the sequences of a chunk; return whether it touches objects.  `states`: whether states of sets have numbers."""
     m, chunk, rows = known.memo[0], known.chunks[number], known.rows
     first, behind = known.bounds[number], known.bounds[number + 1]
     count, chunk.stores = 0, 0
@@ -94,9 +94,9 @@ def _arrange(known, states, number, piece):
 
 @subroutine
 def _mark_by_set(known, count):
-    """Mark which of the first rows need be looked up; returns how many sets there are.
+    """Mark which of the first `count` rows must be looked up; return the number of sets.
 
-    heads[k] is the first row of a set, links[t] the next one behind row t.
+    heads[k] is the first row of a set, links[t] the next row of the same set after row t.
     """
     sets, rows, last = 0, known.rows, known.last
     for t in range(count):
@@ -126,14 +126,17 @@ def _mark_by_set(known, count):
 
 @subroutine
 def _keep(m, row, place):
-    """A touch more of the sequence that is being made."""
+    """Append a touch to the sequence that is being made."""
     m.touches[m.touches_used].page, m.touches[m.touches_used].number = row, place
     m.touches_used += 1
 
 
 @subroutine
 def _end(m, pages, begins, count, states):
-    """The touches from `begins` on are a sequence, with those dropped `count`; one that is there already is not made again."""
+    """End the sequence of the touches from `begins` on; reuse an equal sequence if there is one.
+
+    `count` is the number of its touches, dropped ones included.
+    """
     mixed, kept, mask = int(count), m.touches_used - begins, m.sequence_slots.size - 1
     for k in range(begins, m.touches_used):
         mixed = (mixed << 5 ^ mixed >> 40 ^ int(m.touches[k].page) << 12 ^ int(m.touches[k].number)) & (1 << 60) - 1
@@ -158,7 +161,7 @@ def _end(m, pages, begins, count, states):
 
 @subroutine
 def _same(m, one, other, count):
-    """Whether so many touches are the same."""
+    """Return whether `count` touches are the same."""
     for k in range(count):
         if (
             m.touches[one + k].page != m.touches[other + k].page

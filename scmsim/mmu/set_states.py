@@ -1,13 +1,13 @@
-"""What touches do to a set of a TLB is looked up once for each state of the set, and remembered.
+"""Memoised effects of touch sequences on a TLB set, keyed by the set's state.
 
-A sequence of touches of one set finds the set in some state and leaves it in another; on the way some of its touches miss.  All
-of that follows from the sequence and the state: the tags of the slots and their marks.  So states have numbers, a hash table has
-the transitions of all sequences, and `MMU.known` says in which state a set is.  Who changes a set otherwise says that its state
-is not known (`tlb.py`).  A transition that was seen is one comparison; its misses go to the second level as they did the first
-time.
+A sequence of touches of one set finds the set in some state and leaves it in another; on the way some of its touches miss.
+All of that follows from the sequence and the state: the tags of the slots and their marks.  So states are numbered, a hash
+table has the transitions of all sequences, and `MMU.known` has the state number of each set.  Code that changes a set in
+another way marks its state as unknown (`tlb.py`).  A known transition costs one comparison; its misses go to the second level
+as they did the first time.
 
-Left out are sets of more than 8 slots, random replacement, whose victims are not a matter of the set alone, and machines where
-the second level decides what the first one gets.
+Excluded are sets of more than 8 slots, random replacement, whose victims do not depend on the set alone, and machines where
+the second level decides what the first level gets.
 """
 
 from scmsim.jit import inlined, outlined, subroutine
@@ -16,18 +16,19 @@ from scmsim.mmu.state import BOTH, EMPTY, LRU, ROW_SHIFT
 from scmsim.mmu.tlb import note_filled, touch
 from scmsim.mmu.translate import missed, translate
 
-SHORT = 8  # slots of a set whose states have numbers
+SHORT = 8  # most slots of a set whose states are numbered
 ALL = (1 << SHORT) - 1
 NONE = -1
 
 
 @subroutine
 def recall(s, m, sequence):
-    """Let `was` of a sequence be the state that its set is in, if what it does from there is known; else False."""
+    """Set `was` of a sequence to the current state of its set if the transition from there is known; else return False."""
     if not sequence.is_numbered:
         return False
     now = s.known[sequence.row]
     if now == EMPTY:
+        # usually the set is still in the state that the sequence saw last, so try that state before hashing
         if is_state(s, m, sequence.row, sequence.was):
             now = sequence.was
         else:
@@ -44,7 +45,7 @@ def recall(s, m, sequence):
 
 @subroutine
 def slot_of(m, first, was):
-    """Where the hash table has the transition of the sequence whose touches begin at `first` from a state, or has room for it."""
+    """Return the hash-table slot of the transition of the sequence at touch `first` from state `was`, or the empty slot for it."""
     mask, mixed = m.transition_slots.size - 1, int(first) * 0x9E3779B1 + int(was) * 0x85EBCA6B
     slot = (mixed ^ mixed >> 17) & mask
     while m.transition_slots[slot] > 0:
@@ -57,14 +58,14 @@ def slot_of(m, first, was):
 
 @subroutine
 def is_state(s, m, row, number):
-    """Whether a set is in the state of this number."""
+    """Return whether a set is in the state with this number."""
     at, there = row << ROW_SHIFT, int(number) * SHORT
     return same8(s.tag, at, m.tags, there) == ALL and same8_bytes(s.mark, at, m.marks, there) == ALL
 
 
 @outlined
 def number_of(s, m, row):
-    """The number of the state that a set is in, a new one if need be."""
+    """Return the number of the state that a set is in, a new number if the state is new."""
     at, mixed, mask = row << ROW_SHIFT, 0, m.state_slots.size - 1
     for way in range(SHORT):
         mixed ^= (int(s.tag[at + way]) >> 11 ^ int(s.mark[at + way])) << 7 * way
@@ -83,7 +84,7 @@ def number_of(s, m, row):
 
 @subroutine
 def play(s, c, m, sequence):
-    """Do what a sequence did the last time that its set was in this state."""
+    """Repeat what a sequence did the last time that its set was in this state."""
     seen = 0
     for k in range(sequence.missed, sequence.missed_behind):
         miss = m.missed[k]
@@ -102,7 +103,7 @@ def play(s, c, m, sequence):
 
 @outlined
 def look_up_sequence(s, c, m, pages, sequence):
-    """Look those touches of a sequence up that need be, and remember what they do."""
+    """Look up the touches of a sequence that must be looked up, and record the transition."""
     if not sequence.is_numbered:
         _look_up(s, c, m, pages, sequence)
         return
@@ -125,7 +126,7 @@ def look_up_sequence(s, c, m, pages, sequence):
 
 @inlined
 def _look_up(s, c, m, pages, sequence):
-    """Look the touches of a sequence up; misses are noted behind those that there are."""
+    """Look up the touches of a sequence; append its misses to the list of misses."""
     seen = 0
     for k in range(sequence.first, sequence.behind):
         number = m.touches[k].number
@@ -147,7 +148,7 @@ def _look_up(s, c, m, pages, sequence):
 
 @inlined
 def hits(s, page):
-    """`tlb.touch` for a page whose set is known, a short way for LRU, which most first levels have."""
+    """Do `tlb.touch` for a page whose set is known, with a shortcut for LRU, which most first levels have."""
     if page.policy == LRU:
         if touch8(s.tag, page.at, page.tag, page.ways - 1) != 0:
             return True
@@ -158,7 +159,7 @@ def hits(s, page):
 
 @subroutine
 def make_room(s, m, misses):
-    """Forget all states and transitions if there may be no room for two states, a transition and its misses."""
+    """Forget all states and transitions if two states, a transition and its misses may not fit."""
     full = m.states + 3 > m.recent.size or m.count == m.transitions.size or m.misses + misses >= m.missed.size
     if full:
         forget(s, m)

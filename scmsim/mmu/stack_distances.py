@@ -1,11 +1,12 @@
-"""Exact LRU stack distances: of each access the number of distinct pages since the one before to the same page.
+"""Exact LRU stack distances: for each access, the number of distinct pages since the previous access to the same page.
 
-Every access has a time, and a bit for each time says whether a page was used last then: the distance is the number of bits set
-between a page's last use and now.  Bits are set for all times to come, so an access only clears one.  512 bits are a row, whose
-count is a lane of a row of 16 counts, whose sum is a lane of the next level: a distance takes one row of each level, and 4 million
-times take half a MiB.  (A Fenwick tree of times, as in Olken 1981, takes 20 dependent steps for that, three times an access.)
+Every access has a time, and a bit for each time records whether a page was last used then: the distance is the number of set
+bits between a page's last use and now.  The bits of all future times are set, so an access only clears one bit.  512 bits are
+a row, whose count is a lane of a row of 16 counts, whose sum is a lane of the next level: a distance reads one row of each
+level, and 4 million times take half a MiB.  (A Fenwick tree of times, as in Olken 1981, takes 20 dependent steps, three times
+per access.)
 
-The time of a page's last use stands with those of its 15 neighbours, a cache line; a hash table leads to it.
+The last-use times of 16 neighbouring pages share a cache line; a hash table leads to the line.
 """
 
 from collections.abc import Sequence
@@ -18,15 +19,15 @@ from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import take_bit, take_one
 from scmsim.mmu.state import ADDRESS
 
-BATCH = 1 << 10  # accesses whose pages are found before the distance of the first is counted
-_BITS = 512  # of a row
+BATCH = 1 << 10  # accesses whose pages are found before the first distance is counted
+_BITS = 512  # bits of a row
 _LANES = 16  # counts of a row, and pages of a group
 _NOW, _GROUPS, _PAGES = range(3)
 _LONGEST = 1 << 31  # times are 32-bit numbers
 
 
 def checked_order(order: int) -> int:
-    """The order of a page size; raises UsageError for what is none."""
+    """Return the order of a page size; raises UsageError for an order out of range."""
     if not is_whole(order) or not 12 <= order <= 30:
         raise UsageError(f"order must be log2 of a page size, from 12 (4KiB) to 30 (1GiB), not {shown(order)}")
     return int(order)
@@ -45,14 +46,15 @@ class Curve:
 
     def __init__(self, order: int) -> None:
         self.order, self.accesses = checked_order(order), 0
-        self._table = np.full((4 * BATCH, 2), -1, np.int64)  # open hash table: page // 16, and the number of its times
+        # open hash table: page // 16, and the group number of its times
+        self._table = np.full((4 * BATCH, 2), -1, np.int64)
         self._used = np.zeros(2 * BATCH * _LANES, np.int32)  # time of the last use, 0 = never
         self._counts = np.zeros(3, np.int64)
         self._times(4 * BATCH)
-        self.found = np.zeros(2 * BATCH, np.int64)  # accesses by stack distance (0: the page of the access before)
+        self.found = np.zeros(2 * BATCH, np.int64)  # accesses by stack distance (0: same page as the previous access)
 
     def add(self, addresses: np.ndarray, out: np.ndarray | None = None) -> None:
-        """Take int64 addresses in; their stack distances (-1: never seen) go to `out` if it is given."""
+        """Take in int64 addresses; write their stack distances (-1: first access) to `out` if given."""
         distances, i = out if out is not None else np.zeros(0, np.int64), 0
         self.accesses += len(addresses)
         room = np.empty((3, BATCH), np.int64)
@@ -75,12 +77,12 @@ class Curve:
             self._times(4 * (pages + BATCH))
 
     def _number_anew(self, used: np.ndarray) -> None:
-        """Last uses at the times 1, 2, 3 ... in the same order; no page is ever used at time 0."""
+        """Renumber the last uses as 1, 2, 3 ... in the same order; time 0 means never used."""
         times = np.cumsum(np.unpackbits(self._bits.view(np.uint8), bitorder="little"), dtype=np.int32)
         used[:] = times[used] - 1
 
     def _times(self, times: int) -> None:
-        """A tree of so many times or some more, all bits set."""
+        """Allocate a tree of at least `times` times, with all bits set."""
         rows = -(-times // (_BITS * _LANES)) * _LANES
         if rows * _BITS >= _LONGEST:
             raise UsageError("more than 500 million distinct pages; use a share of them (--sample), or larger pages")
@@ -92,34 +94,34 @@ class Curve:
             levels.append(np.concatenate([sums, np.zeros(-len(sums) % _LANES, np.int32)]))
         self._sums = _rows(sum(map(len, levels)), np.int32)
         self._sums[:] = np.concatenate(levels)
-        self._level = np.cumsum([0, *map(len, levels)])  # where each level begins, and the end
+        self._level = np.cumsum([0, *map(len, levels)])  # start of each level, and the end
 
     def misses(self, capacities: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Misses with so many entries, int64."""
+        """Return the int64 misses for each capacity in entries."""
         hits = np.concatenate([[0], np.cumsum(self.found)])
         return self.accesses - hits[np.minimum(np.asarray(capacities, np.int64), len(hits) - 1)]
 
     @property
     def pages(self) -> int:
-        """Distinct pages so far."""
+        """Return the number of distinct pages so far."""
         return int(self._counts[_PAGES])
 
 
 def _rows(lanes: int, kind: type) -> np.ndarray:
-    """Room that begins at a cache line."""
+    """Return an uninitialised array that starts at a cache line."""
     room: np.ndarray = np.empty(lanes + 64 // np.dtype(kind).itemsize, kind)
     start = -room.ctypes.data % 64 // room.itemsize
     return room[start : start + lanes]
 
 
 def _longer(array: np.ndarray, least: int) -> np.ndarray:
-    """The array, or one of twice the length if it is shorter than that."""
+    """Return the array, extended to twice its length if it is shorter than `least`."""
     return array if len(array) >= least else np.concatenate([array, np.zeros(len(array), array.dtype)])
 
 
 @kernel
 def _distances(state, out, addresses, start, order, room):
-    """Take accesses in while there is room; returns the index of the first that was not."""
+    """Take in accesses while there is room; return the index of the first access that was not taken."""
     counts, pages, tree = state
     found, distances = out
     while start < addresses.size:
@@ -137,9 +139,10 @@ def _distances(state, out, addresses, start, order, room):
 
 @subroutine
 def find_pages(counts, pages, addresses, order, room):
-    """Where the last use of each page stands -> room[0], but for accesses to the page of the one before; returns how many.
+    """Write the place of each page's last use to room[0], skipping repeats of the previous page; return the number of places.
 
-    room[1]: numbers of the accesses.  room[2] only has the times in a cache before they are needed: many are on their way at once.
+    room[1] has the indices of the accesses.  room[2] prefetches: it reads each last-use time so that many cache misses
+    overlap.
     """
     (table, used), n, previous = pages, 0, -1
     for i in range(addresses.size):
@@ -159,7 +162,7 @@ def find_pages(counts, pages, addresses, order, room):
 
 @subroutine
 def count_distances(counts, used, tree, room, n, out):
-    """Stack distances of the accesses that `find_pages` left."""
+    """Count the stack distances of the accesses that `find_pages` wrote."""
     (found, distances), (bits, sums, level) = out, tree
     now, last, known = counts[_NOW], 64 * bits.size - 1, 0
     for k in range(n):
@@ -168,6 +171,7 @@ def count_distances(counts, used, tree, room, n, out):
         now += 1
         used[at] = now
         if before > 0:
+            # bits of future times are all set, so subtract the future ones
             distance = ones_behind(bits, sums, level, before) - (last - now + 1)
             room[2, known] = distance
             known += 1
@@ -181,7 +185,7 @@ def count_distances(counts, used, tree, room, n, out):
 
 @subroutine
 def ones_behind(bits, sums, level, time):
-    """Clear the bit of a time; returns how many behind it are set."""
+    """Clear the bit of a time; return how many later bits are set."""
     row = time >> 9
     ones = take_bit(bits, row * 8, time & 511)
     for k in range(level.size - 1):
@@ -192,7 +196,7 @@ def ones_behind(bits, sums, level, time):
 
 @subroutine
 def slot(table, wanted):
-    """Row of a group in the hash table: its own, or the empty one where it belongs."""
+    """Return the row of a group in the hash table: its row, or the empty row where it belongs."""
     row = (wanted * 0x1E3779B97F4A7C15 >> 24) & (table.shape[0] - 1)
     while table[row, 0] != wanted and table[row, 0] != -1:
         row = (row + 1) & (table.shape[0] - 1)

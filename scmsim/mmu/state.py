@@ -1,19 +1,19 @@
-"""State of the simulated MMU: one record, the same dtype for every machine, so that one compile serves every preset.
-The slots of all arrays (TLBs, page-walk caches, caches of page-table entries) lie in one pool of tags.
+"""State of the simulated MMU: one record with the same dtype for every machine, so that one compile serves every preset.
 
-A set takes 8 slots of the pool, or a multiple of 16.  A tag is the address of a page with the log2 of the page's size in
-its low bits, or EMPTY.  Under LRU and FIFO the slots of a set are in order (most recent, or newest, first) and empty ones
-come last; under the other rules a page keeps its slot, and `mark` has a byte for each slot that the rule writes.
+The slots of all arrays (TLBs, page-walk caches, caches of page-table entries) share one pool of tags.  A set takes 8 slots of
+the pool, or a multiple of 16.  A tag is the address of a page with the log2 of the page's size in its low bits, or EMPTY.
+Under LRU and FIFO the slots of a set are in order (most recent, or newest, first) and empty slots come last; under the other
+rules a page keeps its slot, and `mark` has a byte for each slot, which the rule writes.
 """
 
 import numpy as np
 
 from scmsim.core.records import CONTIGUOUS, EVENTS, SCM_TABLE
 
-SLOTS = 1 << 15  # of the pool: 20 times what one core has
-REGIONS = 1 << 14  # of 64 user pages whose accessed and dirty bits are remembered
-ARRAYS = 40  # most arrays together
-ROW_SHIFT = 3  # log2 of the slots of the smallest set: every set begins at a multiple
+SLOTS = 1 << 15  # slots of the pool: 20 times what one core has
+REGIONS = 1 << 14  # regions of 64 user pages whose accessed and dirty bits are remembered
+ARRAYS = 40  # most arrays of a machine
+ROW_SHIFT = 3  # log2 of the slots of the smallest set: every set starts at a multiple
 ROWS = SLOTS >> ROW_SHIFT
 HELD = 20 * ARRAYS  # pairs of an array and a page size that it holds
 LEVELS = 5  # most levels of the page table
@@ -21,18 +21,19 @@ CACHES = 3  # most levels of caches that serve page-table entries
 WALKERS = 6  # most page walkers (Zen 3)
 ASIDS = 6  # address spaces that keep their entries (Linux arch/x86/mm/tlb.c, TLB_NR_DYN_ASIDS)
 EMPTY = -1
-NEVER = -1 << 63  # in no tag
-ADDRESS_BITS = 57  # an address without its sign extension (5-level paging); the number of its address space lies above
+NEVER = -1 << 63  # not part of any tag
+# bits of an address without its sign extension (5-level paging); the address-space number is above them
+ADDRESS_BITS = 57
 ADDRESS = (1 << ADDRESS_BITS) - 1
 
 ANY = "any"  # a TLB that holds every power of two from 4 KiB up
-CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}  # what a page-walk cache holds: level of the table that it points to
-SIDES = ("load", "store", "fetch")  # who looks up; the index is the side
+CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}  # page-walk cache -> level of the table that its entries point to
+SIDES = ("load", "store", "fetch")  # kinds of look-ups; the index is the side
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(len(POLICIES))
 FILLS = ("mostly-inclusive", "exclusive", "on-walk")
 BOTH, EXCLUSIVE, ON_WALK = range(len(FILLS))
-INVALIDATION = (  # keys of a machine's [invalidate], and fields below
+INVALIDATION = (  # keys of a machine's [invalidate], and fields of MMU
     "cores", "program_cpus", "ceiling", "kernel_ceiling", "invlpg_cycles", "flush_cycles", "shootdown_cycles",
     "shootdown_cpu_cycles", "broadcast_pages", "broadcast_from", "broadcast_cycles", "sync_cycles", "sync_cpu_cycles", "pcid",
 )  # fmt: skip
@@ -46,20 +47,20 @@ ARRAY = np.dtype(
         [
             ("first", "i8"),  # first slot in the pool
             ("sets", "i8"),
-            ("mask", "i8"),  # sets - 1 where that is a mask, else -1: the set is a remainder
-            ("fold", "i8"),  # set = (page ^ page >> fold) & mask; 62 = page & mask
-            ("lanes", "i8"),  # slots of a set
+            ("mask", "i8"),  # sets - 1 if sets is a power of two, else -1: the set is a remainder
+            ("fold", "i8"),  # set = (page ^ page >> fold) & mask; 62: set = page & mask
+            ("lanes", "i8"),  # slots per set
             ("ways", "i8"),
             ("policy", "i8"),
-            # where the page used last of a set is noted: its first slot under LRU, else a slot of a row behind all sets
+            # slot that names the page used last in a set: the set's first slot under LRU, else a slot after all sets
             ("recent", "i8"),
             ("recent_shift", "i8"),
         ],
     )
 )
 
-# What an event of one code does to a page of one size.  A level without an array for a size holds the page in pieces of
-# the next smaller size that it has an array for: `order` and `far_order` are the log2 bytes of a piece.
+# How an event of one code looks up a page of one size.  A level without an array for a size holds the page in pieces of the
+# next smaller size that it has an array for: `order` and `stlb_order` are the log2 bytes of a piece.
 PAGE = np.dtype(
     (
         np.record,
@@ -69,18 +70,18 @@ PAGE = np.dtype(
             ("stlb", "i8"),  # second-level array, -1 = none
             ("stlb_order", "i8"),
             ("leaf", "i8"),  # page-table level that maps the page: 1 (PTE), 2, 3
-            ("walk_order", "i8"),  # log2 of the page size, at most what the machine knows
+            ("walk_order", "i8"),  # log2 of the page size, at most the machine's largest page
             ("column", "i8"),  # first counter of the side
             ("split", "i8"),  # 1: look-ups at user addresses count in the user split; 0: instruction fetches
             ("by_width", "i8"),  # -1: one look-up for each `width` bytes; 0: one for each page
             ("retired", "i8"),  # counter of the retired instructions, -1 = none
             ("store", "i8"),  # 1: sets the dirty bit
-            # Where the page used last of a set of the first level is noted: in slot `recent` + number of the set * `stride`.
+            # The page used last in a set of the first level is named in slot `recent` + number of the set * `stride`.
             ("recent", "i8"),
             ("stride", "i8"),
             ("set_mask", "i8"),  # the array's `mask` and `fold`
             ("fold", "i8"),
-            ("low", "i8"),  # of a tag: `order`; with NEVER where to be the page used last tells nothing
+            ("low", "i8"),  # low bits of a tag: `order`; with NEVER where the page used last allows no shortcut
         ],
     )
 )
@@ -89,28 +90,23 @@ MMU = np.dtype(
     (
         np.record,
         [
-            ("tag", "i8", (SLOTS,)),  # first, so that sets lie on cache lines
+            ("tag", "i8", (SLOTS,)),  # first, so that sets are on cache lines
             ("mark", "u1", (SLOTS,)),
-            ("tlbs", "i8"),  # TLB arrays in use; page-walk caches, nested TLB, caches of page-table entries follow
+            # TLB arrays in use; the page-walk caches, nested TLB, caches of page-table entries follow them
+            ("tlbs", "i8"),
             ("held", "i8"),  # pairs of a TLB array and the log2 of a page size that it holds
             ("array_held", "i8", (HELD,)),
             ("order_held", "i8", (HELD,)),
-            ("array_of", "u1", (ROWS,)),  # by row of slots: its array
-            ("listed", "u1", (ROWS,)),  # 1: the set that begins at this row is in the list below, or need not be
-            ("filled", "i8"),  # sets of TLBs that a page came into since everything was flushed
+            ("array_of", "u1", (ROWS,)),  # array of each row of slots
+            ("listed", "u1", (ROWS,)),  # 1: the set that starts at this row is in the list below, or need not be
+            ("filled", "i8"),  # sets of TLBs that received a page since everything was flushed
             ("filled_set", "i8", (ROWS,)),  # their first slots
-            (
-                "known",
-                "i4",
-                (ROWS,),
-            ),  # by row: the number of the state that the set is in (set_states.py), EMPTY: not known
-            ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: first, and first behind them
+            # by row: the number of the state that the set is in (set_states.py), EMPTY: not known
+            ("known", "i4", (ROWS,)),
+            ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: [first, end)
             ("filling", "i8"),
-            (
-                "stlb_of",
-                "i8",
-                (2, 32),
-            ),  # second-level array that victims of this log2 size enter; [0] fetches, [1] data
+            # second-level array that victims of this log2 size enter; [0] fetches, [1] data
+            ("stlb_of", "i8", (2, 32)),
             ("levels", "i8"),  # of the page table
             ("shift", "i8", (LEVELS + 2,)),  # log2 of the bytes that an entry of this level maps (1 = PTE)
             ("walk_cache", "i8", (LEVELS + 2,)),  # page-walk cache of entries of this level (2 = PDE), -1 = none
@@ -121,37 +117,37 @@ MMU = np.dtype(
             ("scm_cycles", "i8"),
             ("walkers", "i8"),
             ("free_at", "i8", (WALKERS,)),  # time at which a walker is free, cycles
-            ("now", "i8"),  # cycles: one a look-up, and waiting for a walker
+            ("now", "i8"),  # cycles: one per look-up, plus waiting for a walker
             ("active_until", "i8"),
             ("nested", "i8"),  # array of nested translations, -1 = none
             ("nested_levels", "i8"),  # of the host's page table; 0: no virtual machine
             ("nested_order", "i8"),  # log2 of the host's page size
-            ("nested_leaf", "i8"),  # level of the host's page table that maps it
-            ("low_bits", "i8"),  # = ADDRESS: a mask that LLVM does not know, see stream.py
+            ("nested_leaf", "i8"),  # level of the host's page table that maps its pages
+            ("low_bits", "i8"),  # = ADDRESS: a mask whose value LLVM does not know, see batch.py
             ("space", "i8"),  # number of the address space << ADDRESS_BITS, 0 to ASIDS - 1
-            ("pcid", "i8"),  # 1: a switch of address spaces keeps their entries
-            ("mm", "i8", (ASIDS,)),  # address space that a number stands for, -1 = none
+            ("pcid", "i8"),  # 1: a switch of address spaces keeps the entries
+            ("mm", "i8", (ASIDS,)),  # address space of each number, -1 = none
             ("next_mm", "i8"),
-            ("cores", "i8"),  # CPUs that a kernel address is invalidated on
+            ("cores", "i8"),  # CPUs on which a kernel address is invalidated
             ("program_cpus", "i8"),  # CPUs that run the program: a user address is invalidated on them
-            ("ceiling", "i8"),  # more pages than this: everything is flushed
-            ("kernel_ceiling", "i8"),  # the same of kernel addresses, where Linux knows no CPUs to spare
+            ("ceiling", "i8"),  # more pages than this flush everything
+            ("kernel_ceiling", "i8"),  # the same for kernel addresses, which Linux invalidates on all CPUs
             ("invlpg_cycles", "i8"),
             ("flush_cycles", "i8"),
-            ("shootdown_cycles", "i8"),  # of the first interrupted CPU
-            ("shootdown_cpu_cycles", "i8"),  # of each further one
-            # that one request invalidates on all CPUs without interrupting them; 0: there is none
+            ("shootdown_cycles", "i8"),  # for the first interrupted CPU
+            ("shootdown_cpu_cycles", "i8"),  # for each further CPU
+            # pages that one request invalidates on all CPUs without interrupting them; 0: no such instruction
             ("broadcast_pages", "i8"),
-            ("broadcast_from", "i8"),  # fewest CPUs of a program that a user address is broadcast to
-            ("broadcast_cycles", "i8"),  # of a request
-            ("sync_cycles", "i8"),  # until the other CPUs have done what they were requested to
-            ("sync_cpu_cycles", "i8"),  # of them, for each
+            ("broadcast_from", "i8"),  # fewest CPUs of a program for which a user address is broadcast
+            ("broadcast_cycles", "i8"),  # per request
+            ("sync_cycles", "i8"),  # until the other CPUs have completed the request
+            ("sync_cpu_cycles", "i8"),  # the same, for each CPU
             ("track_bits", "i8"),  # 1: accessed and dirty bits of user pages are followed
-            ("update_cycles", "i8"),  # of setting one
-            ("region", "i8", (REGIONS,)),  # number of the region remembered here, or EMPTY
-            ("accessed", "i8", (REGIONS,)),  # a bit for each page of the region
+            ("update_cycles", "i8"),  # cycles to set a bit
+            ("region", "i8", (REGIONS,)),  # number of the region in this row, or EMPTY
+            ("accessed", "i8", (REGIONS,)),  # one bit for each page of the region
             ("dirty", "i8", (REGIONS,)),
-            ("seed", "i8"),  # of RANDOM
+            ("seed", "i8"),  # state of RANDOM
             ("page", PAGE, (len(EVENTS), _KINDS)),
             ("array", ARRAY, (ARRAYS,)),
         ],
@@ -160,7 +156,7 @@ MMU = np.dtype(
 
 
 def empty() -> np.ndarray:
-    """A state record of shape (1,) without arrays."""
+    """Return a state record of shape (1,) without arrays."""
     room = np.zeros(MMU.itemsize + 64, np.uint8)
     start = -room.ctypes.data % 64
     state = room[start : start + MMU.itemsize].view(MMU)

@@ -1,21 +1,21 @@
-"""One set-associative array: the part that TLBs, page-walk caches and the caches of page-table entries are made of.
+"""One set-associative array: the building block of TLBs, page-walk caches and the caches of page-table entries.
 
-Rules of replacement: LRU, FIFO, random (xorshift64, seeded), tree-PLRU, bit-PLRU (one bit a way, all others cleared when the
-last is set; NRU), SRRIP with two bits (a new page at distance 2; Jaleel et al., ISCA 2010).  Every rule fills an empty slot first.
-What real TLBs do: Tatar et al., TLB;DR, USENIX Security 2022.
+Rules of replacement: LRU, FIFO, random (xorshift64, seeded), tree-PLRU, bit-PLRU (one bit per way; when the last bit is set,
+all others are cleared; NRU), SRRIP with two bits (a new page at distance 2; Jaleel et al., ISCA 2010).  Every rule fills an
+empty slot first.  For real TLBs see Tatar et al., TLB;DR, USENIX Security 2022.
 """
 
 from scmsim.jit import inlined, outlined, subroutine
 from scmsim.jit.vectors import find8, find16, pass_on16, touch8, touch16
 from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, ROW_SHIFT, SRRIP, TREE
 
-LANES = 16  # of a row; a set of more ways has several
-_NEAR, _LONG, _FAR = 0, 2, 3  # SRRIP: distance of a page just used, of a new one, of one that may go
+LANES = 16  # lanes of a row; a set of more ways has several rows
+_NEAR, _LONG, _FAR = 0, 2, 3  # SRRIP: distance of a page just used, of a new page, of a page that may be replaced
 
 
 @inlined
 def first_slot(t, page):
-    """First slot of the set of a page (its number: address without its sign extension >> log2 size)."""
+    """Return the first slot of the set of a page (its number: address without its sign extension >> log2 size)."""
     if t.mask >= 0:
         return t.first + ((page ^ (page >> t.fold)) & t.mask) * t.lanes
     return t.first + page % t.sets * t.lanes
@@ -23,13 +23,19 @@ def first_slot(t, page):
 
 @inlined
 def recent_slot(t, at):
-    """Slot that names the page used last in the set at `at`; using it again changes nothing (SRRIP: unless it is new)."""
+    """Return the slot that names the page used last in the set at `at`.
+
+    Another use of that page changes nothing (under SRRIP, unless the page is new).
+    """
     return t.recent + ((at - t.first) >> t.recent_shift)
 
 
 @inlined
 def note_filled(s, at):
-    """A page comes into the set at `at`: a flush of everything has to empty it.  Most sets are empty when much is flushed."""
+    """Note that a page comes into the set at `at`, so that a flush of everything empties the set.
+
+    The list pays off because most sets are empty at most flushes.
+    """
     if s.listed[at >> ROW_SHIFT] == 0:
         s.listed[at >> ROW_SHIFT] = 1
         s.filled_set[s.filled] = at
@@ -38,19 +44,19 @@ def note_filled(s, at):
 
 @inlined
 def note_changed(s, at):
-    """The set at `at` changes, or may: which state it is in is not known any more."""
+    """Mark the state of the set at `at` as unknown, because the set changes or may change."""
     s.known[at >> ROW_SHIFT] = EMPTY
 
 
 @inlined
 def touch_row(s, t, tag, page):
-    """`touch` for LRU and sets of up to 16 ways, without a note."""
+    """Do `touch` for LRU and sets of up to 16 ways, without noting a filled or changed set."""
     return touch_set(s, t, tag, first_slot(t, page))
 
 
 @inlined
 def touch_set(s, t, tag, at):
-    """`touch_row` of the set at `at`."""
+    """Do `touch_row` for the set at `at`."""
     if t.lanes == 8:
         return touch8(s.tag, at, tag, t.ways - 1) != 0
     return touch16(s.tag, at, tag, t.ways - 1) != 0
@@ -58,7 +64,7 @@ def touch_set(s, t, tag, at):
 
 @inlined
 def touch_rows(s, t, tag, at):
-    """`touch_set` for more ways: the last tag of each row goes on to the next, until the tag is found."""
+    """Do `touch_set` for more ways: the last tag of each row moves on to the next row, until the tag is found."""
     first, end = tag, at + t.ways
     while at < end:
         goes_on = s.tag[at + LANES - 1]
@@ -71,7 +77,7 @@ def touch_rows(s, t, tag, at):
 
 @inlined
 def touch_short(s, t, tag, page):
-    """`touch` for LRU and sets of up to 16 ways."""
+    """Do `touch` for LRU and sets of up to 16 ways."""
     at = first_slot(t, page)
     note_changed(s, at)
     if touch_set(s, t, tag, at):
@@ -82,7 +88,7 @@ def touch_short(s, t, tag, page):
 
 @subroutine
 def touch(s, t, tag, page):
-    """Look a tag, of the page of this number, up in array `t` and insert it on a miss; True on a hit."""
+    """Look up a tag, of the page of this number, in array `t` and insert it on a miss; return True on a hit."""
     if t.policy == LRU and t.lanes <= LANES:
         return touch_short(s, t, tag, page)
     return touch_otherwise(s, t, tag, page)
@@ -90,7 +96,7 @@ def touch(s, t, tag, page):
 
 @outlined
 def touch_otherwise(s, t, tag, page):
-    """`touch` for other rules and longer sets."""
+    """Do `touch` for other rules and longer sets."""
     at = first_slot(t, page)
     note_changed(s, at)
     if t.policy == LRU:
@@ -106,7 +112,7 @@ def touch_otherwise(s, t, tag, page):
 
 @inlined
 def way_of(s, t, tag, at):
-    """Way that holds a tag, -1 if none does."""
+    """Return the way that holds a tag, -1 if none does."""
     if t.lanes == 8:
         return find8(s.tag, at, tag)
     if t.lanes == 16:
@@ -120,7 +126,7 @@ def way_of(s, t, tag, at):
 
 @outlined
 def probe(s, t, tag, at):
-    """Whether the set at `at` has the tag; the rule notes the use."""
+    """Return whether the set at `at` has the tag, and let the replacement rule note the use."""
     way = way_of(s, t, tag, at)
     if way < 0:
         return False
@@ -131,7 +137,7 @@ def probe(s, t, tag, at):
 
 @subroutine
 def use(s, t, at, way, distance):
-    """Note the use of a way: of a page that was there (distance 0) or has just come in (the rule's own)."""
+    """Note the use of a way: of a page that was there (distance 0) or has just come in (the rule's distance)."""
     tags, marks = s.tag, s.mark
     if t.policy == LRU:
         tag = tags[at + way]
@@ -140,10 +146,11 @@ def use(s, t, at, way, distance):
         tags[at] = tag
     elif t.policy == TREE:
         node = way + t.ways
-        while node > 1:  # the bit of a node names the half to be replaced next: the other one
+        while node > 1:  # a node's bit names the half to be replaced next: the half not used now
             marks[at + (node >> 1)] = 1 - (node & 1)
             node >>= 1
     elif t.policy == BITS:
+        # bit-PLRU: when every bit is set, all but the newest are cleared
         marks[at + way] = 1
         for w in range(t.ways):
             if marks[at + w] == 0:
@@ -156,11 +163,12 @@ def use(s, t, at, way, distance):
 
 @outlined
 def insert(s, t, tag, at):
-    """Insert a tag that the set at `at` does not have; returns the evicted tag, or EMPTY."""
+    """Insert a tag that the set at `at` does not have; return the evicted tag, or EMPTY."""
     tags, way = s.tag, t.ways - 1
     note_filled(s, at)
     if t.policy > FIFO:
         way = victim(s, t, at)
+    # LRU and FIFO keep the order of the slots: the last one leaves, the new one comes first
     gone = tags[at + way]
     if t.policy <= FIFO:
         for w in range(way, 0, -1):
@@ -175,11 +183,12 @@ def insert(s, t, tag, at):
 
 @subroutine
 def victim(s, t, at):
-    """Way to be replaced under RANDOM, TREE, BITS, SRRIP."""
+    """Return the way to be replaced under RANDOM, TREE, BITS, SRRIP."""
     marks, free_way = s.mark, way_of(s, t, EMPTY, at)
     if 0 <= free_way < t.ways:
         return free_way
     if t.policy == RANDOM:
+        # xorshift64; the mask makes the signed right shift a logical one
         x = s.seed
         x ^= x << 13
         x ^= (x >> 7) & 0x1FFFFFFFFFFFFFF
@@ -196,6 +205,7 @@ def victim(s, t, at):
             if marks[at + w] == 0:
                 return w
         return 0
+    # SRRIP: age all pages until one is at the distance at which it may go
     while True:
         for w in range(t.ways):
             if marks[at + w] == _FAR:

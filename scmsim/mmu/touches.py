@@ -1,10 +1,10 @@
 """Touches of pages that are known before a replay -> look-ups, without an event each.
 
-A table of touches is made ready for a machine once.  It is cut into chunks, each part of a call.  A slice of it (records.SLICE)
-comes ahead of an event: some chunks, one look-up a touch, in the row of the counters that the event has.  The touches of a chunk
-go through one set of a first-level array after the other, and on to the second level in that order (`sequences.py`).  What a
-sequence of touches does to its set is remembered for each state of the set (`set_states.py`).  All pages lie in the kernel's half
-of the address space.
+A table of touches is prepared once for a machine.  It is cut into chunks, each part of a call.  A slice of the table
+(records.SLICE) precedes an event: some chunks, with one look-up per touch, counted in the event's row of counters.  The
+touches of a chunk go through one set of a first-level array after another, and on to the second level in that order
+(`sequences.py`).  The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
+All pages are in the kernel's half of the address space.
 """
 
 from typing import NamedTuple
@@ -23,11 +23,11 @@ PLACE = np.dtype(
     [
         ("vaddr", "i8"),
         ("order", "i8"),  # log2 of the page size
-        ("kind", "i8"),  # not 0: the page that an object of this kind has, from 1
-        ("which", "i8"),  # which of a slice's objects that is
+        ("kind", "i8"),  # not 0: the page depends on an object of this kind, numbered from 1
+        ("which", "i8"),  # which of a slice's objects it is
     ]
 )
-PAGE = np.dtype(  # of PLACE: as loads have it, then as stores do
+PAGE = np.dtype(  # of PLACE: first as loads see it, then as stores do
     (
         np.record,
         [
@@ -36,15 +36,15 @@ PAGE = np.dtype(  # of PLACE: as loads have it, then as stores do
             ("vaddr", "i8"),
             ("l1", "i4"),
             ("at", "i4"),  # first slot of its set
-            ("recent", "i4"),  # slot that names the page used last there
+            ("recent", "i4"),  # slot that names the page used last in that set
             ("ways", "i4"),
             ("policy", "i4"),  # NO_SHORT_WAY if a set has more than 8 slots
             ("code", "i4"),
             ("order", "i4"),
             ("kind", "i4"),
             ("which", "i4"),
-            ("name", "i4"),  # rows with the same tag have the same
-            ("sure", "i4"),  # how many pages surely stay in its set, see `needless`
+            ("name", "i4"),  # the same for rows with the same tag
+            ("sure", "i4"),  # number of pages that surely stay in its set, see `needless`
         ],
     )
 )
@@ -52,12 +52,12 @@ CHUNK = np.dtype(
     (
         np.record,
         [
-            ("key", "i4"),  # for which objects its sequences are the next two, sequences.ANY: for any
+            ("key", "i4"),  # objects for which the next two fields are its sequences; sequences.ANY: for any objects
             ("first", "i4"),  # in `order`
             ("behind", "i4"),
             ("loads", "i4"),
             ("stores", "i4"),
-            ("arranged", "i4"),  # the first record of it
+            ("arranged", "i4"),  # its first record of ARRANGED
         ],
     )
 )
@@ -67,15 +67,15 @@ SEQUENCE = np.dtype(
     (
         np.record,
         [
-            ("row", "i4"),  # of its set, which begins at row << ROW_SHIFT
-            ("was", "i4"),  # state of its set before it; the next four follow from that
-            ("becomes", "i4"),  # state behind it
+            ("row", "i4"),  # row of its set, which starts at slot row << ROW_SHIFT
+            ("was", "i4"),  # state of its set before it; the next four fields depend on that state
+            ("becomes", "i4"),  # state after it
             ("idle", "i4"),  # 1: nothing misses or changes
-            ("missed", "i4"),  # of the touches that miss
+            ("missed", "i4"),  # first of the touches that miss
             ("missed_behind", "i4"),
-            ("count", "i4"),  # of its touches
+            ("count", "i4"),  # number of its touches
             ("recent", "i4"),  # slot that names the page used last in its set
-            ("first", "i4"),  # of the touches that are looked up
+            ("first", "i4"),  # first of the touches that are looked up
             ("behind", "i4"),
             ("is_numbered", "i4"),  # 1: the states of its set have numbers
         ],
@@ -90,18 +90,18 @@ TRANSITION = np.dtype(
             ("idle", "i4"),
             ("missed", "i4"),
             ("missed_behind", "i4"),
-            ("first", "i4"),  # touch of its sequence
+            ("first", "i4"),  # first touch of its sequence
         ],
     )
 )
 MISS = np.dtype((np.record, [("vaddr", "i8"), ("code", "i4"), ("order", "i4"), ("number", "i8")]))
 _ORDER, _TOUCHES, _SEQUENCES, _LISTS = 1 << 20, 1 << 20, 1 << 17, 1 << 16
 _STATES, _TRANSITIONS, _MISSES = 1 << 14, 1 << 17, 1 << 17
-MEMO = np.dtype(  # what was arranged and seen; where something is full, it begins anew
+MEMO = np.dtype(  # what was arranged and seen; when one of its arrays is full, everything is forgotten
     (
         np.record,
         [
-            ("tags", "i8", (SHORT * _STATES,)),  # of the slots of a set, by number of its state, from 1
+            ("tags", "i8", (SHORT * _STATES,)),  # tags of the slots of a set, by number of its state, from 1
             ("marks", "u1", (SHORT * _STATES,)),
             ("recent", "i8", (_STATES,)),  # tag of the page used last
             ("states", "i8"),
@@ -126,7 +126,7 @@ MEMO = np.dtype(  # what was arranged and seen; where something is full, it begi
 
 
 class Table(NamedTuple):
-    """Touches made ready for a machine.
+    """Touches prepared for a machine.
 
     Attributes
     ----------
@@ -137,13 +137,13 @@ class Table(NamedTuple):
     touches : uint16 array
         Rows of `pages`.
     bounds : int64 array
-        The first touch of each chunk, and the number of all.
+        The first touch of each chunk, and the number of all touches.
     objects : int32 array
         Numbers of pages, by kind and number of the object.
     keys : int32 array
-        By which of a slice's objects, and its number: added up they tell which pages the objects have.
+        By index of a slice's object, and number of the object: the sum over the objects identifies the pages that they have.
     rows, links, heads, some, last, uses, stretch : int32 and int64 arrays
-        Room for arranging a chunk, as are the next two.
+        Scratch space for arranging a chunk, as are the next two.
     kept, some_kept : bool arrays
     """
 
@@ -166,7 +166,7 @@ class Table(NamedTuple):
 
 
 def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np.ndarray, objects: np.ndarray) -> Table:
-    """Make touches ready for the machine of a state.
+    """Prepare touches for the machine of a state.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
     bounds : int array
         The first touch of each chunk, in order, and the number of all touches.
     objects : int array
-        Numbers of places, by kind and number of the object; the last stands for all further ones.
+        Numbers of places, by kind and number of the object; the last column is for all further objects.
     """
     chunks, longest = np.zeros(len(bounds) - 1, CHUNK), int(np.diff(bounds).max(initial=0))
     chunks["key"], chunks["arranged"] = NONE, NONE
@@ -193,7 +193,7 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
 
 
 def _keys(places: np.ndarray, objects: np.ndarray) -> np.ndarray:
-    """Numbers that tell, added up, which pages the objects of a slice have; objects on the same pages have the same."""
+    """Return numbers whose sum identifies the pages of a slice's objects; objects on the same pages have the same number."""
     keys, stride = np.zeros((2, objects.shape[1]), np.int32), 1
     for which in range(2):
         kinds = np.unique(places["kind"][(places["kind"] > 0) & (places["which"] == which)])
@@ -204,7 +204,7 @@ def _keys(places: np.ndarray, objects: np.ndarray) -> np.ndarray:
 
 
 def _sure(s: np.void, pages: np.ndarray) -> np.ndarray:
-    """How many pages surely stay in the set of each page, see `needless`; none where a hit of the second level fills no first."""
+    """Return how many pages surely stay in the set of each page, see `needless`; 0 if a second-level hit fills no first level."""
     array, policy = s["array"], s["array"]["policy"]
     stay = np.select([policy == LRU, policy == SRRIP], [array["ways"], 0], 1)
     found: np.ndarray = np.minimum(stay[pages["l1"]], MOST)
@@ -212,7 +212,7 @@ def _sure(s: np.void, pages: np.ndarray) -> np.ndarray:
 
 
 def _on_machine(s: np.void, places: np.ndarray) -> np.ndarray:
-    """Places as loads and stores have them."""
+    """Return places as loads and stores see them on the machine."""
     pages = np.zeros(2 * len(places), PAGE)
     for stores, code in enumerate((LOAD, STORE)):
         for order in np.unique(places["order"]):
@@ -239,7 +239,7 @@ NOTHING = table(empty(), np.zeros(0, PLACE), np.zeros(0), np.zeros(1), np.zeros(
 
 @inlined
 def look_up_touches(s, c, known, piece):
-    """Look the touches of a slice up."""
+    """Look up the touches of a slice."""
     m, most = known.memo[0], known.keys.shape[1] - 1
     for number in range(piece.first, piece.behind):
         chunk = known.chunks[number]

@@ -1,4 +1,4 @@
-"""A look-up: first level, second level, walk; and who fills which level."""
+"""A look-up: first level, second level, walk; and which level is filled."""
 
 from scmsim.core.records import ORDER, SCM_TABLE
 from scmsim.jit import outlined, subroutine
@@ -10,7 +10,7 @@ from scmsim.mmu.walk import walk
 
 @subroutine
 def translate(s, c, page, address, order):
-    """Translate an address; True if it took a walk."""
+    """Translate an address; return True if it took a walk."""
     space = s.space & ~(address >> 63)
     number = (address & ADDRESS) >> page.order
     tag = number << page.order | page.order | space
@@ -27,7 +27,10 @@ def translate(s, c, page, address, order):
 
 @outlined
 def missed(s, c, page, address, order):
-    """The first level has missed, and has the page now, where fills are mostly inclusive; True if it took a walk."""
+    """Handle a first-level miss where fills are mostly inclusive; return True if it took a walk.
+
+    The first level holds the page already.
+    """
     number = (address & ADDRESS) >> page.stlb_order
     tag = number << page.stlb_order | page.stlb_order | (s.space & ~(address >> 63))
     hit = page.stlb >= 0 and touch(s, s.array[page.stlb], tag, number)
@@ -36,7 +39,7 @@ def missed(s, c, page, address, order):
 
 @subroutine
 def count_miss(s, c, page, address, order, hit):
-    """Count a miss of the first level that hit the second, or walk; True if it took a walk."""
+    """Count a first-level miss that hit the second level, or walk; return True if it took a walk."""
     at, user = c.at, page.split & ~(address >> 63)
     at[page.column + HIT] -= 1
     if hit:
@@ -53,7 +56,7 @@ def count_miss(s, c, page, address, order, hit):
 
 @outlined
 def by_other_rule(s, page, tag, stlb_tag):
-    """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; does these fills."""
+    """Return the level that has the page, 0 if none, and do the fills, where they are exclusive or happen on walks only."""
     l1 = s.array[page.l1]
     at = first_slot(l1, (tag & ADDRESS) >> page.order)
     if probe(s, l1, tag, at):
@@ -62,6 +65,7 @@ def by_other_rule(s, page, tag, stlb_tag):
     if page.stlb >= 0:
         stlb = s.array[page.stlb]
         stlb_at = first_slot(stlb, (stlb_tag & ADDRESS) >> page.stlb_order)
+        # exclusive: a page moves up, so it leaves the second level
         if s.filling == EXCLUSIVE:
             way = way_of(s, stlb, stlb_tag, stlb_at)
             if way >= 0:
@@ -79,7 +83,7 @@ def by_other_rule(s, page, tag, stlb_tag):
 
 @outlined
 def keep_victim(s, page, tag):
-    """A page that left the first level enters the second one's array for its size, if there is one."""
+    """Insert a page that left the first level into the second level's array for its size, if there is one."""
     order = tag & ORDER
     a = s.stlb_of[page.split, order]
     if a < 0:

@@ -1,16 +1,16 @@
 """A page walk: which page-table entries it reads, where each comes from, how long it takes, on which walker.
 
-A walk reads one entry a level.  A page-walk cache holds entries of one level that refer to a table; the lowest one that has
+A walk reads one entry per level.  A page-walk cache holds entries of one level that refer to a table; the lowest one that has
 the address is used and cuts off the levels above (Intel SDM volume 3, 4.10.3.2; AMD APM volume 2, 5.5).  In a virtual machine
-each of the guest's entries, and at the end the page itself, has a guest-physical address that the host's table translates:
-24 references for four levels over four (Bhargava et al., ASPLOS 2008), less what the nested TLB knows.
+each of the guest's entries, and at the end the page itself, has a guest-physical address that the host's table translates: 24
+references for four levels over four (Bhargava et al., ASPLOS 2008), minus hits of the nested TLB.
 
-Entries are served by the caches of the machine's [[walk_memory]] tables, which hold nothing but lines of page-table entries
-(the preset states how many lines they are taken to get), then by DRAM or storage-class memory.  The tables of a level are
-taken to lie in one array, entry n at 8 n, so eight neighbours share a line.
+The caches of the machine's [[walk_memory]] tables serve the entries, then DRAM or storage-class memory.  The caches hold only
+lines of page-table entries (the preset states the assumed number of lines).  The tables of a level are assumed to be one
+array with entry n at byte 8 n, so eight neighbours share a line.
 
-Time is one cycle a look-up; a walk starts when a walker is free and the program waits only for that.  So two walkers overlap as
-much as they can: `walk_pending` adds walkers up, `walk_active` is the time with at least one at work.
+Time is one cycle per look-up; a walk starts when a walker is free and the program waits only for that.  So two walkers
+overlap as much as they can: `walk_pending` is the sum over walkers, `walk_active` is the time with at least one walker busy.
 """
 
 from scmsim.jit import outlined, subroutine
@@ -29,17 +29,18 @@ from scmsim.mmu.tlb import touch
 
 LEVEL_BITS = 44  # a line of entries is named by its number in its level and, from this bit on, by the level
 _HOST = 8  # added to the level of the host's tables
-_DATA = 1 << 61  # tells the guest-physical address of a page from that of a table
-MEMORY = 3  # place of DRAM behind the caches
+_DATA = 1 << 61  # distinguishes the guest-physical address of a page from that of a table
+MEMORY = 3  # index of DRAM, after the caches
 
 
 @outlined
 def walk(s, c, page, vaddr, scm):
-    """Walk to the page at `vaddr`; `scm`: 1 if its table lies in storage-class memory."""
+    """Walk to the page at `vaddr`; `scm`: 1 if its table is in storage-class memory."""
     at = c.at
     address, space = vaddr & ADDRESS, s.space
     if vaddr < 0:
         space = 0
+    # the lowest page-walk cache that has the address cuts off the levels above
     top = page.leaf
     while top < s.levels:
         a, order = s.walk_cache[top + 1], s.shift[top + 1]
@@ -53,19 +54,20 @@ def walk(s, c, page, vaddr, scm):
     for level in range(top, page.leaf - 1, -1):
         at[LOADS_OF_LEVEL + level - 1] += 1
         line = level << LEVEL_BITS | address >> s.shift[level] + 3
+        # the guest's entry has a guest-physical address, which the host's table translates first
         if s.nested_levels > 0:
             cycles += nested_walk(s, c, line << 6, scm)
         cycles += reference(s, c, line | space, scm)
     if s.nested_levels > 0:
         cycles += nested_walk(s, c, address | _DATA, scm)
-    # the instruction side has no column for 1 GiB pages
+    # the instruction side has no counter for 1 GiB pages, so its columns are one earlier
     at[page.column + PENDING - 1 + page.split] += cycles
     at[page.column + ACTIVE - 1 + page.split] += busy(s, cycles)
 
 
 @subroutine
 def reference(s, c, line, scm):
-    """Cycles to get a line of page-table entries."""
+    """Return the cycles to get a line of page-table entries."""
     at = c.at
     if s.caches == 0:
         return s.memory_cycles
@@ -81,7 +83,7 @@ def reference(s, c, line, scm):
 
 @outlined
 def nested_walk(s, c, address, scm):
-    """Cycles to translate a guest-physical address."""
+    """Return the cycles to translate a guest-physical address."""
     order = s.nested_order
     if s.nested >= 0 and touch(s, s.array[s.nested], address >> order << order, (address & ADDRESS) >> order):
         return 0
@@ -95,7 +97,7 @@ def nested_walk(s, c, address, scm):
 
 @subroutine
 def busy(s, cycles):
-    """Give a walk to the walker that is free first; returns by how many cycles the time with walks in flight grows."""
+    """Give a walk to the walker that is free first; return by how many cycles the time with walks in flight grows."""
     w = 0
     for k in range(1, s.walkers):
         if s.free_at[k] < s.free_at[w]:

@@ -1,1 +1,1 @@
-"""The perf harness: the same counters as the models predict, measured on real hardware."""
+"""Perf harness: measures on real hardware the counters that the models predict."""

@@ -1,4 +1,4 @@
-"""What a back end of the harness offers: one file in `backends/`, with SUMMARY, PARAMS and `start(request)`."""
+"""Interface of the harness' back ends: one file each in `backends/`, with SUMMARY, PARAMS and `start(request)`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,22 +11,22 @@ from scmsim.perf.stat import Ran
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be counted.
+    """What to count.
 
     Attributes
     ----------
     count : "all", "split" or "user"
-        User and kernel together, both apart, or user mode alone.
+        User and kernel together, both separately, or user mode alone.
     counters : tuple of str
-        Counter fields; empty means everything that the machine's event table has.
+        Counter fields; empty means everything in the machine's event table.
     multiplexed : bool
         One pass with all events, whose values perf scales, instead of passes that need no multiplexing.
     require_pmu : bool
-        Without a hardware PMU raise EnvironmentProblem instead of counting software events alone.
+        Without a hardware PMU, raise EnvironmentProblem instead of counting software events alone.
     params : dict
-        The back end's own parameters, by its PARAMS.
+        The back end's parameters, as in its PARAMS.
     folder : str or None
-        Where temporary files go; None for the system's place.
+        Folder for temporary files; None for the system's.
     machine : Machine
         Where to look for a PMU and for permission.
     """
@@ -41,7 +41,7 @@ class Request:
 
 
 class Task(NamedTuple):
-    """One run of a program: a name for it, the program, and what it will do (the fake back end answers from that)."""
+    """One run of a program: its name, the program, and what it will do (the fake back end answers from that)."""
 
     key: str
     command: Sequence[str]
@@ -54,18 +54,18 @@ class Task(NamedTuple):
 
 @dataclass
 class Backend:
-    """A back end that has looked at the machine.
+    """A back end that has examined the machine.
 
     Attributes
     ----------
     passes : list of tuple of Event
         Every task runs once for each pass.
     why_absent : dict
-        Counter fields that cannot be had here, with the reason.
+        Counter fields that cannot be counted here, with the reason.
     facts : dict
-        For the manifest: tool, version, event table, what each field was counted as.
+        For the manifest: tool, version, event table, the event that counted each field.
     measure : callable(task, events, number of the pass) -> Ran
-        Counts the region that a program of ours switches on and off.
+        Counts the region in which a program of ours switches counting on.
     program : callable(command, events) -> Ran
         Counts any program from start to end.
     warnings : list of str

@@ -29,7 +29,7 @@ def save(folder: Folder, cell: Cell, record: Mapping[str, Any]) -> None:
 
 
 def load(folder: Folder, key: str) -> dict[str, Any]:
-    """A finished cell; raises UsageError if the file is not one of ours."""
+    """Return a finished cell; raises UsageError if the file is not a finished cell."""
 
     def of(record: dict[str, Any]) -> dict[str, Any]:
         if Cell(**record["cell"]).key != key:
@@ -40,7 +40,7 @@ def load(folder: Folder, key: str) -> dict[str, Any]:
 
 
 def check(path: pathlib.Path, identity: Mapping[str, Any]) -> None:
-    """Raise UsageError if the folder cannot be that of the matrix."""
+    """Raise UsageError if the folder cannot be the matrix's folder."""
     resumable.check(path, MATRIX, identity)
 
 
@@ -48,7 +48,7 @@ def check_space(path: pathlib.Path, needed: int) -> None:
     """Raise EnvironmentProblem unless the output folder (or where it will be) has `needed` bytes free."""
     at = path if path.is_dir() else path.absolute().parent
     if not at.is_dir():
-        return  # `check` says so
+        return  # `check` reports a missing folder
     about = os.statvfs(at)
     free = about.f_bavail * about.f_frsize
     if free < needed:

@@ -1,7 +1,7 @@
-"""What can be measured on this machine, and what stands in the way of the rest, with the command that removes it.
+"""What can be measured on this machine, and what prevents the rest, with the command that removes each obstacle.
 
-Sources: Linux Documentation/admin-guide/sysctl/kernel.rst (perf_event_paranoid, nmi_watchdog), admin-guide/pm, filesystems/dax.rst;
-levels 3 and 4 of perf_event_paranoid are patches of Debian and Ubuntu.
+Sources: Linux Documentation/admin-guide/sysctl/kernel.rst (perf_event_paranoid, nmi_watchdog), admin-guide/pm,
+filesystems/dax.rst; levels 3 and 4 of perf_event_paranoid are patches of Debian and Ubuntu.
 """
 
 import dataclasses
@@ -12,15 +12,15 @@ from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf.machine import CAP_SYS_ADMIN, Machine
 from scmsim.perf.mounts import Mount, Region, mounts, regions
 
-# What a finding does to a measurement.
+# Effect of a finding on a measurement.
 FINE, NOISE, LIMIT, INFO = "ok", "noise", "obstacle", "info"
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """One thing that was examined.
 
-    `effect` is "ok", "info", "noise" (values scatter or shift) or "obstacle" (something cannot be measured);
-    `fix` is the command that changes it, empty where there is none.
+    `effect` is "ok", "info", "noise" (values scatter or shift) or "obstacle" (something cannot be measured); `fix` is the
+    command that changes it, empty if there is none.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Findings, mounts and PMEM regions, and what follows from them.
+    """Findings, mounts and PMEM regions, and what they allow.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def obstacles(self) -> list[Finding]:
-        """The findings that have to be changed for a full and quiet measurement, obstacles first."""
+        """Return the findings to change for a full and quiet measurement, obstacles first."""
         return sorted((f for f in self.findings if f.effect in (NOISE, LIMIT)), key=lambda f: f.effect == NOISE)
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Report:
 
 
 def examine(machine: Machine | None = None) -> Report:
-    """Look at everything that decides what can be measured; changes nothing."""
+    """Examine everything that decides what can be measured; change nothing."""
     machine = machine or Machine()
     findings = [finding for looker in _LOOKERS for finding in looker(machine)]
     mounted, pmem = mounts(machine), regions(machine)

@@ -1,4 +1,4 @@
-"""From what `perf stat` printed for the passes of one measurement to counter fields, with the policy on multiplexing."""
+"""From the output of `perf stat` for the passes of one measurement to counter fields, with the policy on multiplexing."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ MODES = {"": "", "u": "user", "k": "kernel"}
 
 
 class Event(NamedTuple):
-    """One event of a pass: the counter field that it fills, perf's name for it, and the mode ("" for user + kernel)."""
+    """One event of a pass: the counter field that it supplies, perf's name for it, and the mode ("" for user + kernel)."""
 
     field: str
     name: str
     mode: str = ""
 
     def asked(self) -> str:
-        """The event as given to perf -e."""
+        """Return the event as given to perf -e."""
         if not self.mode:
             return self.name
         return f"{self.name}{self.mode}" if self.name.endswith("/") else f"{self.name}:{self.mode}"
@@ -34,18 +34,19 @@ class Counts:
     values: dict[str, int] = field(default_factory=dict)
     modes: dict[str, dict[str, int]] = field(default_factory=dict)
     why_absent: dict[str, str] = field(default_factory=dict)
-    scaled: dict[str, float] = field(default_factory=dict)  # multiplexed fields: the smallest running percentage
+    # multiplexed fields: the smallest percentage of time on a counter
+    scaled: dict[str, float] = field(default_factory=dict)
 
 
 def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = False) -> Counts:
-    """Counts of one pass.
+    """Return the counts of one pass.
 
     Parameters
     ----------
     text : str
         Output of `perf stat`.
     events : sequence of Event
-        What was asked, in order.
+        The requested events, in order.
     allow_multiplexing : bool
         Take extrapolated values (and name them in `scaled`) instead of refusing them.
 
@@ -54,7 +55,7 @@ def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = Fal
     EnvironmentProblem
         If an event was not on a counter all the time.
     UsageError
-        If the text is not what perf stat writes.
+        If the text is not the output of perf stat.
     """
     readings = merge(read_stat(text)).readings
     found = Counts()
@@ -79,7 +80,7 @@ def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = Fal
 
 
 def combined(passes: Iterable[Counts]) -> Counts:
-    """All passes of one measurement: a field that several passes counted is their mean."""
+    """Return all passes of one measurement: a field that several passes counted is their mean."""
     passes = list(passes)
     out = Counts()
     out.values = _means([counts.values for counts in passes])
@@ -93,7 +94,7 @@ def combined(passes: Iterable[Counts]) -> Counts:
 
 
 def mean(values: Sequence[int]) -> int:
-    """Mean of whole numbers, rounded half up."""
+    """Return the mean of whole numbers, rounded half up."""
     return (2 * sum(values) + len(values)) // (2 * len(values))
 
 
@@ -109,12 +110,12 @@ def _add(found: Counts, event: Event, value: int) -> None:
 
 
 def _whole(reading: Reading) -> int:
-    """The value as a whole number; times in ns."""
+    """Return the value as a whole number; times in ns."""
     return round((reading.value or 0) * (1_000_000 if reading.unit == "msec" else 1))
 
 
 def _in_order(events: Sequence[Event], readings: dict[str, Reading]) -> list[Reading | None]:
-    """The reading of each event: by name, or by place where perf spells the name in its own way."""
+    """Return the reading of each event: by name, or by position if perf spells the name differently."""
     asked = list(dict.fromkeys(event.asked() for event in events))
     by_place = dict(zip(asked, readings.values(), strict=True)) if len(readings) == len(asked) else {}
     return [
@@ -124,7 +125,10 @@ def _in_order(events: Sequence[Event], readings: dict[str, Reading]) -> list[Rea
 
 
 def _spellings(event: Event) -> list[str]:
-    """Names under which perf may print an event: as asked, by its name= term, and with `:u` where only that is allowed."""
+    """Return the names under which perf may print an event.
+
+    They are the requested name, the one of its name= term, and the name with `:u` if perf may only count user mode.
+    """
     asked = event.asked()
     names = [asked]
     term = re.search(r"\bname=([^,/]+)", asked)

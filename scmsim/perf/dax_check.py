@@ -1,6 +1,6 @@
-"""Whether each target is what its label says: three cases that look alike and must not be mixed up.
+"""Check whether each target matches its label, among three cases that look alike and must not be mixed up.
 
-A file system on persistent memory with direct access, the same without it (the page cache lies in between), and one on
+They are a file system on persistent memory with direct access, the same without it (through the page cache), and one on
 anything else.
 """
 
@@ -13,21 +13,21 @@ from scmsim.perf.mounts import Mount, mounts
 
 
 def mount_of(target: Target, mounted: Sequence[Mount]) -> Mount | None:
-    """The mounted file system that a target lies on; None if it is none that can hold an experiment."""
+    """Return the mounted file system that contains a target; None if it cannot hold an experiment."""
     path = os.path.realpath(target.path)
     around = [mount for mount in mounted if path == mount.point or path.startswith(f"{mount.point.rstrip('/')}/")]
     return max(around, key=lambda mount: len(mount.point), default=None)
 
 
 def described(matrix: Matrix, machine: Machine) -> dict[str, dict[str, object]]:
-    """The mount of every target, for the manifest."""
+    """Return the mount of every target, for the manifest."""
     mounted = mounts(machine)
     found = {target.label: mount_of(target, mounted) for target in matrix.targets}
     return {label: mount._asdict() if mount else {} for label, mount in found.items()}
 
 
 def warnings(matrix: Matrix, machine: Machine) -> list[str]:
-    """One line for each target whose label promises direct access, or NOVA, that is not there."""
+    """Return one line for each target whose label promises direct access, or NOVA, that is not there."""
     mounted = mounts(machine)
     found = []
     for target in matrix.targets:

@@ -7,7 +7,7 @@ from scmsim.core import registry
 from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import unknown
 
-# Programmable twins of the fixed counters, and perf's own names for them: the same on every CPU.
+# Programmable twins of the fixed counters, and perf's names for them: the same on every CPU.
 _EVERYWHERE = {
     "cpu_clk_unhalted_thread_p": "cycles",
     "cpu_clk_unhalted_thread": "cycles",
@@ -19,12 +19,12 @@ _EVERYWHERE = {
 
 
 def spelled(event: str) -> str:
-    """An event's name in the spelling of fields: "dTLB-load-misses" -> "dtlb_load_misses"."""
+    """Return an event's name in the spelling of fields: "dTLB-load-misses" -> "dtlb_load_misses"."""
     return re.sub(r"[^a-z0-9]+", "_", event.lower()).strip("_")
 
 
 def same(one: str, other: str) -> bool:
-    """True if two events count the same: one name, or a fixed counter and its programmable twin.
+    """Return whether two events count the same: one name, or a fixed counter and its programmable twin.
 
     Modifiers, PMUs and raw codes with a name (`cpu/event=0x08,name=.../`) do not matter.
     """
@@ -38,9 +38,10 @@ def _bare(event: str) -> str:
 
 
 def modifier(event: str) -> tuple[str, str]:
-    """Return an event's name and the mode that its modifiers choose: "user", "kernel", "hypervisor", or "" for user and kernel.
+    """Return an event's name and the mode that its modifiers choose.
 
-    Modifiers follow a colon, or the last slash of a PMU's event: `cycles:u`, `cpu/event=0x49,umask=0x0e/k`.
+    The mode is "user", "kernel", "hypervisor", or "" for user and kernel.  Modifiers follow a colon, or the last slash of a
+    PMU's event: `cycles:u`, `cpu/event=0x49,umask=0x0e/k`.
     """
     match = re.fullmatch(r"(.+(?=:)|.+/)(?:(?<!/):)?([ukhGHpPSDWeIbR]+)", event)
     if not match:
@@ -51,7 +52,7 @@ def modifier(event: str) -> tuple[str, str]:
 
 
 def fields(event: str, table: str | None = None) -> tuple[str, ...]:
-    """Counter fields that an event supplies.
+    """Return the counter fields that an event supplies.
 
     Parameters
     ----------
@@ -60,7 +61,6 @@ def fields(event: str, table: str | None = None) -> tuple[str, ...]:
     table : str, optional
         The CPU's event table (`scmsim list events`).  Without it only names that mean the same in every table are
         translated; `dTLB-loads`, say, keeps its own name.
-
     """
     name = spelled(event)
     if name in SCHEMA or name in _EVERYWHERE:
@@ -70,7 +70,7 @@ def fields(event: str, table: str | None = None) -> tuple[str, ...]:
 
 
 def meanings(event: str) -> dict[str, list[str]]:
-    """Return what an event that CPUs count differently is, each with its event tables; empty for one with a single meaning."""
+    """Return field -> event tables for an event that CPUs count differently; empty for an event with a single meaning."""
     name, found = spelled(event), dict[str, list[str]]()
     if name in SCHEMA or name in _EVERYWHERE:
         return {}
@@ -81,14 +81,14 @@ def meanings(event: str) -> dict[str, list[str]]:
 
 
 def check_table(table: str | None) -> None:
-    """Raise UnknownName for a table that does not exist; None stands for none."""
+    """Raise UnknownName for a table that does not exist; None is no table."""
     if table is not None and table not in registry.names("events"):
         raise unknown("event table", table, registry.names("events"))
 
 
 @functools.cache
 def _table(name: str) -> dict[str, tuple[str, ...]]:
-    """Spelled event -> fields, of one table."""
+    """Return spelled event -> fields, for one table."""
     literals = registry.literals("events", name)
     found: dict[str, tuple[str, ...]] = {}
     for field, row in literals.get("rows", {}).items():

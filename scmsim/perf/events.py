@@ -1,7 +1,7 @@
 """Event tables: which perf event counts a counter field on which micro-architecture (one file of `events/` each).
 
 Units and default meanings are those of `counters.SCHEMA` and `counters.MEASURED`.
-Sources: each table's `source`; Intel's names and codes are those of intel/perfmon (BSD 3-Clause, (c) 2021 Intel Corporation).
+Sources: each table's `source`; Intel's names and codes are from intel/perfmon (BSD 3-Clause, (c) 2021 Intel Corporation).
 """
 
 import dataclasses
@@ -15,11 +15,11 @@ from scmsim.core import registry, schema, toml
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.schema import Mistakes, Rule, listed, named, text, whole
 
-# In every pass, so that each ratio is taken inside one pass.
+# Counted in every pass, so that each ratio is taken within one pass.
 ALWAYS_COUNTED = ("instructions", "cycles")
 
-# The 17 events of the thesis' Table 6 in its order, and the LLC misses that its Table 7 needs and Table 6 forgot.
-# They are Sandy and Ivy Bridge names; the fields give the same quantity on any CPU that counts it.
+# The 17 events of the thesis' Table 6 in its order, and the LLC misses that its Table 7 needs and Table 6 lacks.  They are
+# Sandy and Ivy Bridge names; the fields mean the same quantity on any CPU that counts it.
 THESIS: dict[str, str] = {
     "cpu_clk_unhalted.thread_p": "cycles",
     "l1d.replacement": "l1d_replacement",
@@ -45,8 +45,8 @@ THESIS: dict[str, str] = {
 class Row(NamedTuple):
     """How one counter field is measured."""
 
-    event: str  # perf's symbolic name; the raw code where perf has none
-    raw: str  # the same as a raw code, for a perf that does not know the name
+    event: str  # perf's symbolic name; the raw code if perf has none
+    raw: str  # the same event as a raw code, for a perf that does not know the name
     restriction: str  # "fixed" (its own counter), "any", or the programmable counters that can hold it: "0,1", "0-3"
     meaning: str
     source: str
@@ -63,7 +63,7 @@ class Table:
     counters : int
         Programmable counters of a hardware thread while SMT is on.
     rows : dict of str to Row
-        By counter field, in the order in which fields that make up a ratio stand together.
+        By counter field; fields that form a ratio are adjacent.
     absent : dict of str to str
         Why this CPU cannot supply a field.
     generic : dict of str to str
@@ -80,14 +80,14 @@ class Table:
     generic: dict[str, str]
 
     def on(self, pmu: str) -> "Table":
-        """This table with its events bound to another PMU: "cpu_core" and "cpu_atom" of hybrid CPUs, Arm's names."""
+        """Return this table with its events bound to another PMU: "cpu_core" and "cpu_atom" of hybrid CPUs, Arm's names."""
         if pmu == self.pmu:
             return self
         rows = {field: _bind(row, self.pmu, pmu) for field, row in self.rows.items()}
         return dataclasses.replace(self, pmu=pmu, rows=rows)
 
     def by_event(self, fields: Iterable[str]) -> dict[str, list[str]]:
-        """Events to count for these fields, each with the fields that it supplies (one event may supply two)."""
+        """Return the events to count for these fields, each with the fields that it supplies (one event may supply two)."""
         found: dict[str, list[str]] = {}
         for field in fields:
             found.setdefault(self.rows[field].event, []).append(field)
@@ -101,7 +101,7 @@ def _bind(row: Row, old: str, new: str) -> Row:
 
 @functools.cache
 def table(name: str) -> Table:
-    """The event table of a micro-architecture; raises UnknownName, or ConfigError with every mistake in its file."""
+    """Return the event table of a micro-architecture; raises UnknownName, or ConfigError with every mistake in its file."""
     from scmsim.core.counters import MEASURED, SCHEMA
 
     literals = toml.load(registry.path("events", name), checked)
@@ -124,7 +124,7 @@ def table(name: str) -> Table:
 
 @functools.cache
 def hardware_fields() -> tuple[str, ...]:
-    """The fields that some CPU's PMU supplies: each table has a row or a reason for every one of them."""
+    """Return the fields that some CPU's PMU supplies: each table has a row or a reason for every one of them."""
     from scmsim.core.counters import MEASURED, SCHEMA, SOFTWARE
 
     lookups = {"dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups"}
@@ -133,12 +133,12 @@ def hardware_fields() -> tuple[str, ...]:
 
 
 def _reason(field: str, absent: Mapping[str, str]) -> str:
-    """The reason under the field's own name or the first pattern that fits; empty if there is none."""
+    """Return the reason under the field's name or the first pattern that matches it; "" if there is none."""
     return next((why for pattern, why in absent.items() if fnmatch.fnmatchcase(field, pattern)), "")
 
 
 def checked(given: Any) -> dict[str, Any]:
-    """The content of an event table; raises Broken with every mistake."""
+    """Return the content of an event table; raises Broken with every mistake."""
     fields = {"summary": text, "source": text, "pmu": text, "counters": whole(1, 64), "cpus": listed(_cpu)}
     fields |= {"rows": named(_ROW, _field), "absent": named(text), "generic": named(text)}
     kept: dict[str, Any] = schema.table(fields, fields)(given)
@@ -166,7 +166,7 @@ def checked(given: Any) -> dict[str, Any]:
 
 
 def _check_codes(rows: Mapping[str, Mapping[str, str]], mistakes: Mistakes) -> None:
-    """One code under two names, or one name with two codes."""
+    """Note each code with two names, and each name with two codes."""
     for this, other in (("raw", "event"), ("event", "raw")):
         seen: dict[str, str] = {}
         for field, row in rows.items():
@@ -210,7 +210,7 @@ _ROW = schema.table(
 
 
 def _slots(restriction: str, counters: int) -> set[int] | None:
-    """Programmable counters that can hold an event; None for a fixed counter of its own."""
+    """Return the programmable counters that can hold an event; None for an event with its own fixed counter."""
     if restriction == "fixed":
         return None
     if restriction == "any":
@@ -219,7 +219,7 @@ def _slots(restriction: str, counters: int) -> set[int] | None:
 
 
 def _numbers(text: str) -> set[int]:
-    """{1, 8, 9} from "0x01 8-9"."""
+    """Return {1, 8, 9} for "0x01 8-9"."""
     found: set[int] = set()
     for part in text.split():
         first, _, last = part.partition("-")
@@ -228,7 +228,7 @@ def _numbers(text: str) -> set[int]:
 
 
 def detect(cpuinfo: str) -> str | None:
-    """The table for a CPU, from the text of /proc/cpuinfo; None for one that has none.
+    """Return the table for a CPU, from the text of /proc/cpuinfo; None if no table covers the CPU.
 
     On a hybrid CPU this is the table of the big cores; `detect_pmus` has both.
     """
@@ -237,7 +237,7 @@ def detect(cpuinfo: str) -> str | None:
 
 
 def detect_pmus(cpuinfo: str) -> dict[str, str]:
-    """Tables by PMU: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} on a hybrid CPU."""
+    """Return tables by PMU: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} on a hybrid CPU."""
     said = dict(re.findall(r"^([\w ]+?)\s*:[ \t]*(.*?)\s*$", cpuinfo.split("\n\n", 1)[0], re.MULTILINE))
     found = {}
     for name in registry.names("events"):
@@ -249,7 +249,7 @@ def detect_pmus(cpuinfo: str) -> dict[str, str]:
 
 
 def _is(said: Mapping[str, str], cpu: Mapping[str, Any]) -> bool:
-    """Whether the first processor of /proc/cpuinfo is one that a [[cpus]] entry means."""
+    """Return whether a [[cpus]] entry covers the first processor of /proc/cpuinfo."""
     try:
         if "implementer" in cpu:
             implementer, part = int(said["CPU implementer"], 0), int(said["CPU part"], 0)
@@ -261,7 +261,7 @@ def _is(said: Mapping[str, str], cpu: Mapping[str, Any]) -> bool:
 
 
 def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[str]]:
-    """Fields in as few passes as fit the programmable counters, so that nothing is multiplexed.
+    """Return fields in as few passes as fit the programmable counters, so that nothing is multiplexed.
 
     Parameters
     ----------
@@ -270,14 +270,14 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
     fields : iterable of str
         Counter fields to measure; raises UsageError for one that the table lacks, with the reason.
     per_pass : int
-        Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `ALWAYS_COUNTED` come
-        on top; one of those without a fixed counter uses one beyond `per_pass` if the CPU has one to spare.
+        Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `ALWAYS_COUNTED` are
+        additional; an always-counted field without a fixed counter uses one beyond `per_pass` if the CPU has one to spare.
 
     Returns
     -------
     list of list of str
-        The fields of each pass, `ALWAYS_COUNTED` first. Two fields that one event supplies are in one pass and share a counter
-        (see `Table.by_event`).
+        The fields of each pass, `ALWAYS_COUNTED` first. Two fields that one event supplies are in one pass and share a
+        counter (see `Table.by_event`).
     """
     wanted = set(fields)
     for field in wanted - table.rows.keys():
@@ -299,7 +299,7 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
 
 
 def _fits(table: Table, fields: list[str], room: int) -> bool:
-    """Whether these fields' events fit `room` counters, each on one that can hold it."""
+    """Return whether the events of these fields fit in `room` counters, each on a counter that can hold it."""
     restrictions = {table.rows[field].event: table.rows[field].restriction for field in fields}
     slots = [_slots(restriction, table.counters) for restriction in restrictions.values()]
     programmable = [each for each in slots if each is not None]
@@ -311,7 +311,7 @@ def _assign(slots: list[set[int]], taken: set[int]) -> bool:
 
 
 def thesis(table: Table) -> dict[str, str]:
-    """The thesis' 18 events -> the field that has the same meaning here; an event that has none is left out.
+    """Return the thesis' 18 events -> the field with the same meaning here; an event without such a field is left out.
 
     perf's dTLB misses are walks begun up to Broadwell and walks completed later (`Table.generic`).
     """
@@ -320,7 +320,7 @@ def thesis(table: Table) -> dict[str, str]:
 
 
 def metric_fields(table: Table) -> dict[str, list[str]]:
-    """The metrics of Table 7 that this CPU can compute, each with the fields that it needs."""
+    """Return the metrics of Table 7 that this CPU can compute, each with the fields that it needs."""
     from scmsim.result.metrics import TABLE7
 
     ways = {name: [_supplied(table, way.inputs) for way in metric.ways] for name, metric in TABLE7.items()}
@@ -328,7 +328,7 @@ def metric_fields(table: Table) -> dict[str, list[str]]:
 
 
 def _supplied(table: Table, inputs: Iterable[str]) -> list[str]:
-    """A field of the table for each of a formula's inputs; empty if one of them has none."""
+    """Return a field of the table for each of a formula's inputs; empty if an input has none."""
     from scmsim.result.metrics import suppliers
 
     found = [next((field for field in suppliers(needed) if field in table.rows), "") for needed in inputs]
@@ -336,7 +336,7 @@ def _supplied(table: Table, inputs: Iterable[str]) -> list[str]:
 
 
 def metrics_absent(table: Table) -> dict[str, str]:
-    """The metrics of Table 7 that this CPU cannot compute, each with the reason."""
+    """Return the metrics of Table 7 that this CPU cannot compute, each with the reason."""
     from scmsim.result.metrics import TABLE7, suppliers
 
     computable = metric_fields(table)
@@ -350,6 +350,6 @@ def metrics_absent(table: Table) -> dict[str, str]:
 
 
 def study_fields(table: Table) -> list[str]:
-    """What the thesis' study measures: its 18 events and the inputs of Table 7, as far as this CPU counts them."""
+    """Return what the thesis' study measures: its 18 events and the inputs of Table 7, if this CPU counts them."""
     wanted = {*thesis(table).values(), *(field for fields in metric_fields(table).values() for field in fields)}
     return [field for field in table.rows if field in wanted]

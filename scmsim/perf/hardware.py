@@ -1,4 +1,4 @@
-"""Which hardware events to ask for: the machine's event table, what perf knows of it, and passes that fit the counters."""
+"""Choice of hardware events: the machine's event table, the events that perf accepts, and passes that fit the counters."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,8 +11,9 @@ from scmsim.perf.counts import Event
 from scmsim.perf.machine import Machine
 
 NO_PMU = "no hardware PMU on this machine (/sys/bus/event_source/devices has no cpu)"
-PER_PASS = 4  # programmable counters of a hyper-thread; the TLB and load events of later CPUs are tied to four of eight
-REFERENCE = "skylake"  # whose fields are named absent where there is no PMU: the family of the thesis' CPU
+# programmable counters of a hyper-thread; the TLB and load events of later CPUs are restricted to four of eight
+PER_PASS = 4
+REFERENCE = "skylake"  # its fields are named absent if there is no PMU: the family of the thesis' CPU
 
 
 class Choice(NamedTuple):
@@ -24,7 +25,7 @@ class Choice(NamedTuple):
 
 
 def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
-    """The event table `name`, or that of this CPU, for the PMU that is there; None with the reason if there is none.
+    """Return the event table `name`, or the one for this CPU, for the PMU that is present; None with the reason if none.
 
     On a hybrid CPU the big cores are measured; pin the program to one of them.
     """
@@ -39,12 +40,12 @@ def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
 
 
 def absent(request: Request, why: str) -> dict[str, str]:
-    """All fields that were to be counted, each with the same reason; at least those of the thesis' 18 events."""
+    """Return all fields that were to be counted, each with the same reason; at least those of the thesis' 18 events."""
     return dict.fromkeys(fields(events.table(REFERENCE), request), why)
 
 
 def fields(table: events.Table, request: Request) -> list[str]:
-    """The fields to count: those asked for, else the thesis' 18 events and what the metrics of its Table 7 need.
+    """Return the fields to count: the requested ones, or else the thesis' 18 events and what the metrics of its Table 7 need.
 
     Raises UnknownName for a field that no PMU supplies.
     """
@@ -63,7 +64,7 @@ def choose(table: events.Table, request: Request, why_not: Callable[[str], str |
     Parameters
     ----------
     why_not : callable
-        Says why perf does not count an event, None if it does.
+        Returns why perf does not count an event, None if it does.
     """
     names: dict[str, str] = {}
     why_absent: dict[str, str] = {}
@@ -86,30 +87,30 @@ def choose(table: events.Table, request: Request, why_not: Callable[[str], str |
 
 
 def passes(table: events.Table, names: dict[str, str], request: Request) -> list[tuple[Event, ...]]:
-    """The events in passes; with count = "split" each one but the `ALWAYS_COUNTED` twice, for user and for kernel mode."""
+    """Return the events in passes; with count = "split", all but the `ALWAYS_COUNTED` twice, for user and for kernel mode."""
     split = request.count == "split"
     modes = ("u", "k") if split else ("u",) if request.count == "user" else ("",)
     groups = [list(names)] if request.multiplexed else events.passes(table, names, per_pass=PER_PASS // (1 + split))
     found = []
     for group in groups:
-        # `ALWAYS_COUNTED` are there once, for both modes: a second half would take a counter from the others
+        # `ALWAYS_COUNTED` are included once, for both modes: a second half would take a counter from the other events
         counted = [(name, ("",) if split and name in events.ALWAYS_COUNTED else modes) for name in group]
         found.append(tuple(Event(name, _moded(names[name], m), m) for name, ms in counted for m in ms))
     return found
 
 
 def _named(raw: str, event: str) -> str:
-    """A raw code with a name= term, by which perf prints it; two fields of one event share it."""
+    """Return a raw code with a name= term, under which perf prints it; two fields of one event share it."""
     return f"{raw[:-1]},name={re.sub(r'[^a-z0-9]+', '_', event).strip('_')}/"
 
 
 def _moded(event: str, mode: str) -> str:
-    """A raw event is named apart for each mode."""
+    """Return an event; a raw event gets a different name in each mode."""
     return re.sub(r",name=(\w+)/$", rf",name=\1_{mode}/", event) if mode else event
 
 
 def events_of(passes_: Sequence[tuple[Event, ...]]) -> dict[str, str]:
-    """Field -> what perf is asked for, both modes of a split joined."""
+    """Return field -> requested event, both modes of a split joined."""
     found: dict[str, list[str]] = {}
     for event in (event for events_ in passes_ for event in events_):
         if event.asked() not in found.setdefault(event.field, []):

@@ -1,7 +1,7 @@
 """Measurements made elsewhere -> a Result: perf stat, perf script, the emulated machine's CSV, the thesis' columns.
 
-`form_<event>_<FS>.txt` is the thesis' format (appendix, "Raw measurements"): one column of 11 file sizes x 14 units x
-10 repeats x 4 operations, the operation running fastest, then the repeat, the unit, the file size.
+`form_<event>_<FS>.txt` is the thesis' format (appendix, "Raw measurements"): one column of 11 file sizes x 14 units x 10
+repeats x 4 operations, with the operation varying fastest, then the repeat, the unit, the file size.
 """
 
 import collections
@@ -22,7 +22,7 @@ from scmsim.perf.script import parse_script
 from scmsim.perf.stat_run import fill
 from scmsim.result import Result, Run, metrics, provenance
 
-MAX_BYTES = 1 << 28  # of a file; the longest perf script of a profile is some tens of MB
+MAX_BYTES = 1 << 28  # bytes of a file; the longest perf script of a profile has some tens of MB
 
 # The thesis, chapter 5 and appendix: 1 MiB to 1 GiB, 1 KiB to 4 MiB (48 KiB among them), moving 10 GB in each run.
 FILE_SIZES = tuple(1 << 20 + i for i in range(11))
@@ -49,7 +49,7 @@ _WRITES = ("append", "write", "rewrite", "wsync", "fwrite")
 
 @dataclass(frozen=True)
 class About:
-    """What the files themselves do not say.
+    """What the files do not state.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class About:
     calls : int
         Calls that perf's files cover; 0 if unknown.
     table : str or None
-        Event table of the measured CPU (`scmsim list events`): what ambiguous event names mean.
+        Event table of the measured CPU (`scmsim list events`): determines what ambiguous event names mean.
     mode : str
-        "user" or "kernel" where perf counted one of them without saying so in the names (--all-user, --all-kernel).
+        "user" or "kernel" if perf counted only that mode without stating it in the names (--all-user, --all-kernel).
     cpu, kernel : str
         Of the measured machine.
     repeats, total : int
@@ -83,12 +83,12 @@ class About:
     total: int = TOTAL
 
     def named(self, fs: str) -> str:
-        """The file system's name in the result."""
+        """Return the file system's name in the result."""
         return {**_FS_NAMES, **(self.names or {})}.get(fs, fs)
 
 
 def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None) -> Result:
-    """One Result from files of any of the formats, one run per file, row or cell and repeat.
+    """Return one Result from files of any of the formats, one run per file, row or cell and repeat.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None
     harness = {"backend": "import", "formats": sorted(set(kinds)), "table": about.table, "cpu": about.cpu}
     if forms:
         harness["calls"] = f"assumed: as many as move {about.total} bytes in passes over the file"
-    # of the machine that was measured, not of this one
+    # of the measured machine, not of this one
     kernels = {str(run.params["kernel"]) for run in runs if "kernel" in run.params}
     kernel = about.kernel or (kernels.pop() if len(kernels) == 1 else "")
     return Result(provenance.build(paths, harness=harness, host="", cpu=about.cpu, kernel=kernel), runs)
@@ -137,7 +137,7 @@ def _read(path: pathlib.Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        return content.decode("latin-1")  # the no-break spaces of an 8-bit locale stay what they are
+        return content.decode("latin-1")  # keeps the no-break spaces of an 8-bit locale
 
 
 def _kind(path: pathlib.Path, text: str) -> str:
@@ -192,7 +192,7 @@ def _lab_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
 
 
 def _lab_run(row: dict[str, Any], number: int, about: About) -> Run:
-    """One row: totals of all its calls, rounded to whole numbers."""
+    """Return one row: totals of all its calls, rounded to whole numbers."""
     if None in row or None in row.values():
         raise UsageError(f"line {number} has not as many fields as the header")
     calls, unit = (_whole(row, key, number) for key in ("calls", "unit"))
@@ -237,7 +237,7 @@ def _form(path: pathlib.Path, text: str) -> tuple[str, str, list[float]]:
 
 
 def _form_runs(fs: str, columns: Mapping[str, list[float]], about: About) -> list[Run]:
-    """Runs of all cells of one file system, in the order of the columns."""
+    """Return the runs of all cells of one file system, in the order of the columns."""
     cells = list(itertools.product(FILE_SIZES, UNITS, range(1, about.repeats + 1), OPERATIONS))
     for event, column in columns.items():
         if len(column) != len(cells):
@@ -260,14 +260,14 @@ def _form_runs(fs: str, columns: Mapping[str, list[float]], about: About) -> lis
 
 
 def _calls(file_bytes: int, unit: int, total: int) -> int:
-    """Calls of as many passes over the file as move `total` bytes; a unit larger than the file is cut to it."""
+    """Return the calls of as many passes over the file as move `total` bytes; a unit larger than the file is cut to it."""
     length = min(unit, file_bytes)
     of_a_pass = file_bytes // length
     return max(1, total // (of_a_pass * length)) * of_a_pass
 
 
 def _number_repeats(runs: list[Run]) -> None:
-    """Number the runs that nothing but their place tells apart."""
+    """Assign a repeat number to runs that differ in nothing but their position."""
     keys = [(run.fs, *sorted(run.cell.items())) for run in runs]
     alike, seen = collections.Counter(keys), collections.Counter[tuple]()
     for run, key in zip(runs, keys, strict=True):

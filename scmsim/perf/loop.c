@@ -1,7 +1,7 @@
 /* The thesis' microbenchmark (Program 1) as one measured region: write, rewrite, read or reread a file in units, or fwrite.
  *
  * Usage: loop PATH OPERATION FILE_BYTES UNIT_BYTES PASSES WARM_UP DROP_CACHES CPU CTL ACK
- *        loop check                      says "ok": can programs run from here?
+ *        loop check                      prints "ok": programs can run from here
  * PATH must not exist.  One pass moves FILE_BYTES / UNIT_BYTES units (the remainder is dropped); CPU -1: not pinned;
  * CTL and ACK are the two fifos of `perf stat --control`, or "-".  Counting is on during the loops only: filling, warming,
  * truncating between two write passes and dropping caches are not counted.  Prints {"elapsed_ns", "calls", "bytes"}.
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
         return puts("ok") < 0;
     if (argc != 11)
         return 2;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without perf there is nothing left to measure for */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without perf the run measures nothing */
     if (strcmp(argv[9], "-")) {
         check((ctl = open(argv[9], O_WRONLY | O_CLOEXEC)) >= 0, argv[9]);
         check((ack = open(argv[10], O_RDONLY | O_CLOEXEC)) >= 0, argv[10]);

@@ -1,6 +1,6 @@
-"""The same as loop.c for machines without a compiler: same arguments, same region, same output.
+"""Python version of loop.c for machines without a compiler: same arguments, same region, same output.
 
-The interpreter's own instructions are counted in user mode; what the kernel does for each call is the same.
+User-mode counts include the interpreter's instructions; what the kernel does for each call is the same.
 """
 
 import ctypes
@@ -70,7 +70,7 @@ def _control(ctl: str, ack: str) -> Callable[[bytes], None]:
 
 
 def _passes(fd: int, array: memoryview, units: int, operation: str) -> Callable[[], None]:
-    """One pass of write or read calls from the file's start."""
+    """Return one pass of write or read calls from the file's start."""
     reading = operation in ("read", "reread")
 
     def once() -> None:
@@ -83,7 +83,7 @@ def _passes(fd: int, array: memoryview, units: int, operation: str) -> Callable[
 
 
 def _stdio(fd: int, array: memoryview, units: int) -> Callable[[], None]:
-    """One pass of fwrite calls through the C library, flushed."""
+    """Return one pass of fwrite calls through the C library, flushed."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fdopen.restype = ctypes.c_void_p
     libc.fwrite.restype = ctypes.c_size_t

@@ -1,6 +1,6 @@
-"""What this machine says about itself: files of /proc and /sys, and the few tools that are asked.
+"""What this machine reports about itself: files of /proc and /sys, and the output of a few tools.
 
-Everything is read below one root, and tools and statx are exchangeable, so that a test describes a machine by a folder.
+Everything is read below one root, and tools and statx are replaceable, so that a test describes a machine by a folder.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_FILE_LIMIT = 1 << 20  # bytes; nothing that is read here is larger
-_TOOL_LIMIT_S = 300  # making a file system of hundreds of GiB
+_FILE_LIMIT = 1 << 20  # bytes; every file read here is smaller
+_TOOL_LIMIT_S = 300  # enough to make a file system of hundreds of GiB
 
 # Linux include/uapi/linux/capability.h
 CAP_SYS_ADMIN = 21
@@ -24,14 +24,14 @@ CAP_PERFMON = 38
 
 
 class Done(NamedTuple):
-    """How a tool ended."""
+    """Exit status and output of a tool."""
 
     status: int
     output: str  # stdout and stderr
 
 
 def run_tool(argv: Sequence[str]) -> Done:
-    """Run a tool to its end in the C locale; status 127 if it is not there or takes longer than 5 minutes."""
+    """Run a tool to its end in the C locale; status 127 if it is missing or takes longer than 5 minutes."""
     try:
         done = subprocess.run(
             argv,
@@ -49,10 +49,10 @@ def run_tool(argv: Sequence[str]) -> Done:
 
 
 def dax_attribute(folder: str) -> bool | None:
-    """Whether a new file in a folder is accessed without the page cache; None if it cannot be asked.
+    """Return whether a new file in a folder is accessed without the page cache; None if unknown.
 
-    statx(2): bit STATX_ATTR_DAX (0x200000) of `stx_attributes`, valid where it is set in `stx_attributes_mask`
-    (offsets 8 and 56 of struct statx). The file has no name and is gone when this returns.
+    statx(2): bit STATX_ATTR_DAX (0x200000) of `stx_attributes`, valid if it is set in `stx_attributes_mask` (offsets 8 and 56
+    of struct statx). The file has no name and is gone when this returns.
     """
     dax, empty_path, length = 0x200000, 0x1000, 256
     try:
@@ -88,11 +88,11 @@ class Machine:
     Parameters
     ----------
     root : path
-        Folder that stands for `/`.
+        Folder that replaces `/`.
     run : callable
         Runs an argv list to its end and returns `Done`.
     which : callable
-        Path of a tool, or None.
+        Returns the path of a tool, or None.
     dax : callable
         As `dax_attribute`.
     """
@@ -113,7 +113,7 @@ class Machine:
         return self.root / path.lstrip("/")
 
     def text(self, path: str) -> str | None:
-        """Content of a small file without the white space around it; None if it cannot be read."""
+        """Return the content of a small file without surrounding white space; None if it cannot be read."""
         try:
             with open(self.path(path), "rb") as file:
                 return file.read(_FILE_LIMIT).decode(errors="replace").strip()
@@ -121,7 +121,7 @@ class Machine:
             return None
 
     def write(self, path: str, value: str) -> None:
-        """Write a value to a file of /proc or /sys that is there already; raises OSError."""
+        """Write a value to an existing file of /proc or /sys; raises OSError."""
         file = os.open(self.path(path), os.O_WRONLY | os.O_TRUNC)
         try:
             os.write(file, f"{value}\n".encode())
@@ -129,30 +129,30 @@ class Machine:
             os.close(file)
 
     def number(self, path: str) -> int | None:
-        """A file's whole number, decimal or 0x...; None if it holds none."""
+        """Return a file's whole number, decimal or 0x...; None if it holds none."""
         with contextlib.suppress(ValueError):
             return int(self.text(path) or "", 0)
         return None
 
     def names(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty if it cannot be read."""
+        """Return the names in a folder, sorted; empty if it cannot be read."""
         try:
             return sorted(os.listdir(self.path(path)))
         except OSError:
             return []
 
     def pmus(self) -> list[str]:
-        """Hardware PMUs of cores: "cpu", or "cpu_core" and "cpu_atom", or Arm's names; empty in most VMs."""
+        """Return the hardware PMUs of cores: "cpu", or "cpu_core" and "cpu_atom", or Arm's names; empty in most VMs."""
         names = self.names("/sys/bus/event_source/devices")
         return [name for name in names if re.fullmatch(r"cpu(_core|_atom)?|armv8_\w+|armv9_\w+", name)]
 
     def tables(self) -> dict[str, str]:
-        """Event tables by PMU, for the PMUs that are there."""
+        """Return event tables by PMU, for the PMUs that are present."""
         from scmsim.perf import events
 
         detected, present = events.detect_pmus(self.text("/proc/cpuinfo") or ""), self.pmus()
         found = {pmu: name for pmu, name in detected.items() if pmu in present}
-        if not found and len(detected) == 1 and present:  # Arm's PMU carries another name in each kernel
+        if not found and len(detected) == 1 and present:  # Arm's PMU has another name in each kernel
             found = {present[0]: next(iter(detected.values()))}
         return found
 
@@ -160,11 +160,11 @@ class Machine:
         return bool(re.search(r"^flags\s*:.*\bhypervisor\b", self.text("/proc/cpuinfo") or "", re.MULTILINE))
 
     def kernel(self) -> str:
-        """Release of the kernel, empty if it is not said."""
+        """Return the release of the kernel, "" if unknown."""
         return self.text("/proc/sys/kernel/osrelease") or ""
 
     def perf_version(self) -> str | None:
-        """perf's version such as "6.1.187"; None if perf is not there or does not start."""
+        """Return perf's version such as "6.1.187"; None if perf is missing or does not start."""
         if self.which("perf") is None:
             return None
         done = self.run(["perf", "--version"])
@@ -172,19 +172,19 @@ class Machine:
         return match[1] if match and done.status == 0 else None
 
     def has_capability(self, *numbers: int) -> bool:
-        """Whether this process has one of these capabilities in effect."""
+        """Return whether this process has one of these capabilities in effect."""
         match = re.search(r"^CapEff:\s*([0-9a-f]+)", self.text("/proc/self/status") or "", re.MULTILINE)
         return any(int(match[1], 16) >> number & 1 for number in numbers) if match else False
 
     def paranoia(self) -> int:
-        """The level of kernel.perf_event_paranoid that holds for this process: -1 for one that may do everything."""
+        """Return the level of kernel.perf_event_paranoid that applies to this process: -1 if it may do everything."""
         if self.has_capability(CAP_PERFMON, CAP_SYS_ADMIN):
             return -1
         level = self.number("/proc/sys/kernel/perf_event_paranoid")
         return 2 if level is None else level
 
     def config(self) -> dict[str, str]:
-        """Options of the kernel's build, as {"CONFIG_FS_DAX": "y"}; empty if they are nowhere to be read."""
+        """Return the options of the kernel's build, as {"CONFIG_FS_DAX": "y"}; empty if they cannot be read."""
         import gzip
 
         text = self.text(f"/boot/config-{self.kernel()}")

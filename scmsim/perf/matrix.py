@@ -1,7 +1,7 @@
-"""The matrix of a measurement: file systems x operations x file sizes x units x repeats, and the order of its cells.
+"""Matrix of a measurement: file systems x operations x file sizes x units x repeats, and the order of its cells.
 
-A cell is one measurement that stands alone: it makes the file that it needs, so any cell can run after any other, and
-the order can be random.  Sizes and operations follow the thesis on the TLB overhead of NVM file systems (2020), chapter 5.
+A cell is a self-contained measurement: it makes the file that it needs, so any cell can run after any other, and the order
+can be random.  Sizes and operations follow the thesis on the TLB overhead of NVM file systems (2020), chapter 5.
 """
 
 import random
@@ -27,26 +27,26 @@ class Cell(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Name of the cell, also of its file, e.g. `ext4-write-8MiB-4KiB-03`."""
+        """Return the name of the cell and of its file, e.g. `ext4-write-8MiB-4KiB-03`."""
         return f"{self.point}-{self.repeat:02d}"
 
     @property
     def point(self) -> str:
-        """The cell's name without its repeat."""
+        """Return the cell's name without its repeat."""
         return f"{self.fs}-{self.operation}-{format_bytes(self.file_bytes)}-{format_bytes(self.unit_bytes)}"
 
     @property
     def length(self) -> int:
-        """Bytes of one call: the unit, or the whole file where the unit is larger."""
+        """Return the bytes of one call: the unit, or the whole file if the unit is larger."""
         return min(self.unit_bytes, self.file_bytes)
 
     @property
     def pass_calls(self) -> int:
-        """Calls of one pass over the file; a remainder is dropped, as in the thesis' loop."""
+        """Return the calls of one pass over the file; a remainder is dropped, as in the thesis' loop."""
         return self.file_bytes // self.length
 
     def passes(self, total: int) -> int:
-        """Passes over the file that move `total` bytes, at least one."""
+        """Return the number of passes over the file that move `total` bytes, at least one."""
         return max(1, total // (self.pass_calls * self.length))
 
 
@@ -57,7 +57,7 @@ class Target:
     Attributes
     ----------
     create : bool
-        Make the directory if it is not there, and remove it at the end.
+        Make the directory if it is missing, and remove it at the end.
     """
 
     label: str
@@ -88,15 +88,15 @@ class Matrix:
     summary: str = ""
 
     def cells(self) -> list[Cell]:
-        """All cells in the order in which they run.
+        """Return all cells in the order in which they run.
 
-        Repeat by repeat, so that a slow drift of the machine spreads over all points; within a repeat shuffled over file
-        systems, operations and sizes, so that it does not follow any of them.
+        Repeat by repeat, so that a slow drift of the machine spreads over all points; within a repeat, shuffled over file
+        systems, operations and sizes, so that the drift correlates with none of them.
         """
         return [cell for repeat in range(1, self.repeats + 1) for cell in self._shuffled(repeat)]
 
     def points(self) -> Iterator[Cell]:
-        """The first repeat of every cell, in the order of the file."""
+        """Yield the first repeat of every cell, in the order of the file."""
         for target in self.targets:
             for operation in self.operations:
                 for file_bytes in self.file_sizes:
@@ -109,7 +109,7 @@ class Matrix:
         return cells
 
     def identity(self) -> dict[str, Any]:
-        """What a stored cell depends on; a matrix is resumed only under the same identity."""
+        """Return what a stored cell depends on; a matrix is resumed only under the same identity."""
         return {
             "fs": {target.label: target.path for target in self.targets},
             "file_sizes": list(self.file_sizes),

@@ -1,4 +1,4 @@
-"""Put the readings of one `perf stat` together: one per event, whatever the places, intervals, core types and groups."""
+"""Merge the readings of one `perf stat`: one per event over all places, intervals, core types and groups."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,14 +7,14 @@ from typing import NamedTuple
 from scmsim.core.errors import UsageError
 from scmsim.perf.reading import CORE_TYPE, Reading, Stat
 
-_ALMOST = 99.0  # percent: shares of core types that add up to less leave time in which nothing was counted
+_ALMOST = 99.0  # percent: if the shares of core types add up to less, nothing was counted for part of the time
 _MOST = 100.5  # percent: shares are printed with two decimals
 _ALIKE = 0.01  # two counts of one event over the whole time, in two groups, differ by less
 _OF_THE_SYSTEM = re.compile(r"(?:CPU\d+|[SN]\d+(?:-[A-Z]+\d+)*)$")  # CPUs, cores, sockets, nodes; else a task
 
 
 class Merged(NamedTuple):
-    """One reading per event, and what a reader must know of how they came about."""
+    """One reading per event, and what a reader must know about their origin."""
 
     readings: dict[str, Reading]
     notes: list[str]
@@ -23,8 +23,8 @@ class Merged(NamedTuple):
 def merge(stat: Stat) -> Merged:
     """Return one reading per event.
 
-    Counts are added up over places, intervals and control groups.  Of an event that was counted in two groups, the count
-    that was longest on a counter is taken.  Core types of a hybrid CPU are added up by their share of the time, because perf scales
+    Counts are summed over places, intervals and control groups.  For an event that was counted in two groups, the count that
+    was longest on a counter is taken.  Core types of a hybrid CPU are summed by their share of the time, because perf scales
     the count of each to the whole time.
 
     Raises
@@ -54,7 +54,7 @@ def merged(readings: Iterable[Reading]) -> dict[str, Reading]:
 
 
 def _check_places(readings: Sequence[Reading]) -> None:
-    """Refuse places that hold each other: the whole and its parts, cores and each of their threads, nested control groups."""
+    """Refuse places that contain each other: the whole and its parts, cores and each of their threads, nested control groups."""
     groups: dict[str, list[Reading]] = {}
     for one in readings:
         if "percore" in one.event and one.cpu.startswith("CPU"):
@@ -89,7 +89,7 @@ def _holds(outer: str, inner: str) -> bool:
 
 
 def _one_of(several: Sequence[Reading], notes: list[str]) -> Reading:
-    """Return one of the counts of one event at one place: the one longest on a counter, at a tie the first."""
+    """Return one of the counts of one event at one place: the one longest on a counter, the first at a tie."""
     counts = [one for one in several if one.value is not None]
     if len(counts) < 2:
         return counts[0] if counts else several[0]
@@ -111,7 +111,7 @@ def _one_of(several: Sequence[Reading], notes: list[str]) -> Reading:
 
 
 def _core_types(several: Sequence[Reading], system_wide: bool, notes: list[str]) -> list[Reading]:
-    """Return the readings of one place with a task's core types added up, each of which counts a share of the task's time."""
+    """Return the readings of one place with a task's core types summed; each core type counts a share of the task's time."""
     cores = [one for one in several if one.value is not None and re.fullmatch(CORE_TYPE, one.pmu)]
     if len(cores) < 2 or system_wide or _OF_THE_SYSTEM.match(cores[0].cpu):
         return list(several)
@@ -124,7 +124,7 @@ def _core_types(several: Sequence[Reading], system_wide: bool, notes: list[str])
         )
     scaled = sum((one.value or 0) * one.running_percent / 100 for one in cores)
     if share < _ALMOST and share:
-        scaled *= 100 / share  # as perf scales what was on a counter for a part of the time
+        scaled *= 100 / share  # as perf scales an event that was on a counter for part of the time
     value = scaled if cores[0].unit else round(scaled)
     notes.append(f"{cores[0].event} is the sum of values by their share of the time: {parts}")
     rest = [one for one in several if one.value is not None and one not in cores]
@@ -151,7 +151,7 @@ def _sum(several: Sequence[Reading]) -> Reading:
 
 
 def _check_totals(stat: Stat, readings: dict[str, Reading], notes: list[str]) -> None:
-    """Note where perf's own total of the intervals is not their sum."""
+    """Note where perf's total of the intervals is not their sum."""
     totals = {
         event: _sum([one for one in stat.totals if one.event == event]) for event in {t.event for t in stat.totals}
     }

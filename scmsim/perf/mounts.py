@@ -1,8 +1,9 @@
-"""Which mounted file systems reach persistent memory directly (DAX), by three witnesses that must agree.
+"""Mounted file systems that reach persistent memory directly (DAX), according to three witnesses that must agree.
 
-statx of a file there, the options in /proc/mounts, and `queue/dax` of the block device. An option alone proves nothing:
-older kernels accepted `dax` and fell back silently, and ext4 on a pmem device without it uses the page cache.
-Alignments are in bytes. Sources: Linux Documentation/filesystems/dax.rst and fs/dax.c.
+They are statx of a file there, the options in /proc/mounts, and `queue/dax` of the block device. An option alone proves
+nothing: older kernels accepted `dax` and fell back silently, and ext4 on a pmem device without it uses the page cache.
+Alignments are in bytes.
+Sources: Linux Documentation/filesystems/dax.rst and fs/dax.c.
 """
 
 import re
@@ -19,13 +20,13 @@ _CAN_DAX = {"ext2", "ext4", "xfs", "virtiofs", "erofs"}
 class Mount(NamedTuple):
     """One mounted file system.
 
-    `dax` is None where the witnesses disagree or cannot be asked; `remark` says why, or what the page cache is for.
+    `dax` is None if the witnesses disagree or are unavailable; `remark` states why, or what the page cache is used for.
     """
 
     point: str
     device: str
     type: str
-    option: str  # "always", "inode", "never", or "default" where none is shown
+    option: str  # "always", "inode", "never", or "default" if none is shown
     statx: bool | None
     queue: bool | None
     dax: bool | None
@@ -33,7 +34,7 @@ class Mount(NamedTuple):
 
 
 def mounts(machine: Machine) -> list[Mount]:
-    """Mounted file systems that can hold an experiment, in the order of /proc/mounts."""
+    """Return the mounted file systems that can hold an experiment, in the order of /proc/mounts."""
     found = {}
     for line in (machine.text("/proc/self/mounts") or machine.text("/proc/mounts") or "").splitlines():
         fields = [_unescaped(field) for field in line.split(" ")]
@@ -44,7 +45,7 @@ def mounts(machine: Machine) -> list[Mount]:
 
 
 def _unescaped(field: str) -> str:
-    """A field of /proc/mounts with its octal escapes (space, tab, newline, backslash) undone."""
+    """Return a field of /proc/mounts with its octal escapes (space, tab, newline, backslash) undone."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
 
 
@@ -57,13 +58,13 @@ def _examined(machine: Machine, device: str, point: str, kind: str, options: lis
 
 
 def queue_dax(machine: Machine, device: str) -> bool | None:
-    """Whether a block device (or the disk of a partition) can do DAX; None if it is no block device."""
+    """Return whether a block device (or the disk of a partition) can do DAX; None if it is not a block device."""
     name = device.removeprefix("/dev/")
     if not device.startswith("/dev/") or "/" in name:
         return None
     folder = f"/sys/class/block/{name}"
     if machine.text(f"{folder}/partition") is not None:
-        folder += "/.."  # sysfs: the kernel follows the link of class/block before it goes up
+        folder += "/.."  # in sysfs the kernel follows the link of class/block before it goes up
     value = machine.number(f"{folder}/queue/dax")
     return None if value is None else value == 1
 
@@ -83,18 +84,18 @@ def _verdict(kind: str, option: str, statx: bool | None, queue: bool | None) -> 
 
 
 class Region(NamedTuple):
-    """A pmem block device or a partition of one: where it starts and whether 2 MiB mappings can be had."""
+    """A pmem block device or a partition of one: where it starts and whether 2 MiB mappings are possible."""
 
     device: str
     start: int | None  # physical address; None if only root may read it
-    align: int | None  # of the namespace, as ndctl set it
+    align: int | None  # alignment of the namespace, as ndctl set it
     numa_node: int | None
     huge: bool | None
     remark: str
 
 
 def regions(machine: Machine) -> list[Region]:
-    """Persistent-memory block devices with their alignment."""
+    """Return the persistent-memory block devices with their alignment."""
     return [_region(machine, name) for name in machine.names("/sys/class/block") if name.startswith("pmem")]
 
 

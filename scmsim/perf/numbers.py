@@ -1,8 +1,9 @@
-"""Read numbers as the C library's locales write them.
+"""Parser of numbers as the C library's locales write them.
 
-Plain `perf stat` prints counts with `%'.0f` or `%'.2f` (the oldest versions: `%.1f` and `%.6f`).  It never prints three or four
-decimals, so the number of digits after the last sign decides whether that sign is a decimal point.  Source: abs_printout()
-of util/stat-display.c, and the LC_NUMERIC sections of glibc 2.36 (`tests/data/perf/numeric_locales.csv`).
+Plain `perf stat` prints counts with `%'.0f` or `%'.2f` (the oldest versions: `%.1f` and `%.6f`).  It never prints three or
+four decimals, so the number of digits after the last sign decides whether that sign is a decimal point.
+Source: abs_printout() of util/stat-display.c, and the LC_NUMERIC sections of glibc 2.36
+(`tests/data/perf/numeric_locales.csv`).
 """
 
 import re
@@ -10,7 +11,7 @@ import re
 from scmsim.core.errors import UsageError
 
 DECIMAL_POINTS = ".,\u066b"
-SEPARATORS = ".,'\u2019 \u00a0\u202f\u066c"  # of groups; the blank is that of glibc before 2.28
+SEPARATORS = ".,'\u2019 \u00a0\u202f\u066c"  # of groups; the blank is for glibc before 2.28
 SIGNS = f"{SEPARATORS}\u066b"
 NUMBER = rf"\d+(?:[{re.escape(SIGNS)}]\d+)*"  # anything that may be a number; `grouped` decides
 PLAIN = r"\d+(?:[.,\u066b]\d+)?"  # without groups, as in CSV and JSON
@@ -21,7 +22,7 @@ _MAX = 40  # characters; 10^18 with groups has 25
 
 
 def grouped(text: str) -> int | float:
-    """Return a number that may have groups of digits; raise UsageError where no locale writes it so."""
+    """Return a number that may have groups of digits; raise UsageError if no locale writes a number this way."""
     parts = re.split(rf"[{re.escape(SIGNS)}]", text)
     signs = [sign for sign in text if not sign.isdigit()]
     fraction = ""
@@ -34,7 +35,7 @@ def grouped(text: str) -> int | float:
 
 
 def ungrouped(text: str) -> int | float:
-    """Return a number without groups, whatever its decimal point; raise UsageError for anything else."""
+    """Return a number without groups, with any decimal point; raise UsageError for anything else."""
     if len(text) > _MAX or not re.fullmatch(PLAIN, text):
         raise UsageError(f"{text[:_MAX]!r} is not a number without groups")
     whole, _, fraction = re.sub(rf"[{DECIMAL_POINTS}]", ".", text).partition(".")

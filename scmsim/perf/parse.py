@@ -1,8 +1,9 @@
-"""Read what `perf stat` printed: JSON (-j), CSV (-x) or plain text.
+"""Parser of the output of `perf stat`: JSON (-j), CSV (-x) or plain text.
 
-Each line is a count, known to be none (titles, times, metrics, comments), or named as not understood.  The outputs are not
-stable between versions and honour the locale: metric values are numbers or strings, a comma may be the decimal sign
-(which makes perf's JSON invalid), digits are grouped, aggregation columns come and go, hybrid CPUs put the PMU around the event.
+Each line is a count, a line known to have none (titles, times, metrics, comments), or reported as not understood.  The
+formats are not stable between versions and depend on the locale: metric values are numbers or strings, a comma may be the
+decimal sign (which makes perf's JSON invalid), digits are grouped, aggregation columns come and go, hybrid CPUs put the PMU
+around the event.
 Source: builtin-stat.c and util/stat-display.c of linux/tools/perf, and real output.
 """
 
@@ -40,7 +41,7 @@ def read_stat(text: str) -> Stat:
     Raises
     ------
     UsageError
-        If it holds no reading (perf's own message is quoted), or a line of perf's that is cut off or wrong.
+        If the text holds no reading (perf's message is quoted), or a line of perf that is cut off or wrong.
     """
     kind = stat_kind(text)
     if kind is None:
@@ -69,7 +70,7 @@ def stat_kind(text: str) -> str | None:
 
 
 def _set_totals_apart(found: Stat) -> None:
-    """Move the rows that total the intervals of the same event and place before them (perf stat -I --summary)."""
+    """Move rows that total the preceding intervals of the same event and place to `totals` (perf stat -I --summary)."""
     kept: list[Reading] = []
     seen: set[tuple] = set()
     for one in found.readings:
@@ -82,7 +83,7 @@ def _set_totals_apart(found: Stat) -> None:
 
 def _json(text: str, lines: list[tuple[int, str]]) -> Stat:
     found = Stat()
-    if text.lstrip().startswith("["):  # made an array by another tool; perf itself prints one object per line
+    if text.lstrip().startswith("["):  # another tool made an array; perf itself prints one object per line
         for row in _loaded(text, "the JSON array") or []:
             if isinstance(row, dict):
                 _add(found, row, "the JSON array")
@@ -110,7 +111,7 @@ def _no_constant(name: str) -> float:
 
 
 def _add(found: Stat, row: dict, where: str) -> None:
-    """Add an object's reading; one with a metric alone has none."""
+    """Add an object's reading; an object with only a metric has none."""
     if "counter-value" not in row and "event" not in row:
         found.metrics += 1
         return
@@ -140,7 +141,7 @@ def _place(key: str, name: str) -> str:
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """Return the numbered lines that hold something."""
+    """Return the numbered lines that are not empty."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         line = line.rstrip()

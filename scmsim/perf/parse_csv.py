@@ -1,7 +1,7 @@
-"""Read `perf stat -x SEP`, with any separator.
+"""Parser of `perf stat -x SEP`, with any separator.
 
-A line is `[interval,|summary,][place,[CPUs,]]value,unit,event,[cgroup,][spread%,]run time,percentage[,metric,unit]`.
-One without a value continues the metrics of the line before.  The locale's decimal sign may be the separator.
+A line is `[interval,|summary,][place,[CPUs,]]value,unit,event,[cgroup,][spread%,]run time,percentage[,metric,unit]`.  A line
+without a value continues the metrics of the line before.  The locale's decimal sign may be the separator.
 Source: print_metric_csv(), abs_printout() and aggr_printout() of util/stat-display.c.
 """
 
@@ -27,7 +27,7 @@ _UNIT = r"(?P<unit>(?!\d)(?:(?!§)[^\n])*?)"
 _ROW = rf"{_START}{_UNIT}§{_EVENT}(?:§{_CGROUP})??(?:§(?P<spread>{PLAIN})%)?§\d+§(?P<percent>{_SHARE})(?:§[^\n]*)?\s*$"
 _METRIC = rf"(?:-?{PLAIN}%?)?"
 _METRICS = rf"^\s*(?:{_INTERVAL})?\s*(?:{_PLACES})?(?:§§[^\n]*|{_METRIC}(?:§\s*{_METRIC})+\s*)$"
-# The separator is what is between a value, its unit, its event, its run time and its percentage.
+# The separator is what comes between a value, its unit, its event, its run time and its percentage.
 _SEPARATOR = re.compile(
     r"(?:\d|<not supported>|<not counted>)(?P<sep>[^\w<>.\n]{1,4}?)[A-Za-z%]*(?P=sep)[A-Za-z_][^\n]*?"
     rf"(?P=sep)\d+(?P=sep){_SHARE}(?:(?P=sep)|\s*$)"
@@ -56,7 +56,7 @@ def _patterns(sep: str) -> _Patterns:
 
 
 def parse(lines: list[tuple[int, str]], sep: str) -> Stat:
-    """Return what the numbered lines hold; raise UsageError for a row that is cut off or wrong."""
+    """Return the contents of the numbered lines; raise UsageError for a row that is cut off or wrong."""
     if sep in _ALWAYS_IN_NAMES:
         raise UsageError(_ambiguous(sep))
     patterns, found = _patterns(sep), Stat()

@@ -1,7 +1,7 @@
-"""Read plain `perf stat`.
+"""Parser of plain `perf stat`.
 
-A row is `[interval] [place [CPUs]] value [unit] event [cgroup] [# metric] [( +- spread% )] [(percentage%)]`.
-A line with `#` after its interval and place continues the metrics of the row before, and has that row's spread and percentage.
+A row is `[interval] [place [CPUs]] value [unit] event [cgroup] [# metric] [( +- spread% )] [(percentage%)]`. A line with `#`
+after its interval and place continues the metrics of the row before, and has that row's spread and percentage.
 Source: abs_printout(), print_metric_std(), print_noise(), print_running() and aggr_printout() of util/stat-display.c from
 Linux 3.13 to 6.12; before 4.1 the percentage was in square brackets.
 """
@@ -18,7 +18,7 @@ _SYSTEM_WIDE = re.compile(r"stats for '(?:system wide|CPU\(s\) [\d,-]+)'")
 _VALUE = rf"<not supported>|<not counted>|{NUMBER}"
 _INTERVAL = re.compile(r"\s*(\d+[.,]\d{9})(?=\s)(?!\s+seconds\b)")
 _CPU = re.compile(r"\s*(CPU\d+)(?=\s)|\s*([SN]\d+(?:-[A-Z]+\d+)*)\s+\d+(?=\s)")
-# `%16s-%-8d `: a task's name may hold blanks, brackets and `#`, and may start with a digit
+# `%16s-%-8d `: a task's name may contain blanks, brackets and `#`, and may start with a digit
 _THREAD = re.compile(rf"(?=.{{16}}) *(\S(?:.*?\S)?-\d+)\s+(?=(?:{_VALUE})\s+[A-Za-z_])|\s*(\S(?:.*?\S)?-\d+)\s+(?=#)")
 _COUNT = re.compile(rf"\s*({_VALUE})(?=\s)\s+(?=[A-Za-z_])")
 _TAIL = re.compile(r"\s+(?:#|\(\s*\+-|\(\s*\d+[.,\u066b]\d+%\)|\[\s*\d+[.,\u066b]\d+%\]).*$")
@@ -26,10 +26,9 @@ _SPREAD = re.compile(rf"\(\s*\+-\s*({PLAIN})%")
 _RUNNING = re.compile(rf"\(({PLAIN})%\)\s*$|\[\s*({PLAIN})%\]\s*$")
 _MSEC = re.compile(r" \(msec\)$")  # perf 4.1 to 4.19: "task-clock (msec)"
 _UNITS = frozenset("msec ns us ms Joules Bytes KiB MiB GiB KB MB GB C M MHz % W mW uW".split())
-_EVENTS = frozenset(
-    "cycles branches faults cs slots dummy".split()
-)  # with a control group after them they look like units
-_EVENT_WIDTH = 25  # perf pads the event to this many characters where a control group follows
+# events that look like units if a control group follows them
+_EVENTS = frozenset("cycles branches faults cs slots dummy".split())
+_EVENT_WIDTH = 25  # perf pads the event to this many characters if a control group follows
 _METRIC_ROW = re.compile(rf"\s*(?:(?:{_CPU.pattern})\s+)?-?{NUMBER}%?(?:\s+-?{NUMBER}%?)*\s*")
 _NO_COUNT = re.compile(
     rf"\s*(?:#.*|{NUMBER}(?: \+- {NUMBER})? seconds (?:time elapsed|user|sys)\b.*|{NUMBER} \([+-]{NUMBER}\) #*)"
@@ -37,7 +36,7 @@ _NO_COUNT = re.compile(
 
 
 def parse(lines: list[tuple[int, str]]) -> Stat:
-    """Return what the numbered lines hold from perf's first line on; raise UsageError for an ambiguous number."""
+    """Return the contents of the numbered lines from perf's first line on; raise UsageError for an ambiguous number."""
     found = Stat(system_wide=any(_SYSTEM_WIDE.search(line) for _, line in lines))
     kept, intervals = _after_titles(lines)
     begun = not intervals  # with -I, rows without an interval are perf's only after the title of its summary
@@ -65,7 +64,10 @@ def parse(lines: list[tuple[int, str]]) -> Stat:
 
 
 def _after_titles(lines: list[tuple[int, str]]) -> tuple[list[tuple[int, str]], bool]:
-    """Return perf's lines with a title, which may hold a program of many lines, as number -1; and whether there are intervals."""
+    """Return perf's lines, with each title as number -1; and whether there are intervals.
+
+    A title may contain a program of many lines.
+    """
     at = next(i for i, (_, line) in enumerate(lines) if START.search(line))
     kept: list[tuple[int, str]] = []
     intervals = not _TITLE.match(lines[at][1])
@@ -80,7 +82,7 @@ def _after_titles(lines: list[tuple[int, str]]) -> tuple[list[tuple[int, str]], 
 
 
 def _title_end(lines: list[tuple[int, str]], at: int) -> int:
-    """Return the index of a title's last line: the first with perf's own end of a title."""
+    """Return the index of a title's last line: the first with perf's end of a title."""
     for end in range(at, len(lines)):
         if _TITLE_END.search(lines[end][1]):
             return end
@@ -102,7 +104,7 @@ def _place(line: str) -> tuple[str | None, str, str]:
 
 
 def _row(rest: str, where: str) -> Reading | None:
-    """Return the reading of a line without interval and place; None where it is not a row."""
+    """Return the reading of a line without interval and place; None if it is not a row."""
     match = _COUNT.match(rest)
     if not match:
         return None
@@ -115,7 +117,7 @@ def _row(rest: str, where: str) -> Reading | None:
 
 
 def _names(head: str, line: str) -> tuple[str, str, str | None] | None:
-    """Return unit, event and control group of `[unit] event [cgroup]`; None where there is no event."""
+    """Return unit, event and control group of `[unit] event [cgroup]`; None if there is no event."""
     if _MSEC.search(head):
         return "msec", _MSEC.sub("", head), None
     words = re.findall(r"\S+ \[[\w.-]+\](?=\s|$)|\S+", head)
@@ -129,7 +131,10 @@ def _names(head: str, line: str) -> tuple[str, str, str | None] | None:
 
 
 def _is_unit(word: str, after: str, start: int) -> bool:
-    """Return whether a word is a PMU's own unit: letters before an event of a PMU, and not an event padded to its column."""
+    """Return whether a word is a PMU's own unit.
+
+    Such a unit is letters before an event of a PMU, and not an event padded to its column.
+    """
     return (
         start < _EVENT_WIDTH
         and len(word) <= 8
@@ -140,7 +145,7 @@ def _is_unit(word: str, after: str, start: int) -> bool:
 
 
 def _continued(row: Reading, line: str, where: str) -> Reading:
-    """Return a row with the spread and the percentage that its line, or a line of its metrics, ends with."""
+    """Return a row with the spread and the percentage at the end of its line, or of a line of its metrics."""
     spread, running = _SPREAD.search(line), _RUNNING.search(line)
     if spread:
         row = row._replace(spread_percent=optional(spread[1], where))

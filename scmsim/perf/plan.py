@@ -1,4 +1,4 @@
-"""What a matrix will take before it starts: measurements, time and space."""
+"""Estimate of what a matrix takes before it starts: measurements, time and space."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,8 +6,8 @@ from typing import NamedTuple
 from scmsim.core.units import format_bytes
 from scmsim.perf.matrix import Cell, Matrix
 
-# Assumptions, not measurements: what a file system in memory does on a current core.  Once cells are finished, the time
-# left follows from how long they took.
+# Assumptions, not measurements: rates of a file system in memory on a current core.  Once cells are finished, their times
+# correct the estimate of the time left.
 BYTES_PER_S = 2e9
 CALLS_PER_S = 1e6
 START_S = 0.05  # perf, the program and its files
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
 
 
 def plan(matrix: Matrix, cells: Sequence[Cell], passes: int) -> Plan:
-    """Size of what is left of a matrix: `cells`, each run once for each of `passes` sets of events."""
+    """Return the size of the rest of a matrix: `cells`, each run once for each of `passes` sets of events."""
     return Plan(
         cells=len(cells),
         points=len({cell.point for cell in cells}),
@@ -41,7 +41,7 @@ def plan(matrix: Matrix, cells: Sequence[Cell], passes: int) -> Plan:
 
 
 def seconds(matrix: Matrix, cell: Cell) -> float:
-    """Estimated time of one run of a cell, with everything that is not counted."""
+    """Return the estimated seconds of one run of a cell, including everything that is not counted."""
     passes = cell.passes(matrix.total)
     appends = cell.operation in ("write", "fwrite")
     all_passes = passes + matrix.warm_up + (not appends) + (cell.operation == "reread")
@@ -51,7 +51,7 @@ def seconds(matrix: Matrix, cell: Cell) -> float:
 
 
 def describe(found: Plan, finished: int = 0) -> str:
-    """The plan in one paragraph."""
+    """Return the plan as one paragraph."""
     lines = [
         f"{found.points:,} points, {found.cells:,} measurements, {found.passes} pass{'es' * (found.passes != 1)} over the "
         f"events each: {found.runs:,} runs",
@@ -65,7 +65,7 @@ def describe(found: Plan, finished: int = 0) -> str:
 
 
 def duration(total: float) -> str:
-    """Seconds as text with two units at most: 90 -> "2 min", 5400 -> "1 h 30 min"."""
+    """Return seconds as text with at most two units: 90 -> "2 min", 5400 -> "1 h 30 min"."""
     if total < 60:
         return f"{total:.0f} s"
     minutes = round(total / 60)

@@ -1,7 +1,7 @@
 """A profile of a program: `perf record` with call graphs, reduced to shares by symbol and by the models' mechanisms.
 
-`sites/*.toml` maps kernel functions to the `site` names of a file system's models.  For each sample the innermost frame
-that the map names decides, so a lock or a memset counts for the mechanism that needed it.
+`sites/*.toml` maps kernel functions to the `site` names of a file system's models.  The innermost frame that the map names
+decides the mechanism of a sample, so a lock or a memset counts for the mechanism that needed it.
 """
 
 import functools
@@ -34,20 +34,20 @@ Rules = Mapping[str, Sequence[tuple[str, str]]]  # symbol -> (caller or "", site
 
 @dataclass
 class Sites:
-    """A profile, its events by mechanism: `own[event][site]`, and what perf said of samples that it lost."""
+    """A profile, its events by mechanism: `own[event][site]`, and perf's message about samples that it lost."""
 
     profile: Profile
     own: dict[str, dict[str, int]]
     lost: str = ""
 
     def share(self, event: str, site: str) -> float:
-        """Percent of the event's total."""
+        """Return the percentage of the event's total."""
         total = sum(self.own[event].values())
         return 100 * self.own[event].get(site, 0) / total if total else 0.0
 
 
 def map_for(fs: str) -> str:
-    """Name of the map for a file system's model; raises UnknownName for a model without one."""
+    """Return the name of the map for a file system's model; raises UnknownName for a model without one."""
     names = maps()
     if fs not in names:
         raise unknown("file system with a map of its functions", fs, sorted(names))
@@ -55,7 +55,7 @@ def map_for(fs: str) -> str:
 
 
 def maps() -> dict[str, str]:
-    """Name of the map for each name that has one: the maps' own, and the models that they are for."""
+    """Return the name of the map for each map and for each model that has one."""
     names = registry.names("sites")
     return {**{name: name for name in names}, **{model: name for name in names for model in _read(name)["models"]}}
 
@@ -68,7 +68,7 @@ def _read(name: str) -> dict[str, Any]:
 
 @functools.cache
 def rules(name: str) -> Rules:
-    """The rules of one map."""
+    """Return the rules of one map."""
     found: dict[str, list[tuple[str, str]]] = {}
     for site, entries in _read(name)["sites"].items():
         for entry in entries:
@@ -78,7 +78,7 @@ def rules(name: str) -> Rules:
 
 
 def site_of(frames: Sequence[tuple[str, str, bool]], by: Rules) -> str:
-    """Mechanism of a sample, from its frames (symbol, dso, kernel), innermost first."""
+    """Return the mechanism of a sample, from its frames (symbol, dso, kernel), innermost first."""
     symbols = [plain(symbol) for symbol, _, _ in frames]
     for depth, symbol in enumerate(symbols):
         for caller, site in by.get(symbol, ()):
@@ -88,22 +88,22 @@ def site_of(frames: Sequence[tuple[str, str, bool]], by: Rules) -> str:
 
 
 def plain(symbol: str) -> str:
-    """A symbol without what the compiler and perf add: "f.isra.12.constprop.30" -> "f", "f[nd_pmem]" -> "f"."""
+    """Return a symbol without additions of the compiler and perf: "f.isra.12.constprop.30" -> "f", "f[nd_pmem]" -> "f"."""
     return re.split(r"[.\[]", symbol, maxsplit=1)[0] or symbol
 
 
 def reduced(text: str | Iterable[str], fs: str | None = None) -> Sites:
-    """The output of `perf script` by symbol and by mechanism.
+    """Return the output of `perf script` by symbol and by mechanism.
 
     Parameters
     ----------
     fs : str, optional
-        Model or map whose mechanisms are meant; without it there is only program and kernel.
+        Model or map whose mechanisms are meant; without it only program and kernel are distinguished.
 
     Raises
     ------
     UnknownName
-        For a file system that no map is for.
+        For a file system without a map.
     UsageError
         If no sample names a symbol.
     """
@@ -114,7 +114,7 @@ def reduced(text: str | Iterable[str], fs: str | None = None) -> Sites:
 
 
 class _BySite(Table):
-    """Counts each sample's mechanism too while it goes by."""
+    """Table that also counts each sample's mechanism as the sample is read."""
 
     def __init__(self, by: Rules) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class _BySite(Table):
 
 
 def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 0, graph: str = "fp") -> Sites:
-    """Run a program under `perf record` and reduce what was sampled.
+    """Run a program under `perf record` and reduce its samples.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
     event : str
         perf's name or raw code of the event.
     period : int
-        One sample for every so many events, so that shares are shares of events; 0: perf chooses.
+        Events per sample, so that shares are shares of events; 0: perf chooses.
     graph : str
         How perf walks the stack: fp, dwarf or lbr.
 
@@ -178,7 +178,7 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
 
 
 def as_run(found: Sites, fs: str, command: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Run:
-    """The profile as a Run: `sites` by mechanism, `groups` by symbol, `counters` the events sampled.
+    """Return the profile as a Run: `sites` by mechanism, `groups` by symbol, `counters` the events sampled.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The same counters and metrics for any program: it runs once for each pass over the events, and all that again per repeat."""
+"""Counters and metrics for any program: the program runs once for each pass over the events, and again for each repeat."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from scmsim.result.tables.counts import lines
 
 
 class Counted(NamedTuple):
-    """Runs of a program, one for each repeat, and the first exit status that was not 0."""
+    """Runs of a program, one per repeat, and the first nonzero exit status."""
 
     runs: list[Run]
     status: int
@@ -31,7 +31,7 @@ def count(backend: Backend, command: Sequence[str], *, label: str, repeats: int,
     label : str
         `fs` of the result: what is compared with what.
     allow_multiplexing : bool
-        Take values that perf extrapolated.
+        Accept values that perf extrapolated.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def _run(backend: Backend, label: str, repeat: int, passes: Sequence[Counts]) ->
 
 
 def table(runs: Sequence[Run]) -> list[str]:
-    """Lines for a reader: counters and metrics as means with their spread, then what is absent and why."""
+    """Return lines of text: counters and metrics as means with their spread, then what is absent and why."""
     shown = [_figure(name, [r.counters[name] for r in runs if name in r.counters]) for name in _every(runs, "counters")]
     for name in _every(runs, "metrics"):
         found = [value for run in runs if (value := run.metrics.get(name)) is not None]
@@ -85,7 +85,7 @@ def _every(runs: Sequence[Run], table: str) -> list[str]:
 
 
 def _figure(name: str, values: Sequence[float]) -> tuple[str, str, str]:
-    """A figure's name, mean and spread."""
+    """Return a figure's name, mean and spread."""
     average = sum(values) / len(values)
     deviation = (sum((value - average) ** 2 for value in values) / (len(values) - 1)) ** 0.5 if len(values) > 1 else 0.0
     shown = f"{average:,.0f}" if all(isinstance(value, int) for value in values) else f"{average:,.4g}"

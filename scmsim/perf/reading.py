@@ -1,4 +1,4 @@
-"""One event as `perf stat` printed it, and what its output holds besides."""
+"""One event as `perf stat` printed it, and the other contents of its output."""
 
 import re
 from dataclasses import dataclass, field
@@ -30,15 +30,15 @@ class Reading(NamedTuple):
     Attributes
     ----------
     event : str
-        Name as perf printed it, without the PMU of a hybrid CPU; a modifier stays: "page-faults:u".
+        Name as perf printed it, without the PMU of a hybrid CPU; a modifier is kept: "page-faults:u".
     value : int, float or None
-        None where perf could not count; then `reason` says why ("not supported" or "not counted").
+        None if perf could not count; then `reason` is "not supported" or "not counted".
     unit : str
-        "" for counts, else perf's own: "msec", "Joules".
+        "" for counts, else perf's unit: "msec", "Joules".
     running_percent : float
         Share of the time in which the event was on a counter; below 100 the value is an extrapolation.
     pmu : str
-        "cpu_core", "cpu_atom" ... where the event named one, else "".
+        "cpu_core", "cpu_atom" ... if the event named one, else "".
     cpu : str
         Aggregation as perf printed it ("CPU0", "S0-D0", "perf-1234"), "" for the whole run.
     interval : float or None
@@ -70,15 +70,15 @@ class Stat:
     readings : list of Reading
         Counts, in the order in which perf printed them, without rows that total other rows.
     not_understood : list of str
-        Lines that are neither a count nor known to be none, each with its number.
+        Lines that are neither a count nor a known line without one, each with its number.
     system_wide : bool
-        Whether the output says that all tasks of the CPUs were counted (-a, -C).
+        Whether the output states that all tasks of the CPUs were counted (-a, -C).
     metrics : int
-        Lines with metrics alone (--metric-only, --topdown).
+        Lines with only metrics (--metric-only, --topdown).
     totals : list of Reading
         Rows that total the intervals (--summary): compared with them, never added to them.
     notes : list of str
-        What a reader must know of the counts.
+        What a reader must know about the counts.
     """
 
     readings: list[Reading] = field(default_factory=list)
@@ -89,19 +89,19 @@ class Stat:
     notes: list[str] = field(default_factory=list)
 
     def add(self, found: Reading, total: bool = False) -> None:
-        """Add a reading; one that totals the intervals is kept apart."""
+        """Add a reading; one that totals the intervals is kept separately."""
         (self.totals if total else self.readings).append(found)
         if len(self.readings) > MAX_READINGS:
             raise UsageError(f"perf stat output has more than {MAX_READINGS} readings; import it in parts")
 
     def name(self, number: int, line: str) -> None:
-        """Name a line that is not understood, and is not one of perf's messages."""
+        """Record a line that is not understood, unless it is one of perf's messages."""
         if not MESSAGE.match(line):
             self.not_understood.append(f"line {number} {quoted(line)}")
 
 
 def reading(event: str, value: int | float | None, where: str, *, unit: str = "", **more: object) -> Reading:
-    """Return a reading whose event is split into name and PMU; raise UsageError where it has no event or unit."""
+    """Return a reading whose event is split into name and PMU; raise UsageError if the event or the unit is invalid."""
     instance = _INSTANCE.fullmatch(event)
     pmu = event.partition("/")[0] if "/" in event else ""
     if instance:
@@ -119,7 +119,7 @@ def reading(event: str, value: int | float | None, where: str, *, unit: str = ""
 
 
 def counted(text: str, where: str, groups: bool) -> tuple[int | float | None, str]:
-    """Return a value and the reason of its absence; `groups`: its digits may be grouped (plain text)."""
+    """Return a value and the reason of its absence; `groups`: digits may be grouped (plain text)."""
     text = text.strip(" \t")
     if text in NOT_COUNTED:
         return None, NOT_COUNTED[text]

@@ -1,4 +1,4 @@
-"""Runs a matrix: every cell once for each pass over the events, each finished cell stored at once."""
+"""Runner of a matrix: every cell runs once for each pass over the events, and each finished cell is stored at once."""
 
 import contextlib
 import os
@@ -21,12 +21,12 @@ from scmsim.perf.stat import Ran
 
 Progress = Callable[[Cell, int, int, float], None]  # next cell, cells done, cells in all, seconds left
 
-_PATIENCE = 50.0  # a run may take that many times its estimate, and no less than a minute
+_PATIENCE = 50.0  # a run may take this many times its estimate, and at least a minute
 _DROP_CACHES = "/proc/sys/vm/drop_caches"
 
 
 def request(matrix: Matrix, out: str, require_pmu: bool = False) -> Request:
-    """What the matrix asks of its back end; `out` is the folder of the cells."""
+    """Return what the matrix requests from its back end; `out` is the folder of the cells."""
     return Request(
         count=matrix.count,
         counters=matrix.counters,
@@ -37,13 +37,13 @@ def request(matrix: Matrix, out: str, require_pmu: bool = False) -> Request:
 
 
 def identity(matrix: Matrix, backend: Backend) -> dict[str, Any]:
-    """What the cells of a matrix depend on: the matrix, what is counted, and on which kernel."""
+    """Return what the cells of a matrix depend on: the matrix, what is counted, and on which kernel."""
     kernel = Machine().kernel() if backend.runs_programs else ""
     return {**matrix.identity(), "events": events_of(backend.passes), "kernel": kernel}
 
 
 def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
-    """What would stop the matrix before its first cell, found without touching anything."""
+    """Return what would stop the matrix before its first cell, found without touching anything."""
     size = plan.plan(matrix, matrix.cells(), len(backend.passes))
     checks: list[Callable[[], None]] = [
         lambda: cells.check(pathlib.Path(out), identity(matrix, backend)),
@@ -65,14 +65,14 @@ def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
 
 
 def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | None = None) -> int:
-    """Measure every cell that the store lacks; returns how many that were.
+    """Measure every cell that the store lacks; return the number of those cells.
 
     Parameters
     ----------
     matrix, backend
         What to measure, and how.
     store : Folder
-        Where finished cells go, and whose cells are not measured again.
+        Where finished cells go; its cells are not measured again.
     progress : callable(cell, done, in all, seconds left), optional
         Called before each cell.
 
@@ -97,12 +97,12 @@ def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | No
 
 
 def warnings(matrix: Matrix, backend: Backend) -> list[str]:
-    """What a reader of the result must know, told before the run."""
+    """Return what a reader of the result must know; shown before the run."""
     return [*backend.warnings, *(dax_check.warnings(matrix, Machine()) if backend.runs_programs else [])]
 
 
 class _Pace:
-    """Time left: the estimate of what is left, corrected by how long the finished cells took."""
+    """Estimate of the time left, corrected by how long the finished cells took."""
 
     def __init__(self, estimates: Sequence[float]) -> None:
         self.estimates, self.left_s = estimates, sum(estimates)
@@ -118,7 +118,7 @@ class _Pace:
 
 
 class _Rig:
-    """Everything that must be set up for a matrix and taken down after it."""
+    """Context that sets up everything for a matrix and takes it down afterwards."""
 
     def __init__(self, matrix: Matrix, backend: Backend, store: Folder, todo: Sequence[Cell]) -> None:
         self.matrix, self.backend, self.store, self.todo = matrix, backend, store, todo
@@ -146,7 +146,7 @@ class _Rig:
         self.stack.close()
 
     def measure(self, cell: Cell, number: int) -> dict[str, Any]:
-        """All passes of a cell, in an order that rotates with the cell's number; returns what is stored."""
+        """Run all passes of a cell, in an order that rotates with the cell's number; return what is stored."""
         passes = self.backend.passes
         order = [(number + i) % len(passes) for i in range(len(passes))]
         counts: dict[int, Counts] = {}
@@ -173,7 +173,7 @@ class _Rig:
         }
 
     def _one(self, cell: Cell, number: int) -> Ran:
-        """One run of a cell under one set of events; the data file is gone afterwards."""
+        """Run a cell once under one set of events; the data file is removed afterwards."""
         place = self.places.get(cell.fs)
         task = self._task(cell, place.data if place else "")
         if place is None:
@@ -201,7 +201,7 @@ class _Rig:
         )
 
     def _checked(self, ran: Ran, cell: Cell) -> Ran:
-        """The run, or what its failure means."""
+        """Return a successful run; raise what its failure means."""
         if ran.status == 0:
             return ran
         target = next(target for target in self.matrix.targets if target.label == cell.fs)
@@ -219,7 +219,7 @@ class _Rig:
 
 
 def _check_machine(matrix: Matrix) -> None:
-    """The CPU exists and the caches may be dropped."""
+    """Raise EnvironmentProblem unless the CPU exists and the caches may be dropped if requested."""
     allowed = os.sched_getaffinity(0)
     if matrix.cpu >= 0 and matrix.cpu not in allowed:
         raise EnvironmentProblem(

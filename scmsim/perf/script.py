@@ -1,7 +1,8 @@
-"""What `perf script` printed -> a profile: events by symbol, alone and with what the symbol called.
+"""Output of `perf script` -> a profile: events by symbol, alone and with the symbol's callees.
 
-Reads the default fields and any selection with event, ip and sym (`-F comm,tid,time,period,event,ip,sym,dso`), with
-or without call graphs.  Source: builtin-script.c and util/evsel_fprintf.c of linux/tools/perf, and real output.
+Reads the default fields and any selection with event, ip and sym (`-F comm,tid,time,period,event,ip,sym,dso`), with or
+without call graphs.
+Source: builtin-script.c and util/evsel_fprintf.c of linux/tools/perf, and real output.
 """
 
 import re
@@ -28,13 +29,13 @@ class Symbol(NamedTuple):
     Attributes
     ----------
     event, symbol, dso : str
-        As perf printed them, the offset cut off: "page-faults", "ext4_iomap_begin", "[kernel.kallsyms]".
+        As perf printed them, without the offset: "page-faults", "ext4_iomap_begin", "[kernel.kallsyms]".
     kernel : bool
-        The address lies in the kernel's half.
+        Whether the address is in the kernel's half.
     samples : int
         Samples taken in the symbol itself.
     own : int
-        Events of those samples: their periods where perf printed them, else the samples.
+        Events of those samples: their periods if perf printed them, else the samples.
     total : int
         Events of the samples with the symbol anywhere in their call graph (once per sample).
     """
@@ -56,12 +57,12 @@ class Profile:
     events: dict[str, int] = field(default_factory=dict)
 
     def share(self, row: Symbol) -> float:
-        """Percent of the event's total that was counted in the symbol itself."""
+        """Return the percentage of the event's total that was counted in the symbol itself."""
         return 100 * row.own / self.events[row.event] if self.events[row.event] else 0.0
 
 
 def parse_script(text: str | Iterable[str]) -> Profile:
-    """The profile by symbol of the output of `perf script`, given whole or as lines.
+    """Return the profile by symbol of the output of `perf script`, given whole or as lines.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def read(text: str | Iterable[str], table: "Table") -> "Table":
 
 
 class Table:
-    """Events by (event, symbol, dso, kernel) while the samples go by."""
+    """Events by (event, symbol, dso, kernel), collected as the samples are read."""
 
     def __init__(self) -> None:
         self.event, self.period = "", 1
@@ -97,11 +98,12 @@ class Table:
         self.total: dict[_Key, int] = {}
 
     def add(self, line: str, number: int) -> None:
-        """One line: a sample's head, a frame of its call graph, or the empty line behind it."""
+        """Add one line: a sample's head, a frame of its call graph, or the empty line after it."""
         if not line or line.startswith("#"):
             self.end_sample()
             return
-        if line.startswith("\t"):  # not by its look: a head of a command named dd or cafe starts like an address
+        # by the tab and not by content: the head of a command named dd or cafe starts like an address
+        if line.startswith("\t"):
             frame = _frame(line.strip()) if self.event else None
             if not frame:
                 return
@@ -131,7 +133,7 @@ class Table:
         self.event, self.frames = "", []
 
     def profile(self) -> Profile:
-        """All rows, sorted."""
+        """Return all rows, sorted."""
         rows = [
             Symbol(*key, samples=self.samples.get(key, 0), own=self.own.get(key, 0), total=total)
             for key, total in self.total.items()
@@ -144,7 +146,7 @@ class Table:
 
 
 def _head(line: str) -> tuple[str, int, str] | None:
-    """Event, period and what follows, of a line `[comm] [tid] [cpu] [time:] [period] event: [payload]`."""
+    """Return event, period and the rest of a line `[comm] [tid] [cpu] [time:] [period] event: [payload]`."""
     time = _TIME.search(line)
     words = (line[time.end() :] if time else line).split()
     at = next((i for i, word in enumerate(words) if word.endswith(":") and len(word) > 1), None)
@@ -157,7 +159,7 @@ def _head(line: str) -> tuple[str, int, str] | None:
 
 
 def _frame(text: str) -> tuple[str, str, bool] | None:
-    """Symbol, dso and whether it is the kernel's, of `ip symbol+offset (dso)`."""
+    """Return symbol, dso and whether it is the kernel's, of `ip symbol+offset (dso)`."""
     match = _FRAME.fullmatch(text)
     if not match:
         return None

@@ -19,12 +19,12 @@ from scmsim.perf.undo import Journal, Step, carry_out, roll_back, setting
 FILE_SYSTEMS = ("ext4-dax", "ext4", "xfs-dax", "nova-cow", "nova-inplace")
 _TOOLS = {"ext4": ("mkfs.ext4", "e2fsprogs"), "xfs": ("mkfs.xfs", "xfsprogs"), "nova": ("modprobe", "kmod")}
 _GIB = 1 << 30
-# s_magic, the second word of NOVA's super block, little endian: 0x4E4F5641 of NVSL, 0x9C6E6F2B of a fork
+# s_magic, the second 32-bit field of NOVA's super block, little endian: 0x4E4F5641 of NVSL, 0x9C6E6F2B of a fork
 _NOVA_MAGICS = (b"AVON", b"\x2b\x6f\x6e\x9c")
 
 
 class Request(NamedTuple):
-    """What is wanted.
+    """Request for a file system on persistent memory.
 
     `size` and `start` describe the region that `memmap=` cuts out of DRAM; None: half of the largest range, at its end.
     """
@@ -34,14 +34,15 @@ class Request(NamedTuple):
     folder: str = "/mnt/scmsim"
     size: int | None = None
     start: int | None = None
-    namespace: str | None = None  # to reformat with ndctl; everything on it is lost
-    quiet: bool = True  # still the clock and the watchdog, open the counters
+    namespace: str | None = None  # namespace to reformat with ndctl; everything on it is lost
+    quiet: bool = True  # fix the clock, stop the watchdog, open the counters
 
 
 def boot_parameter(machine: Machine, size: int | None, start: int | None) -> str:
-    """`memmap=size!start` for a region that lies in RAM and starts and ends at multiples of 2 MiB.
+    """Return `memmap=size!start` for a region in RAM that starts and ends at multiples of 2 MiB.
 
-    Raises UsageError if it does not fit (the form is size!start, not start!end), where /proc/iomem tells.
+    Raises UsageError if the region does not fit (the form is size!start, not start!end), provided that /proc/iomem is
+    readable.
     """
     for name, value in (("size", size), ("start", start)):
         if (value or 0) % HUGE or (name, value) == ("size", 0):
@@ -64,14 +65,14 @@ def boot_parameter(machine: Machine, size: int | None, start: int | None) -> str
 
 
 def _ram(machine: Machine) -> list[tuple[int, int]]:
-    """Ranges of System RAM as (first, end); empty if they are hidden (anyone but root reads zeros)."""
+    """Return the ranges of System RAM as (first, end); empty if they are hidden (anyone but root reads zeros)."""
     found = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) : System RAM$", machine.text("/proc/iomem") or "", re.MULTILINE)
     spans = [(int(first, 16), int(last, 16) + 1) for first, last in found]
     return [span for span in spans if span[1] > 1]
 
 
 def _memparse(value: int) -> str:
-    """Bytes in the largest suffix that the kernel reads and that divides them."""
+    """Return bytes in the largest suffix that the kernel reads and that divides them."""
     for suffix, shift in (("G", 30), ("M", 20)):
         if value % (1 << shift) == 0:
             return f"{value >> shift}{suffix}"
@@ -79,7 +80,7 @@ def _memparse(value: int) -> str:
 
 
 def boot_steps(machine: Machine, request: Request) -> list[str]:
-    """What has to be done by hand to get a region, as lines of text; nothing if the device is there."""
+    """Return what must be done by hand to get a region, as lines of text; nothing if the device is present."""
     if _block(machine, request.device):
         return []
     parameter = boot_parameter(machine, request.size, request.start)
@@ -93,7 +94,7 @@ def boot_steps(machine: Machine, request: Request) -> list[str]:
 
 
 def plan(machine: Machine, request: Request) -> list[Step]:
-    """The steps to a mounted file system; changes nothing. Raises UsageError for a request that makes no sense."""
+    """Return the steps to a mounted file system; changes nothing. Raises UsageError for an invalid request."""
     if request.fs not in FILE_SYSTEMS:
         raise unknown("file system to set up", request.fs, FILE_SYSTEMS)
     if not re.fullmatch(r"/dev/pmem\d+(\.\d+)?(p\d+)?", request.device):
@@ -132,7 +133,10 @@ def _quieten(machine: Machine) -> list[Step]:
 
 
 def _format(request: Request) -> list[Step]:
-    """A new file system whose extents can start at 2 MiB (512 blocks of 4 KiB, which DAX requires as block size)."""
+    """Return the steps that make a new file system with extents that can start at 2 MiB.
+
+    2 MiB are 512 blocks of 4 KiB, the block size that DAX requires.
+    """
     mark = str(uuid.uuid4())
     undo = ("format", request.device, mark)
     if request.fs.startswith("nova"):
@@ -159,7 +163,7 @@ def _mount(request: Request, point: str) -> Step:
 
 
 def check_safe(machine: Machine, request: Request) -> None:
-    """Raise EnvironmentProblem unless the device is free: there, not mounted, not in use, and empty of file systems."""
+    """Raise EnvironmentProblem unless the device is free: present, not mounted, not in use, and empty of file systems."""
     if not machine.has_capability(CAP_SYS_ADMIN):
         raise EnvironmentProblem("setting up a file system needs root; see the steps with 'scmsim perf setup --show'")
     block = _block(machine, request.device)
@@ -183,19 +187,19 @@ def check_safe(machine: Machine, request: Request) -> None:
 
 
 def _block(machine: Machine, device: str) -> str:
-    """The device's folder in /sys/class/block, empty if there is none."""
+    """Return the device's folder in /sys/class/block, "" if there is none."""
     folder = f"/sys/class/block/{device.removeprefix('/dev/')}"
     return folder if machine.path(folder).is_dir() else ""
 
 
 def _namespaces(machine: Machine, block: str) -> set[str]:
-    """Names of the namespace behind a block device: its parent, or the one that its pfn or dax parent names."""
+    """Return the names of the namespace of a block device: its parent, or the one that its pfn or dax parent names."""
     parent = machine.path(f"{block}/device")
     return {parent.resolve().name, machine.text(f"{block}/device/namespace") or ""}
 
 
 def _in_use(machine: Machine, device: str) -> str:
-    """Who has the device or a partition of it: by name, and by number, which no link or other name hides."""
+    """Return who uses the device or a partition of it, by name, and by number, which no link or other name hides."""
     name = device.removeprefix("/dev/")
     family = [
         each
@@ -220,7 +224,7 @@ def _in_use(machine: Machine, device: str) -> str:
 
 
 def _content(machine: Machine, device: str) -> str:
-    """What the device holds by its signatures; empty if blkid finds nothing and NOVA's magic is not there."""
+    """Return what the device holds by its signatures; "" if blkid finds nothing and NOVA's magic is not there."""
     probed = machine.run(["blkid", "--probe", "--output", "export", device])
     if probed.status == 0:
         kind = re.search(r"^(?:PT)?TYPE=(\S+)", probed.output, re.MULTILINE)
@@ -239,10 +243,10 @@ def _content(machine: Machine, device: str) -> str:
 
 
 def apply(machine: Machine, request: Request, told: Callable[[str], None] = lambda text: None) -> str:
-    """Carry out the plan, or nothing of it, and return the mount point.
+    """Carry out the whole plan, or nothing, and return the mount point.
 
-    Raises UsageError for a folder that is not ours, EnvironmentProblem for a device that is not free, a step that
-    failed, or a DAX mount whose files are not DAX; then, as after Ctrl-C or SIGTERM, everything is as it was.
+    Raises UsageError for a folder that is not ours, EnvironmentProblem for a device that is not free, a step that failed, or
+    a DAX mount whose files are not DAX.  After an error, as after Ctrl-C or SIGTERM, everything is unchanged.
     """
     steps = plan(machine, request)
     journal = Journal(str(machine.path(request.folder)))
@@ -265,7 +269,7 @@ def _check_mounted(machine: Machine, request: Request, point: str) -> None:
 
 
 def remarks(machine: Machine, request: Request) -> list[str]:
-    """What the user should know beside the steps: alignment of the device, emulation, what stays."""
+    """Return what the user should know besides the steps: alignment of the device, emulation, what stays."""
     found = [f"{region.device}: {region.remark}" for region in regions(machine) if region.device == request.device]
     if request.fs.startswith("nova"):
         found.append("NOVA needs its own kernel (github.com/NVSL/linux-nova); teardown leaves its format on the device")
@@ -274,7 +278,7 @@ def remarks(machine: Machine, request: Request) -> list[str]:
 
 
 def teardown(machine: Machine, folder: str, told: Callable[[str], None] = lambda text: None) -> int:
-    """Undo what `apply` noted in a folder, also after a crash; the number of entries undone.
+    """Undo what `apply` noted in a folder, also after a crash; return the number of entries undone.
 
     Raises UsageError for a folder that was not set up, EnvironmentProblem for a step that failed (the rest stays noted).
     """

@@ -12,18 +12,14 @@ from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix
 
 NAME = "simulate.toml"
-_SIMULATED = (
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-)  # of the workload `thesis`; fwrite goes through a library that has no model
+# of the workload `thesis`; fwrite goes through a library that has no model
+_SIMULATED = ("write", "rewrite", "read", "reread")
 _MODELS = {"ext4": "ext4", "ext2": "ext2", "tmpfs": "tmpfs", "NOVA": "nova-cow"}
 _DAX = {"ext4": "ext4-dax", "ext2": "ext2-dax", "xfs": "xfs-dax"}
 
 
 def models(matrix: Matrix, backend: Backend) -> dict[str, str]:
-    """The model for each label that has one: of that name, or of what is mounted there."""
+    """Return the model for each label that has one: the model of that name, or of what is mounted there."""
     mounted: Mapping[str, Mapping[str, Any]] = dax_check.described(matrix, Machine()) if backend.runs_programs else {}
     found = {}
     for target in matrix.targets:
@@ -36,12 +32,12 @@ def models(matrix: Matrix, backend: Backend) -> dict[str, str]:
 
 
 def is_comparable(backend: Backend) -> bool:
-    """Whether the back end counts anything that a model predicts."""
+    """Return whether the back end counts anything that a model predicts."""
     return any(name in SCHEMA for name in hardware.events_of(backend.passes))
 
 
 def sweep(matrix: Matrix, names: Mapping[str, str]) -> str:
-    """The file of the sweep, one point a cell; empty if no cell can be simulated."""
+    """Return the file of the sweep, one point per cell; "" if no cell can be simulated."""
     points = [
         {
             "fs": names[cell.fs],

@@ -1,7 +1,7 @@
 """`perf stat` as a child process: what may be counted here, which events it knows, and one counted run of a program.
 
-The program runs under `perf stat -D -1 --control`, which leaves counting off until the program itself switches it on
-around its loop, or under a plain `perf stat` for a program that knows nothing of this.  No shell is involved.
+The program runs under `perf stat -D -1 --control`, which leaves counting off until the program itself switches it on around
+its loop, or under a plain `perf stat` for a program without that support.  No shell is involved.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from scmsim.perf.counts import Event
 from scmsim.perf.machine import Machine
 from scmsim.perf.parse import parse_stat
 
-TEMPORARY = "scmsim-perf-"  # how the names of temporary folders begin
+TEMPORARY = "scmsim-perf-"  # prefix of the names of temporary folders
 _MAX_TEXT = 1 << 24  # bytes of output that are read back
 _PR_SET_PDEATHSIG = 1
-STDERR = 2  # where a measured program's output goes: our standard output is for results
+STDERR = 2  # a measured program's output goes there: our standard output is for results
 
 
 class Ran(NamedTuple):
@@ -60,7 +60,7 @@ class Perf:
                 raise EnvironmentProblem(f"perf stat does not work here: {_first_line(done.stderr)}")
 
     def why_not(self, event: str) -> str | None:
-        """None if perf counts the event here, else why it does not."""
+        """Return None if perf counts the event here, else why it does not."""
         done = self._run(["stat", *self.style, "-e", event, "--", "true"])
         if done.returncode:
             return f"perf does not know {event!r} here"
@@ -77,7 +77,7 @@ class Perf:
         Parameters
         ----------
         command : sequence of str
-            Program and arguments; "{ctl}" and "{ack}" stand for the two fifos.
+            Program and arguments; "{ctl}" and "{ack}" are replaced by the two fifos.
         timeout_s : float or None
             Kill it after that time.
 
@@ -99,7 +99,7 @@ class Perf:
             return Ran(_read(out), _read(stdout), status, _read(stderr))
 
     def program(self, command: Sequence[str], events: Sequence[Event]) -> Ran:
-        """Count any program from start to end; it keeps the standard input, and writes its output to our stderr."""
+        """Count any program from start to end; it keeps the standard input, and its output goes to our stderr."""
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             out = os.path.join(folder, "stat")
             status = run(self._stat(out, events, command, []), None, own_group=False, stdout=STDERR)
@@ -124,9 +124,10 @@ class Perf:
 
 
 def run(argv: Sequence[str], timeout_s: float | None, *, own_group: bool = True, **streams: Any) -> int:
-    """Run perf until it ends and return its exit status.  It never outlives this call, nor, killed or not, this process.
+    """Run perf until it ends and return its exit status.
 
-    A group of its own lets the whole family be ended; a program at a terminal must stay in ours to read from it.
+    perf never outlives this call, nor this process, even if the process is killed.  With a separate process group, the whole
+    family can be ended; a program at a terminal must stay in our group to read from it.
     """
     libc = ctypes.CDLL(None)
 
@@ -151,10 +152,10 @@ def run(argv: Sequence[str], timeout_s: float | None, *, own_group: bool = True,
 
 
 def check_permission(count: str, machine: Machine) -> None:
-    """Raise EnvironmentProblem unless this process may count what `count` asks for ("all", "split" or "user").
+    """Raise EnvironmentProblem unless this process may count what `count` requests ("all", "split" or "user").
 
     Levels: Documentation/admin-guide/sysctl/kernel.rst (2: no kernel mode); 3 and 4 are patches of Debian and Ubuntu and
-    leave nothing.
+    allow nothing.
     """
     level = machine.paranoia()
     remedy = "run as root, give perf CAP_PERFMON, or 'sysctl kernel.perf_event_paranoid=1'"
@@ -168,7 +169,7 @@ def check_permission(count: str, machine: Machine) -> None:
 
 
 def why_no_tracepoints(machine: Machine) -> str | None:
-    """None if system calls can be counted by their tracepoints, else why not."""
+    """Return None if system calls can be counted by their tracepoints, else why not."""
     if machine.paranoia() > -1:
         return f"tracepoints need root or CAP_PERFMON while kernel.perf_event_paranoid is {machine.paranoia()}"
     if not machine.names("/sys/kernel/tracing/events/raw_syscalls"):

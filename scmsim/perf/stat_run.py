@@ -1,4 +1,4 @@
-"""Fill a run of a result from the output of `perf stat`: counters, modes, figures with a unit, and what a reader must know."""
+"""Fill a run of a result from the output of `perf stat`: counters, modes, figures with a unit, and warnings."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,8 @@ from scmsim.perf.reading import Reading, Stat
 from scmsim.result import Run
 
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "msec": 1_000_000}
-_NAMED = 3  # lines that are not understood, and event tables, are named up to this number
-UNIT = "unit of "  # begins the names of a run's params that hold the units of its figures
+_NAMED = 3  # how many lines that are not understood, and event tables, are named
+UNIT = "unit of "  # prefix of the names of a run's params that hold the units of its figures
 
 
 def fill(run: Run, text: str, table: str | None = None, mode: str = "") -> None:
@@ -21,8 +21,8 @@ def fill(run: Run, text: str, table: str | None = None, mode: str = "") -> None:
     Parameters
     ----------
     run : Run
-        Gets `counters` (whole counts, times in ns), `groups` by mode, `metrics` (figures with another unit), `events`, `why_absent`
-        and `warnings`.
+        Receives `counters` (whole counts, times in ns), `groups` by mode, `metrics` (figures with another unit), `events`,
+        `why_absent` and `warnings`.
     table : str, optional
         Event table of the measured CPU.
     mode : str
@@ -72,7 +72,7 @@ def _take(run: Run, figures: dict[str, float], field: str, mode: str, reading: R
 
 
 def _total(run: Run) -> None:
-    """Add user and kernel up; take one mode for the whole where everything was counted in that mode alone."""
+    """Sum user and kernel counts; if everything was counted in one mode alone, take that mode as the total."""
     for field in dict.fromkeys(field for counts in run.groups.values() for field in counts):
         modes = {mode: counts[field] for mode, counts in run.groups.items() if field in counts}
         if {"user", "kernel"} <= modes.keys():
@@ -89,7 +89,7 @@ def _total(run: Run) -> None:
 
 
 def _rounded(readings: Mapping[str, Reading]) -> list[str]:
-    """Name the counts that are not whole, which are means of repeated runs."""
+    """Return a warning that names the counts that are not whole, which are means of repeated runs."""
     found = [
         f"{event} {reading.value:,}"
         for event, reading in readings.items()
@@ -110,7 +110,7 @@ def _not_understood(stat: Stat) -> list[str]:
 
 
 def _untranslated(readings: Mapping[str, Reading]) -> list[str]:
-    """Name the events that an event table would translate, and into what."""
+    """Return warnings that name the events that an event table would translate, and into what."""
     found = []
     for event in readings:
         name = modifier(event)[0]

@@ -1,7 +1,7 @@
-"""The directories that a measurement may touch: checked, marked, watched and left as they were found.
+"""Directories that a measurement may touch: checked, marked, watched and left as they were found.
 
-Nothing outside them is written.  A directory must be empty or carry our marker file (a run that was killed left it), so
-that a slip in a path costs nothing.
+Nothing outside them is written.  A directory must be empty or carry our marker file (left by a run that was killed), so that
+a mistyped path does no damage.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _RESERVE = 16 << 20  # bytes left free beside the file: metadata, logs, journals
 
 @dataclass
 class Place:
-    """A target that has been opened: its data file, and which directory it was when we looked first."""
+    """A target that has been opened, and the identity of its directory when it was opened."""
 
     target: Target
     device: int
@@ -33,11 +33,11 @@ class Place:
 
     @property
     def data(self) -> str:
-        """Path of the one file that is written here."""
+        """Return the path of the one file that is written here."""
         return os.path.join(self.target.path, DATA)
 
     def check(self) -> None:
-        """Raise EnvironmentProblem if the directory is no longer the one that was opened."""
+        """Raise EnvironmentProblem if another directory has taken the place of the one that was opened."""
         try:
             now = os.stat(self.target.path)
         except OSError as error:
@@ -61,7 +61,7 @@ def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = Fal
     Raises
     ------
     UsageError
-        If a target is not a directory of its own: missing, a block device, holding other files.
+        If a target is not a dedicated directory: missing, a block device, holding other files.
     EnvironmentProblem
         If it is read-only or has less than `needed` bytes free.
     """
@@ -79,7 +79,7 @@ def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = Fal
 
 
 def sweep(targets: Sequence[Target]) -> None:
-    """Remove what a run that was killed left, where nothing is to be measured any more."""
+    """Remove what a killed run left, if nothing remains to be measured."""
     for target in targets:
         if os.path.lexists(os.path.join(target.path, MARKER)):
             with contextlib.suppress(EnvironmentProblem):
@@ -87,7 +87,7 @@ def sweep(targets: Sequence[Target]) -> None:
 
 
 def check(target: Target, needed: int, allow_other_files: bool = False) -> None:
-    """Everything that can be said of a target without touching it; raises as `opened` does."""
+    """Check a target as far as possible without touching it; raises as `opened` does."""
     path = target.path
     try:
         mode = os.stat(path).st_mode
@@ -143,7 +143,7 @@ def _open(target: Target) -> Place:
 
 
 def _leave(place: Place) -> None:
-    """Remove what is ours, unless the directory is not the one that we marked."""
+    """Remove our files, unless the directory is not the one that we marked."""
     with contextlib.suppress(OSError, EnvironmentProblem):
         place.check()
         place.clean()
@@ -157,7 +157,7 @@ def _failed(error: OSError, target: Target) -> EnvironmentProblem:
 
 
 def failed(number: int, target: Target) -> EnvironmentProblem:
-    """What an errno on a target means and what to do."""
+    """Return the error for an errno on a target, with what to do."""
     what = {
         errno.ENOSPC: "is full; free some space, or measure smaller files",
         errno.EDQUOT: "is over its quota; free some space, or measure smaller files",

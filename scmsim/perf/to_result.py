@@ -16,7 +16,7 @@ from scmsim.result.metrics import TABLE7, table7
 
 
 def result(matrix: Matrix, backend: Backend, store: Folder, config: str | None = None) -> Result:
-    """All cells of a finished matrix, in the order of the file (not of the run).
+    """Return all cells of a finished matrix, in the order of the file (not of the run).
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ def result(matrix: Matrix, backend: Backend, store: Folder, config: str | None =
 
 
 def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], events: Mapping[str, str]) -> Run:
-    """One finished cell as a Run.
+    """Return one finished cell as a Run.
 
-    `counters` hold what was counted (user and kernel together) and `elapsed_ns`, the median over the passes; `groups` the
-    two modes where they were counted apart.
+    `counters` hold what was counted (user and kernel together) and `elapsed_ns`, the median over the passes; `groups` hold
+    the two modes if they were counted separately.
     """
     reads = cell.operation in ("read", "reread")
     found = Run(
@@ -64,7 +64,10 @@ def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], ev
 
 
 def inside(passes: Sequence[Mapping[str, int]]) -> dict[str, float]:
-    """The metrics of Table 7 that one pass can supply: a ratio of counts of one run, the mean where several passes have it."""
+    """Return the metrics of Table 7 that one pass can supply: ratios of counts of one run.
+
+    If several passes supply a metric, it is their mean.
+    """
     found: dict[str, list[float]] = {}
     for counts in passes if len(passes) > 1 else ():
         for name, value in table7(counts).values.items():
@@ -76,7 +79,7 @@ def finish(found: Run, why_absent: Mapping[str, str]) -> Run:
     """Derive the metrics of a measurement: those that its counters allow, and why others of Table 7 are absent."""
     found.derive()
     found.metrics = {name: value for name, value in found.metrics.items() if value is not None}
-    kept = {name: why for name, why in found.why_absent.items() if name in TABLE7}  # the rest only a model can give
+    kept = {name: why for name, why in found.why_absent.items() if name in TABLE7}  # only a model can supply the rest
     found.why_absent = {**kept, **why_absent}
     return found
 

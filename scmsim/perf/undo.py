@@ -1,4 +1,4 @@
-"""Steps that can be undone: what to undo is on disk before a step is done, so that a killed process can be undone too.
+"""Steps that can be undone: the undo is on disk before its step is done, so that it survives a killed process.
 
 The journal is the marker file of a folder that the harness may use. Undoing a step that was never done is harmless.
 """
@@ -38,12 +38,12 @@ class Step(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The step as a line for a shell."""
+        """Return the step as a line for a shell."""
         return shlex.join(self.argv) if self.argv else f"echo {shlex.quote(self.value)} > {shlex.quote(self.path)}"
 
 
 def setting(machine: Machine, path: str, value: str, why: str) -> Step | None:
-    """The step that gives a file of /proc or /sys a value; None if it has it already or is not there."""
+    """Return the step that sets a file of /proc or /sys; None if it has the value already or is missing."""
     old = machine.text(path)
     if old is None or old == value:
         return None
@@ -51,7 +51,7 @@ def setting(machine: Machine, path: str, value: str, why: str) -> Step | None:
 
 
 def do(step: Step, machine: Machine) -> None:
-    """Do one step; raises EnvironmentProblem with what the command said last."""
+    """Do one step; raises EnvironmentProblem with the last line of the command's output."""
     if not step.argv:
         try:
             machine.write(step.path, step.value)
@@ -94,7 +94,7 @@ class Journal:
         self._save()
 
     def close(self) -> None:
-        """Remove the marker and, if it was made here and nothing else is left in it, the folder."""
+        """Remove the marker and, if it was made here and is otherwise empty, the folder."""
         with contextlib.suppress(FileNotFoundError):
             self.file.unlink()
         if self.made:
@@ -125,9 +125,9 @@ def _check_folder(folder: Path) -> None:
 
 
 def _read(file: Path) -> tuple[list[list[str]], bool]:
-    """Entries of a marker and whether its folder was made here; raises UsageError for one that is not as it was written.
+    """Return the entries of a marker and whether its folder was made here; raises UsageError for a marker that was altered.
 
-    A marker can make root write, so it must be the caller's own, and only settings and PMEM devices are believed.
+    A marker can make root write, so it must belong to the caller, and only settings and PMEM devices are accepted.
     """
     try:
         about = file.lstat()
@@ -161,7 +161,7 @@ def carry_out(
     told: Callable[[str], None],
     confirm: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do all steps or none: a failure, of `confirm` too, Ctrl-C or SIGTERM undoes what was done and goes on its way."""
+    """Do all steps or none: a failure (also of `confirm`), Ctrl-C or SIGTERM undoes what was done, then propagates."""
     with terminable():
         try:
             for step in steps:
@@ -175,7 +175,7 @@ def carry_out(
 
 
 def roll_back(journal: Journal, machine: Machine, told: Callable[[str], None]) -> None:
-    """Undo everything in the journal, last first, deaf to Ctrl-C and SIGTERM; what fails stays in it."""
+    """Undo everything in the journal, last first, ignoring Ctrl-C and SIGTERM; what fails stays in it."""
     with _uninterrupted():
         while journal.entries:
             kind, *arguments = journal.entries[-1]
@@ -191,7 +191,7 @@ def roll_back(journal: Journal, machine: Machine, told: Callable[[str], None]) -
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block as Ctrl-C does, so that what was changed is changed back."""
+    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, so that changes are undone."""
 
     def leave(number: int, frame: types.FrameType | None) -> None:
         raise SystemExit(_TERMINATED if number == signal.SIGTERM else 128 + number)
@@ -208,8 +208,10 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _handlers(handler: Any, *numbers: int) -> Iterator[None]:
-    """Handlers for the time of a block; without effect on what is ignored (nohup), and outside the main thread, where Python
-    allows none."""
+    """Set signal handlers while a block runs.
+
+    Signals that are ignored (nohup) stay ignored; outside the main thread, where Python allows no handlers, nothing happens.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -227,7 +229,7 @@ def _undo_write(machine: Machine, path: str, old: str) -> list[Step]:
 
 
 def _undo_mount(machine: Machine, device: str, point: str) -> list[Step]:
-    """Unmount only what was mounted: this device on this folder."""
+    """Return the step that unmounts only what was mounted: this device on this folder."""
     from scmsim.perf.mounts import mounts
 
     mounted = any(mount.point == point and mount.device == device for mount in mounts(machine))
@@ -235,7 +237,7 @@ def _undo_mount(machine: Machine, device: str, point: str) -> list[Step]:
 
 
 def _undo_format(machine: Machine, device: str, uuid: str) -> list[Step]:
-    """Remove the signature of the file system that was made, if it is still that one."""
+    """Return the step that removes the signature of the file system that was made, if it is still that one."""
     done = machine.run(["blkid", "--probe", "--output", "value", "--match-tag", "UUID", device])
     return [Step("as it was", ("wipefs", "--all", device))] if done.output.strip() == uuid else []
 

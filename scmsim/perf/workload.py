@@ -1,4 +1,4 @@
-"""The measured program: loop.c, compiled on the spot, or loop.py where there is no compiler."""
+"""The measured program: loop.c, compiled on the spot, or loop.py if there is no compiler."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf.matrix import Cell
 
-NAME = "loop"  # of the compiled program
+NAME = "loop"  # name of the compiled program
 _HERE = pathlib.Path(__file__).parent
 _COMPILERS = ("cc", "gcc", "clang")
 _FALLBACK = "the loop runs in Python: user-mode counts are the interpreter's, kernel-mode counts are right"
@@ -25,13 +25,13 @@ class Program(NamedTuple):
     warning: str | None
 
     def arguments(self, cell: Cell, path: str, total: int, *, warm_up: int, drop_caches: bool, cpu: int) -> list[str]:
-        """Command line that measures a cell on the file `path`; the last two words stand for perf's fifos."""
+        """Return the command line that measures a cell on the file `path`; perf's fifos replace the last two words."""
         numbers = cell.file_bytes, cell.length, cell.passes(total), warm_up, int(drop_caches), cpu
         return [*self.command, path, cell.operation, *map(str, numbers), "{ctl}", "{ack}"]
 
 
 def build(folder: str | os.PathLike[str], compilers: Sequence[str] = _COMPILERS) -> Program:
-    """Compile the loop into `folder`; where that is not possible, the Python version with the reason as a warning."""
+    """Compile the loop into `folder`; if that fails, return the Python version with the reason as a warning."""
     compiler = next((path for path in map(shutil.which, compilers) if path), None)
     if compiler is None:
         return _python(f"no C compiler ({', '.join(compilers)})")
@@ -43,7 +43,7 @@ def build(folder: str | os.PathLike[str], compilers: Sequence[str] = _COMPILERS)
         if done.returncode:
             return _python(f"{compiler} failed: {(done.stderr.strip().splitlines() or ['it said nothing'])[0]}")
         answer = subprocess.run([program, "check"], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as error:  # a folder mounted noexec
+    except (OSError, subprocess.TimeoutExpired) as error:  # e.g. a folder mounted noexec
         return _python(f"the compiled loop cannot be run: {str(error).lower()}")
     return Program([program], None) if answer.stdout == "ok\n" else _python("the compiled loop does not run here")
 
@@ -53,7 +53,7 @@ def _python(reason: str) -> Program:
 
 
 def elapsed_ns(stdout: str) -> int:
-    """Time of the counted loops, from what the program printed."""
+    """Return the time of the counted loops in ns, from the program's output."""
     try:
         return int(json.loads(stdout)["elapsed_ns"])
     except (ValueError, KeyError, TypeError):

@@ -1,8 +1,7 @@
-"""The result of an experiment: a manifest and one Run per combination, written and read under a schema version.
+"""Result of an experiment: a manifest and one Run per combination, written and read under a schema version.
 
-A Result is what the simulator, the perf harness and the emulated machine all return, so that a prediction and a
-measurement are two rows of one table.  JSON and Parquet keep everything and can be read back; CSV keeps one flat row
-per run.
+The simulator, the perf harness and the emulated machine all return a Result, so that a prediction and a measurement are two
+rows of one table.  JSON and Parquet keep everything and can be read back; CSV keeps one flat row per run.
 """
 
 import base64
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
 _PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
-_MAX_JSON = 1 << 30  # bytes of that JSON; a hundred times the thesis' whole matrix is less
+_MAX_JSON = 1 << 30  # bytes of that JSON; the thesis' whole matrix takes less than a hundredth
 
 
 @dataclass(repr=False)
 class Result:
-    """All runs of one experiment and the manifest that says how they came about (see `scmsim.result.provenance`)."""
+    """All runs of one experiment and the manifest with their provenance (see `scmsim.result.provenance`)."""
 
     manifest: dict[str, Any] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
@@ -51,19 +50,24 @@ class Result:
         return self.table()
 
     def notes(self) -> list[str]:
-        """Failures and warnings of all runs, each said once after its run's names."""
+        """Return the failures and warnings of all runs, each once, after its run's names."""
         return notes_of(self.runs)
 
     def to_json(self, indent: int | None = 2) -> str:
-        """One JSON object: schema, manifest, results (one object per run; an absent metric is null, with its
-        reason)."""
+        """Return one JSON object: schema, manifest, results.
+
+        `results` has one object per run; an absent metric is null, with its reason.
+        """
         results = [dataclasses.asdict(run) for run in self.runs]
         table = {"schema": self.schema, "manifest": self.manifest, "results": results}
         return json.dumps(table, indent=indent, allow_nan=False, default=plain)
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "text") -> "Result":
-        """Inverse of `to_json`; `where` names the source in errors.  Raises UsageError for another schema."""
+        """Return the result in a text written by `to_json`; `where` names the source in errors.
+
+        Raises UsageError for another schema.
+        """
         expect("text", text, (str, bytes), "text of a result")
         try:
             table = json.loads(text, parse_constant=_no_number)
@@ -78,21 +82,21 @@ class Result:
         return cls(manifest, [_run(run, f"{where}: results[{i}]") for i, run in enumerate(results)], table["schema"])
 
     def rows(self, level: str = "run") -> list[dict[str, Any]]:
-        """Flat rows: one per run, per site or per group (operation or file).
+        """Return flat rows: one per run, per site or per group (operation or file).
 
-        Those of sites and groups name their run, with its `calls`, and have the counters of the whole run: divide for figures per
+        Rows of sites and groups name their run and repeat its `calls`, but their counters are totals: divide for figures per
         call.
         """
         return rows_of(self.runs, level)
 
     def to_frame(self, level: str = "run") -> "pandas.DataFrame":
-        """The rows as a pandas DataFrame; what is absent is missing (NaN)."""
+        """Return the rows as a pandas DataFrame; absent figures are missing (NaN)."""
         import pandas
 
         return pandas.DataFrame.from_records(self.rows(level))
 
     def table(self, by: str | None = None, **how: Any) -> str:
-        """Plain-text comparison, runs as columns; `by` = "site", "op", "file" or "group" adds the breakdown.
+        """Return a plain-text comparison, runs as columns; `by` = "site", "op", "file" or "group" adds the breakdown.
 
         `how` chooses rows, ratios and the format (see `scmsim.result.table.text`).
         """
@@ -106,9 +110,10 @@ class Result:
         return html(self.runs)
 
     def write(self, path: str | pathlib.Path, level: str = "run") -> pathlib.Path:
-        """Write by suffix (.json, .csv, .parquet), atomically; returns the path.
+        """Write by suffix (.json, .csv, .parquet), atomically; return the path.
 
-        The table of .csv and .parquet has the rows of `level`, as `rows` gives them; .json and .parquet keep everything beside.
+        The table of .csv and .parquet has the rows of `level`, as `rows` returns them; .json and .parquet also keep
+        everything else.
         """
         path = check_writable(path)
         rows = self.rows(level)
@@ -122,7 +127,7 @@ class Result:
         return path
 
     def _inputs(self) -> list[str]:
-        """Return the files that the result was computed from, as its manifest names them; a file may hold anything."""
+        """Return the files that the result was computed from, as its manifest names them; a manifest may hold anything."""
         inputs = self.manifest.get("inputs")
         return list(inputs) if isinstance(inputs, dict) else []
 
@@ -141,16 +146,16 @@ class Result:
         import pyarrow.parquet
 
         table = pyarrow.table({name: pyarrow.array([row.get(name) for row in rows]) for name in columns(rows)})
-        packed = base64.b64encode(zlib.compress(self.to_json(indent=None).encode()))  # metadata is text
+        packed = base64.b64encode(zlib.compress(self.to_json(indent=None).encode()))  # Parquet metadata must be text
         out = io.BytesIO()
         with pyarrow.parquet.ParquetWriter(out, table.schema, compression="zstd") as writer:
             writer.write_table(table)
-            writer.add_key_value_metadata({_PARQUET_KEY: packed})  # in the table's own schema it would be stored twice
+            writer.add_key_value_metadata({_PARQUET_KEY: packed})  # in the table's schema it would be stored twice
         return out.getvalue()
 
 
 def check_writable(path: str | pathlib.Path) -> pathlib.Path:
-    """Check before the work that a result can be written there: known suffix, existing folder."""
+    """Check before the work starts that a result can be written there: known suffix, existing folder."""
     expect("path", path, (str, os.PathLike), "the name of a file")
     path = pathlib.Path(path)
     if path.suffix not in SUFFIXES:
@@ -182,7 +187,7 @@ def _content(path: str | pathlib.Path) -> Result:
 
 
 def is_result(path: pathlib.Path) -> bool:
-    """Whether a file holds a result, as `Result.write` writes it."""
+    """Return whether a file holds a result, as `Result.write` writes it."""
     try:
         if path.suffix == ".csv":
             with path.open(encoding="utf-8") as file:
@@ -194,7 +199,7 @@ def is_result(path: pathlib.Path) -> bool:
 
 
 def read_all(path: str | pathlib.Path) -> Result:
-    """A result, or those of a folder as one: its result.json, or else all, under the manifest of the first.
+    """Return a result, or the results of a folder as one: its result.json, or else all of them, with the manifest of the first.
 
     Raises
     ------
@@ -203,9 +208,9 @@ def read_all(path: str | pathlib.Path) -> Result:
     """
     expect("path", path, (str, os.PathLike), "the name of a file or a folder")
     folder = pathlib.Path(path)
-    if not folder.is_dir() or path == "":  # which would be the folder that the command was called in
+    if not folder.is_dir() or path == "":  # pathlib takes "" for the current folder
         return read(path)
-    if (folder / "result.json").exists():  # of perf run, beside other files
+    if (folder / "result.json").exists():  # perf run writes it beside other files
         return read(folder / "result.json")
     files = sorted(file for file in folder.iterdir() if file.suffix in (".json", ".parquet"))
     if not files:

@@ -1,4 +1,4 @@
-"""Cells of a result: its runs by file system, operation, file size and unit, with mean and spread over the repeats."""
+"""Cells of a result: runs grouped by file system, operation, file size and unit, with mean and spread over the repeats."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,17 +9,17 @@ from scmsim.core.units import format_bytes
 from scmsim.result import Result, Run, metrics
 from scmsim.result.rules import check
 
-# Metrics that grow with the work, as counters do; the others are ratios.
+# Metrics that grow with the work, as counters do; the other metrics are ratios.
 EXTENSIVE = (
     "l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks",
     "dtlb_kernel_l1_misses", "dtlb_kernel_walks",
 )  # fmt: skip
-_SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write: a fresh file is written
+_SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write, which writes a fresh file
 KEYS = ("fs", "operation", "file_bytes", "unit_bytes")
 
 
 class Key(NamedTuple):
-    """What tells one cell from another; empty or None where a result does not say."""
+    """Key of a cell; a part is empty or None if a result lacks it."""
 
     fs: str
     operation: str = ""
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Mean, standard deviation of one repeat (0 for a single one), and how many repeats have the quantity."""
+    """Mean, sample standard deviation (0 for a single repeat), and number of repeats that have the quantity."""
 
     mean: float
     deviation: float
@@ -41,12 +41,12 @@ class Value(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Standard error of the mean."""
+        """Return the standard error of the mean."""
         return self.deviation / math.sqrt(self.repeats)
 
     @property
     def spread_percent(self) -> float | None:
-        """Standard deviation over the mean; None for a single repeat or a mean of 0."""
+        """Return the standard deviation as a percentage of the mean; None for a single repeat or a mean of 0."""
         return 100 * self.deviation / abs(self.mean) if self.repeats > 1 and self.mean else None
 
 
@@ -56,10 +56,10 @@ class Cell:
     Attributes
     ----------
     calls : float
-        Mean number of calls of a run; 0 if a run does not say.
+        Mean number of calls of a run; 0 if a run lacks it.
     values : dict of str to Value
-        Counters and metrics.  A counter is the mean of the runs that have it.  A metric is Table 7's way: the formula over
-        the mean counters, not the mean of the runs' metrics; its deviation is that of the runs' metrics.
+        Counters and metrics.  A counter is the mean over the runs that have it.  A metric follows Table 7: the formula is
+        applied to the mean counters, not averaged over the runs' metrics; its deviation is that of the runs' metrics.
     """
 
     def __init__(self, key: Key, runs: list[Run]) -> None:
@@ -77,7 +77,7 @@ class Cell:
         return found
 
     def per_call(self, name: str) -> Value | None:
-        """The quantity, divided by the calls where it grows with them; None if it is absent or the calls are unknown."""
+        """Return the quantity, divided by the calls if it grows with them; None if it is absent or the calls are unknown."""
         value = self.values.get(name)
         if value is None or not grows(name):
             return value
@@ -85,19 +85,19 @@ class Cell:
 
 
 def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterable[str] = ()) -> dict[Key, Cell]:
-    """Cells of a result in its order.
+    """Return the cells of a result in its order.
 
     Parameters
     ----------
     names : mapping
         Other names for file systems: {"nova": "nova-cow"}.
     ignore : sequence of str
-        Parts of the key (`KEYS`) to leave out; runs that then fall together count as repeats.
+        Parts of the key (`KEYS`) to leave out; runs whose keys become equal count as repeats.
 
     Raises
     ------
     UsageError
-        If one cell was run on several machines, mappings or media: those are no repeats.
+        If one cell was run on several machines, mappings or media: such runs are not repeats.
     """
     for run in result.runs:
         _check(run)
@@ -116,8 +116,10 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
 
 
 def by_operation(result: Result) -> Result:
-    """A result whose cells are the groups of its runs: the kinds of operation of a trace (replayed with `by="op"`, or run in
-    the lab).  Their calls are left open, so counts are compared per run.
+    """Return a result whose cells are the groups of its runs: the kinds of operation of a trace.
+
+    The trace was replayed with `by="op"`, or run in the lab.  The calls of the cells are unknown, so counts are compared per
+    run.
 
     Raises
     ------
@@ -136,13 +138,13 @@ def by_operation(result: Result) -> Result:
 
 
 def harness(result: Result) -> Mapping[str, Any]:
-    """What the perf harness or an import recorded in the manifest; empty for a replay."""
+    """Return what the perf harness or an import recorded in the manifest; empty for a replay."""
     found = result.manifest.get("harness")
     return found if isinstance(found, dict) else {}
 
 
 def machine(result: Result) -> str:
-    """The machine that a result is about: presets of a replay, or what is known of the measured CPU; "" if nothing is."""
+    """Return the machine of a result: a replay's presets, or what is known of the measured CPU; "" if nothing is known."""
     presets = sorted({run.machine for run in result.runs if run.machine})
     examined = result.manifest.get("machine")
     found = examined.get("micro-architecture") if isinstance(examined, dict) else None
@@ -151,7 +153,7 @@ def machine(result: Result) -> str:
 
 
 def grows(name: str) -> bool:
-    """True for a quantity that grows with the number of calls: counters and sums of counters."""
+    """Return whether a quantity grows with the number of calls, as counters and sums of counters do."""
     return name in EXTENSIVE or name not in metrics.METRICS
 
 
@@ -164,7 +166,7 @@ def _key(run: Run, names: Mapping[str, str], same: Mapping[str, str], ignore: se
 
 
 def _run_metrics(run: Run) -> dict[str, float]:
-    """Metrics of one run: as they are in the result, where they may rest on the model's time, or computed."""
+    """Return the metrics of one run: stored ones, which may depend on the model's time, and computed ones for the rest."""
     stored = {name: value for name, value in run.metrics.items() if value is not None}
     return {**_computed(run.counters, [run]), **stored}
 
@@ -200,7 +202,7 @@ def _mean(samples: list) -> float:
 
 
 def _deviation(samples: list) -> float:
-    """Sample standard deviation; 0 for a single one."""
+    """Return the sample standard deviation; 0 for a single sample."""
     if len(samples) < 2:
         return 0.0
     mean = _mean(samples)
@@ -208,7 +210,7 @@ def _deviation(samples: list) -> float:
 
 
 def _check(run: Run) -> None:
-    """Raise UsageError for a run made in Python that a file could not hold: its figures cannot be divided by each other."""
+    """Raise UsageError for a run made in Python with figures that a file could not hold, since they cannot be compared."""
     try:
         check(run)
     except ValueError as error:

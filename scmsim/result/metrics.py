@@ -1,9 +1,9 @@
 """Metrics: formulas over counters.  A metric whose counters are absent is absent too, with the reason; it is never 0.
 
-Sources: the nine metrics of Table 7 of the University of Maine thesis on the TLB cost of NVM file systems (2020), as
-printed there and not as in its MATLAB appendix (48 of its 108 assignments differ); write amplification of Section
-II.A of the VSM paper (extra bytes per useful byte) beside the usual ratio; space waste by its equation 1. Inputs are
-the fields of `counters.SCHEMA`, perf's event names of any Intel generation, and the extra inputs of `compute`.
+Sources: the nine metrics of Table 7 of the University of Maine thesis on the TLB cost of NVM file systems (2020), as printed
+there and not as in its MATLAB appendix (48 of its 108 assignments differ); write amplification of Section II.A of the VSM
+paper (extra bytes per useful byte) beside the usual ratio; space waste by its equation 1.  Inputs are the fields of
+`counters.SCHEMA`, perf's event names of any Intel generation, and the extra inputs of `compute`.
 """
 
 import re
@@ -17,7 +17,7 @@ Number = int | float
 
 
 class Way(NamedTuple):
-    """One way to compute a metric: its inputs, in the order in which the formula takes them."""
+    """One way to compute a metric: its inputs, in the formula's order, and the formula."""
 
     inputs: tuple[str, ...]
     formula: Callable[..., float]
@@ -25,7 +25,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """Unit, meaning and the ways to compute it (the first one whose inputs are all there is used)."""
+    """Unit, meaning and the ways to compute a metric; the first way whose inputs are all present is used."""
 
     unit: str
     meaning: str
@@ -33,12 +33,12 @@ class Metric:
 
 
 def _metric(unit: str, meaning: str, inputs: str, formula: Callable[..., float], *others: Way) -> Metric:
-    """`others` are ways to compute it for CPUs that do not count the inputs apart; they come first."""
+    """Return a metric; `others` are ways for CPUs that do not count the inputs separately, and come first."""
     return Metric(unit, meaning, (*others, Way(tuple(inputs.split()), formula)))
 
 
 class _Meaningless(ValueError):
-    """The inputs are there, but the figure would say nothing; the reason."""
+    """Error for a figure that would mean nothing although its inputs are present; its text is the reason."""
 
 
 def _ratio(a: Number, b: Number) -> float:
@@ -230,7 +230,7 @@ METRICS: dict[str, Metric] = {
 
 @dataclass
 class Metrics:
-    """Values by name, the reason for each one that is absent, and the names that rest on an estimate."""
+    """Values by name, the reason for each absent metric, and the names that depend on an estimate."""
 
     values: dict[str, float] = field(default_factory=dict)
     why_absent: dict[str, str] = field(default_factory=dict)
@@ -248,7 +248,7 @@ def compute(
     estimated_ns: float | None = None,
     estimated_cycles: float | None = None,
 ) -> Metrics:
-    """All metrics of `METRICS` that the inputs allow.
+    """Compute all metrics of `METRICS` that the inputs allow.
 
     Parameters
     ----------
@@ -257,13 +257,13 @@ def compute(
     calls : int
         Calls that the counters cover.
     written_bytes, read_bytes : int
-        Payload: bytes that the program asked to write and to read.
+        Payload: bytes that the program requested to write and to read.
     stored_bytes : mapping
         Bytes stored to persistent memory by kind (`records.KINDS`).
     space : mapping
         The model's space report at the end: `live_bytes`, `allocated_bytes`, `metadata_bytes`, `waste_bytes`.
     estimated_ns, estimated_cycles : float
-        From `time.estimate`: the cycles stand in for a missing cycle counter and mark what uses them as estimated.
+        From `time.estimate`: the cycles replace a missing cycle counter, and metrics that use them are marked as estimated.
     """
     inputs = canonical(counters)
     extra = {"calls": calls, "written_bytes": written_bytes, "read_bytes": read_bytes, "estimated_ns": estimated_ns}
@@ -278,16 +278,17 @@ def compute(
 
 
 def table7(counters: Mapping[str, Number]) -> Metrics:
-    """The nine metrics of Table 7 alone, from counters under perf's names of any generation or this package's field
-    names."""
+    """Compute only the nine metrics of Table 7.
+
+    The counters may have perf's names of any generation or this package's field names.
+    """
     return _evaluate(TABLE7, canonical(counters), set())
 
 
 def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
-    """Counters under their own names and under the names that the formulas use.
+    """Return counters under their own names and under the names that the formulas use.
 
-    Any spelling counts: "DTLB_LOAD_MISSES.WALK_COMPLETED", "dtlb_load_misses.walk_completed" and the field name are
-    one.
+    Any spelling counts: "DTLB_LOAD_MISSES.WALK_COMPLETED", "dtlb_load_misses.walk_completed" and the field name are one.
     """
     inputs = {re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"): value for name, value in counters.items()}
     for name, events in SUPPLIERS.items():
@@ -298,17 +299,17 @@ def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
 
 
 def suppliers(needed: str) -> tuple[str, ...]:
-    """The counters, any one of which can stand for a formula's input; the first one present is taken."""
+    """Return the counters that can supply a formula's input; the first one present is used."""
     return (*SUPPLIERS.get(needed, ()), needed)
 
 
 def space_waste(file_bytes: int, page_bytes: int) -> int:
-    """Bytes of the last page that a file leaves unused; 0 where its size divides exactly."""
+    """Return the bytes of the last page that a file leaves unused; 0 if the page size divides its size."""
     return -file_bytes % page_bytes
 
 
 def space_waste_as_printed(file_bytes: int, page_bytes: int) -> int:
-    """Equation 1 of the VSM paper as printed: a whole page where the size divides exactly."""
+    """Return equation 1 of the VSM paper as printed: a whole page if the page size divides the file's size."""
     return page_bytes - file_bytes % page_bytes
 
 
@@ -335,5 +336,5 @@ def _evaluate(table: Mapping[str, Metric], inputs: Mapping[str, Number], guesses
 
 
 def _event(name: str) -> str:
-    """An input under the name by which a user of a current CPU knows it: the last of its events."""
+    """Return an input under the name that users of a current CPU know: the last of its events."""
     return SUPPLIERS.get(name, (name,))[-1]

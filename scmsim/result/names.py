@@ -1,4 +1,4 @@
-"""What runs are called in a report: what tells them apart, and names that fit beside a bar."""
+"""Names of runs in a report: what distinguishes the runs, and short names that fit beside a bar."""
 
 import dataclasses
 import os
@@ -11,25 +11,25 @@ from scmsim.core.text import printable
 from scmsim.core.units import format_bytes
 from scmsim.result.run import SURROUNDINGS, SYNC_AT_END, Run
 
-MOST_LETTERS = 24  # of a name beside a bar
+MOST_LETTERS = 24  # most letters of a name beside a bar
 _TITLES = {"file_bytes": "file", "unit_bytes": "unit"}
 _ABSENT_BY_DEFAULT = (*SURROUNDINGS, SYNC_AT_END)
-PARAM = "param."  # before the name of an axis that is a parameter of the models
-REPEAT = "repeat"  # of a measurement: no parameter
+PARAM = "param."  # prefix of an axis that is a parameter of the models
+REPEAT = "repeat"  # repeat of a measurement, which is not a parameter
 
 
 def is_measured(run: Run) -> bool:
-    """A simulated run has a mapping, or, of a page-size policy alone, its space."""
+    """Return whether a run was measured: it has neither a mapping nor a space report (which a page-size policy alone has)."""
     return not (run.paging or run.space)
 
 
 def axes(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """What differs between the runs, each as one value a run: fs, whether it was measured, its names, the parts of its cell."""
+    """Return what differs between the runs, one value per run: fs, whether it was measured, its names, the parts of its cell."""
     columns: dict[str, list[Any]] = {
         "fs": [run.fs for run in runs],
         "result": ["measured" if is_measured(run) else "simulated" for run in runs],
     }
-    for name in ("machine", "paging", "medium"):  # which a measurement lacks; that is said already
+    for name in ("machine", "paging", "medium"):  # a measurement has none of these; "result" states that already
         values = [run.names()[name] for run in runs]
         columns[name] = values if len(set(values) - {None}) > 1 else []
     for name in dict.fromkeys(name for run in runs for name in run.cell if name != REPEAT):
@@ -39,7 +39,7 @@ def axes(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _parameters(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """Return the parameters in which runs of one file system differ, which their cells do not name already."""
+    """Return the parameters in which runs of one file system differ, except those that their cells name."""
     found = {}
     named = {name.rpartition(".")[2] for run in runs for name in run.cell}
     for name in dict.fromkeys(name for run in runs for name in run.params if name.rpartition(".")[2] not in named):
@@ -54,17 +54,17 @@ def _parameters(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _is_of_fs(name: str, fs: str) -> bool:
-    """Return whether a file system has the parameter; others are those of the mapping, whose name stands for its defaults."""
+    """Return whether a file system has the parameter; other parameters belong to the mapping, whose name implies its defaults."""
     return fs in registry.names("fs") and name in params.declared("fs", fs)
 
 
 def title(axis: str) -> str:
-    """An axis in words: "unit" for `unit_bytes` and `workload.unit`, "stlb.entries" for `machine.stlb.entries`."""
+    """Return an axis in words: "unit" for `unit_bytes` and `workload.unit`, "stlb.entries" for `machine.stlb.entries`."""
     return _TITLES.get(axis) or axis.split(".", 1)[-1]
 
 
 def said(axis: str, value: Any) -> str:
-    """A value of an axis as text: sizes with their suffix."""
+    """Return a value of an axis as text, sizes with their suffix."""
     if value is None:
         return "-"
     if axis == "trace":
@@ -74,7 +74,7 @@ def said(axis: str, value: Any) -> str:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """One name a run: the file system, and what tells it from the other runs; a number where nothing does."""
+    """Return one name per run: the file system, and what distinguishes it from the other runs; a number if nothing does."""
     varying = {name: values for name, values in axes(runs).items() if name != "fs"}
     names: list[str] = []
     for i, run in enumerate(runs):
@@ -91,7 +91,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """The names, each with a number where it stood before."""
+    """Return the names, with a number appended to each repeated name."""
     found: list[str] = []
     for name in names:
         found.append(name if name not in found else f"{name} ({len(found) + 1})")
@@ -99,7 +99,7 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def short(names: Sequence[str], most: int = MOST_LETTERS) -> list[str]:
-    """Names that fit: of paths without the folder and the suffix that all share, words in two lines; all different."""
+    """Return distinct names that fit: paths without the common folder and suffix, several words in two lines."""
     kept = list(names)
     if len(kept) > 1 and all("/" in name for name in kept):
         folder = os.path.commonprefix([name.rpartition("/")[0] + "/" for name in kept]).rpartition("/")[0]
@@ -110,7 +110,7 @@ def short(names: Sequence[str], most: int = MOST_LETTERS) -> list[str]:
 
 
 def _lines(name: str, most: int) -> list[str]:
-    """A long name of several words in two lines, as alike in length as can be."""
+    """Return a long name of several words as two lines of nearly equal length."""
     words = name.split(" ")
     if len(name) <= most or len(words) == 1:
         return [name]
@@ -119,13 +119,13 @@ def _lines(name: str, most: int) -> list[str]:
 
 
 def _cut(line: str, most: int) -> str:
-    """A line that fits; of a longer one the middle is left out."""
+    """Return a line that fits; a longer line loses its middle."""
     half = (most - 1) // 2
     return line if len(line) <= most else f"{line[:half]}…{line[half - most + 1 :]}"
 
 
 def means(runs: Sequence[Run]) -> list[Run]:
-    """The runs, repeats of a measurement as their mean; counts rounded to whole numbers."""
+    """Return the runs with repeats of a measurement replaced by their mean; counts are rounded to whole numbers."""
     groups: dict[Any, list[Run]] = {}
     for i, run in enumerate(runs):
         cell = tuple((name, value) for name, value in run.cell.items() if name != REPEAT)

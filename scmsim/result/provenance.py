@@ -1,4 +1,4 @@
-"""The pedigree of a result: which scmsim, on which machine, from which inputs, started how."""
+"""Provenance of a result: scmsim's version, the machine, the inputs and the command."""
 
 import datetime
 import functools
@@ -22,7 +22,7 @@ def build(
     argv: Iterable[str] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Manifest of a run.
+    """Return the manifest of a run.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def build(
     seeds : mapping
         Every random seed by its use.
     argv : sequence
-        The command as it was given; default `sys.argv`.
+        The command as given; default `sys.argv`.
     more
-        Further entries, e.g. the trace's own provenance.
+        Further entries, e.g. the trace's provenance.
     """
     return {
         "scmsim": __version__,
@@ -53,14 +53,14 @@ def build(
 
 
 def digest(path: str | pathlib.Path) -> dict[str, Any]:
-    """Size in bytes and SHA-256 of a file."""
+    """Return the size in bytes and the SHA-256 of a file."""
     with open(path, "rb") as file:
         return {"bytes": pathlib.Path(path).stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    from importlib import metadata  # about 40 ms
+    from importlib import metadata  # importing it takes about 40 ms
 
     found = {}
     for name in PACKAGES:

@@ -1,4 +1,4 @@
-"""Runs as flat rows of a table, what must be said of them, and their values as JSON has them."""
+"""Runs as flat rows of a table, their failures and warnings, and their values as JSON."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ LEVELS = ("run", "site", "group")
 
 
 def rows_of(runs: Sequence[Run], level: str) -> list[dict[str, Any]]:
-    """Rows of a level: one per run, per site or per group."""
+    """Return the rows of a level: one per run, per site or per group."""
     if level not in LEVELS:
         raise UsageError(f"no level {level!r}; choose from {', '.join(LEVELS)}")
     if level == "run":
@@ -31,7 +31,7 @@ def rows_of(runs: Sequence[Run], level: str) -> list[dict[str, Any]]:
 
 
 def notes_of(runs: Sequence[Run]) -> list[str]:
-    """Failures and warnings of all runs, each said once after its run's names."""
+    """Return the failures and warnings of all runs, each once, after its run's names."""
     found: dict[str, None] = {}
     for run in runs:
         title = " ".join(name for name in run.names().values() if name)
@@ -44,7 +44,7 @@ def notes_of(runs: Sequence[Run]) -> list[str]:
 
 
 def _run_row(run: Run) -> dict[str, Any]:
-    """One flat row: counters and metrics under their own names, the other tables under a prefix."""
+    """Return one flat row: counters and metrics under their own names, the other tables under a prefix."""
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("", run.counters),
         ("", run.metrics),
@@ -69,7 +69,7 @@ def columns(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """NumPy scalars and paths as JSON values."""
+    """Return a NumPy scalar or a path as a JSON value."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "item"):

@@ -1,4 +1,4 @@
-"""What a run of a result may hold: one check for every place that reads results, because a file may hold anything."""
+"""Rules for what a run of a result may hold: one check for every reader of results, because a file may hold anything."""
 
 import numbers
 from collections.abc import Callable
@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 from scmsim.core.text import printable
 from scmsim.result.run import Run
 
-MOST = 10**30  # of a figure: larger ones, and ratios of smaller ones than its inverse, leave the range of floats
-MOST_NAME = 1000  # characters of a name that stands in legends and heads of tables
-MOST_TEXT = 1 << 16  # characters of any other text; the longest paths of files, all escaped, are below
+MOST = 10**30  # largest figure: larger ones, and ratios of smaller ones than its inverse, leave the range of floats
+MOST_NAME = 1000  # characters of a name in legends and heads of tables
+MOST_TEXT = 1 << 16  # characters of any other text; the longest file paths, fully escaped, are shorter
 
 
 class Rule(NamedTuple):
-    """What a value must be, as a test and in words."""
+    """What a value must be: a test and its wording."""
 
     holds: Callable[[Any], bool]
     words: str
 
 
 def check(run: Run) -> None:
-    """Raise ValueError that names the first value of the run which is not what its field allows."""
+    """Raise ValueError that names the first value of the run that its field does not allow."""
     for name, (shape, rule) in _FIELDS.items():
         _walk(getattr(run, name), shape, rule, name)
     for name in ("file_bytes", "unit_bytes"):

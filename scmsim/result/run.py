@@ -5,13 +5,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-FOOTPRINTS = "footprints"  # among a run's params: the kernel and file system whose touches of its own memory it has
-SYSTEM = "system"  # among a run's params: what else ran, and how rep-strings count
-# Arguments of a replay that say which kernel it is and what else runs.
+# key in a run's params: the kernel and file system whose touches of its own memory the run includes
+FOOTPRINTS = "footprints"
+SYSTEM = "system"  # key in a run's params: what else ran, and how rep-strings count
+# Arguments of a replay that name its kernel and what else runs.
 SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM)
 TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-SHORT = "short writes"  # among a run's errors: writes that did less than they were asked, as the device was full behind them
-SYNC_AT_END = "sync_at_end"  # among a run's params: what was left dirty was written back, and counts
+# key in a run's errors: writes that wrote fewer bytes than requested, because the device was full after them
+SHORT = "short writes"
+SYNC_AT_END = "sync_at_end"  # key in a run's params: what was left dirty was written back at the end, and counts
 
 
 @dataclass
@@ -22,7 +24,7 @@ class Run:
     ----------
     calls, operations : int
         Calls that did something (a write and the fsync that continues it are one) and trace operations, setup left out.  A call
-        that failed for want of space moves nothing and costs nothing in the models; it is one of the operations only.
+        that failed for lack of space moves nothing and costs nothing in the models; it counts only as an operation.
     touches : int
         Loads, stores, write-backs and fences of the program through its mappings, which are operations and not calls.
     repeated : int
@@ -32,9 +34,9 @@ class Run:
     sites, groups : dict
         The same counters by mechanism inside the file system, and by operation or file (`by` of the experiment).
     group_operations : dict
-        Operations of each group; empty where the producer does not tell.
+        Operations of each group; empty if the producer does not supply them.
     payload : dict
-        Bytes that the program asked to write and to read: `written`, `read`.
+        Bytes that the program requested to write and to read: `written`, `read`.
     stored_bytes : dict
         Bytes stored to persistent memory by kind (`records.KINDS`).
     space : dict
@@ -44,10 +46,10 @@ class Run:
     time_ns : dict
         Terms of the time estimate in ns (see `scmsim.result.time`); estimates, not predictions.
     cell : dict
-        What was measured, where it is one cell of a matrix: `operation`, `file_bytes`, `unit_bytes`, and `repeat` from 1
-        where it was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
+        What was measured, if the run is one cell of a matrix: `operation`, `file_bytes`, `unit_bytes`, and `repeat` from 1 if the
+        cell was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
     events : dict
-        Of a measurement: the event that supplied each counter, as it was given to perf.
+        Of a measurement: the event that supplied each counter, as given to perf.
     """
 
     fs: str
@@ -81,12 +83,12 @@ class Run:
         medium: Mapping[str, Any] | None = None,
         bulk: Iterable[str] = (),
     ) -> "Run":
-        """Fill `metrics`, `why_absent`, `estimated` and `time_ns` from the counts; returns self.
+        """Fill in `metrics`, `why_absent`, `estimated` and `time_ns` from the counts; return self.
 
-        `time` is the machine's [time] table and `medium` the medium's table (see `time.estimate`); without `time`
-        nothing is estimated.  `bulk` are the sites that move data in bulk.
+        `time` is the machine's [time] table and `medium` the medium's table (see `time.estimate`); without `time` nothing is
+        estimated.  `bulk` names the sites that move data in bulk.
         """
-        from scmsim.result import metrics as formulas  # here, because reading a result needs neither
+        from scmsim.result import metrics as formulas  # imported here because reading a result needs neither
         from scmsim.result.time import Estimate, estimate
 
         guess = Estimate()
@@ -116,30 +118,30 @@ class Run:
         return self
 
     def of_sites(self, names: Iterable[str]) -> dict[str, int]:
-        """Counters of these sites together."""
+        """Return the sum of the counters of the named sites."""
         return dict(sum((Counter(self.sites.get(name, {})) for name in names), Counter()))
 
     @property
     def failed(self) -> int:
-        """Operations that failed, by whatever error."""
+        """Return the number of operations that failed, with any error."""
         return sum(count for name, count in self.errors.items() if name != SHORT and not name.startswith("first "))
 
     @property
     def divisor(self) -> int:
-        """What figures of the table are divided by: calls, or touches where these are more."""
+        """Return what figures of the table are divided by: calls, or touches if there are more touches."""
         return max(self.calls, self.touches)
 
     @property
     def unit(self) -> str:
-        """What `divisor` counts: "call" or "touch"."""
+        """Return what `divisor` counts: "call" or "touch"."""
         return "touch" if self.touches > self.calls else "call"
 
     @property
     def is_charged(self) -> bool:
-        """Whether instructions were charged beyond the loads and stores themselves; not of a model without costs."""
+        """Return whether instructions were charged beyond the loads and stores themselves; false for a model without costs."""
         counted = [self.counters.get(name) for name in ("instructions", *TRAFFIC)]
         return None in counted or not self.divisor or counted[0] > counted[1] + counted[2]  # type: ignore[operator]
 
     def names(self) -> dict[str, str | None]:
-        """The combination: fs, machine, paging, medium."""
+        """Return the combination: fs, machine, paging, medium."""
         return {"fs": self.fs, "machine": self.machine, "paging": self.paging, "medium": self.medium}

@@ -1,9 +1,9 @@
-"""Which events supply an input of a metric: a CPU generation names the same thing its own way."""
+"""Events that supply each input of a metric: CPU generations name the same quantity differently."""
 
-# A formula's input -> the events that can supply it, the first one present is taken; without an entry the name stands
-# for itself. Walk cycles: Sandy Bridge to Broadwell count `walk_duration` (one walker).  Skylake and later have two
-# walkers: `walk_active` counts cycles with at least one busy (a share of time), `walk_pending` adds the walkers up
-# (the cost of a walk). Nehalem, Zen and Arm count the walks of loads and stores together (`data_...`).
+# A formula's input -> the events that can supply it; the first one present is used.  An input without an entry is itself the
+# event's name.  Walk cycles: Sandy Bridge to Broadwell count `walk_duration` (one walker).  Skylake and later have two
+# walkers: `walk_active` counts cycles with at least one busy (a share of time), `walk_pending` sums over the walkers (the
+# cost of a walk).  Nehalem, Zen and Arm count the walks of loads and stores together (`data_...`).
 SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cycles": ("cycles", "cpu_cycles", "cpu_clk_unhalted_thread_p", "cpu_clk_unhalted_thread"),
     "instructions": ("inst_retired_any_p", "inst_retired_any", "instructions"),
@@ -34,8 +34,8 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
         "itlb_misses_walk_pending",
     ),
     "l1d_replacement": ("l1d_repl", "l1d_replacement"),
-    # Up to Broadwell llc_hit leaves out the hits that needed a snoop, so Table 7 adds them; from Skylake on it
-    # includes them and the sum would count them twice: there the direct event is the only source of L2 misses.
+    # Up to Broadwell llc_hit leaves out the hits that needed a snoop, so Table 7 adds them.  From Skylake on llc_hit includes
+    # them and the sum would count them twice: there the direct event is the only source of L2 misses.
     "llc_hit": ("mem_load_uops_retired_llc_hit", "mem_load_uops_retired_l3_hit"),
     "xsnp_hit": (
         "mem_load_uops_llc_hit_retired_xsnp_hit",

@@ -1,4 +1,4 @@
-"""Runs as a comparison table: a run a column, a figure a row; text, Markdown and CSV, and HTML for notebooks."""
+"""Comparison table of runs: one column per run, one row per figure; text, Markdown and CSV, and HTML for notebooks."""
 
 import fnmatch
 import html as markup
@@ -17,7 +17,7 @@ from scmsim.result.tables.figures import ABSENT, SECTIONS, Row, number
 
 __all__ = ["BY", "FORMATS", "SECTIONS", "html", "number", "text"]
 
-BY = ("site", "op", "file", "group")  # group: whichever of operation and file the run was broken down by
+BY = ("site", "op", "file", "group")  # group: operation or file, whichever the run was broken down by
 FORMATS = ("table", "markdown", "csv")
 _RATIO_WIDTH = 7
 Chosen = dict[str, list[Row]]  # section -> its rows
@@ -35,31 +35,31 @@ def text(
     width: int | None = None,
     form: str = "table",
 ) -> str:
-    """The table for a reader.
+    """Return the table as text.
 
     Parameters
     ----------
     by : one of BY, optional
-        Adds one breakdown a run.
+        Adds one breakdown per run.
     rows : str
         Rows to show: parts of their names, or patterns with *, or titles of sections, separated by commas.
     sort : str
-        Row by which the columns are ordered, the least first.
+        Row by which the columns are ordered, smallest first.
     ratios : bool
-        Show beside each figure its ratio to that of the first column.
+        Show beside each figure its ratio to the first column's figure.
     explain : bool
-        Say below the table what each row means.
+        Explain each row below the table.
     top : int
-        Files of a breakdown by file; the others are one row.
+        Files of a breakdown by file; all others share one row.
     width : int
         Break wider tables into groups of columns.
     form : one of FORMATS
-        CSV holds exact figures and nothing else: the table, or with `by` the counters of every part of the breakdown.
+        CSV holds only exact figures: the table, or with `by` the counters of every part of the breakdown.
 
     Raises
     ------
     UsageError
-        For a name that is none of a table's, or a breakdown that the result does not have.
+        For an unknown name, or a breakdown that the result does not have.
     """
     if by is not None and by not in BY:
         raise UsageError(f"no breakdown by {by!r}; choose from {', '.join(BY)}")
@@ -88,14 +88,14 @@ def text(
 
 
 def check(rows: str = "", sort: str = "", **_: bool) -> None:
-    """Raise UsageError for rows that no table has, before the work is done that it would show."""
+    """Raise UsageError for rows that no table has, before the work for them starts."""
     _chosen(rows)
     if sort:
         _row_of(sort)
 
 
 def html(runs: Sequence[Run]) -> str:
-    """The same table as HTML; every text is escaped."""
+    """Return the same table as HTML with every text escaped."""
     if not runs:
         return "<p>no runs</p>"
     head, *body = _main_rows(runs, SECTIONS)
@@ -107,7 +107,7 @@ def html(runs: Sequence[Run]) -> str:
 
 
 def _chosen(wanted: str) -> Chosen:
-    """The sections with the rows that are wanted, all of them where nothing is."""
+    """Return the sections with the wanted rows; all rows if `wanted` is empty."""
     if not wanted:
         return SECTIONS
     kept: Chosen = {title: [] for title in SECTIONS}
@@ -132,7 +132,7 @@ def _labels() -> list[str]:
 
 
 def _row_of(name: str) -> Row:
-    """The row of that name, or the first whose name holds it."""
+    """Return the row of that name, or the first whose name contains it."""
     rows = [row for section in SECTIONS.values() for row in section]
     found = [row for row in rows if row.label == name] or [
         row for row in rows if _matches(row.label.lower(), name.lower())
@@ -143,7 +143,7 @@ def _row_of(name: str) -> Row:
 
 
 def _sorted(runs: Sequence[Run], by: str) -> list[Run]:
-    """The runs in the order of a row, the least first; those without the figure come last."""
+    """Return the runs in the order of a row, smallest first; runs without the figure come last."""
     if not by:
         return list(runs)
     row = _row_of(by)
@@ -151,7 +151,7 @@ def _sorted(runs: Sequence[Run], by: str) -> list[Run]:
 
 
 def _kept(runs: Sequence[Run], rows: Sequence[Row]) -> list[Row]:
-    """The rows that at least one run has a figure for."""
+    """Return the rows that have a figure in at least one run."""
     return [row for row in rows if any(row.value(run) is not None for run in runs)]
 
 
@@ -159,7 +159,8 @@ def _heads(runs: Sequence[Run]) -> list[list[str]]:
     varying = {name: values for name, values in names.axes(runs).items() if name != "fs"}
     rows = [[names.title(name), *(_head(name, value) for value in values)] for name, values in varying.items()]
     columns = list(zip([run.fs for run in runs], *(row[1:] for row in rows), strict=True))
-    found = [columns[: i + 1].count(column) for i, column in enumerate(columns)]  # the how manieth of this head it is
+    # how often each head has occurred so far
+    found = [columns[: i + 1].count(column) for i, column in enumerate(columns)]
     systems = [run.fs if n == 1 else f"{run.fs} ({n})" for run, n in zip(runs, found, strict=True)]
     failed = [
         f"{system} ({run.failed:,} failed)" if run.failed else system for system, run in zip(systems, runs, strict=True)
@@ -168,12 +169,12 @@ def _heads(runs: Sequence[Run]) -> list[list[str]]:
 
 
 def _head(axis: str, value: Any) -> str:
-    """Return a value of a head row; sizes of parameters with their suffix."""
+    """Return a value of a head row; sizes have their suffix."""
     return ABSENT if value is None else names.said(axis, value)
 
 
 def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> list[list[str]]:
-    """Heads, then sections; a section's title stands alone in its row."""
+    """Return the heads, then the sections; a section's title has its own row."""
     rows = _heads(runs)
     for title, section in chosen.items():
         kept = _kept(runs, section)
@@ -191,12 +192,12 @@ def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> lis
 
 
 def _section(title: str, runs: Sequence[Run]) -> str:
-    """Return the title of a section; "per touch" where touches are what happens."""
+    """Return the title of a section; "per touch" instead of "per call" if a run counts touches."""
     return "per touch" if title == "per call" and any(run.unit == "touch" for run in runs) else title
 
 
 def _ratio(row: Row, run: Run, first: Run) -> str:
-    """The ratio to the first column in a width of its own, so that figures stay aligned; none of too small counts."""
+    """Return the ratio to the first column, padded so that figures stay aligned; blank if a count is too small."""
     value, one = row.value(run), row.value(first)
     if value is None or not one or row.written(run) or row.written(first):
         return " " * _RATIO_WIDTH
@@ -206,7 +207,7 @@ def _ratio(row: Row, run: Run, first: Run) -> str:
 
 
 def _exact(runs: Sequence[Run], chosen: Chosen) -> list[list[object]]:
-    """The table with figures as they are; the section is a column of its own."""
+    """Return the table with exact figures; the section is a separate column."""
     head, *varying = _heads(runs)
     rows: list[list[object]] = [["section", "row", *head[1:]]]
     rows += [["", *cells] for cells in varying]
@@ -216,7 +217,7 @@ def _exact(runs: Sequence[Run], chosen: Chosen) -> list[list[object]]:
 
 
 def _parts(runs: Sequence[Run], by: str) -> list[list[object]]:
-    """The breakdown with figures as they are, one row a part of a run."""
+    """Return the breakdown with exact figures, one row per part of a run."""
     parts = rows_of(runs, "site" if by == "site" else "group")
     head = columns(parts)
     return [list(head), *([row.get(column) for column in head] for row in parts)]
@@ -230,7 +231,7 @@ def _explained(runs: Sequence[Run], chosen: Chosen) -> list[str]:
 
 
 def _common(runs: Sequence[Run]) -> str:
-    """What all runs share, e.g. "machine i7-8700k, medium nvdimm", and parameters that are not the defaults."""
+    """Return what all runs share, e.g. "machine i7-8700k, medium nvdimm", and parameters that differ from their defaults."""
     shared = [
         name
         for name, value in runs[0].names().items()
@@ -242,7 +243,7 @@ def _common(runs: Sequence[Run]) -> str:
 
 
 def _parameters(run: Run, varying: Iterable[str]) -> list[str]:
-    """Parameters that differ from the models' defaults, written as for --set; without those of the heads."""
+    """Return parameters that differ from the models' defaults, written as for --set, except those in the heads."""
     found = (
         ["written back at the end"]
         if run.params.get(SYNC_AT_END) and f"{names.PARAM}{SYNC_AT_END}" not in varying
@@ -265,7 +266,7 @@ def _title(run: Run) -> str:
 
 
 def _notes(runs: Sequence[Run], chosen: Chosen) -> list[str]:
-    """Failures and warnings below the table, each said once, and which of its rows are estimates."""
+    """Return the failures and warnings for below the table, each once, and which of its rows are estimates."""
     found = notes_of(runs)
     behind = {name for run in runs for name in run.estimated}
     labels = dict.fromkeys(row.label for section in chosen.values() for row in _kept(runs, section))

@@ -1,14 +1,15 @@
-"""Time, derived last from counts: a sum of terms in nanoseconds, each traceable to its cause.  Estimates, not predictions.
+"""Time, derived last from counts: a sum of terms in ns, each traceable to its cause.  Estimates, not predictions.
 
-`instructions` x CPI, less those that streamed stores hide + hits in the second TLB level + walk cycles that are not hidden +
+`instructions` x CPI, minus those that streamed stores hide + hits in the second TLB level + walk cycles that are not hidden +
 invalidations of translations + dependent loads x latency of the medium + the bandwidth of loads and that of stores, each the
-slower of core and medium + fences x drain + calls x system-call entry + what calls waited for the file system's own threads.
-The form of the sum follows the sustained-rate reasoning for persistent memory: what one call waits for is added, what overlaps
-is the larger of the two.  What one core loads is bounded by its lines in flight, each under way for the latency of the medium.
+slower of core and medium + fences x drain + calls x system-call entry + time that calls waited for the file system's threads.
+The form of the sum follows the sustained-rate reasoning for persistent memory: what one call waits for is added; of what
+overlaps, the larger counts.  The loads of one core are bounded by its lines in flight, each of which takes the latency of the
+medium.
 
 Non-temporal stores drain from their buffers while the code that issues them runs.  Measured (tests/verification/overlap.c): a
-copy by such stores takes the longer of its bytes, loaded and stored, and its instructions, those between its pages too.  A copy
-by a rep-string takes the sum.
+copy by such stores takes the longer of its bytes, loaded and stored, and its instructions, including those between its pages.
+A copy by a rep-string takes the sum.
 """
 
 import math
@@ -22,13 +23,12 @@ _WALKS = ("dtlb_load_misses_walk_active", "dtlb_store_misses_walk_active", "itlb
 _STLB_HITS = ("dtlb_load_misses_stlb_hit", "dtlb_store_misses_stlb_hit", "itlb_misses_stlb_hit")
 
 _LINE = 64  # bytes
-GRANULES = (64, 256, 4096)  # bytes, of which `counters.SCHEMA` counts what the medium writes
+GRANULES = (64, 256, 4096)  # bytes; granules for which `counters.SCHEMA` counts media writes
 
 
 @dataclass
 class Estimate:
-    """Terms in ns, the reason for each term that cannot be given, and the cycles that the sum is worth (None without
-    GHz)."""
+    """Time estimate: terms in ns, the reason for each absent term, and the sum in cycles (None without GHz)."""
 
     terms: dict[str, float] = field(default_factory=dict)
     why_absent: dict[str, str] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class Estimate:
 
     @property
     def total_ns(self) -> float:
-        """Sum of the terms that could be given."""
+        """Return the sum of the terms that could be computed."""
         return sum(self.terms.values())
 
 
 class _Absent(Exception):
-    """A counter or a parameter of a term is not there."""
+    """Error for a counter or a parameter that a term needs and lacks."""
 
 
 def estimate(
@@ -53,7 +53,7 @@ def estimate(
     waited_ns: int = 0,
     bulk: Mapping[str, Number] | None = None,
 ) -> Estimate:
-    """Estimate the time that the counters stand for.
+    """Estimate the time that the counted work takes.
 
     Parameters
     ----------
@@ -61,19 +61,19 @@ def estimate(
         Fields of `counters.SCHEMA`.
     time : mapping
         A machine's [time] table: `ghz`, `cpi` (cycles per instruction without waiting for memory), `stlb_hit_cycles`,
-        `walk_hidden` (share of walk cycles that out-of-order execution hides, 0..1), `copy_gb_s` (bytes per ns that
-        one core can store), `syscall_ns`; perhaps `load_gb_s` (bytes per ns that one core can load) and `lines_in_flight`
-        (lines of a run that one core waits for at once).
+        `walk_hidden` (share of walk cycles that out-of-order execution hides, 0..1), `copy_gb_s` (bytes per ns that one core
+        can store), `syscall_ns`; optionally `load_gb_s` (bytes per ns that one core can load) and `lines_in_flight` (lines of
+        a run that one core waits for at once).
     medium : mapping
-        A medium: `load_ns`, perhaps `stream_ns` (latency of a line in a run, where it is not `load_ns`), `read_gb_s`,
+        A medium: `load_ns`, optionally `stream_ns` (latency of a line in a run, if it is not `load_ns`), `read_gb_s`,
         `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), `cached` (false: the CPU has no cache for it,
-        and the bandwidth holds the latency of every access).
+        and the bandwidth includes the latency of every access).
     calls : int
         System calls that the counters cover.
     waited_ns : int
-        What calls waited for a thread of the file system (a migration).
+        Time that calls waited for a thread of the file system (a migration).
     bulk : mapping, optional
-        The counters of what moves data in bulk (copies, clearing); without it no instructions are hidden.
+        Counters of the sites that move data in bulk (copies, clearing); without it no instructions are hidden.
     """
     given: dict[str, Any] = {**counters, "calls": calls}
     formulas = {
@@ -126,21 +126,21 @@ def _stores_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mappin
 
 
 def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    """Time of the instructions that run while non-temporal stores of bulk data drain, and while what they copy is loaded."""
+    """Return the ns of instructions hidden while non-temporal stores of bulk data drain, and while what they copy is loaded."""
     if not bulk.get("nt_stored_bytes"):
         return 0.0
     streamed = bulk["nt_stored_bytes"] / bulk["pm_stored_bytes"]
-    bulk = {"pm_loaded_bytes": 0, **bulk}  # none where a program's bytes are stored
+    bulk = {"pm_loaded_bytes": 0, **bulk}  # a store of a program's bytes loads nothing
     try:
         return min(
             _instructions_ns(bulk, time), streamed * (_stores_ns(bulk, time, medium) + _loads_ns(bulk, time, medium))
         )
     except _Absent:
-        return 0.0  # without the time of the stores they hide nothing
+        return 0.0  # without the time of the stores, the stores hide nothing
 
 
 def _media_bytes(given: Mapping[str, Any], granule: int) -> Any:
-    """Bytes written at the medium: those of its granule where it is counted; a medium of words just takes what is stored."""
+    """Return the bytes written at the medium: those of its granule if counted; a medium of words takes just what is stored."""
     return _of(given, f"media_bytes_{granule}" if granule in GRANULES else "pm_stored_bytes")
 
 

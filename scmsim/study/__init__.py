@@ -1,1 +1,1 @@
-"""Studies made of many replays, or of a trace alone: space, page sizes, write amplification, worst cases, calibration."""
+"""Studies that take many replays, or only a trace: space, page sizes, write amplification, worst cases, calibration."""

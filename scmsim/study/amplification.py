@@ -1,9 +1,9 @@
 """Write amplification of pure update schemes for any trace: what each stores for the same writes, at four levels.
 
-Units: bytes.  A scheme is a formula over one write [offset, offset + length) of a file that had `size` bytes; what it stores are
-runs, each written back and fenced on its own (no combining across runs or calls: the file-system models have that).  Levels and
-definitions: docs/write-amplification.md.  Source of copy-on-write and MCoW: VSM paper (2020), II.A and III.B; of the others: their
-textbook definition, with headers as the constants below say.
+Units: bytes.  A scheme is a formula over one write [offset, offset + length) of a file that had `size` bytes; it stores runs,
+each of which is written back and fenced on its own (nothing is combined across runs or calls; the file-system models do
+that).  Levels and definitions: docs/write-amplification.md.  Source of copy-on-write and MCoW: VSM paper (2020), II.A and
+III.B; of the others: their textbook definition, with headers as in the constants below.
 """
 
 import pathlib
@@ -18,10 +18,10 @@ from scmsim.core.records import SETUP, TRUNCATE, UNLINK, WRITE, Source
 from scmsim.core.units import format_bytes
 
 PAGE, LINE, GRANULES = 4096, 64, (64, 256, 4096)
-POINTER = 8  # of an index, a log's tail, a log's state
-HEADER = 64  # of a log record: where, how long, which transaction, commit
-ENTRY = 64  # of a log-structured file system for one write
-REPLACEMENT = 16  # of MCoW's log: <destination, source>
+POINTER = 8  # pointer of an index, a log's tail, a log's state
+HEADER = 64  # header of a log record: address, length, transaction, commit
+ENTRY = 64  # entry of a log-structured file system for one write
+REPLACEMENT = 16  # entry of MCoW's log: <destination, source>
 GRAINS = (4 << 10, 2 << 20, 1 << 30)
 
 
@@ -35,7 +35,7 @@ class Writes(NamedTuple):
 
 @dataclass
 class Run:
-    """What a scheme stores for each write: `count` runs of `length` bytes that begin `at` bytes into a granule."""
+    """Runs that a scheme stores for each write: `count` runs of `length` bytes that begin `at` bytes into a granule."""
 
     kind: str  # "data" or "metadata"
     length: np.ndarray | int
@@ -47,12 +47,12 @@ Scheme = Callable[[Writes], list[Run]]
 
 
 def in_place(w: Writes) -> list[Run]:
-    """The bytes themselves."""
+    """Store just the written bytes."""
     return [Run("data", w.length, 1, w.offset)]
 
 
 def cow(grain: int) -> Scheme:
-    """Each page of `grain` bytes that holds old bytes is written whole to a fresh one, then its pointer; new ones in place."""
+    """Write each page of `grain` bytes that holds old bytes whole to a fresh page, then its pointer; new pages in place."""
 
     def scheme(w: Writes) -> list[Run]:
         pages, fresh, at = _replaced(w, grain)
@@ -62,12 +62,12 @@ def cow(grain: int) -> Scheme:
 
 
 def wal(w: Writes) -> list[Run]:
-    """Redo log: the bytes with a header to the log, then in place."""
+    """Write the bytes with a header to a redo log, then in place."""
     return [Run("metadata", HEADER, _each(w)), Run("log", w.length), Run("data", w.length, 1, w.offset)]
 
 
 def undo(w: Writes) -> list[Run]:
-    """Undo journal: the old bytes with a header to the journal, the new ones in place, then the commit record."""
+    """Write the old bytes with a header to an undo journal, the new bytes in place, then the commit record."""
     old, each = np.clip(w.before - w.offset, 0, w.length), _each(w)
     return [
         Run("metadata", HEADER, (old > 0) * 1),
@@ -78,13 +78,13 @@ def undo(w: Writes) -> list[Run]:
 
 
 def log_structured(w: Writes) -> list[Run]:
-    """Whole pages of 4 KiB to fresh places, an entry to the log, its tail; cleaning is not counted."""
+    """Write whole pages of 4 KiB to fresh places, an entry to the log, and its tail; cleaning is not counted."""
     pages = (w.offset + w.length - 1) // PAGE - w.offset // PAGE + 1
     return [Run("data", PAGE, pages), Run("metadata", ENTRY, _each(w)), Run("metadata", POINTER, _each(w))]
 
 
 def mcow(grain: int) -> Scheme:
-    """Superpages that the write covers are replaced in the index, of others the 4 KiB pages touched in the page table."""
+    """Replace superpages that the write covers in the index; elsewhere replace the touched 4 KiB pages in the page table."""
 
     def scheme(w: Writes) -> list[Run]:
         end = w.offset + w.length
@@ -109,7 +109,7 @@ def mcow(grain: int) -> Scheme:
 
 
 def schemes(grains: Iterable[int] = GRAINS) -> dict[str, Scheme]:
-    """Name -> scheme; copy-on-write for each grain, MCoW for each above 4 KiB."""
+    """Return name -> scheme; copy-on-write for each grain, MCoW for each grain above 4 KiB."""
     grains = sorted(set(grains))
     bad = [grain for grain in grains if grain < PAGE or grain & (grain - 1)]
     if bad:
@@ -127,7 +127,7 @@ def schemes(grains: Iterable[int] = GRAINS) -> dict[str, Scheme]:
 
 
 def writes(trace: "str | pathlib.Path | Source") -> Writes:
-    """The writes of a trace, setup left out; sizes follow writes, truncates and unlinks."""
+    """Return the writes of a trace, setup left out; file sizes follow writes, truncates and unlinks."""
     if isinstance(trace, str | pathlib.Path):
         from scmsim.trace import open_trace
 
@@ -151,14 +151,14 @@ def writes(trace: "str | pathlib.Path | Source") -> Writes:
 
 
 def amplify(trace: "str | pathlib.Path | Source | Writes", grains: Iterable[int] = GRAINS) -> dict[str, dict[str, Any]]:
-    """What each scheme stores for the writes of a trace.
+    """Return what each scheme stores for the writes of a trace.
 
     Returns
     -------
     dict
-        Scheme -> `payload`, `data`, `stored` (data and metadata), `lines` (bytes in lines written back), `media_64`, `media_256`,
-        `media_4096`, all in bytes; and the ratios `write_amplification` (stored / payload), `cow_extra_ratio` (data bytes beyond
-        the request per byte asked), None without any write.
+        Scheme -> `payload`, `data`, `stored` (data and metadata), `lines` (bytes in lines written back), `media_64`,
+        `media_256`, `media_4096`, all in bytes; and the ratios `write_amplification` (stored / payload), `cow_extra_ratio`
+        (data bytes beyond the request per requested byte), None without any write.
 
     Raises
     ------
@@ -185,19 +185,19 @@ def _levels(runs: list[Run], payload: int) -> dict[str, Any]:
 
 
 def _touched(run: Run, granule: int) -> int:
-    """Bytes of the granules that the runs touch."""
+    """Return the bytes of the granules that the runs touch."""
     length, at = np.asarray(run.length), np.asarray(run.at)
     blocks = np.where(length > 0, (at + length - 1) // granule - at // granule + 1, 0)
     return _sum(blocks, run.count) * granule
 
 
 def _sum(values: np.ndarray | int, count: np.ndarray | int) -> int:
-    """Sum over all writes; at least one of both is an array."""
+    """Return the sum over all writes; at least one argument is an array."""
     return int(np.sum(np.asarray(values, np.int64) * np.asarray(count, np.int64)))
 
 
 def _replaced(w: Writes, grain: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pages with old bytes that a write touches; its bytes behind them; where those begin."""
+    """Return the pages with old bytes that a write touches; the write's bytes after those pages; where those bytes begin."""
     old_pages = -(-w.before // grain)
     last = (w.offset + w.length - 1) // grain
     pages = np.maximum(np.minimum(last, old_pages - 1) - w.offset // grain + 1, 0)
@@ -206,7 +206,7 @@ def _replaced(w: Writes, grain: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _each(w: Writes) -> np.ndarray:
-    """Once for each write."""
+    """Return 1 for each write."""
     return np.ones_like(w.length)
 
 

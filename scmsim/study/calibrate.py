@@ -1,8 +1,9 @@
-"""The cost table of a model from measurements of a real kernel: `WORK` per mechanism, fitted to some cells, tested on others.
+"""Calibration of a model's cost table to a real kernel: `WORK` per mechanism, fitted to some cells, tested on others.
 
-Structure is the model's and stays: how often each cost is charged in a cell comes from replays in which one cost counts 1 and
-all others 0.  What a cell measured less what its copies count by width is then a sum of costs; they are found by least squares
-on relative errors, drawn slightly towards the table that the model has, so that what the cells do not tell stays as it was.
+The structure is the model's and stays fixed: how often each cost is charged in a cell comes from replays in which one cost
+counts 1 and all others 0.  What a cell measured, minus what its copies count by width, is then a sum of costs.  Least squares
+on relative errors finds the costs; a weak pull towards the model's table keeps costs unchanged that the cells do not
+determine.
 """
 
 import contextlib
@@ -30,11 +31,11 @@ from scmsim.result.cells import Cell, Key, cells
 from scmsim.workload import microbench
 
 COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-_PULL = 0.02  # weight of the table's own values: a cost may double if that takes 2 % off the error of one cell
+_PULL = 0.02  # weight of the table's values: a cost may double if that takes 2 % off the error of one cell
 _PAGING = {"linux": {"user_page": "2MiB"}}
 
-_LEAST = 1.0  # per call: cells that do nothing tell nothing
-# Passes over names (see lab.plan): those that a cost each belongs to, and sums of them.
+_LEAST = 1.0  # per call: cells that do nothing determine nothing
+# Passes over names (see lab.plan): those with one cost each, and sums of them.
 FIT_NAMES = (
     "create", "create_sync", "stat", "openclose", "unlink0", "rename", "rename_sync", "link", "link_sync", "unlinkl", "mkdir",
     "mkdir_sync", "rmdir", "rmdir_sync", "unlink64k",
@@ -53,7 +54,7 @@ class Tuned(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a cell did, and its calls; 0: those of the replay."""
+    """What a cell did, and its calls; 0: as many as the replay's."""
 
     source: Source
     calls: int
@@ -61,7 +62,7 @@ class Work(NamedTuple):
 
 @dataclass
 class Error:
-    """How far the model is from a cell, before and after, as relative errors by column."""
+    """Relative errors of the model for a cell, before and after, by column."""
 
     key: Key
     fitted: bool
@@ -71,7 +72,7 @@ class Error:
 
 @dataclass
 class Calibration:
-    """The new table, the name of the one it replaces, the errors by cell, and which costs the cells tell."""
+    """The new table, the name of the table that it replaces, the errors by cell, and which costs the cells determine."""
 
     name: str
     table: Table
@@ -79,7 +80,7 @@ class Calibration:
     told: list[str]
 
     def summary(self) -> list[str]:
-        """Lines: median and worst error of each column, calibration and test cells apart."""
+        """Return lines: median and worst error of each column, calibration and test cells separately."""
         lines = []
         for fitted, what in ((True, "calibration"), (False, "test")):
             chosen = [error for error in self.errors if error.fitted == fitted]
@@ -102,8 +103,8 @@ def calibrate(measured: Result, fs: str, units: Sequence[int], params: Params | 
     fs : str
         A file system of the result that is also a model.
     units : sequence of int
-        Bytes of a call of the cells to fit to; all others test.  Passes over names, where the result has them, are fitted to as
-        well, but for those that are sums of others (`TEST_NAMES`).
+        Bytes of a call of the cells to fit to; all other cells test.  Passes over names, if the result has them, are fitted
+        to as well, except sums of other passes (`TEST_NAMES`).
     params : dict, optional
         The model's parameters: `kernel` chooses the structure, and the table to start from.
 
@@ -150,7 +151,7 @@ def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None
 
 @contextlib.contextmanager
 def using(paths: Sequence[str]) -> Iterator[None]:
-    """Within it, models take the costs of these files (as `write` makes them) in place of the tables that they name."""
+    """Make models take the costs of these files (as `write` makes them) in place of the tables that they name, in a block."""
     tables = dict(_read(path) for path in paths)
     asked: set[str] = set()
 
@@ -171,14 +172,14 @@ def _read(path: str) -> tuple[str, Table]:
 
 
 def _file(given: dict[str, Any]) -> dict[str, Any]:
-    """What a file of costs may hold: the name of a table, and costs."""
+    """Return the checked content of a file of costs: the name of a table, and costs."""
     fields = {"table": schema.text, **dict.fromkeys(given.keys() - {"table"}, costs.COST)}
     hint = "name the table of costs that it replaces, as scmsim lab calibrate does"
     return dict(schema.table(fields, {"table": hint})(given))
 
 
 def _pass(key: Key) -> str:
-    """The microbenchmark's pass of a cell; results call its append a write, as the thesis does."""
+    """Return the microbenchmark's pass of a cell; results call its append a write, as the thesis does."""
     return "append" if key.operation == "write" else key.operation
 
 
@@ -189,7 +190,7 @@ def _known(key: Key, cell: Cell) -> bool:
 
 
 def _works(keys: Sequence[Key], found: Mapping[Key, Cell]) -> list[Work]:
-    """What each cell did, for a replay."""
+    """Return what each cell did, for a replay."""
     calls = [int(found[key].calls) for key in keys if not key.unit_bytes]
     names = microbench_plan((4096,), 4096, names=calls[0]) if calls else None
     numbers = {region.label: k for k, region in enumerate(names.regions, 1)} if names else {}
@@ -209,7 +210,7 @@ def _per_call(cell: Cell, counter: str) -> float:
 
 
 def _table_of(model: Tuned) -> tuple[str, Table]:
-    """The cost table that a model loads, and its name."""
+    """Return the cost table that a model loads, and its name."""
     found: list[tuple[str, Table]] = []
 
     def note(name: str, table: Table) -> Table:
@@ -226,8 +227,11 @@ def _table_of(model: Tuned) -> tuple[str, Table]:
 def _structure(
     model: Tuned, works: Sequence[Work], name: str, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per call of each cell: what counts without any cost (cells, 3), how often each cost is charged (cells, costs); and the
-    costs as they are (costs, 3)."""
+    """Return the structure of the cells' counts, per call.
+
+    They are what counts without any cost (cells, 3), how often each cost is charged (cells, costs), and the current costs
+    (costs, 3).
+    """
     none = np.zeros((len(names), 3))
     now = np.zeros((len(names), 3))
 
@@ -262,7 +266,7 @@ def _with(model: Tuned, works: Sequence[Work], name: str, names: Sequence[str], 
 
 
 def _replayed(model: Tuned, works: Sequence[Work]) -> np.ndarray:
-    """Counts per call of each cell."""
+    """Return the counts per call of each cell."""
     out = np.zeros((len(works), 3))
     for i, work in enumerate(works):
         run = replay(work.source, fs=model.fs, params=model.params, footprints=NONE_AT_ALL).runs[0]
@@ -271,7 +275,7 @@ def _replayed(model: Tuned, works: Sequence[Work]) -> np.ndarray:
 
 
 def _fit(base: np.ndarray, counts: np.ndarray, now: np.ndarray, target: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Costs (costs, 3), none negative."""
+    """Return the fitted costs (costs, 3), none negative."""
     out = now.copy()
     told = np.flatnonzero(counts[chosen].any(0))
     for column in range(3):
@@ -286,7 +290,7 @@ def _fit(base: np.ndarray, counts: np.ndarray, now: np.ndarray, target: np.ndarr
 
 
 def _nonnegative(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Least squares with no negative unknown (Lawson and Hanson's active set)."""
+    """Solve least squares with no negative unknown (Lawson and Hanson's active set)."""
     x = np.zeros(matrix.shape[1])
     free = np.zeros(len(x), bool)
     for _ in range(10 * len(x) + 10):

@@ -1,4 +1,4 @@
-"""Where the space of a device goes: the pages that a page-size policy gives each file, or those of a file-system model.
+"""Use of a device's space: the pages that a page-size policy allocates to each file, or those of a file-system model.
 
 A policy is replayed alone, without file system, page table or MMU, so a trace of millions of operations takes a second.
 """
@@ -22,7 +22,7 @@ from scmsim.study.page_size.rules import HUGE, WHOLE
 INODE_BYTES = 128  # PMFS and NOVA
 EXTENT_BYTES = 16  # estimate: start and length of a run in an index
 TABLE_BYTES = 4096
-_ENTRY_BYTES = 8  # of a page table
+_ENTRY_BYTES = 8  # bytes of a page-table entry
 _CHUNK = 1 << 16
 _NODES = 1 << 12
 _FAN = 512  # entries of a page table
@@ -39,13 +39,13 @@ class Space:
     name : str
         Policy or file system.
     total : dict
-        Bytes and counts by name; the meaning of each is in docs/space.md.
+        Bytes and counts by name; docs/space.md explains each.
     free_runs : dict
-        Free runs by the power of two, in bytes, that is at most their length.
+        Number of free runs by the largest power of two, in bytes, that is at most their length.
     files : dict
-        Columns of one row a file that exists: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, of a
-        policy, `pages`; where the trace touches mapped files, `mappable_2m_bytes`.  Empty where a model does not tell.  Files of an
-        ageing run are left out.
+        Columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, for a
+        policy, `pages`; if the trace touches mapped files, `mappable_2m_bytes`.  Empty if a model does not report files.
+        Files of an ageing run are left out.
     """
 
     name: str
@@ -69,7 +69,7 @@ def of_policy(
     params : mapping
         Parameters of the policy, e.g. {"threshold": "1MiB"}.
     aged : Source
-        Replayed on the same device before, on files of its own: an ageing workload.
+        An ageing workload, replayed before on the same device, on files of its own.
     progress : callable(policy, rows done, rows), optional
 
     Raises
@@ -115,7 +115,7 @@ def of_fs(
 
 
 def _mappings(lengths: Sequence[int], large: np.ndarray, tables: int) -> dict[str, int]:
-    """Figures of the files that a trace maps, each mapped as a whole: their bytes, those in 2 MiB, a process's page tables."""
+    """Return figures of the files that a trace maps, each mapped whole: their bytes, those in 2 MiB, a process's page tables."""
     return {
         "mapped_files": len(lengths),
         "mapped_file_bytes": int(sum(lengths)),
@@ -125,7 +125,7 @@ def _mappings(lengths: Sequence[int], large: np.ndarray, tables: int) -> dict[st
 
 
 class NoRoom(UsageError):
-    """The files that exist before a trace do not fit on the device."""
+    """Error for files that exist before a trace and do not fit on the device."""
 
 
 class _Device:
@@ -166,7 +166,7 @@ class _Device:
         state.free_nodes += len(self.nodes) - old
 
     def forget(self) -> None:
-        """Counts start at 0."""
+        """Reset all counts to 0."""
         for name, _ in pages.COUNTS:
             self.record[0][name] = 0
         self.record[0].first_failed = -1
@@ -183,7 +183,7 @@ class _Device:
         self.forget()
 
     def _no_room(self, rows: np.ndarray, aged: bool) -> str:
-        """One line: what the files ask for, what the device has left, and which parameter mends it."""
+        """Return one line: what the files need, what the device has left, and which parameter fixes it."""
         state, page = self.record[0], frames.FRAME << int(self.record[0].order)
         wanted = int((-(-rows["offset"] // page) * page).sum())
         left, whole = int(state.free.sum()) * frames.FRAME, len(self.bits) * 64 * frames.FRAME
@@ -195,7 +195,7 @@ class _Device:
         )
 
     def replay(self, source: Source, first: int, progress: Progress | None) -> None:
-        """Take all operations of a trace, whose files' rows begin at `first`."""
+        """Replay all operations of a trace, whose files' rows begin at `first`."""
         done = 0
         if progress:
             progress(self.name, 0, source.rows)
@@ -222,7 +222,7 @@ class _Device:
         return max(-(-size // frames.FRAME), int(self.files[row["file"], pages.KEPT]))
 
     def report(self, first: int, asked: np.ndarray) -> Space:
-        """The space report; files by file from row `first` on, of which the trace maps those `asked` for."""
+        """Return the space report; file by file from row `first` on; `asked` marks the files that the trace maps."""
         state = self.record[0]
         held = np.zeros((len(self.files), frames.ORDERS), np.int64)
         runs = pages.totals(state, self.files, self.nodes, held)
@@ -267,7 +267,7 @@ class _Device:
         return Space(self.name, total, contiguity.histogram(free[1]), by_file)
 
     def _mapped(self, files: np.ndarray, held: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
-        """Figures of files that a trace maps, rows of the device, and the bytes of each that one entry maps with 2 MiB or more."""
+        """Return figures of mapped files (rows of the device), and the bytes of each that entries of 2 MiB or more map."""
         large = (held[files, frames.HUGE :] << np.arange(frames.HUGE, frames.ORDERS)).sum(1) * frames.FRAME
         if self.record[0].pieces:  # a virtual superpage has an entry for each frame
             large[:] = 0
@@ -275,10 +275,10 @@ class _Device:
         return _mappings(sizes, large, self._tables(self.files[files, pages.HELD], held[files].sum(0))), large
 
     def _tables(self, held: np.ndarray, by_order: np.ndarray) -> int:
-        """Bytes of page tables: leaf entries in whole tables (files packed), and one level above them for 512 tables.
+        """Return the bytes of page tables: leaf entries in whole tables (files packed), and one level above them for 512 tables.
 
-        `held` are frames of each file, `by_order` the pages of all.  A page between two hardware sizes takes as many entries as
-        it has pages of the smaller one (TPS' alias entries); a virtual superpage has a table of its own.
+        `held` has the frames of each file, `by_order` the pages of all files.  A page between two hardware sizes takes as
+        many entries as it has pages of the smaller size (TPS' alias entries); a virtual superpage has its own table.
         """
         if self.record[0].pieces:
             tables = int((-(-held // (1 << frames.HUGE))).sum())
@@ -290,7 +290,7 @@ class _Device:
 
 
 def rows_by_file(space: Space, files: Files) -> Iterator[dict[str, Any]]:
-    """One dict a file, most waste first, with its path."""
+    """Yield one dict per file, most waste first, with its path."""
     if not space.files:
         return
     for i in np.argsort(-space.files["waste_bytes"], kind="stable"):

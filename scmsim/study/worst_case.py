@@ -1,9 +1,9 @@
-"""Search for the access pattern that stresses a file system most, for each operation; what the thesis left as future work.
+"""Search for the access pattern that stresses a file system most, for each operation; the thesis left it as future work.
 
-A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best ones.
-The finding is shrunk gene by gene to the simplest pattern that keeps most of the score.  It counts only if it scores `MARGIN`
-times the median of the drawn patterns.  Its mechanism is the site whose loads and stores (or walks, or bytes) per byte grew most
-against that median.  Same seed, same findings.
+A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best
+ones.  The finding is shrunk gene by gene to the simplest pattern that keeps most of the score.  It counts only if it scores
+`MARGIN` times the median of the drawn patterns.  Its mechanism is the site whose loads and stores (or walks, or bytes) per
+byte grew most against that median.  The same seed yields the same findings.
 """
 
 import random
@@ -39,14 +39,15 @@ METRICS = {
     "stored": ("pm_stored_bytes",),
 }
 GROWTH = "growth"  # traffic of a call late in the run over that of an early one: the cost that grows with age
-MOST_BYTES = 512 * MI  # that one pattern may move or, sparse, reach
-MOST_MOVED = 16 << 30  # bytes of persistent memory, loaded and stored, beyond which the first calls stand for a pattern
+MOST_BYTES = 512 * MI  # most bytes that one pattern may move or, sparse, reach
+# bytes of persistent memory, loaded and stored, beyond which a pattern is scored by its first calls
+MOST_MOVED = 16 << 30
 PROBE = 256  # calls
 EARLY = 4  # growth compares the whole run with its first quarter
-MARGIN = 1.1  # times the median of the drawn patterns (growth: times an early call): what counts as a finding
-KEPT = 0.8  # of the score that a plainer pattern must keep
+MARGIN = 1.1  # a finding scores this many times the median of the drawn patterns (growth: times an early call)
+KEPT = 0.8  # share of the score that a plainer pattern must keep
 PARENTS = 4
-LONG = {"calls": (16 * KI, 128 * KI, MI), "unit": (512, KI, 4 * KI, 16 * KI)}  # growth shows in long runs only
+LONG = {"calls": (16 * KI, 128 * KI, MI), "unit": (512, KI, 4 * KI, 16 * KI)}  # growth shows only in long runs
 LONG_BYTES = 16 << 30
 
 
@@ -65,11 +66,11 @@ class Pattern:
     calls: int = 4 * KI
 
     def source(self) -> Source:
-        """The workload."""
+        """Return the workload."""
         return cast(Source, workload.Workload(**vars(self)))
 
     def in_words(self) -> str:
-        """One line for people."""
+        """Return one line that describes the pattern."""
         words = [f"{self.op} {format_bytes(self.unit)}"]
         if self.stride > self.unit:
             words.append(f"every {format_bytes(self.stride)}")
@@ -81,7 +82,7 @@ class Pattern:
         return ", ".join([*words, f"{self.calls:,} calls"])
 
     def fio(self) -> str:
-        """The same as a fio job, to be run on hardware; fio draws its own random places."""
+        """Return the same pattern as a fio job, to be run on hardware; fio draws its own random places."""
         kind = "read" if self.op == "read" else "write"
         rw = f"rand{kind}" if self.order == "random" and self.op != "append" else kind
         gap = self.stride - self.unit
@@ -101,15 +102,16 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Finding:
-    """The worst pattern of one operation; `stands_out` says whether it is worth reporting.
+    """The worst pattern of one operation; `stands_out` is whether it is worth reporting.
 
     Attributes
     ----------
     score, typical : float
-        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, which is none).
+        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, which is no
+        growth).
     site : str or None
-        The mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percent of the
-        finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none).
+        The mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percentage of
+        the finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none).
     """
 
     pattern: Pattern
@@ -122,7 +124,7 @@ class Finding:
 
     @property
     def stands_out(self) -> bool:
-        """Whether the score is `MARGIN` times the typical one, or more; a score of 0 never is."""
+        """Return whether the score is at least `MARGIN` times the typical one; a score of 0 never is."""
         return self.score > 0 and self.score >= MARGIN * self.typical
 
 
@@ -133,7 +135,7 @@ class Hunt:
     ----------
     fs, machine, paging, medium, params : as for `pipeline.replay`
     metric : "traffic", "lookups", "walks" or "stored"
-    tries : patterns to replay for each operation, shrinking apart
+    tries : patterns to replay for each operation, not counting shrinking
     seed : of the search
     """
 
@@ -152,14 +154,14 @@ class Hunt:
         if metric not in (*METRICS, GROWTH):
             raise unknown("metric", metric, [*METRICS, GROWTH])
         self.fs, self.metric, self.tries, self.seed = fs, metric, tries, seed
-        self.even = 1.0 if metric == GROWTH else 0.0  # the score of a pattern that costs nothing
+        self.even = 1.0 if metric == GROWTH else 0.0  # score of a pattern that costs nothing
         self.genes = {**GENES, **LONG} if metric == GROWTH else GENES
         self.most = LONG_BYTES if metric == GROWTH else MOST_BYTES
         self._models = {"machine": machine, "paging": paging, "medium": medium, "params": params}
         self.run = cache(self._run)
 
     def _run(self, pattern: Pattern) -> Run:
-        """The replay; a pattern that moves too many bytes is judged by its first calls."""
+        """Return the replay; a pattern that moves too many bytes is represented by its first calls."""
         if pattern.calls > PROBE:
             probe = self.run(replace(pattern, calls=PROBE))
             moved = probe.counters["pm_loaded_bytes"] + probe.counters["pm_stored_bytes"]
@@ -168,7 +170,7 @@ class Hunt:
         return replay(pattern.source(), self.fs, **self._models).runs[0]  # type: ignore[arg-type]
 
     def find(self, op: str, progress: Callable[[str, int, int], None] | None = None) -> Finding:
-        """The worst pattern of one operation."""
+        """Return the worst pattern of one operation."""
         draw = random.Random(f"{self.seed} {op}")
         tried: dict[Pattern, float] = {}
         drawn: list[Pattern] = []
@@ -192,7 +194,7 @@ class Hunt:
         return replace(found, site=site, site_share=share, site_growth=growth)
 
     def score(self, pattern: Pattern) -> float:
-        """The metric per byte of payload; 0 where operations failed (a full device proves nothing)."""
+        """Return the metric per byte of payload; 0 if operations failed (a full device proves nothing)."""
         run = self.run(pattern)
         payload = run.payload["written"] + run.payload["read"]
         if run.errors or not payload:
@@ -228,7 +230,7 @@ class Hunt:
         return max(moved, reach) <= self.most and pattern.shift + pattern.unit <= pattern.file_size
 
     def _shrunk(self, found: Pattern, score: float) -> Pattern:
-        """The plainest pattern that keeps most of the score: each gene at its plainest, if that does."""
+        """Return the plainest pattern that keeps most of the score: each gene at its plainest value that does."""
         for gene, plain in _plainer(found, self.genes["calls"]):
             plainer = replace(found, **cast(dict[str, Any], {gene: plain}))
             if self.score(plainer) - self.even >= KEPT * (score - self.even):
@@ -236,8 +238,11 @@ class Hunt:
         return found
 
     def _blame(self, found: Pattern, drawn: list[Pattern]) -> tuple[str | None, float, float]:
-        """(site, its share in percent, its growth) by the greatest rise, None if none rose: per byte of payload against the median
-        drawn pattern; for growth per call against the first quarter of the same run."""
+        """Return (site, its share in percent, its growth) by the greatest rise, None if none rose.
+
+        The rise is per byte of payload against the median drawn pattern; for growth, per call against the first quarter of
+        the same run.
+        """
         if self.metric == GROWTH:
             others = [self.run(replace(found, calls=max(found.calls // EARLY, 1)))]
         else:
@@ -252,13 +257,13 @@ class Hunt:
         return site, share, here[site] / usual[site] if usual[site] else float("inf")
 
     def _each(self, run: Run, site: str) -> float:
-        """The metric of one site per call (growth) or per byte of payload."""
+        """Return the metric of one site per call (growth) or per byte of payload."""
         by = run.calls if self.metric == GROWTH else run.payload["written"] + run.payload["read"]
         return self._total(run.sites.get(site, {})) / by if by else 0.0
 
 
 def _plain(pattern: Pattern) -> Pattern:
-    """Without the genes that its operation does not have."""
+    """Return the pattern without the genes that its operation does not have."""
     if pattern.op == "append":
         return replace(pattern, order="sequential", file_size=16 * MI)
     return replace(pattern, sync=0) if pattern.op == "read" else pattern
@@ -269,7 +274,7 @@ def _best(tried: dict[Pattern, float], count: int) -> list[Pattern]:
 
 
 def _plainer(found: Pattern, calls: tuple) -> list[tuple[str, int | str]]:
-    """Plainer values to try, in this order; calls last and step by step, since a shorter trace is the plainest."""
+    """Return plainer values to try, in this order; calls last and step by step, since a shorter trace is the plainest."""
     steps: list[tuple[str, int | str]] = [
         ("files", 1), ("shift", 0), ("sync", 0), ("order", "sequential"), ("stride", 0), ("file_size", 16 * MI),
     ]  # fmt: skip

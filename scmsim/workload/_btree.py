@@ -2,7 +2,7 @@
 
 Rows are (INTEGER PRIMARY KEY, BLOB of one length) with ids 1, 2, 3, ...; pages of 4096 bytes without a reserved tail.
 Formats: SQLite's file format document, sections 1.6 (pages, cells) and 2 (records).  Growth at the right end as in btree.c of
-SQLite 3.40: the new row alone goes to a fresh leaf and the full one is left as it is (balance_quick); a full interior page
+SQLite 3.40: only the new row goes to a fresh leaf and the full leaf stays unchanged (balance_quick); a full interior page
 shares its children with up to two siblings on its left and, if all are full, a new page (balance_nonroot); a full root moves
 its children to a new page below it (balance_deeper).
 """
@@ -14,13 +14,13 @@ import numpy as np
 PAGE = 4096
 SCHEMA_PAGE, ROOT = 1, 2  # page numbers start at 1
 LARGEST_BLOB = 4000  # bytes: a longer row would need overflow pages (4061 bytes of payload, minus headers)
-_LEAF_ROOM, _INTERIOR_ROOM = PAGE - 8, PAGE - 12  # bytes behind the page header
+_LEAF_ROOM, _INTERIOR_ROOM = PAGE - 8, PAGE - 12  # bytes after the page header
 _POINTER = 2  # bytes of a cell's entry in the page's pointer array
 _SIBLINGS = 3  # pages that are balanced together
 
 
 class Node:
-    """An interior page: `kids` (nodes, or page numbers of leaves) and between them `keys`, the largest row id on the left."""
+    """Interior page: `kids` (nodes, or page numbers of leaves) and between them `keys`, the largest row id on the left."""
 
     def __init__(self, page: int, keys: list[int], kids: "list[Node | int]") -> None:
         self.page, self.keys, self.kids = page, keys, kids
@@ -28,7 +28,7 @@ class Node:
 
 
 class Tree:
-    """The table; `leaves` and `first` (page number, first row id) grow with its leaves.
+    """The table's b-tree; `leaves` and `first` (page number, first row id) grow with its leaves.
 
     Parameters
     ----------
@@ -43,14 +43,13 @@ class Tree:
         self.rows, self.pages = 0, ROOT
         self.leaves, self.first = [ROOT], [1]
         self.free = _LEAF_ROOM  # bytes in the rightmost leaf
-        self.root: Node | None = None  # once the root is no leaf
+        self.root: Node | None = None  # set once the root is not a leaf
         self.before = self.pages  # pages at the start of the transaction
-        self.siblings: list[
-            tuple[int, int]
-        ] = []  # pages that the transaction looked at: (old pages changed by then, page)
+        # pages that the transaction looked at: (old pages changed by then, page)
+        self.siblings: list[tuple[int, int]] = []
 
     def insert(self, rows: int) -> set[int]:
-        """Append rows in one transaction; returns the numbers of the pages it changes, new ones included."""
+        """Append rows in one transaction; return the numbers of the pages that it changes, new pages included."""
         changed: set[int] = set()
         self.before, self.siblings = self.pages, []
         while rows:
@@ -61,14 +60,14 @@ class Tree:
                 continue
             changed.add(self.leaves[-1])
             self.rows, self.free, rows = self.rows + fits, self.free - fits * size, rows - fits
-        return changed | {SCHEMA_PAGE} if self.pages > self.before else changed  # page 1 holds the number of pages
+        return changed | {SCHEMA_PAGE} if self.pages > self.before else changed  # page 1 records the number of pages
 
     def pages_of(self, ids: np.ndarray) -> np.ndarray:
-        """Leaf pages of row ids."""
+        """Return the leaf pages of row ids."""
         return np.array(self.leaves)[np.searchsorted(np.array(self.first), ids, side="right") - 1]
 
     def above(self, leaf: int) -> list[int]:
-        """Interior pages above a leaf, the root first."""
+        """Return the interior pages above a leaf, root first."""
         row = self.first[bisect_left(self.leaves, leaf)]
         found, node = [], self.root
         while isinstance(node, Node):
@@ -104,10 +103,11 @@ class Tree:
             self._share(path[max(level - 1, 0)], changed)
 
     def _share(self, parent: Node, changed: set[int]) -> None:
-        """Spread the children of the last pages below `parent` over them, and over new ones as needed."""
+        """Spread the children of the last pages below `parent` over those pages, and over new pages as needed."""
         nodes: list[Node] = parent.kids[-_SIBLINGS:]  # type: ignore[assignment]
         changed.add(parent.page)
-        old = 1 + sum(page <= self.before for page in changed)  # page 1 among them: a page was added
+        # page 1 is counted too: it changes because a page was added
+        old = 1 + sum(page <= self.before for page in changed)
         self.siblings += [(old, node.page) for node in reversed(nodes)]
         dividers = parent.keys[len(parent.keys) + 1 - len(nodes) :]
         keys = list(nodes[0].keys)
@@ -128,12 +128,12 @@ class Tree:
 
 
 def _bounds(size: list[int], held: list[int]) -> list[int]:
-    """Where the cells of siblings are parted: the index of each page's divider, the number of cells for the last page.
+    """Return where the cells of siblings are split: the index of each page's divider, and the number of cells for the last page.
 
     Parameters
     ----------
     size : list of int
-        Bytes of all cells in order, the dividers between the pages among them.
+        Bytes of all cells in order, including the dividers between the pages.
     held : list of int
         Cells in each page now.
     """
@@ -143,7 +143,7 @@ def _bounds(size: list[int], held: list[int]) -> list[int]:
         end.append(at + count)
         at += count + 1
     page = 0
-    while page < len(end):  # from the left: give away what is too much, take what fits
+    while page < len(end):  # from the left: give excess cells to the next page, take cells that fit
         while used[page] > _INTERIOR_ROOM:
             if page + 1 == len(end):
                 end.append(len(size))
@@ -158,7 +158,7 @@ def _bounds(size: list[int], held: list[int]) -> list[int]:
         if end[page] >= len(size):
             del end[page + 1 :], used[page + 1 :]
         page += 1
-    for page in range(len(end) - 1, 0, -1):  # from the right: even out with the page on the left
+    for page in range(len(end) - 1, 0, -1):  # from the right: balance with the page on the left
         last = page == len(end) - 1
         while end[page - 1] > 0:
             cell, divider = size[end[page - 1] - 1], size[end[page - 1]]
@@ -171,15 +171,15 @@ def _bounds(size: list[int], held: list[int]) -> list[int]:
 
 
 def _divider(key: int) -> int:
-    """Bytes of an interior cell with its pointer: child page, row id."""
+    """Return the bytes of an interior cell with its pointer: child page, row id."""
     return 4 + varint(key) + _POINTER
 
 
 def varint(value: int) -> int:
-    """Bytes of a SQLite varint: 7 bits in each, 9 bytes at most."""
+    """Return the bytes of a SQLite varint: 7 bits in each, 9 bytes at most."""
     return min(max(1, -(-value.bit_length() // 7)), 9)
 
 
 def _last_of_length(value: int) -> int:
-    """The largest number whose varint is as long as that of `value`."""
+    """Return the largest number whose varint is as long as that of `value`."""
     return (1 << 7 * varint(value)) - 1

@@ -1,4 +1,4 @@
-"""Filebench's file sets, to the byte: tree and sizes come from glibc's drand48, never seeded, and Knuth's gamma generators.
+"""Filebench's file sets, to the byte: glibc's unseeded drand48 and Knuth's gamma generators determine tree and sizes.
 
 Source: Filebench 1.5-alpha3, fileset.c (fileset_populate), gamma_dist.c; D. Knuth, TAOCP vol. 2, 3.4.1 (algorithms A and G);
 drand48: POSIX, with glibc's initial state 0; rand: glibc's additive generator, seed 1.
@@ -12,7 +12,7 @@ from scmsim.core.errors import UsageError
 
 _MASK = (1 << 48) - 1
 _MULTIPLIER, _INCREMENT = 0x5DEECE66D, 0xB
-MAX_DEPTH = 200  # directories above one another, as a guard; Filebench has none
+MAX_DEPTH = 200  # levels of directories; a guard that Filebench lacks
 
 
 class Drand48:
@@ -27,7 +27,7 @@ class Drand48:
 
 
 class Gamma(NamedTuple):
-    """A cvar-gamma: mean and shape, and the limits and the step that a drawn value is brought to (0: none)."""
+    """A cvar-gamma: mean and shape, then the limits and the step to which a drawn value is rounded (0: none)."""
 
     mean: float
     gamma: float
@@ -36,7 +36,7 @@ class Gamma(NamedTuple):
     step: int = 0
 
     def draw(self, uniform: Drand48) -> int:
-        """One value, as a whole number."""
+        """Draw one value as a whole number."""
         value = gamma(uniform, self.gamma, self.mean / self.gamma)
         if self.step:
             whole = int(value)
@@ -47,7 +47,7 @@ class Gamma(NamedTuple):
 
 
 def gamma(uniform: Drand48, shape: float, scale: float) -> float:
-    """One gamma-distributed number: Knuth's algorithm A for a shape above 1, else G."""
+    """Return one gamma-distributed number: Knuth's algorithm A for a shape above 1, else G."""
     return scale * (_tangent(uniform, shape) if shape > 1 else _rejection(uniform, shape))
 
 
@@ -80,7 +80,7 @@ def _rejection(uniform: Drand48, a: float) -> float:
 class Tree:
     """A populated file set: `folders` (parent, name) in order of creation, `files` (folder, name), `sizes` in bytes.
 
-    Folder -1 is the file set's own directory.
+    Folder -1 is the file set's root directory.
     """
 
     def __init__(self, entries: int, width: int, shape: int, size: int | Gamma, uniform: Drand48) -> None:
@@ -114,7 +114,7 @@ class Tree:
 
 
 def rand() -> Iterator[int]:
-    """glibc's rand() without a seed: an additive feedback generator over 31 words, seeded with 1."""
+    """Yield the numbers of glibc's unseeded rand, an additive feedback generator over 31 words with seed 1."""
     words = [1]
     for _ in range(30):
         words.append(16807 * words[-1] % 2147483647)

@@ -1,6 +1,6 @@
-"""Reading fio's job files: sections of options, checked, with fio's defaults (3.33).
+"""Parser of fio's job files: sections of options, checked, with fio's defaults (3.33).
 
-An option that changes what a job does and is not modelled is an error that names it; one that cannot change it is accepted.
+An option that changes what a job does and is not modelled is an error that names the option; one without effect is accepted.
 """
 
 import pathlib
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from scmsim.core.errors import UsageError, unknown
 
-MAX_BYTES = 1 << 20  # of a job file
+MAX_BYTES = 1 << 20  # bytes of a job file
 MAX_JOBS = 4096
 MAX_FILES = 1 << 20
 
@@ -39,9 +39,8 @@ _DIRECTIONS = {
     "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1),
 }  # fmt: skip
 _SUFFIXES = {"": 1, **{letter: 1024**power for power, letter in enumerate("kmgtp", 1)}}
-_SUFFIXES.update(
-    {f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)}
-)  # fio's default kb_base swaps them
+# fio's default kb_base swaps them
+_SUFFIXES.update({f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)})
 
 
 @dataclass
@@ -86,13 +85,16 @@ class Job:
     unlink: bool = False
 
     def paths(self) -> list[str]:
-        """The files of the job, named as fio names them."""
+        """Return the files of the job, named as fio names them."""
         names = self.names or [f"{self.name}.{self.clone}.{i}" for i in range(self.nrfiles)]
         return [f"{self.directory}/{name}" if self.directory else name for name in names]
 
 
 def read(path: str) -> list[Job]:
-    """The jobs of a job file; raises UsageError (one line, with file and line number) for what cannot be modelled."""
+    """Return the jobs of a job file.
+
+    Raises UsageError (one line, with file and line number) for what cannot be modelled.
+    """
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -104,7 +106,7 @@ def read(path: str) -> list[Job]:
 
 
 def parse(text: str, where: str = "job") -> list[Job]:
-    """The jobs of the text of a job file."""
+    """Return the jobs in the text of a job file."""
     common: dict[str, tuple[str, str]] = {}
     jobs: list[Job] = []
     section: dict[str, tuple[str, str]] | None = None
@@ -134,7 +136,7 @@ def parse(text: str, where: str = "job") -> list[Job]:
 
 
 def _jobs(name: str, options: dict[str, tuple[str, str]], before: int) -> list[Job]:
-    """The clones of one section."""
+    """Return the clones of one section."""
     made: list[Job] = []
     count = 1
     for key, (value, at) in options.items():
@@ -151,7 +153,7 @@ def _jobs(name: str, options: dict[str, tuple[str, str]], before: int) -> list[J
 
 
 def _set(job: Job, key: str, value: str, at: str) -> None:
-    """Put one option into the job."""
+    """Set one option of the job."""
     if "$" in value:
         raise UsageError(f"{at}: variables as in {key}={value} are not replaced here; write the value itself")
     if key in _SETTERS:
@@ -168,7 +170,7 @@ def _unsupported(key: str, at: str) -> UsageError:
 
 
 def _finish(job: Job) -> None:
-    """Rules between options."""
+    """Apply the rules between options."""
     if job.size < min(job.least):
         raise UsageError(f"job {job.name!r}: size {job.size} is smaller than a block; give size=, such as size=64m")
     if (
@@ -191,7 +193,7 @@ def _finish(job: Job) -> None:
 
 
 def size(text: str, at: str) -> int:
-    """Bytes from 4096, 4k, 4kb, 64m: k is 1024, and Ki is 1000, as in fio without kb_base."""
+    """Return the bytes in 4096, 4k, 4kb, 64m: k is 1024, and Ki is 1000, as in fio without kb_base."""
     match = re.fullmatch(r"(\d{1,18}|0x[0-9a-f]{1,15})([kmgtp]i?|)b?", text.lower())
     value = int(match[1], 0 if match[1].startswith("0x") else 10) * _SUFFIXES[match[2]] if match else -1
     if not 0 <= value < 1 << 60:
@@ -218,7 +220,7 @@ def _word(text: str, at: str, allowed: tuple[str, ...]) -> str:
 
 
 def _pair(text: str, at: str) -> tuple[int, int]:
-    """Sizes of reads and of writes: "4k" or "4k,8k"; a third one (trim) plays no part."""
+    """Return the sizes of reads and of writes: "4k" or "4k,8k"; a third size (trim) is ignored."""
     parts = text.split(",")
     reads = size(parts[0], at) if parts[0] else 4096
     writes = size(parts[1], at) if len(parts) > 1 and parts[1] else (4096 if len(parts) > 1 else reads)
@@ -294,7 +296,7 @@ def _set_stonewall(job: Job, value: str, at: str) -> None:
 
 
 def _as(name: str, read: Callable[[str, str], object]) -> Callable[[Job, str, str], None]:
-    """Setter of an option that is one field of a job."""
+    """Return the setter of an option that is one field of a job."""
     return lambda job, value, at: setattr(job, name, read(value, at))
 
 

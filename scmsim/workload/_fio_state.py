@@ -10,12 +10,12 @@ from scmsim.workload._fio_file import Job
 from scmsim.workload.kernels import fio_job
 from scmsim.workload.kernels.fio_random import LEVELS, PARETO, WORD, ZIPF
 
-_SEED = 0xB1899BED  # of what is repeated from run to run
+_SEED = 0xB1899BED  # seed of what repeats from run to run
 _RANDSEED = 0x89  # the option's default
 _MULTIPLIER = 0x9E370001
 _LONG = (1 << 64) - 1
 _OFFSETS = {"read size": 0, "write size": 1, "mix": 4, "file": 5, "block": 6}  # places in fio's list of seeds
-_ZETA_TERMS = 10_000_000  # fio sums at most so many
+_ZETA_TERMS = 10_000_000  # most terms that fio sums
 _TAPS = (
     "3 2|4 3|5 3|6 5|7 6|8 6 5 4|9 5|10 7|11 9|12 6 4 1|13 4 3 1|14 5 3 1|15 14|16 15 13 4|17 14|18 11|19 6 2 1|20 17|21 19|22 21|"
     "23 18|24 23 22 17|25 22|26 6 2 1|27 5 2 1|28 25|29 27|30 6 4 1|31 28|32 31 29 1|33 20|34 27 2 1|35 33|36 25|37 5 4 3 2 1|"
@@ -24,7 +24,7 @@ _TAPS = (
 
 
 class State:
-    """State of one job: `job` and `files` are record arrays, `maps` the marked blocks of all its files."""
+    """State of one job: `job` and `files` are record arrays, `maps` has the marked blocks of all its files."""
 
     def __init__(self, job: Job, ends: list[int]) -> None:
         self.source = job
@@ -53,7 +53,7 @@ class State:
         self.maps = np.zeros(words, np.uint32)
 
     def reseed(self) -> None:
-        """The random states as they are at the beginning of every pass."""
+        """Reset the random states to those at the beginning of a pass."""
         j = self.job[0]
         places = {fio_job.BLOCKS: "block", fio_job.MIX: "mix", fio_job.WHICH_FILE: "file"}
         places |= {fio_job.READ_SIZE: "read size", fio_job.READ_SIZE + 1: "write size"}
@@ -61,14 +61,14 @@ class State:
             j["seeds"][place] = seeded(self.seeds[name])
 
     def next_pass(self) -> None:
-        """What fio forgets between two passes (loops, or io_size beyond size)."""
+        """Reset what fio forgets between two passes (loops, or io_size beyond size)."""
         j = self.job[0]
         j["synced"] = j["direction_until"] = j["finished"] = 0
         self.files["is_open"] = self.files["is_done"] = 0
         self.reseed()
 
     def _map(self, f: np.void, blocks: int, words: int) -> int:
-        """Lay out the map (or the LFSR) of a file; returns its words."""
+        """Lay out the map (or the LFSR) of a file; return the number of its words."""
         f["blocks"], f["words"] = blocks, words
         if self.job[0]["how"] == fio_job.BY_LFSR:
             taps = next(taps for taps in _lfsr_taps() if 1 << taps[0] > blocks)
@@ -103,19 +103,19 @@ class State:
 
 
 def start(job: Job) -> int:
-    """First byte of the range of a job in each of its files."""
+    """Return the first byte of a job's range in each of its files."""
     return job.offset + job.clone * job.offset_increment
 
 
 def spans(job: Job) -> list[int]:
-    """Bytes of the range in each file: equal parts of size, and a block more in the first ones where it does not divide."""
+    """Return the bytes of the range in each file: equal parts of size; the first files take the remaining blocks."""
     part, block = job.size // job.nrfiles, min(job.least)
     extra = (job.size - part * job.nrfiles) // block
     return [part + block if i < extra else part for i in range(job.nrfiles)]
 
 
 def seeds(job: Job) -> dict[str, int]:
-    """The seeds of a job's random states (64 bits)."""
+    """Return the seeds of a job's random states (64 bits)."""
     seed, chain = _RANDSEED if job.randseed is None else job.randseed & _LONG, []
     for _ in range(4):
         seed = seed * _MULTIPLIER & _LONG
@@ -124,14 +124,14 @@ def seeds(job: Job) -> dict[str, int]:
         seed = seed * _MULTIPLIER & _LONG
     if job.allrandrepeat:
         chain = [_SEED * job.number + offset for offset in range(len(chain))]
-    if job.random:  # whatever randseed says: seen with 3.33
+    if job.random:  # independent of randseed, as observed with 3.33
         chain[_OFFSETS["block"]] = _SEED * job.number
     return {name: chain[offset] for name, offset in _OFFSETS.items()}
 
 
 def seeded(seed: int) -> list[int]:
-    """The three words of the Tausworthe generator after seeding."""
-    words, before = [], (2 ^ 31) + (2 ^ 17) + (2 ^ 7)  # fio writes 2^31 and gets an exclusive or
+    """Return the three words of the Tausworthe generator after seeding."""
+    words, before = [], (2 ^ 31) + (2 ^ 17) + (2 ^ 7)  # fio means 2 to the power 31, but `^` is an exclusive or in C
     for least in (1, 7, 15):
         word = (before * 69069 & WORD) ^ (seed & WORD)
         before = word + least if word < least else word
@@ -143,7 +143,7 @@ def seeded(seed: int) -> list[int]:
 
 
 def jhash(key: bytes) -> int:
-    """Bob Jenkins' hash of a name, as fio has it (it takes single bytes where the original takes words)."""
+    """Return Bob Jenkins' hash of a name as fio computes it (from single bytes where the original uses words)."""
     a = b = c = 0x61C88647 + len(key) & WORD
     while len(key) > 12:
         a, b, c = _mixed(a + key[0] & WORD, b + key[4] & WORD, c + key[8] & WORD)

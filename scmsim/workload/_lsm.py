@@ -1,26 +1,27 @@
-"""The state of a log-structured merge tree of equal-sized records: sorted tables in levels, and which block holds a key.
+"""State of a log-structured merge tree of equal-sized records: sorted tables in levels, and which block holds a key.
 
 Leveled compaction as in RocksDB 7.8 (db/version_set.cc, db/compaction/compaction_picker_level.cc): level 0 is merged with
 level 1 when it has `level0` tables; a level beyond its size gives the table with the least overlap per byte
-(kMinOverlappingRatio) to the next; outputs are cut at borders of the level below (CompactionOutputs::ShouldStopBefore).
-Background work is done at the moment it becomes due, not beside the program's calls.
+(kMinOverlappingRatio) to the next level; outputs are cut at borders of the level below (CompactionOutputs::ShouldStopBefore).
+Background work is done as soon as it is due, not concurrently with the program's calls.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-TRAILER = 5  # bytes behind each block: compression type and checksum
-RESTART = 8  # bytes at the end of a block of up to 16 records: one restart point and their number
-SHARED = 6  # bytes of a key that equal those of the key before it; fitted to the median block of 3809 bytes (400-byte values)
+TRAILER = 5  # bytes after each block: compression type and checksum
+RESTART = 8  # bytes at the end of a block of up to 16 records: one restart point and the number of points
+# leading bytes that a key shares with the previous key; fitted to the median block of 3809 bytes (400-byte values)
+SHARED = 6
 INDEX_ENTRY = 19  # bytes of a block's entry in the index; measured (strace of db_bench, 16,277 bytes for 841 blocks)
 FOOTER, META_INDEX, PROPERTIES = 53, 40, 878  # bytes at the end of a table, from its end; measured (strace of db_bench)
-MOVED = 4  # tables that move to the next level together at most (kMaxMultiTrivialMove)
+MOVED = 4  # most tables that move to the next level together (kMaxMultiTrivialMove)
 TAIL = FOOTER + META_INDEX + PROPERTIES
 
 
 class Shape(NamedTuple):
-    """Sizes that do not change: of a record in a block, records of a block, and bytes of a full block."""
+    """Constant sizes: bytes of a record in a block, records of a block, and bytes of a full block."""
 
     record: int
     per_block: int
@@ -28,7 +29,10 @@ class Shape(NamedTuple):
 
 
 def shape(key: int, value: int, block: int) -> Shape:
-    """A block takes records until it has `block` bytes, or 90 % of them where the next record would not fit."""
+    """Return the shape of blocks: a block takes records until it has `block` bytes.
+
+    It stops at 90 % of them if the next record would not fit.
+    """
     record = 4 + key + 8 - SHARED + value
     count = 1
     while count * record < block and not (10 * count * record > 9 * block and (count + 1) * record > block):
@@ -37,7 +41,7 @@ def shape(key: int, value: int, block: int) -> Shape:
 
 
 class Table:
-    """One sorted table: its file, keys, data blocks, bytes of the index (which lies before the tail) and of the file."""
+    """One sorted table: its file, keys, data blocks, bytes of the index (which precedes the tail) and of the file."""
 
     def __init__(self, file: int, keys: np.ndarray, shape: Shape) -> None:
         self.file, self.keys, self.shape = file, keys, shape
@@ -46,12 +50,12 @@ class Table:
         self.size = len(keys) * shape.record + self.blocks * (RESTART + TRAILER) + self.index + TAIL
 
     def block(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Offset and bytes of blocks."""
+        """Return the offset and bytes of blocks."""
         return _block(self.shape, number, len(self.keys))
 
 
 class Run:
-    """Tables that do not overlap, in key order: a table of level 0, or a whole level."""
+    """Tables that do not overlap, in key order: one table of level 0, or a whole level."""
 
     def __init__(self, tables: list[Table]) -> None:
         self.tables = tables
@@ -60,14 +64,14 @@ class Run:
         self.files = np.array([table.file for table in tables])
 
     def place(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """File, offset and bytes of the blocks that hold the keys of these indices."""
+        """Return the file, offset and bytes of the blocks that hold the keys at these indices."""
         which = np.searchsorted(self.starts, index, side="right") - 1
         form = self.tables[0].shape
         number = (index - self.starts[which]) // form.per_block
         return self.files[which], *_block(form, number, np.diff(self.starts)[which])
 
     def block_starts(self) -> np.ndarray:
-        """Indices of the first key of every block."""
+        """Return the indices of the first key of every block."""
         per = self.tables[0].shape.per_block
         return np.concatenate(
             [start + np.arange(0, len(t.keys), per) for start, t in zip(self.starts, self.tables, strict=False)]
@@ -83,19 +87,19 @@ class Levels:
         self._runs: list[Run] | None = None
 
     def runs(self) -> list[Run]:
-        """What a look-up searches, in its order."""
+        """Return what a look-up searches, in its order."""
         if self._runs is None:
             upper = [Run([table]) for table in self.levels[0]]
             self._runs = upper + [Run(level) for level in self.levels[1:] if level]
         return self._runs
 
     def add(self, table: Table) -> None:
-        """A flushed table, the newest of level 0."""
+        """Add a flushed table as the newest of level 0."""
         self.levels[0].insert(0, table)
         self._runs = None
 
     def due(self) -> tuple[int, list[Table], list[Table]] | None:
-        """The next compaction, (level, its tables, those below that overlap), or None."""
+        """Return the next compaction, (level, its tables, overlapping tables of the next level), or None."""
         scores = [len(self.levels[0]) / self.level0]
         scores += [sum(t.size for t in level) / self.limit(i) for i, level in enumerate(self.levels[1:], 1)]
         level = int(np.argmax(scores))
@@ -112,11 +116,11 @@ class Levels:
         return level, list(tables), _overlapping(self.levels[level + 1], low, high)
 
     def limit(self, level: int) -> int:
-        """Bytes of a level (from 1 on) beyond which it is compacted."""
+        """Return the bytes of a level (from 1 on) beyond which it is compacted."""
         return self.base * self.multiplier ** (level - 1)
 
     def replace(self, level: int, gone: list[Table], made: list[Table]) -> None:
-        """Put a compaction's result into effect."""
+        """Apply a compaction's result: remove the tables `gone`, add the tables `made`."""
         dead = {id(table) for table in gone}
         for number in (level, level + 1):
             self.levels[number] = [table for table in self.levels[number] if id(table) not in dead]
@@ -124,10 +128,10 @@ class Levels:
         self._runs = None
 
     def cuts(self, level: int, merged: np.ndarray, target: int) -> list[int]:
-        """Ends of the tables that merged keys are written to in the level below `level`.
+        """Return the ends of the tables to which merged keys are written in the level below `level`.
 
-        A table ends with the block that reaches `target` bytes; over tables one level deeper still it may have twice that, and
-        ends before it at a border of theirs if it has half of `target` and 5 % for each border seen, up to 90 %.
+        A table ends with the block that reaches `target` bytes.  If tables one level deeper exist, it may have twice that,
+        and ends early at a border of those tables if it has half of `target` plus 5 % for each border passed, up to 90 %.
         """
         deeper = self.levels[level + 2] if level + 2 < len(self.levels) else []
         form = deeper[0].shape if deeper else self.levels[level][0].shape
@@ -150,7 +154,7 @@ class Levels:
         return _overlapping(self.levels[level + 1], table.keys[0], table.keys[-1])
 
     def _least_overlap(self, level: int) -> int:
-        """Index of the table with the fewest bytes below it for each byte of its own."""
+        """Return the index of the table with the fewest bytes below it per byte of its own."""
         first, last, size = (np.array(column) for column in zip(*map(_extent, self.levels[level]), strict=True))
         if not self.levels[level + 1]:
             return 0
@@ -160,7 +164,7 @@ class Levels:
         return int(np.argmin(overlap / size))
 
     def _movable(self, level: int, index: int) -> list[Table]:
-        """Neighbours, first on the right, that move along with a table since nothing below overlaps them."""
+        """Return a table and its neighbours, right ones first, that move together since nothing below overlaps them."""
         tables, low, high = self.levels[level], index, index
         while high - low + 1 < MOVED and high + 1 < len(tables) and not self._below(level, tables[high + 1]):
             high += 1
@@ -170,7 +174,10 @@ class Levels:
 
 
 def merge(*sorted_keys: np.ndarray) -> np.ndarray:
-    """The keys of sorted arrays, each once, sorted (a stable sort merges runs; np.unique would hash, four times slower)."""
+    """Return the distinct keys of sorted arrays, sorted.
+
+    A stable sort merges runs; np.unique would hash, four times slower.
+    """
     keys = np.sort(np.concatenate(sorted_keys), kind="stable")
     return keys[np.diff(keys, prepend=-1) != 0]
 

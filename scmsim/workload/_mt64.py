@@ -1,7 +1,4 @@
-"""MT19937-64, the 64-bit Mersenne Twister: NumPy has only the 32-bit one.
-
-Source: T. Nishimura and M. Matsumoto, mt19937-64.c (2004): recurrence, tempering and seeding by an array.
-"""
+"""MT19937-64, the 64-bit Mersenne Twister: NumPy has only the 32-bit one."""
 
 from collections.abc import Iterator
 
@@ -22,7 +19,7 @@ def numbers(key: list[int]) -> Iterator[np.ndarray]:
 
 
 def permutation(count: int, key: list[int]) -> list[int]:
-    """0 to count - 1, shuffled from the end downwards: i changes places with (draw % (i + 1))."""
+    """Return 0 to count - 1, shuffled from the end downwards: i is swapped with (draw % (i + 1))."""
     order, i = list(range(count)), count
     for drawn in numbers(key):
         block = drawn[:i] % np.arange(i, max(i - _N, 0), -1, dtype=np.uint64)
@@ -55,7 +52,7 @@ def _seeded(key: list[int]) -> list[int]:
 
 
 def _twist(state: np.ndarray) -> None:
-    """The next 312 words, in the three parts that depend only on words that are known."""
+    """Advance the state by 312 words, in three parts whose inputs are already known."""
     for low, high, other in ((0, _N - _M, _M), (_N - _M, _N - 1, 0)):
         after = state[low + 1 : high + 1]
         state[low:high] = _mixed(state[low:high], after, state[other : other + high - low])

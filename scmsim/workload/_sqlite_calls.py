@@ -1,8 +1,4 @@
-"""The calls that SQLite 3.40 makes around its pages: opening, transactions, checkpoints and closing, in both journal modes.
-
-Source: strace of SQLite 3.40.1 (Python's sqlite3 module) on Linux 6.18; layouts: SQLite's file format document, sections 3
-(rollback journal: 512-byte header, records of 4 + page + 4 bytes) and 4 (log: 32-byte header, frames of 24 bytes + page).
-"""
+"""Calls that SQLite 3.40 makes around its pages: opening, transactions, checkpoints and closing, in both journal modes."""
 
 from collections.abc import Iterator
 
@@ -28,7 +24,8 @@ from scmsim.workload._stream import ops, place_in_run, weave
 
 FOLDER, DB, SIDE, SHM = 0, 1, 2, 3  # object ids; SIDE is the journal or the log
 RECORD = 4 + PAGE + 4  # bytes of a page in the journal
-SECTOR = 512  # bytes: the journal's header, and what its length is rounded to when looking for a second one
+# bytes: size of the journal's header; the journal's length is rounded up to it when SQLite looks for a second header
+SECTOR = 512
 FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes
 _SYNC = DATA_ONLY
 _LAST = 1 << 40  # position of page 1 among the changes of a transaction
@@ -40,7 +37,7 @@ _DIRECTORY_SYNC = (
 
 
 def calls(*rows: tuple[int, ...]) -> np.ndarray:
-    """Records from rows of (op, file, offset, length, flag); what is left out at the end is -1, 0, 0."""
+    """Return records from rows of (op, file, offset, length, flag); missing values at the end are -1, 0, 0."""
     full = np.array([(*row, *(-1, 0, 0)[len(row) - 2 :]) for row in rows], np.int64).reshape(-1, 5)
     out = ops(*full.T[:4], flag=full.T[4])
     out["file2"][np.isin(out["op"], (CREATE, UNLINK))] = FOLDER
@@ -55,7 +52,7 @@ _CLOSING = ((STAT, DB), (STAT, DB), (CLOSE, DB))
 
 
 class RollbackCalls:
-    """Transactions with a rollback journal that is deleted at each commit."""
+    """Calls of transactions with a rollback journal that is deleted at each commit."""
 
     def __init__(self, synchronous: str) -> None:
         self.synchronous = synchronous
@@ -74,7 +71,7 @@ class RollbackCalls:
         reads : array of (transaction, position, page)
             Pages read, before the change of that position.
         changes : array of (transaction, position, page)
-            Pages changed, without page 1, which each commit changes; position -1: a page that is new and has no old content.
+            Pages changed, except page 1, which each commit changes; position -1 marks a new page without old content.
         """
         which = np.arange(count)
         writers = np.unique(changes[:, 0])
@@ -112,7 +109,10 @@ class RollbackCalls:
         return (STAT, DB), (STAT, DB), (CREATE, SIDE), (STAT, SIDE), (WRITE, SIDE, 0, SECTOR)
 
     def _sync_journal(self) -> list[tuple[int, ...]]:
-        """The journal is made durable before its pages may be overwritten; with full, its length is written after that."""
+        """Return the calls that make the journal durable before its pages may be overwritten.
+
+        With synchronous = full, the journal's length is written after that.
+        """
         sync, length = (FSYNC, SIDE, -1, 0, _SYNC), (WRITE, SIDE, 0, 12)
         if self.synchronous == "off":
             return []
@@ -126,18 +126,21 @@ class RollbackCalls:
 
 
 class WalCalls:
-    """Transactions with a write-ahead log that is copied back when it has `checkpoint` frames, and at the close."""
+    """Calls of transactions with a write-ahead log that is copied back at `checkpoint` frames, and at the close."""
 
     def __init__(self, synchronous: str, checkpoint: int, pages: int) -> None:
         self.synchronous, self.checkpoint = synchronous, checkpoint
-        self.pages = pages  # of the database
-        self.frames = 0  # in the log
+        self.pages = pages  # pages of the database
+        self.frames = 0  # frames in the log
         self.newest = np.zeros(0, np.int64)  # page number of each frame
         self.fresh = True  # nothing has been written to the log yet
-        self.full = False  # all frames are copied back: the next transaction starts the log anew
+        self.full = False  # all frames are copied back: the next transaction restarts the log
 
     def opening(self) -> np.ndarray:
-        """The log and its index are made; the index is grown by writing one byte to each of its pages, then mapped."""
+        """Return the calls that create the log and its index.
+
+        The index grows by one-byte writes to each of its pages, and is then mapped.
+        """
         grown = [(WRITE, SHM, 4096 * (i + 1) - 1, 1) for i in range(8)]
         return calls(
             *_OPENING, (STAT, DB), (CREATE, SIDE), (STAT, SIDE), (STAT, DB), (CREATE, SHM), (STAT, SHM), (TRUNCATE, SHM, 3),
@@ -151,7 +154,7 @@ class WalCalls:
         return np.concatenate([calls((STAT, DB)), *checkpoint, end])
 
     def transactions(self, first: int, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the calls of `count` transactions; parameters as in RollbackCalls."""
+        """Yield the calls of `count` transactions; the parameters are those of RollbackCalls."""
         pages = np.unique(changes[:, [0, 2]], axis=0)
         ends = np.cumsum(np.bincount(pages[:, 0], minlength=count))  # frames of this block up to each transaction's end
         start = written = 0
@@ -167,9 +170,12 @@ class WalCalls:
             start, written = stop, int(ends[stop - 1])
 
     def _commits(self, start: int, stop: int, pages: np.ndarray, reads: np.ndarray) -> np.ndarray:
-        """Transactions `start` to `stop`: (transaction, page) of frames that follow each other in the log, and reads."""
+        """Return the calls of transactions `start` to `stop`.
+
+        `pages` has (transaction, page) of consecutive frames in the log.
+        """
         parts = [(reads[:, 0] * 8 + 1, _read(reads))]
-        if self.fresh:  # without a log, each transaction asks for the size of the database
+        if self.fresh:  # without a log, each transaction queries the size of the database
             without = np.arange(start, pages[0, 0] + 1 if len(pages) else stop)
             parts.append(_broadcast(without * 8, calls((STAT, DB))))
         if not len(pages):
@@ -195,7 +201,7 @@ class WalCalls:
         return weave(*parts)
 
     def _checkpoint(self) -> np.ndarray:
-        """Copy the newest frame of each page back, in page order."""
+        """Return the calls that copy the newest frame of each page back, in page order."""
         page, last = np.unique(self.newest[::-1], return_index=True)
         frame = len(self.newest) - 1 - last
         reads = ops(READ, SIDE, LOG_HEADER + FRAME * frame + 24, PAGE)
@@ -208,16 +214,16 @@ class WalCalls:
 
 
 def _read(reads: np.ndarray) -> np.ndarray:
-    """Read pages (last column) of the database into the page cache, where page n lies at n * PAGE."""
+    """Return reads of pages (last column) from the database into the page cache, where page n is at n * PAGE."""
     return ops(READ, DB, (reads[:, 2] - 1) * PAGE, PAGE, buffer=PAGE * reads[:, 2])
 
 
 def _broadcast(place: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One row for each place."""
+    """Return the places, and one row for each of them."""
     return place, np.repeat(rows, len(place)) if len(rows) == 1 and len(place) != 1 else rows
 
 
 def _with_schema_page(changes: np.ndarray, writers: np.ndarray) -> np.ndarray:
-    """(transaction, page) of the changes and of page 1 of every writing transaction, sorted."""
+    """Return (transaction, page) of the changes and of page 1 of every writing transaction, sorted."""
     schema = np.column_stack([writers, np.full(len(writers), SCHEMA_PAGE)])
     return np.unique(np.concatenate([changes[:, [0, 2]], schema]), axis=0)

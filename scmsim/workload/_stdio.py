@@ -1,15 +1,16 @@
-"""What glibc's buffered streams do to the sizes of transfers.
+"""Sizes of the transfers that glibc's buffered streams make.
 
-A stream has a buffer of `st_blksize` bytes (4096 on the file systems modelled here, or what setvbuf gave it).  A call that
-wants at least a bufferful goes past it, in whole multiples of it; the rest goes through it.  Reading and writing cut a file
-in the same places.  Source: glibc 2.36, libio/fileops.c (_IO_new_file_xsputn, _IO_file_xsgetn); checked with strace.
+A stream has a buffer of `st_blksize` bytes (4096 on the file systems modelled here, or the size given to setvbuf).  A call
+that wants at least a bufferful bypasses the buffer in whole multiples of it; the rest goes through the buffer.  Reading and
+writing cut a file in the same places.
+Source: glibc 2.36, libio/fileops.c (_IO_new_file_xsputn, _IO_file_xsgetn); checked with strace.
 """
 
 BUFFER = 4096
 
 
 def sizes(length: int, block: int, size: int = BUFFER) -> list[int]:
-    """Sizes of the system calls that move `length` bytes in library calls of `block` bytes (the last one shorter)."""
+    """Return the sizes of the system calls that move `length` bytes in library calls of `block` bytes (the last one shorter)."""
     if block <= size:
         return [size] * (length // size) + ([length % size] if length % size else [])
     found, done, buffered = [], 0, 0

@@ -1,7 +1,7 @@
-"""Runs of equal operations (STEP) and the stream of operations that they stand for.
+"""Runs of equal operations (STEP) and their expansion into a stream of operations.
 
-A generator yields arrays of STEP: "read 1 MiB from offset 0 in pieces of 4 KiB" is one of them.  `Stream` cuts them into pieces,
-numbers the times and hands out batches, so that a generator does work once a transfer and not once a call.
+A generator yields arrays of STEP: "read 1 MiB from offset 0 in pieces of 4 KiB" is one STEP.  `Stream` cuts STEPs into
+pieces, numbers the times and yields batches, so that a generator works once per transfer and not once per call.
 """
 
 from collections.abc import Iterator
@@ -13,24 +13,24 @@ import numpy as np
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, Files
 
-# length: bytes of the whole run; unit: bytes of a piece (0: the run is one operation), the last piece takes what is left;
-# stride and buffer_stride: what the offset and the buffer's address grow by from piece to piece.
+# length: bytes of the whole run; unit: bytes of a piece (0: the run is one operation), the last piece takes the rest; stride
+# and buffer_stride: growth of the offset and of the buffer's address from piece to piece.
 FIELDS = (
     "op", "file", "file2", "thread", "flag", "offset", "length", "unit", "stride", "buffer", "buffer_stride",
 )  # fmt: skip
 STEP = np.dtype([(name, "i8") for name in FIELDS])
 _SAME = ("op", "file", "file2", "thread", "flag")
 
-MAX_ROWS = 1 << 40  # operations of one stream: numbers of rows and times stay far from 2^63
+MAX_ROWS = 1 << 40  # most operations of one stream: row numbers and times stay far from 2^63
 
 
 def from_rows(rows: list[int]) -> np.ndarray:
-    """STEPs from one flat list, len(FIELDS) numbers each."""
+    """Return STEPs from one flat list, len(FIELDS) numbers each."""
     return np.array(rows, np.int64).view(STEP)
 
 
 def calls(count: int, **fields: Any) -> np.ndarray:
-    """`count` STEPs without a transfer: offset and file2 -1, all else 0, then `fields` put in."""
+    """Return `count` STEPs without a transfer: offset, file and file2 are -1, the rest 0, then `fields` are set."""
     steps = np.zeros(count, STEP)
     steps["offset"] = steps["file2"] = steps["file"] = -1
     for name, value in fields.items():
@@ -39,12 +39,12 @@ def calls(count: int, **fields: Any) -> np.ndarray:
 
 
 def run(op: int, file: int, length: int, unit: int, **fields: Any) -> np.ndarray:
-    """One STEP that moves `length` bytes from offset 0 upwards in pieces of `unit` bytes, then `fields` put in."""
+    """Return one STEP that moves `length` bytes from offset 0 upwards in pieces of `unit` bytes, then `fields` are set."""
     return calls(1, **{"op": op, "file": file, "offset": 0, "length": length, "unit": unit, "stride": unit, **fields})
 
 
 def pieces(steps: np.ndarray) -> np.ndarray:
-    """Operations that each STEP stands for, at least one."""
+    """Return the number of operations of each STEP, at least one."""
     unit = steps["unit"]
     if not unit.any():
         return np.ones(len(steps), np.int64)
@@ -52,12 +52,13 @@ def pieces(steps: np.ndarray) -> np.ndarray:
 
 
 def expand(steps: np.ndarray, ends: np.ndarray, first: int, count: int) -> np.recarray:
-    """Operations `first` to `first + count` of `steps`; `ends` is the running sum of their pieces."""
+    """Return operations `first` to `first + count` of `steps`; `ends` is the running sum of their pieces."""
     rows = np.arange(first, first + count, dtype=np.int64)
     low = np.searchsorted(ends, first, "right")
     high = np.searchsorted(ends, first + count, "left") + 1
     steps, ends = steps[low:high], ends[low:high]
-    if len(steps) == count and first == ends[0] - pieces(steps[:1])[0]:  # one operation each, as in random transfers
+    # one operation per STEP, as in random transfers
+    if len(steps) == count and first == ends[0] - pieces(steps[:1])[0]:
         batch = np.zeros(count, OP)
         for name in (*_SAME, "offset", "buffer"):
             batch[name] = steps[name]
@@ -79,19 +80,19 @@ def expand(steps: np.ndarray, ends: np.ndarray, first: int, count: int) -> np.re
 
 
 class Stream:
-    """Base of the workloads made of STEPs (a records.Source): a subclass has `header`, `files`, `interval` and `steps`."""
+    """Base of the workloads built from STEPs (a records.Source): a subclass has `header`, `files`, `interval` and `steps`."""
 
     header: dict[str, Any]
     files: Files
     interval = 1000  # ns between two operations
 
     def steps(self) -> Iterator[np.ndarray]:
-        """Yield arrays of STEP; may be called several times and gives the same each time."""
+        """Yield arrays of STEP; may be called several times and yields the same each time."""
         raise NotImplementedError
 
     @cached_property
     def rows(self) -> int:
-        """Number of operations, SETUP included: counted by making the STEPs once."""
+        """Return the number of operations, SETUP included, by generating the STEPs once."""
         return sum(int(pieces(steps).sum()) for steps in self.steps())
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
@@ -120,7 +121,7 @@ class Stream:
 
 
 def _rest(steps: np.ndarray, ends: np.ndarray, first: int) -> np.ndarray:
-    """The STEPs from operation `first` on; one that has started is shortened."""
+    """Return the STEPs from operation `first` on; a STEP that has started is shortened."""
     at = int(np.searchsorted(ends, first, "right"))
     rest = steps[at:].copy()
     if len(rest):
@@ -132,6 +133,6 @@ def _rest(steps: np.ndarray, ends: np.ndarray, first: int) -> np.ndarray:
 
 
 def check_times(rows: int, interval: int) -> None:
-    """Raise UsageError where the times of a stream would leave 62 bits."""
+    """Raise UsageError if the times of a stream would exceed 62 bits."""
     if rows > MAX_ROWS or rows * interval >= 1 << 62:
         raise UsageError(f"{rows:,} operations {interval} ns apart do not fit a trace's clock; make it shorter")

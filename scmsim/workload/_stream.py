@@ -1,4 +1,4 @@
-"""What the generators share: columns to OP records, rows woven into order, pieces cut into batches of the asked size."""
+"""Parts that the generators share: columns to OP records, rows woven into order, pieces cut into batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -12,44 +12,47 @@ from scmsim.core.records import OP, Files, joined
 Pieces = Callable[[], Iterable[np.ndarray]]
 
 _WHOLE = np.dtype((np.void, OP.itemsize))  # a record as bytes, see records.joined
-PIECE = 1 << 15  # rows that a generator aims to make at once: the arrays of a piece stay in the cache
+PIECE = 1 << 15  # rows that a generator makes at a time: a piece's arrays stay in the cache
 
 
 class Stream:
-    """A records.Source made of pieces: record arrays of any length, in order, without times.
+    """A records.Source built from pieces: record arrays of any length, in order, without times.
 
     A subclass sets `header`, `files` and `interval` (nanoseconds between two rows) and yields its rows from `pieces()`, which
-    may be called several times and yields the same rows each time.  One that repeats itself has `parts()` instead.
+    may be called several times and yields the same rows each time.  A subclass that repeats itself has `parts()` instead.
     """
 
     header: dict[str, Any]
     files: Files
     interval: int = 1000
-    fresh = False  # whether each piece is made anew, so that a batch may be part of one
+    fresh = False  # whether each piece is a new array, so that a batch may be a view of one
 
     def parts(self) -> Iterator[tuple[Pieces, int]]:
-        """Yield (what makes the pieces of a pass, how often the pass comes in a row): passes need not all be replayed."""
+        """Yield (function that makes the pieces of a pass, times that the pass occurs in a row): not all passes need a replay."""
         yield self.pieces, 1
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield arrays of OP; times are filled in by `timed`."""
+        """Yield arrays of OP; `timed` fills in the times."""
         for make, times in self.parts():
             for _ in range(times):
                 yield from make()
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows; found by generating once, unless the generator knows a formula."""
+        """Return the number of rows, by generating once unless the generator knows a formula."""
         return sum(len(piece) for piece in self.pieces())
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the operations in record arrays of at most `chunk` rows; the chunk changes nothing but the cuts."""
+        """Yield the operations in record arrays of at most `chunk` rows; `chunk` only affects where they are cut."""
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
         yield from self.timed(self.pieces, chunk, 0)
 
     def timed(self, make: Pieces, chunk: int, row: int) -> Iterator[np.recarray]:
-        """Yield the rows of `make()` in record arrays of at most `chunk`, with times; the first is the stream's number `row`."""
+        """Yield the rows of `make()` in record arrays of at most `chunk`, with times.
+
+        The first row is number `row` of the stream.
+        """
         for batch in _cut(make(), chunk, self.fresh):
             batch["time_ns"] = np.arange(row, row + len(batch)) * self.interval
             row += len(batch)
@@ -57,7 +60,7 @@ class Stream:
 
 
 def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.ndarray]:
-    """Cut large pieces and join small ones; a batch is never a view of a piece that is used again (not `fresh`)."""
+    """Cut large pieces and join small ones; unless `fresh`, a batch is never a view of a piece, which may be reused."""
     waiting: list[np.ndarray] = []
     count = 0
     for piece in pieces:
@@ -79,7 +82,7 @@ def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.n
 
 
 def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> np.ndarray:
-    """Records of OP from columns (arrays or numbers); `file2` is -1 unless given, `flag`, `thread` and `buffer` 0."""
+    """Return records of OP from columns (arrays or numbers); by default `file2` is -1; `flag`, `thread` and `buffer` are 0."""
     columns = {"op": op, "file": file, "offset": offset, "length": length, "file2": -1, **other}
     rows = max(np.size(column) for column in columns.values())
     if min(np.size(column) for column in columns.values()) == 0:
@@ -103,7 +106,7 @@ def weave(*parts: tuple[Any, np.ndarray]) -> np.ndarray:
 
 
 def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Reads or writes of whole files in units: (index of the file of every row, rows).
+    """Return reads or writes of whole files in units: (index of the file of every row, rows).
 
     Parameters
     ----------
@@ -125,7 +128,7 @@ def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) ->
 
 
 def place_in_run(numbers: np.ndarray) -> np.ndarray:
-    """Place of each entry within its run of equal numbers: 7 7 7 3 3 -> 0 1 2 0 1."""
+    """Return the place of each entry within its run of equal numbers: 7 7 7 3 3 -> 0 1 2 0 1."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     return np.arange(len(numbers)) - np.repeat(starts, np.diff(starts, append=len(numbers)))
 
@@ -145,7 +148,7 @@ def repeated(make: Callable[[], Iterable[np.ndarray]], rows: int, times: int) ->
 def together(make: Pieces, rows: int, moved: int, times: int) -> Iterator[tuple[Pieces, int]]:
     """Yield the parts (see `Stream.parts`) of `times` passes of `rows` rows that move `moved` bytes each.
 
-    Short passes are put together, up to 8192 rows and 256 MiB, so that what is done once a pass stays small beside it.
+    Short passes are combined, up to 8192 rows and 256 MiB, so that the cost per pass stays relatively small.
     """
     many = max(1, min((1 << 13) // max(rows, 1), (1 << 28) // max(moved, 1), times))
     if many == 1:
@@ -158,14 +161,14 @@ def together(make: Pieces, rows: int, moved: int, times: int) -> Iterator[tuple[
 
 
 def table(paths: list[str], first_size: Any, is_dir: Any) -> Files:
-    """Side table from columns (lists, arrays or one value for all rows)."""
+    """Return the side table from columns (lists, arrays or one value for all rows)."""
     rows = len(paths)
     sizes = np.broadcast_to(np.asarray(first_size, np.int64), rows).copy()
     return Files(paths, sizes, np.broadcast_to(np.asarray(is_dir, bool), rows).copy())
 
 
 def header(kind: str, **parameters: Any) -> dict[str, Any]:
-    """Provenance of a generated workload."""
+    """Return the provenance of a generated workload."""
     return {"tool": f"scmsim synth {kind}", "workload": {"kind": kind, **parameters}}
 
 

@@ -1,7 +1,4 @@
-"""Reading Filebench's workload language (.f files), the part that says which calls are made.
-
-Source: Filebench 1.5-alpha3, parser_gram.y and parser_lex.l (grammar and defaults), ipc.h (limits).
-"""
+"""Parser of Filebench's workload language (.f files), as far as it determines which calls are made."""
 
 import pathlib
 import re
@@ -33,7 +30,7 @@ _FILESET_ATTRIBUTES = (
 )  # fmt: skip
 _PROCESS_ATTRIBUTES = ("name", "instances", "nice")
 _THREAD_ATTRIBUTES = ("name", "memsize", "instances", "useism", "ioprio")
-# Statements that change no call: skipped to the line's end.
+# Statements that change no call: the parser skips them to the line's end.
 _LINES = (
     "echo", "run", "psrun", "create", "eventgen", "enable", "debug", "version", "sleep", "system", "stats", "quit", "warmup",
     "usage", "log", "nousestats", "vars", "shutdown",
@@ -78,7 +75,7 @@ class Flowop:
 
 @dataclass
 class Thread:
-    """A kind of thread: how many there are over all instances of its process, their memory and their flowops."""
+    """A kind of thread: its count over all instances of its process, memory and flowops."""
 
     name: str
     count: int
@@ -88,14 +85,14 @@ class Thread:
 
 @dataclass
 class Workload:
-    """What a .f file says."""
+    """Contents of a .f file."""
 
     filesets: list[FileSet] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
 
 
 def read(path: str | pathlib.Path, changed: dict[str, str]) -> Workload:
-    """The workload of a file; raises UsageError (one line, with file and line number)."""
+    """Return the workload of a file; raises UsageError (one line, with file and line number)."""
     path = pathlib.Path(path)
     try:
         with open(path, "rb") as file:
@@ -108,7 +105,7 @@ def read(path: str | pathlib.Path, changed: dict[str, str]) -> Workload:
 
 
 class Parser:
-    """Recursive descent over the tokens of one file; `changed` are variables set in place of the file's own values."""
+    """Recursive-descent parser of one file; `changed` are variables that replace the file's own values."""
 
     def __init__(self, text: str, where: str, changed: dict[str, str]) -> None:
         self.where, self.at, self.result = where, 0, Workload()
@@ -122,7 +119,7 @@ class Parser:
         self.used: set[str] = set()
 
     def workload(self) -> Workload:
-        """Parse everything; also checks what only the whole can tell."""
+        """Parse everything, then check the limits that concern the whole file."""
         while self.at < len(self.tokens):
             self._statement()
         for name in self.changed.keys() - self.used:
@@ -203,7 +200,7 @@ class Parser:
         return text.strip('"')
 
     def _cvar(self, token: Token) -> Gamma:
-        """cvar(type=cvar-gamma,parameters=mean:M;gamma:G,min=..,max=..,round=..)"""
+        """Parse cvar(type=cvar-gamma,parameters=mean:M;gamma:G,min=..,max=..,round=..)."""
         self._take("(")
         given: dict[str, str] = {}
         while self._peek() != ")":

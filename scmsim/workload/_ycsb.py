@@ -1,9 +1,10 @@
 """Requests of the Yahoo! Cloud Serving Benchmark, core workloads A to F: which operation on which key number.
 
-Mixes and distributions: workloads/workload[a-f] of brianfrankcooper/YCSB; generators: ZipfianGenerator, ScrambledZipfianGenerator,
-SkewedLatestGenerator, CoreWorkload, Utils.FNVhash64 there (Gray et al., Quickly generating billion-record synthetic
-databases, SIGMOD 1994).  The distributions are those, quirks included (10^10 items behind the scrambled one; a key space that is
-twice the expected inserts larger, with keys not yet inserted drawn again); the random numbers are NumPy's, not Java's.
+Mixes and distributions: workloads/workload[a-f] of brianfrankcooper/YCSB; generators: ZipfianGenerator,
+ScrambledZipfianGenerator, SkewedLatestGenerator, CoreWorkload, Utils.FNVhash64 there (Gray et al., Quickly generating
+billion-record synthetic databases, SIGMOD 1994).  The distributions match, quirks included (10^10 items for the scrambled
+one; a key space larger by twice the expected inserts, where a key that is not yet inserted is drawn again); the random
+numbers are NumPy's, not Java's.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ def requests(
     records, operations : int
         Records loaded before (keys 0 to records - 1), requests in all.
     distribution : str
-        One of DISTRIBUTIONS instead of the workload's own; "" for its own.
+        One of DISTRIBUTIONS in place of the workload's distribution; "" keeps the workload's.
     """
     shares, own = MIXES[workload]
     random = np.random.default_rng(seed)
@@ -67,7 +68,7 @@ def requests(
 
 
 def _chooser(name: str, records: int, expected: int) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
-    """A function (generator, newest key at each request) -> key numbers up to that key."""
+    """Return a function (generator, newest key at each request) -> key numbers up to that key."""
     if name == "latest":
         latest = Latest(records)
         return lambda random, newest: newest - latest.draw(random.random(len(newest)), newest + 1)
@@ -88,9 +89,9 @@ def _chooser(name: str, records: int, expected: int) -> Callable[[np.random.Gene
 
 
 def zipfian(uniform: np.ndarray, items: "int | np.ndarray", zeta: "float | np.ndarray", known: int = 0) -> np.ndarray:
-    """Ranks (0 is the most popular) of numbers from [0, 1); `known` is the number of items in eta, if it is another one."""
+    """Return the ranks (0 is the most popular) of numbers in [0, 1); `known` is the number of items in eta if it differs."""
     zeta_two = 1 + 0.5**THETA
-    rest = 1 - zeta_two / zeta  # none for two items, which need no eta
+    rest = 1 - zeta_two / zeta  # 0 for two items, which do not need eta
     eta = (1 - (2.0 / (known or items)) ** (1 - THETA)) / np.where(np.abs(rest) < 1e-9, 1.0, rest)
     scaled = uniform * zeta
     rank = (items * (eta * uniform - eta + 1) ** (1 / (1 - THETA))).astype(np.int64)
@@ -98,14 +99,14 @@ def zipfian(uniform: np.ndarray, items: "int | np.ndarray", zeta: "float | np.nd
 
 
 class Latest:
-    """Ranks over a number of items that only grows (the zeta sum grows with it)."""
+    """Generator of ranks over a number of items that only grows (the zeta sum grows with it)."""
 
     def __init__(self, items: int) -> None:
         self.known, self.items = items, items
         self.zeta = _zeta(0, items)
 
     def draw(self, uniform: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """Ranks below `items`, which must not decrease."""
+        """Return ranks below `items`, which must not decrease."""
         added = np.arange(self.items, int(items[-1])) + 1.0
         sums = self.zeta + np.concatenate([[0.0], np.cumsum(added**-THETA)])
         zeta = sums[items - self.items]
@@ -114,7 +115,7 @@ class Latest:
 
 
 def fnv(values: np.ndarray) -> np.ndarray:
-    """YCSB's 64-bit FNV-1a hash of integers, its absolute value as a signed number (int64)."""
+    """Return YCSB's 64-bit FNV-1a hash of integers: its absolute value as a signed number (int64)."""
     left = values.astype(np.uint64)
     digest = np.full(len(left), _FNV_OFFSET)
     for _ in range(8):
@@ -124,7 +125,7 @@ def fnv(values: np.ndarray) -> np.ndarray:
 
 
 def _zeta(low: int, high: int) -> float:
-    """Sum of (i + 1)^-THETA for i from low to high - 1, a million at a time."""
+    """Return the sum of (i + 1)^-THETA for i from low to high - 1, a million at a time."""
     steps = range(low, high, 1 << 20)
     return float(
         sum(

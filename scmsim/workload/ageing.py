@@ -1,8 +1,8 @@
 """Ageing: fill a file system to a utilisation, then delete and refill until a multiple of its capacity has been written.
 
-Each round deletes a share of the live bytes (files chosen at random, or the oldest) and creates new files until the utilisation
-is reached again; so free space fragments as it does in use, without a replay of months.  A deleted file's
-object id is reused, so the side table is as long as the largest number of live files.
+Each round deletes a share of the live bytes (files chosen at random, or the oldest) and creates new files until the
+utilisation is reached again; so free space fragments as in real use, without a replay of months.  A deleted file's object id
+is reused, so the side table is as long as the largest number of live files.
 
 Sizes:
 - lognormal: mu 9.48, sigma 2.46 (file sizes by count, Agrawal et al., Generating realistic Impressions, FAST 2009, Table 2; its
@@ -11,7 +11,7 @@ Sizes:
 - agrawal: the eleven sizes and weights of the "agrawal" profile of the Geriatrix ageing tool (profiles/agrawal, after Agrawal et
   al., A five-year study of file-system metadata, FAST 2007)
 - small: a set of 37,513 files, all below one 2 MiB superpage, so that 2 MiB pages waste 73 GiB by the VSM paper's equation 1.  Its
-  sizes are ours: log-normal, median 4 KiB, sigma 1.4 (mean 11 KiB, an estimate of a source tree's)
+  sizes are ours: log-normal, median 4 KiB, sigma 1.4 (mean 11 KiB, an estimate for a source tree)
 - fixed: all files have the size `mean`
 """
 
@@ -45,9 +45,9 @@ PARAMS = {
     "interval": ("1us", "time", "trace time between two calls"),
 }
 SIZES = ("agrawal", "lognormal", "pareto", "small", "fixed")
-PAGE = 4 << 10  # bytes: a file takes whole pages, so that a full file system is full for every model of 4 KiB blocks
+PAGE = 4 << 10  # bytes: a file takes whole pages, so that a full file system is full for every model with 4 KiB blocks
 SMALL_FILES = 37_513
-CUT = 512 << 20  # bytes: where the tail of FAST 2009 begins
+CUT = 512 << 20  # bytes: start of the Pareto tail in FAST 2009
 _DRAW = 1 << 13  # files drawn at once
 _AGRAWAL = ((8, 1), (32, 7), (128, 16), (512, 40), (2048, 50), (8192, 46), (32768, 35), (131072, 20), (524288, 10),
             (2097152, 4), (8388608, 1))  # fmt: skip
@@ -141,7 +141,7 @@ class Workload(_stream.Stream):
             yield pool.delete(self.goal * self.churn // 100, random if self.victims == "random" else None)
 
     def _measure(self) -> tuple[int, int]:
-        """(Largest number of files alive, rows) without making the rows."""
+        """Return (largest number of live files, rows) without making the rows."""
         slots = rows = 0
         for created, ids, sizes in self.steps():
             slots = max(slots, int(ids.max(initial=-1)) + 1)
@@ -150,7 +150,7 @@ class Workload(_stream.Stream):
 
 
 class _Pool:
-    """The files alive, oldest first, and the ids of deleted ones."""
+    """Live files, oldest first, and the ids of deleted ones."""
 
     def __init__(self) -> None:
         self.ids = np.zeros(0, np.int64)
@@ -159,7 +159,7 @@ class _Pool:
         self.used = 0
 
     def refill(self, goal: int, most: int, draw: Callable[[int], np.ndarray]) -> Iterator[Step]:
-        """Create files until the next one would not fit `goal` bytes; one that can never fit is cut to the goal."""
+        """Create files until the next one would not fit `goal` bytes; a file that can never fit is cut to the goal."""
         full = False
         while not full and len(self.ids) < most:
             sizes = np.minimum(draw(min(_DRAW, most - len(self.ids))), goal // PAGE * PAGE)
@@ -184,7 +184,7 @@ class _Pool:
         return Step(False, ids, np.zeros(count, np.int64))
 
     def _take(self, count: int) -> np.ndarray:
-        """Ids for new files: those of the files deleted last, then fresh ones."""
+        """Return ids for new files: first those of the most recently deleted files, then fresh ones."""
         old = self.free[len(self.free) - min(count, len(self.free)) :][::-1]
         self.free = self.free[: len(self.free) - len(old)]
         fresh = np.arange(self.used, self.used + count - len(old))
@@ -193,7 +193,7 @@ class _Pool:
 
 
 def _sizes(name: str, mean: int) -> Callable[[np.random.Generator, int], np.ndarray]:
-    """A function (generator, count) -> file sizes in bytes, at least 1."""
+    """Return a function (generator, count) -> file sizes in bytes, at least 1."""
     sizes, weights = np.array(_AGRAWAL).T
     draws: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
         "agrawal": lambda random, count: random.choice(sizes, count, p=weights / weights.sum()),
@@ -206,7 +206,7 @@ def _sizes(name: str, mean: int) -> Callable[[np.random.Generator, int], np.ndar
 
 
 def _parts(sizes: np.ndarray, unit: int) -> Iterator[slice]:
-    """Cut a list of files so that a part has about PIECE rows (one huge file can have more)."""
+    """Yield slices of a list of files so that each has about PIECE rows (one huge file can have more)."""
     rows = np.cumsum(2 - (-sizes // unit))
     cuts = np.searchsorted(rows, np.arange(_stream.PIECE, rows[-1], _stream.PIECE))
     bounds = np.unique(np.concatenate([[0], cuts + 1, [len(sizes)]]))

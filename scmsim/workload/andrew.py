@@ -1,8 +1,8 @@
-"""The Modified Andrew Benchmark, phases I to IV: make directories, copy a source tree, stat every file, read every file.
+"""Modified Andrew Benchmark, phases I to IV: make directories, copy a source tree, stat every file, read every file.
 
-Phase V (compile and link) is left out, as on the board of "Research on a software architecture for storage class memory"
-(SCM manager, section 5.2).  The phases are those of Howard et al. 1988 (Scale and performance in a distributed file system).
-The original's list of files is not published in its papers: 70 files, 200 KiB in all, are its stated totals; 20 directories,
+Phase V (compile and link) is left out, as on the board of "Research on a software architecture for storage class memory" (SCM
+manager, section 5.2).  The phases are those of Howard et al. 1988 (Scale and performance in a distributed file system).  The
+papers do not publish the original's list of files: 70 files, 200 KiB in all, are its stated totals; 20 directories,
 log-normal sizes (sigma 1, ours) scaled to the exact total, and 8 KiB per call are our choice.
 """
 
@@ -48,7 +48,7 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        For an unknown phase, or sizes that give no tree.
+        For an unknown phase, or sizes that make no tree.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Workload(_stream.Stream):
                 yield rows
 
     def _tree(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of the directories and of the files of a tree; 0 is the source."""
+        """Return the ids of the directories and of the files of a tree; 0 is the source."""
         dirs, files, _ = self.counts
         first = 1 + number * (dirs + files)
         return np.arange(first, first + dirs), np.arange(first + dirs, first + dirs + files)
@@ -106,7 +106,11 @@ class Workload(_stream.Stream):
         return ops(MKDIR, dirs, file2=parent, flag=DIRECTORY)
 
     def _copy(self, tree: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """Each file: open the source, create the copy, read and write by turns, a last read of nothing, close both."""
+        """Return the calls that copy each file.
+
+        The copy opens the source, creates the copy, reads and writes by turns, reads nothing once more at the end, and closes
+        both.
+        """
         (dirs, copies), (_, originals) = tree, self._tree(0)
         which, reads = _stream.transfers(READ, originals, self.sizes, self.unit)
         writes = reads.copy()
@@ -128,7 +132,7 @@ class Workload(_stream.Stream):
         return weave(*((place(order, rows), rows) for order, rows in parts))
 
     def _scandir(self, tree: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """List each directory, then stat its files."""
+        """Return the calls that list each directory, then stat its files."""
         dirs, files = tree
         inside = np.arange(len(files)) % len(dirs)
         listed = DOTS_BYTES + ENTRY_BYTES * np.bincount(inside, minlength=len(dirs))
@@ -145,7 +149,7 @@ class Workload(_stream.Stream):
 
 
 def tree_sizes(files: int, total: int, seed: int) -> np.ndarray:
-    """Log-normal sizes (sigma 1) of at least one byte each that sum to exactly `total` bytes."""
+    """Return log-normal sizes (sigma 1) of at least one byte each that sum to exactly `total` bytes."""
     shares = np.random.default_rng(seed).lognormal(0.0, 1.0, files)
     sizes = 1 + np.floor(shares / shares.sum() * (total - files)).astype(np.int64)
     sizes[np.argsort(-shares)[: total - sizes.sum()]] += 1

@@ -1,8 +1,9 @@
 """Filebench 1.5-alpha3: reads a .f file (or one of six personalities) and runs its threads.
 
-To the byte: file sets (tree, sizes), how many files are made beforehand, which file comes next (rotors), sizes of the calls.  Drawn
-anew from `seed`, as Filebench draws from the system: which files are made beforehand, random offsets, sizes of random appends and
-places in a thread's memory.  Threads take turns, one flowop each.  Not modelled: time (run, delay, rates, hog), leaf directories.
+Exact to the byte: file sets (tree, sizes), how many files are made beforehand, which file comes next (rotors), sizes of the
+calls.  Drawn from `seed` where Filebench draws from the system: which files are made beforehand, random offsets, sizes of
+random appends and places in a thread's memory.  Threads take turns, one flowop each.  Not modelled: time (run, delay, rates,
+hog), leaf directories.
 Source: Filebench (see _fileset, _wml, kernels/filebench_run); checked with strace.
 """
 
@@ -78,7 +79,7 @@ class Workload(Stream):
     Raises
     ------
     UsageError
-        For a file that cannot be read or says something that is not modelled (named, with its line).
+        For a file that cannot be read or contains something that is not modelled (named, with its line).
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Workload(Stream):
         self.workload = _wml.read(file or _FOLDER / f"{personality}.f", changed)
         self.flowops, self.starved, self.seed, self.interval = flowops, starved, seed, interval
         self._populate()
-        self._tables()  # says now what is wrong with the flowops
+        self._tables()  # called here to report mistakes in the flowops early
         check_times(flowops, interval)
         self.header = {"tool": "scmsim synth filebench", "workload": {"kind": "filebench", **given}}
         self.header["filesets"] = [
@@ -148,7 +149,7 @@ class Workload(Stream):
                 tables.world["drawn"] = 0
 
     def _made_files_of_all(self, tables: Tables) -> Iterator[np.ndarray]:
-        """The last set defined is made first."""
+        """Yield the STEPs that make the file sets, the last defined set first."""
         chance = rand()
         for number in reversed(range(len(self.trees))):
             yield from self._made_folders(number)
@@ -164,7 +165,7 @@ class Workload(Stream):
         yield calls(len(ids), op=MKDIR, file=ids, file2=parents, flag=SETUP | DIRECTORY)
 
     def _made_files(self, number: int, files: np.ndarray, chance: Iterator[int]) -> Iterator[np.ndarray]:
-        """Files made beforehand, in random order, each with the probability that `prealloc` says."""
+        """Yield the files made beforehand, in random order, each with the probability that `prealloc` states."""
         limit = _RAND_MAX * (100 - self.workload.filesets[number].prealloc) // 100
         count, first = len(self.trees[number].sizes), self.first_ids[number] - self.first_ids[0]
         kept = np.fromiter((next(chance) > limit or not limit for _ in range(count)), bool, count)
@@ -182,7 +183,7 @@ class Workload(Stream):
             yield made[np.repeat(length > 0, 3) | (made["op"] != WRITE)]
 
     def _tables(self) -> Tables:
-        """The state before the first flowop, no file made yet."""
+        """Return the state before the first flowop, with no file made yet."""
         sizes = [np.array(tree.sizes, np.int64) for tree in self.trees]
         sets = np.zeros(len(sizes), SET)
         sets["count"] = [len(part) for part in sizes]
@@ -201,7 +202,7 @@ class Workload(Stream):
         return Tables(world, sets, files, threads, slots, actions, rotors, posted, targets, np.zeros(0))
 
     def _programs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """THREADs, their ACTIONs, their semaphores, and the semaphores that each action posts to."""
+        """Return THREADs, their ACTIONs, their semaphores, and the semaphores to which each action posts."""
         kinds = self.workload.threads
         actions = np.concatenate([self._actions(kind) for kind in kinds])
         if self.flowops * int(actions["unit"].max()) >= 1 << 61:
@@ -230,7 +231,7 @@ class Workload(Stream):
         return threads, actions, np.zeros(threads["count"].sum(), np.int64), np.array(targets, np.int64)
 
     def _actions(self, kind: _wml.Thread) -> np.ndarray:
-        """The flowops of one kind of thread as numbers."""
+        """Return the flowops of one kind of thread as numbers."""
         sets = {each.name: number for number, each in enumerate(self.workload.filesets)}
         actions, private = np.zeros(len(kind.flowops), ACTION), 0
         for action, flowop in zip(actions, kind.flowops, strict=True):
@@ -250,7 +251,7 @@ class Workload(Stream):
 
 
 def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:
-    """Raise UsageError for a flowop that Filebench would stop at."""
+    """Raise UsageError for a flowop at which Filebench would stop."""
     if flowop.kind in _NEED_UNIT and not action["unit"]:
         raise UsageError(f"line {flowop.line}: {flowop.kind} needs an iosize, such as iosize=4k")
     if memory and action["unit"] > memory:

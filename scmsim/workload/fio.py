@@ -1,7 +1,8 @@
 """fio 3.33 with a synchronous engine: reads a job file and makes the job's calls, exactly for one job.
 
-Several jobs run at once: here they take turns, one call each.  With an asynchronous engine the order of submission is the same
-and the buffers go round.  Not modelled: time (runtime, rate, thinktime), verify, trim, zones, and what `_fio_file` refuses.
+Jobs that run at the same time take turns here, one call each.  With an asynchronous engine the order of submission is the
+same and the buffers rotate.  Not modelled: time (runtime, rate, thinktime), verify, trim, zones, and what `_fio_file`
+refuses.
 Source: fio 3.33, backend.c, filesetup.c, io_u.c; compared with the program.
 """
 
@@ -74,7 +75,7 @@ class Workload(Stream):
         }
 
     def _lay_out(self) -> None:
-        """What exists before the jobs run: object ids, sizes and the calls that get there, in order of the jobs."""
+        """Set up what exists before the jobs run: object ids, sizes and the calls that create it, in order of the jobs."""
         folders = dict.fromkeys(["", *(path.rpartition("/")[0] for job in self.jobs for path in job.paths())])
         names = ["/fio", *(folder for folder in folders if folder)]
         numbers = {folder: number for number, folder in enumerate(folders)}
@@ -86,7 +87,7 @@ class Workload(Stream):
             for path, end in zip(job.paths(), _ends(job), strict=True):
                 folder = numbers[path.rpartition("/")[0]]
                 if sizes.get(path, -1) < end:
-                    if path in objects:  # too short: fio makes a new one
+                    if path in objects:  # too short: fio replaces the file
                         self.layout.append(calls(1, op=UNLINK, file=objects[path], flag=SETUP, file2=folder))
                     objects[path], sizes[path] = len(names), _size_made(job, end)
                     names.append(path)
@@ -98,7 +99,7 @@ class Workload(Stream):
         self.files = Files(names, np.where(is_dir, 0, -1), is_dir)
 
     def steps(self) -> Iterator[np.ndarray]:
-        """Yield the operations as STEPs: the lay-out (SETUP), then the jobs, those between two stonewalls together."""
+        """Yield the operations as STEPs: the lay-out (SETUP), then the jobs; jobs between two stonewalls run together."""
         yield from self.layout
         numbers = list(range(len(self.jobs)))
         walls = [i for i in numbers if i and self.jobs[i].stonewall] + [len(self.jobs)]
@@ -108,7 +109,7 @@ class Workload(Stream):
             first = wall
 
     def _job(self, number: int) -> Iterator[np.ndarray]:
-        """The calls of one job."""
+        """Yield the calls of one job."""
         job, ids = self.jobs[number], self.ids[number]
         state = State(job, self.ends[number])
         done, out = 0, np.zeros((_BLOCK, 4), np.int64)
@@ -131,7 +132,7 @@ class Workload(Stream):
 
 
 def _goes_on(job: Job, state: State, before: int) -> bool:
-    """Whether io_size asks for another pass (keep_running)."""
+    """Return whether io_size requires another pass (keep_running)."""
     j = state.job[0]
     if job.number_ios and int(j["issued"].sum()) >= job.number_ios * job.loops:
         return False
@@ -151,14 +152,14 @@ def _told_as_steps(job: Job, ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _place_buffers(steps: np.ndarray, job: Job, done: int) -> None:
-    """fio has a buffer for each unit of its queue, one after the other, page-aligned."""
+    """Set the buffers: fio has one page-aligned buffer for each unit of its queue, one after another."""
     moves = np.flatnonzero((steps["op"] == READ) | (steps["op"] == WRITE))
     room = -(-max(job.most) // _PAGE) * _PAGE
     steps["buffer"][moves] = (np.arange(done, done + len(moves)) % job.iodepth) * room
 
 
 def _end_of_pass(job: Job, ids: np.ndarray, state: State, unlink: bool) -> np.ndarray:
-    """end_fsync, then the files that are still open are closed; with `unlink` each is removed before."""
+    """Return the calls of end_fsync and the closes of files that are still open; `unlink` removes each file before its close."""
     ops: list[tuple[int, int]] = []
     for file, f in zip(ids.tolist(), state.files, strict=True):
         if job.writes and job.end_fsync:
@@ -170,7 +171,7 @@ def _end_of_pass(job: Job, ids: np.ndarray, state: State, unlink: bool) -> np.nd
 
 
 def _together(jobs: list[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:
-    """Jobs that run at once take turns, one call each."""
+    """Yield the calls of jobs that run at once: they take turns, one call each."""
     if len(jobs) == 1:
         yield from jobs[0]
         return
@@ -192,12 +193,12 @@ def _together(jobs: list[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:
 
 
 def _written(job: Job) -> bool:
-    """Whether the lay-out writes the file, as reads and overwrites need it."""
+    """Return whether the lay-out writes the file, as reads and overwrites need it."""
     return bool(job.reads or job.overwrite)
 
 
 def _size_made(job: Job, end: int) -> int:
-    """Size of a file after its lay-out."""
+    """Return the size of a file after its lay-out."""
     return end if _written(job) or job.fallocate in ("native", "posix", "1", "truncate") else 0
 
 
@@ -206,7 +207,7 @@ def _ends(job: Job) -> list[int]:
 
 
 def _created(job: Job, file: int, folder: int, end: int) -> list[np.ndarray]:
-    """The calls that make a file of `end` bytes before the job runs."""
+    """Return the calls that make a file of `end` bytes before the job runs."""
     steps = [calls(1, op=CREATE, file=file, file2=folder)]
     if job.fallocate not in ("none", "0", "truncate"):
         keep = KEEP_SIZE if job.fallocate == "keep" else 0
@@ -227,6 +228,6 @@ def _most_calls(job: Job) -> int:
 
 
 def _told(job: Job) -> dict[str, object]:
-    """A job for the header: its name and what differs from fio's defaults."""
+    """Return a job for the header: its name and what differs from fio's defaults."""
     default = Job(job.name)
     return {key: value for key, value in vars(job).items() if key == "name" or value != getattr(default, key)}

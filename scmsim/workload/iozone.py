@@ -1,7 +1,7 @@
 """IOzone 3.489 in automatic mode (-a): each file size with each record size, through all tests, call by call.
 
-Source: iozone.c (auto_test, begin and the *_perf_test functions), checked with strace of a build.  Not modelled: the mixed test
-(8), the extension tests (-E: pread, pwritev, ...), threads (-t), and other options that change the calls (-o, -I, -B).
+Source: iozone.c (auto_test, begin and the *_perf_test functions), checked with strace of a build.  Not modelled: the mixed
+test (8), the extension tests (-E: pread, pwritev, ...), threads (-t), and other options that change the calls (-o, -I, -B).
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class Workload(Stream):
     Raises
     ------
     UsageError
-        For sizes that give no test, or an unknown test.
+        For sizes without a test, or an unknown test.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ def _pairs(min_file: int, max_file: int, low: int, high: int, crossover: int) ->
 
 
 def _chosen(tests: str) -> list[int]:
-    """Numbers of the tests to run, in IOzone's order."""
+    """Return the numbers of the tests to run, in IOzone's order."""
     words = [str(i) for i in range(len(_TESTS))] if tests == "all" else str(tests).split(",")
     wrong = [word for word in words if word.strip() not in map(str, range(len(_TESTS)))]
     if wrong:
@@ -115,7 +115,10 @@ def _write(file: int, count: int, record: int) -> Iterator[np.ndarray]:
 
 
 def _fwrite(file: int, count: int, record: int) -> Iterator[np.ndarray]:
-    """setvbuf gives the stream a buffer of one record: each fwrite goes past it in one piece."""
+    """Yield the calls of test 6.
+
+    setvbuf gives the stream a buffer of one record, so each fwrite bypasses the buffer in one piece.
+    """
     yield _calls(file, STAT)
     yield from 2 * _written(file, count, record)
 
@@ -127,7 +130,7 @@ def _written(file: int, count: int, record: int) -> list[np.ndarray]:
 def _read(file: int, count: int, record: int) -> Iterator[np.ndarray]:
     for _ in range(2):
         yield _calls(file, OPEN, FSYNC)
-        yield run(READ, file, record, record)  # the first record, before the clock starts
+        yield run(READ, file, record, record)  # the first record is read before the clock starts
         yield run(READ, file, count * record, record)
         yield _calls(file, FSYNC, CLOSE)
 
@@ -160,7 +163,7 @@ def _stride(file: int, count: int, record: int) -> Iterator[np.ndarray]:
 
 def _fread(file: int, count: int, record: int) -> Iterator[np.ndarray]:
     for _ in range(2):
-        yield _calls(file, OPEN, OPEN, FSYNC, CLOSE)  # a second descriptor, for the fsync
+        yield _calls(file, OPEN, OPEN, FSYNC, CLOSE)  # the second descriptor is for the fsync
         yield run(READ, file, count * record, record)
         yield _calls(file, CLOSE)
 
@@ -173,17 +176,20 @@ def _records(op: int, file: int, order: np.ndarray, record: int) -> Iterator[np.
 
 @lru_cache(maxsize=1)
 def shuffled(count: int) -> np.ndarray:
-    """The order of the random tests: the same permutation of all records each time."""
+    """Return the order of the random tests: the same permutation of all records each time."""
     return np.array(permutation(count, SEEDS), np.int64)
 
 
 @lru_cache(maxsize=1)
 def strided(count: int) -> np.ndarray:
-    """The order of the stride test: every 17th record, then the same one record further on; some come twice, some never."""
+    """Return the order of the stride test: every 17th record, then the same one record further on.
+
+    Some records occur twice, some never.
+    """
     order = np.empty(count, np.int64)
     done = start = wraps = 0
     while done < count:
-        # the last record of a sweep is the first that lies 18 or less before the last record but one
+        # the last record of a sweep is the first that is at most 18 records before the last record but one
         sweep = np.arange(start, max(start, count - 1 - STRIDE - 1) + STRIDE, STRIDE, dtype=np.int64)
         sweep = sweep[: 1 + int(np.argmax(sweep + STRIDE + 1 >= count - 1))][: count - done]
         order[done : done + len(sweep)] = sweep

@@ -1,9 +1,10 @@
-"""LMDB: look-ups and durable puts of 8-byte keys in a B-tree that is mapped; two meta pages, copy-on-write, one writer.
+"""LMDB: look-ups and durable puts of 8-byte keys in a mapped B-tree; two meta pages, copy-on-write, one writer.
 
-A look-up goes from the root to a leaf by binary search.  A put copies the pages of its path and a page of the list of free pages,
-makes them last, and stores a meta page: by pwrite and fdatasync, or with MDB_WRITEMAP by stores and msync.  A page that a
-transaction frees is used again three transactions later.  Sources: lmdb.h and mdb.c of LMDB 0.9.24 (MDB_page, MDB_node, MDB_meta),
-the order of calls as strace shows it, fills as mdb_stat tells of 40,000 keys with values of 400 bytes (fitted).
+A look-up goes from the root to a leaf by binary search.  A put copies the pages of its path and a page of the list of free
+pages, makes them durable, and stores a meta page: by pwrite and fdatasync, or with MDB_WRITEMAP by stores and msync.  A page
+that a transaction frees is reused three transactions later.
+Sources: lmdb.h and mdb.c of LMDB 0.9.24 (MDB_page, MDB_node, MDB_meta), the order of calls under strace, fills as mdb_stat
+reports them for 40,000 keys with values of 400 bytes (fitted).
 """
 
 from collections import deque
@@ -41,9 +42,9 @@ PARAMS = {
     "seed": ("1", "seed", "seed of keys and of where pages lie"),
 }
 PAGE = 4096
-# bytes of a page's header, of an entry's offset in it, of a node's header, of a key
+# bytes of a page's header, of an entry's offset in the page, of a node's header, of a key
 HEADER, POINTER, NODE, KEY = 16, 2, 8, 8
-META, META_AT = 120, 32  # bytes of a meta page that a commit stores, and where (MDB_meta from mm_mapsize on)
+META, META_AT = 120, 32  # bytes of a meta page that a commit stores, and their offset (MDB_meta from mm_mapsize on)
 BRANCH_FILL = 80  # percent
 _REUSED_AFTER = 3  # transactions
 _MOST = 1 << 26  # pages
@@ -55,7 +56,7 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        For a value that does not fit twice into a page (LMDB would give it pages of its own), or a database of too many pages.
+        For a value that does not fit twice into a page (LMDB would store it on overflow pages), or a database of too many pages.
     """
 
     interval = 1000
@@ -82,7 +83,7 @@ class Workload(_stream.Stream):
         self.op, self.entries, self.value, self.count, self.seed = op, entries, value, count, seed
         self.writemap, self.read_value = writemap, read_value
         depth = len(self.levels)
-        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # two metas; copies in use
+        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # two meta pages; copies in use
         self.files = _stream.table(["/lmdb", "/lmdb/data.mdb"], [0, self.pages * PAGE], [True, False])
         self.header = _stream.header(
             "lmdb", op=op, entries=entries, value=value, count=count, writemap=writemap, read_value=read_value, fill=fill,
@@ -95,7 +96,7 @@ class Workload(_stream.Stream):
         yield ops(OPEN, 1)
         yield ops(MMAP, **whole, flag=WRITABLE_SHARED if self.writemap and self.op == "put" else 0)
         draw = np.random.default_rng(self.seed)
-        place = 2 + draw.permutation(sum(self.levels))  # of each page, level by level from the leaves
+        place = 2 + draw.permutation(sum(self.levels))  # page number of each node, level by level from the leaves
         spare = deque(range(2 + sum(self.levels), self.pages))
         step = max(_stream.PIECE // (40 * len(self.levels)), 1)
         for first in range(0, self.count, step):
@@ -111,7 +112,7 @@ class Workload(_stream.Stream):
         yield ops(CLOSE, 1)
 
     def _path(self, keys: np.ndarray) -> list[np.ndarray]:
-        """Numbers of the pages from the leaf to the root, for each key."""
+        """Return the numbers of the pages from the leaf to the root, for each key."""
         path, first, index = [], 0, keys
         for entries, pages in zip([self.entries, *self.levels], self.levels, strict=False):
             index = index * pages // entries
@@ -120,7 +121,10 @@ class Workload(_stream.Stream):
         return path
 
     def _search(self, keys: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """Loads of a look-up: in each page its header, then the offset, header and key of the nodes that a binary search meets."""
+        """Return the loads of a look-up.
+
+        In each page they are the header, then the offset, header and key of each node that a binary search visits.
+        """
         parts, at = [], np.arange(len(keys)) * (1 << 12)
         counts = [self.entries, *self.levels]
         for level in reversed(range(len(self.levels))):
@@ -139,7 +143,7 @@ class Workload(_stream.Stream):
         return _stream.weave(*parts)
 
     def _commit(self, key: int, place: np.ndarray, spare: deque[int], transaction: int) -> np.ndarray:
-        """What a put writes: its path and the list of free pages, anew and in order of pages; then the meta page."""
+        """Return what a put writes: new copies of its path and of the list of free pages, in page order; then the meta page."""
         path = [int(level[0]) for level in self._path(np.array([key]))]
         fresh = [spare.popleft() for _ in range(len(path) + 1)]
         spare.extend(place[path].tolist())
@@ -155,7 +159,7 @@ class Workload(_stream.Stream):
 
 
 def _levels(entries: int, node: int, fill: int) -> list[int]:
-    """Pages of each level from the leaves to the root."""
+    """Return the number of pages of each level from the leaves to the root."""
     levels, held, share = [], entries, (PAGE - HEADER) // (node + POINTER) * fill
     while True:
         levels.append(-(-held * 100 // max(share, 200)))  # at least two nodes in a page

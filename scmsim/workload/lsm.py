@@ -8,9 +8,9 @@ The calls are those of RocksDB 7.8.3 under strace (db_bench fillrandom, overwrit
 - Compaction reads its inputs block by block and pre-allocates its outputs.
 - The manifest is appended to and fdatasync'ed at each change of the tables.
 
-Left out: sync_file_range and fadvise (no operation of a trace), compression, and the block cache: each
-look-up reads its blocks from the file, as a store on storage-class memory without a cache of its own would (`bloom` bits a key
-spare the tables without the key).
+Left out: sync_file_range and fadvise (not operations of a trace), compression, and the block cache: each look-up reads its
+blocks from the file, as a store on storage-class memory without its own cache would (`bloom` bits per key spare the tables
+without the key).
 
 YCSB's records have 10 fields of 100 bytes, which its RocksDB binding stores as 1140 bytes, under keys of 23 bytes; `update`
 reads the record and writes all of it, as that binding does.  The load of the `records` is marked SETUP.  Thread 0 is the
@@ -61,14 +61,13 @@ PARAMS = {
 }
 KEY = 23  # bytes: "user" and 19 digits
 LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
-TABLE_WRITER = 1 << 20  # bytes of a table's write buffer: it is written when the next block does not fit
-MEMTABLE_ENTRY = (
-    56  # bytes of a memtable for each record beside key and value; fitted to 3419 records of 1171 bytes in 4 MiB
-)
+TABLE_WRITER = 1 << 20  # bytes of a table's write buffer, which is written when the next block does not fit
+# bytes of a memtable for each record beside key and value; fitted to 3419 records of 1171 bytes in 4 MiB
+MEMTABLE_ENTRY = 56
 MANIFEST_RECORD = 137  # bytes; the median traced with keys of 23 bytes
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
-LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # the program's memory
-_RUNS = 1 << 10  # places of one request: more than sorted runs and blocks of a scan in one run
+LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # places in the program's memory
+_RUNS = 1 << 10  # places per request: more than sorted runs and blocks of a scan in one run
 
 
 class Workload(_stream.Stream):
@@ -110,7 +109,7 @@ class Workload(_stream.Stream):
         self.per_memtable = max(1, write_buffer // (record + MEMTABLE_ENTRY))
         self.target, self.room = target, target * 11 // 10
         self.levels_of = level0, level_base
-        self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; a bloom filter's best rate
+        self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
         self.log = _log_records(KEY, value, self.per_memtable)
         inserts = operations if workload == "fill" else int(operations * _ycsb.MIXES[workload][0][_ycsb.INSERT] * 2)
         slots = 4 * (records + inserts) // min(max(1, target // self.shape.record), self.per_memtable) + 4 * level0 + 64
@@ -141,21 +140,21 @@ class Workload(_stream.Stream):
 
 
 class _Store:
-    """The store while it runs: memtable, tables, log, and the calls they make."""
+    """The running store: memtable, tables, log, and the calls that they cause."""
 
     def __init__(self, given: Workload) -> None:
         self.given = given
         self.levels = Levels(*given.levels_of)
-        self.memtable = np.zeros(0, np.int64)  # its keys, sorted
+        self.memtable = np.zeros(0, np.int64)  # sorted keys of the memtable
         self.held = 0  # records in the memtable, and in the log
         self.written = 0  # bytes in the log
-        self.current = 0  # which of the two log files
-        self.manifest = 0  # bytes
+        self.current = 0  # index of the current log file
+        self.manifest = 0  # bytes of the manifest
         self.free = list(range(len(given.files) - 1, TABLES - 1, -1))
         self.known = np.zeros(0, np.int64)  # all keys, sorted; kept for scans
 
     def opening(self) -> np.ndarray:
-        """Manifest, CURRENT (by renaming a temporary file), the first log."""
+        """Return the calls that make the manifest, CURRENT (by renaming a temporary file), and the first log."""
         sync = ops(FSYNC, CURRENT, flag=DATA_ONLY)
         made = [ops(CREATE, file, file2=FOLDER) for file in (MANIFEST, CURRENT)]
         return np.concatenate(
@@ -186,7 +185,7 @@ class _Store:
                     yield self._compact(*work)
 
     def _segment(self, kind: np.ndarray, key: np.ndarray, scan: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """Requests between two flushes."""
+        """Return the calls of requests between two flushes."""
         puts = np.flatnonzero((kind != _ycsb.READ) & (kind != _ycsb.SCAN))
         gets = np.flatnonzero((kind == _ycsb.READ) | (kind == _ycsb.UPDATE) | (kind == _ycsb.MODIFY))
         fresh, first = np.unique(key[puts], return_index=True)
@@ -195,7 +194,7 @@ class _Store:
             recent = _among(key[gets], fresh)
             recent[recent] = puts[first[np.searchsorted(fresh, key[gets[recent]])]] < gets[recent]
             gets = gets[~recent]
-            gets = gets[np.argsort(key[gets])]  # sorted keys are found several times faster
+            gets = gets[np.argsort(key[gets])]  # searchsorted is several times faster on sorted keys
             gets = gets[~_among(key[gets], self.memtable)]
             parts += self._get_rows(gets, key[gets], random)
         if len(scans := np.flatnonzero(scan)):
@@ -220,12 +219,12 @@ class _Store:
     def _get_rows(
         self, at: np.ndarray, key: np.ndarray, random: np.random.Generator
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Block reads of look-ups: table by table until the key is found."""
+        """Return the block reads of look-ups: table by table until the key is found."""
         parts = []
         for number, run in enumerate(self.levels.runs()):
             index = np.searchsorted(run.keys, key)
             found = (index < len(run.keys)) & (run.keys[np.minimum(index, len(run.keys) - 1)] == key)
-            asked = found | ~np.isin(index, run.starts)  # a key between two tables, or beyond them, is in none
+            asked = found | ~np.isin(index, run.starts)  # a key between two tables, or beyond them, is in no table
             if self.given.miss < 1:
                 asked &= found | (random.random(len(key)) < self.given.miss)
             file, offset, length = run.place(np.where(found, index, index - 1)[asked])
@@ -234,7 +233,7 @@ class _Store:
         return parts
 
     def _scan_rows(self, at: np.ndarray, key: np.ndarray, scan: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Block reads of scans: in each run, the blocks from the first key to the key `scan` records further on."""
+        """Return the block reads of scans: in each run, the blocks from the first key to the key `scan` records further on."""
         if not len(self.known):
             self.known = merge(self.memtable, *[run.keys for run in self.levels.runs()])
         last = self.known[np.minimum(np.searchsorted(self.known, key) + scan, len(self.known)) - 1]
@@ -256,7 +255,7 @@ class _Store:
         return np.concatenate([ops(CREATE, log, file2=FOLDER), ops(FALLOCATE, log, 0, room, flag=KEEP_SIZE)])
 
     def _flush(self) -> np.ndarray:
-        """The memtable becomes a table of level 0; a new log is begun and the old one removed."""
+        """Return the calls that turn the memtable into a table of level 0, begin a new log and remove the old one."""
         old = LOGS[self.current]
         self.current = 1 - self.current
         table = Table(self.free.pop(), self.memtable, self.given.shape)
@@ -274,7 +273,7 @@ class _Store:
         return np.concatenate([self._new_log(), *parts])
 
     def _compact(self, level: int, tables: list[Table], below: list[Table]) -> np.ndarray:
-        """Merge tables into the next level; a table that overlaps nothing is moved without a copy."""
+        """Merge tables into the next level; a table that overlaps nothing moves without a copy."""
         if level and not below:
             self.levels.replace(level, tables, tables)
             return self._edit()
@@ -298,14 +297,14 @@ class _Store:
         return np.concatenate([weave(*parts), *map(_opened, made), self._edit(), gone])
 
     def _edit(self) -> np.ndarray:
-        """The manifest records a change of the tables."""
+        """Return the calls that record a change of the tables in the manifest."""
         offset, self.manifest = self.manifest, self.manifest + MANIFEST_RECORD
         record = ops(WRITE, MANIFEST, offset, MANIFEST_RECORD, flag=APPENDS, thread=1)
         return np.concatenate([record, ops(FSYNC, MANIFEST, flag=DATA_ONLY, thread=1)])
 
 
 def _among(key: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Which keys are in a sorted array."""
+    """Return which keys are in a sorted array."""
     if not len(known):
         return np.zeros(len(key), bool)
     return known[np.minimum(np.searchsorted(known, key), len(known) - 1)] == key
@@ -317,7 +316,10 @@ def _setup(rows: np.ndarray) -> np.ndarray:
 
 
 def _written(table: Table, room: int = 0) -> np.ndarray:
-    """Create a table, write it in pieces, make it durable and close it; with `room` bytes pre-allocated, cut to its size."""
+    """Return the calls that create a table, write it in pieces, make it durable and close it.
+
+    With `room` bytes pre-allocated, the file is cut to its size.
+    """
     piece = max(1, TABLE_WRITER // table.shape.block) * table.shape.block
     sizes = np.array([table.size])
     _, writes = _stream.transfers(WRITE, table.file, sizes, piece, flag=APPENDS, thread=1, buffer=TABLE_BUFFER)
@@ -329,14 +331,14 @@ def _written(table: Table, room: int = 0) -> np.ndarray:
 
 
 def _opened(table: Table) -> np.ndarray:
-    """Open a table and read its tail, from the footer backwards: footer, meta index, properties, index."""
+    """Return the calls that open a table and read its tail backwards: footer, meta index, properties, index."""
     length = np.array([FOOTER, META_INDEX, PROPERTIES, table.index])
     reads = ops(READ, table.file, table.size - np.cumsum(length), length, thread=1, buffer=READ_BUFFER)
     return np.concatenate([ops(OPEN, table.file, thread=1), reads])
 
 
 def _read_for_merge(table: Table, merged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All blocks of an input, each at the place of its first key in the merged order."""
+    """Return the reads of all blocks of an input, each at the place of its first key in the merged order."""
     number = np.arange(table.blocks)
     offset, length = table.block(number)
     place = np.searchsorted(merged, table.keys[:: table.shape.per_block])
@@ -344,7 +346,7 @@ def _read_for_merge(table: Table, merged: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _written_by_merge(table: Table, first: int, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """The calls of an output whose first key is number `first`: a piece is written when its last record is known."""
+    """Return the calls of an output whose first key is number `first`: a piece is written once its last record is known."""
     rows = _written(table, room)
     early = (rows["op"] == CREATE) | (rows["op"] == FALLOCATE)
     records = np.minimum(rows["offset"] + rows["length"], table.size) * len(table.keys) // table.size
@@ -353,8 +355,11 @@ def _written_by_merge(table: Table, first: int, room: int) -> tuple[np.ndarray, 
 
 
 def _log_records(key: int, value: int, count: int) -> np.ndarray:
-    """Bytes of each `write` to a log of equal puts: a record that crosses a block of 32 KiB has a second header, and a rest
-    of a block that no header fits into is filled with zeros."""
+    """Return the bytes of each `write` to a log of equal puts.
+
+    A record that crosses a block of 32 KiB has a second header; the end of a block that is too short for a header is
+    zero-filled.
+    """
     payload = BATCH_HEADER + 1 + _varint(key) + key + _varint(value) + value
     out = np.empty(count, np.int64)
     position = 0

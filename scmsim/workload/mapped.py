@@ -1,7 +1,7 @@
-"""A mapped file touched in units: in order, by stride, at random or by Zipf's law, with what a program does to make stores last.
+"""A mapped file touched in units: in order, by stride, at random or by Zipf's law, with optional write-backs or msync.
 
-The file exists before (its set-up counts nothing).  The same touches by read and write calls (`by`) show what the mapping is
-worth.  Zipf: the share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant), the places are shuffled by the seed.
+The file exists before (its set-up counts nothing).  The same touches by read and write calls (`by`) show the benefit of the
+mapping.  Zipf: the share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant); the seed shuffles the places.
 """
 
 from collections.abc import Iterator
@@ -51,8 +51,8 @@ PARAMS = {
     "seed": ("1", "seed", "seed of the random places"),
 }
 THETA = 0.99
-_PIECE = 1 << 16  # touches made at once: a batch of a replay, which need not be copied
-MOST_PLACES = 1 << 26  # of a zipf pattern: half a GiB of shares
+_PIECE = 1 << 16  # touches made at once: a replay's batch, which then needs no copy
+MOST_PLACES = 1 << 26  # most places of a zipf pattern: half a GiB of shares
 
 
 class Workload(_stream.Stream):
@@ -119,7 +119,7 @@ class Workload(_stream.Stream):
         yield ops(CLOSE, 1)
 
     def _shares(self, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Zipf: running sums of the places' shares, and which place has the k-th share."""
+        """Return for zipf the running sums of the places' shares, and the place of the k-th share."""
         if self.pattern != "zipf":
             return np.zeros(0), np.zeros(0, np.int64)
         return np.cumsum(np.arange(1, self.places + 1) ** -THETA), draw.permutation(self.places)
@@ -127,7 +127,7 @@ class Workload(_stream.Stream):
     def _place(
         self, index: np.ndarray, draw: np.random.Generator, shares: np.ndarray, shuffled: np.ndarray
     ) -> np.ndarray:
-        """Places of the touches of running numbers `index`."""
+        """Return the places of the touches with running numbers `index`."""
         if self.pattern == "random":
             return draw.integers(0, self.places, len(index))
         if self.pattern == "zipf":
@@ -136,7 +136,7 @@ class Workload(_stream.Stream):
         return index % self.places
 
     def _touches(self, index: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """Touches of running numbers `index`, with what follows each."""
+        """Return the touches with running numbers `index`, and what follows each."""
         if self.by == "calls":
             code, syncs = READ if self.op == "read" else WRITE, FSYNC
         else:

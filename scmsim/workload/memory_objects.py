@@ -1,19 +1,19 @@
-"""Memory objects and files as one object: the workloads of the SCM manager ("Research on a software architecture for SCM").
+"""Memory objects that can become files: the workloads of the SCM manager ("Research on a software architecture for SCM").
 
 - micro: Table 2, `malloc`, `store`, `load`, `free` of 512, 1024 and 4096 bytes, 100 times each, and Table 3, `creat`, `open`,
   `write`, `read`, `close` of the same sizes, 10 times each
 - distillery, ftpget, insmod, cp, cat: the five programs of section 5.3 on its five files (35761, 2278, 1108, 2598, 4797 bytes),
-  either through file calls (as is) or through `mm_to_file` and `file_to_mm` (changed as that section says)
+  either through file calls (unchanged) or through `mm_to_file` and `file_to_mm` (changed as that section states)
 - churn: objects of log-uniform size (32 B to 128 KiB, the buddy's units) allocated and freed at random, ours
 
-Not in the paper, so ours: distillery's output is half its input; ftpget receives in 512-byte pieces (the paper reports times per
-512 bytes); file calls move 4 KiB.
+Not in the paper, so ours: distillery's output is half its input; ftpget receives in 512-byte pieces (the paper reports times
+per 512 bytes); file calls move 4 KiB.
 
 Columns of the operations:
 - `file`: the object, which stays the same object when it becomes a file
 - `length` of malloc, mm_to_file and file_to_mm: its size
 - `file2` of mm_to_file: the directory that gets the name
-- `file2` of file_to_mm: the directory that loses it (the call with the flag that deletes the metadata), or -1 where the name stays
+- `file2` of file_to_mm: the directory that loses the name (the flag deletes the metadata), or -1 if the name stays
 """
 
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ class Workload(_stream.Stream):
             yield from _times([program(1 + i, 6 + i, size) for i, size in enumerate(FILES)], self.repeats)
 
     def _objects(self) -> tuple[list[str], list[int]]:
-        """Names and first sizes of the objects after the directory."""
+        """Return the names and initial sizes of the objects after the directory."""
         if self.app == "churn":
             return [f"object-{i}" for i in range(self.live)], [-1] * self.live
         if self.app == "micro":
@@ -126,7 +126,7 @@ class Workload(_stream.Stream):
     _cat = _insmod
 
     def _take(self, file: int, size: int) -> np.ndarray:
-        """Use a file's bytes: file_to_mm and references through the pointer, or open, read, close."""
+        """Return the use of a file's bytes: file_to_mm and loads through the pointer, or open, read, close."""
         if self.interface == "objects":
             return np.concatenate([ops(FILE_TO_MM, file, length=size), ops(ULOAD, file, 0, size)])
         return np.concatenate(
@@ -134,7 +134,10 @@ class Workload(_stream.Stream):
         )
 
     def _give(self, file: int, size: int, unit: int) -> np.ndarray:
-        """Make a file: malloc, stores, mm_to_file, or create, write, close; then remove it for the next run (SETUP)."""
+        """Return the making of a file: malloc, stores, mm_to_file, or create, write, close.
+
+        The file is then removed for the next run (SETUP).
+        """
         sizes = np.array([size])
         remove = ops(UNLINK, file, file2=FOLDER, flag=SETUP)
         if self.interface == "objects":
@@ -145,7 +148,7 @@ class Workload(_stream.Stream):
         return np.concatenate([ops(CREATE, file, file2=FOLDER), writes, ops(CLOSE, file), remove])
 
     def _churn(self) -> Iterator[np.ndarray]:
-        """Fill all objects, then free one and allocate it anew with another size; a store follows each malloc."""
+        """Fill all objects, then free one and allocate it again with another size; a store follows each malloc."""
         random = np.random.default_rng(self.seed)
         objects = 1 + np.arange(self.live)
         yield _born(objects, _sizes(random, self.live))
@@ -167,7 +170,7 @@ def _memory(thing: int, size: int) -> np.ndarray:
 
 
 def _file(file: int, size: int) -> np.ndarray:
-    """creat, close, open, write, read, close; then removed for the next run (SETUP)."""
+    """Return creat, close, open, write, read, close; then the file's removal for the next run (SETUP)."""
     return np.concatenate([
         ops(CREATE, file, file2=FOLDER), ops(CLOSE, file), ops(OPEN, file), ops(WRITE, file, 0, size), ops(READ, file, 0, size),
         ops(CLOSE, file), ops(UNLINK, file, file2=FOLDER, flag=SETUP),
@@ -175,12 +178,12 @@ def _file(file: int, size: int) -> np.ndarray:
 
 
 def _born(objects: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """A malloc and a store of the whole object, by turns."""
+    """Return a malloc and a store of the whole object, by turns."""
     codes = np.tile([MALLOC, USTORE], len(objects))
     rows = ops(codes, np.repeat(objects, 2), np.where(codes == MALLOC, -1, 0), np.repeat(sizes, 2))
     return rows
 
 
 def _sizes(random: np.random.Generator, count: int) -> np.ndarray:
-    """Log-uniform sizes in bytes between the buddy's smallest and largest unit."""
+    """Return log-uniform sizes in bytes between the buddy's smallest and largest unit."""
     return np.exp(random.uniform(np.log(SMALLEST), np.log(LARGEST), count)).astype(np.int64)

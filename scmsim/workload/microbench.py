@@ -3,11 +3,12 @@
 - append: a fresh file is written
 - rewrite: an existing file is written from offset 0
 - read: an existing file is read from offset 0
-- reread: the same once more after a first pass
+- reread: the same read again after a first pass
 - wsync: append with an fsync after each write (write and fsync count as one call)
 
-What a pass needs beforehand (create, fill, first pass) is marked SETUP and counts nothing.  A remainder of
-`total / unit` is dropped.  Source: thesis "TLB overhead of NVM file systems", Program 1 (its loop), chapter 5 (its passes).
+The preparation of a pass (create, fill, first pass) is marked SETUP and counts nothing.  A remainder of `total / unit` is
+dropped.
+Source: thesis "TLB overhead of NVM file systems", Program 1 (its loop), chapter 5 (its passes).
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Workload:
     Raises
     ------
     UsageError
-        For an unknown pass, or sizes that give no call.
+        For an unknown pass, or sizes without a call.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Workload:
         }  # fmt: skip
 
     def _segments(self) -> list[tuple[int, int, int]]:
-        """(op code, flags, rows) of one file, in order."""
+        """Return (op code, flags, rows) of one file, in order."""
         fill = [(CREATE, SETUP, 1), (WRITE, SETUP | APPENDS, self.calls)]
         if self.op == "append":
             return [fill[0], (WRITE, APPENDS, self.calls)]

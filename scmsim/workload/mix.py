@@ -1,8 +1,8 @@
-"""A random mix of every kind of call on many small files: to measure what each kind does, not to stand for any program.
+"""A random mix of every kind of call on many small files: it measures what each kind does, and represents no program.
 
-Loads and stores through mappings come behind the calls, so that what those touch does not depend on them.  Behind both come calls
-without an fsync or sync among them, mostly on names: what a journal holds back until the next one piles up.  Weights and sizes are
-ours.  It trains the footprints of calls (`scmsim lab footprints`), so nothing is judged on it.
+Loads and stores through mappings come after the calls, so that what the calls touch does not depend on them.  Last come calls
+without an fsync or sync among them, mostly on names: what a journal holds back until the next sync accumulates.  Weights and
+sizes are ours.  The mix trains the footprints of calls (`scmsim lab footprints`), so it serves no test.
 """
 
 import random
@@ -51,12 +51,11 @@ PARAMS = {
 }
 SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start
 SMALL = (512, 1024, 4096)  # bytes of a write that is made durable at once
-TOUCHES = (1, 4, 8, 16)  # of a mapping
+TOUCHES = (1, 4, 8, 16)  # touches per mapping
 TOUCHED = (8, 64, 4096, 16384)  # bytes of a touch
 WHOLE = 65536  # bytes of each read of a whole file
-LARGE = (
-    4 << 20
-)  # bytes of some files that are mapped: their faults need pages of the page table and nodes of the kernel's trees
+# bytes of some files that are mapped: their faults need pages of the page table and nodes of the kernel's trees
+LARGE = 4 << 20
 LARGE_FILES = 6
 DIRS = 8
 _STEPS: dict[str, float] = {  # and their weights
@@ -75,7 +74,7 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        If there are no calls or no files, or less than no mappings or calls without a sync.
+        If there are fewer than 1 call or file, or a negative number of mappings or calls without a sync.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ def _array(rows: list[tuple[int, ...]]) -> np.ndarray:
 
 
 class _Mix:
-    """Draws calls; a row is (op, file, offset, length, file2, flag)."""
+    """Generator of calls; a row is (op, file, offset, length, file2, flag)."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -123,10 +122,10 @@ class _Mix:
         self.folders = [True] * (1 + DIRS)
         self.sizes: dict[int, int] = {}  # bytes of each live file
         self.parents: dict[int, int] = {}
-        self.names: dict[int, int] = {}  # of files with more than one
+        self.names: dict[int, int] = {}  # number of names, of files with more than one
 
     def rows(self, calls: int, files: int, mapped: int, unsynced: int) -> Iterator[tuple[int, ...]]:
-        """Files that are there, uncounted, and then the calls, those on mappings, and those without a sync."""
+        """Yield files that exist at the start, uncounted, then the calls, those on mappings, and those without a sync."""
         for _ in range(files):
             yield from self._prepared(self.draw.choice(SIZES))
         yield from self._calls(calls, _STEPS)
@@ -137,7 +136,7 @@ class _Mix:
         yield from self._calls(unsynced, _UNSYNCED, FSYNC)
 
     def _calls(self, count: int, weights: dict[str, float], but: int = -1) -> Iterator[tuple[int, ...]]:
-        """Steps of so many calls or some more, without those of one kind."""
+        """Yield steps of at least `count` calls, leaving out the kind `but`."""
         done = 0
         while done < count:
             for row in self._step(weights):
@@ -146,7 +145,7 @@ class _Mix:
                     yield row
 
     def _prepared(self, length: int) -> Iterator[tuple[int, ...]]:
-        """A file that is there, uncounted."""
+        """Yield the calls that make a file for the start, uncounted."""
         file, row = self._create(SETUP)
         yield row
         yield WRITE, file, 0, length, -1, SETUP
@@ -165,7 +164,7 @@ class _Mix:
         return len(self.paths) - 1
 
     def _step(self, weights: dict[str, float]) -> Iterator[tuple[int, ...]]:
-        """A file's life, a name, or some transfers."""
+        """Yield a file's life, a change of a name, or some transfers."""
         kind = self.draw.choices(tuple(weights), tuple(weights.values()))[0]
         file = self.draw.choice(list(self.sizes)) if self.sizes else -1
         if kind == "create" or file < 0:
@@ -192,7 +191,7 @@ class _Mix:
             yield from steps[kind](file)
 
     def _name(self, file: int) -> tuple[int, ...]:
-        """One name more, another, or one less."""
+        """Return a call that adds, changes or removes a name."""
         kind = self.draw.choices(("link", "rename", "unlink"), (2, 3, 6))[0]
         if kind == "link":
             self.names[file] = self.names.get(file, 1) + 1
@@ -207,7 +206,7 @@ class _Mix:
         return RENAME, file, -1, 0, replaced, 0
 
     def _unnamed(self, file: int) -> None:
-        """A file has a name less."""
+        """Note that a file has lost a name."""
         left = self.names.pop(file, 1) - 1
         if left > 1:
             self.names[file] = left
@@ -215,7 +214,7 @@ class _Mix:
             del self.sizes[file]
 
     def _map(self, file: int) -> Iterator[tuple[int, ...]]:
-        """A mapping that is undone before the file is closed, or behind it."""
+        """Yield a mapping that is undone before or after the file is closed."""
         ends = [(op, file, 0, self.sizes[file], -1, 0) for op in (CLOSE, MUNMAP)]
         if self.sizes[file]:
             yield MMAP, file, 0, self.sizes[file], -1, 0
@@ -224,7 +223,7 @@ class _Mix:
             yield CLOSE, file, -1, 0, -1, 0
 
     def _touched(self, file: int) -> Iterator[tuple[int, ...]]:
-        """A mapping with loads, stores and msync, undone before the file is closed, or behind it."""
+        """Yield a mapping with loads, stores and msync, undone before or after the file is closed."""
         whole, writable = self.sizes[file], self.draw.random() < 0.7
         yield OPEN, file, -1, 0, -1, 0
         yield MMAP, file, 0, whole, -1, WRITABLE_SHARED if writable else 0
@@ -240,14 +239,14 @@ class _Mix:
         yield from ends if self.draw.random() < 0.5 else ends[::-1]
 
     def _whole(self, file: int) -> Iterator[tuple[int, ...]]:
-        """A program reads until nothing comes."""
+        """Yield the reads of a whole file until one returns nothing."""
         for at in range(0, self.sizes[file], WHOLE):
             yield READ, file, at, min(WHOLE, self.sizes[file] - at), -1, 0
         yield READ, file, self.sizes[file], 0, -1, 0
         yield CLOSE, file, -1, 0, -1, 0
 
     def _durable(self, file: int) -> Iterator[tuple[int, ...]]:
-        """A few small writes and an fsync, again and again: so little to write back has no fsync between other calls."""
+        """Yield a few small writes and an fsync, repeatedly: between other calls, no fsync has so little to write back."""
         for _ in range(self.draw.choice((2, 4, 8))):
             for _ in range(self.draw.choice((1, 2, 4))):
                 whole, length = self.sizes[file], self.draw.choice(SMALL)

@@ -1,7 +1,7 @@
 """One access pattern: append, overwrite or read `unit` bytes every `stride` bytes, in order or at random, over files in turn.
 
-Overwritten and read files exist before (their set-up counts nothing).  Appended ones are created first (marked SETUP).  With a
-stride beyond the unit an append leaves holes.  Random places are drawn from `seed`; every place is as likely as any other.
+Overwritten and read files exist before (their set-up counts nothing).  Appended files are created first (marked SETUP).  With
+a stride beyond the unit, appends leave holes.  Random places are drawn from `seed`; every place is equally likely.
 """
 
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ class Workload(_stream.Stream):
             yield self._calls(index, index // self.count, draw)
 
     def _calls(self, index: np.ndarray, turn: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-        """Calls of running numbers `index`; `turn` counts the calls of a file."""
+        """Return the calls with running numbers `index`; `turn` counts the calls of a file."""
         place = turn
         if self.places:
             place = draw.integers(0, self.places, len(turn)) if self.order == "random" else turn % self.places

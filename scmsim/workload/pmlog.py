@@ -1,8 +1,8 @@
-"""A log in mapped persistent memory: append a record, make it last, then make the new end last, as PMDK's libpmemlog does.
+"""A log in mapped persistent memory: append a record, make it durable, then make the new end durable, like PMDK's libpmemlog.
 
-An append stores the record (past the caches, or with write-backs) and a fence; then it stores the 8 bytes that say where the log
-ends, writes them back, and a second fence.  So the end moves when the record is there.  A full log begins anew.
-Source: what libpmemlog guarantees; the library was not run, and where it keeps the end (here at 4096) is an assumption.
+An append stores the record (past the caches, or with write-backs) and a fence; then it stores the 8 bytes with the log's end,
+writes them back, and fences again.  So the end moves only after the record is durable.  A full log starts over.
+Source: what libpmemlog guarantees; the library was not run, and the place of the end (here 4096) is an assumption.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ PARAMS = {
     "map_sync": ("1", "bool", "mapped with MAP_SYNC"),
 }
 HEADER = 8192  # bytes before the records
-END_AT = 4096  # where the end of the log is kept
+END_AT = 4096  # offset of the log's end
 _WORD = 8
 
 
@@ -87,7 +87,7 @@ class Workload(_stream.Stream):
         yield ops(CLOSE, 1)
 
     def _appends(self, index: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """Appends of running numbers `index` at `offset`."""
+        """Return the appends with running numbers `index` at `offset`."""
         fence, end = ops(UFENCE, np.full(len(index), -1)), np.full(len(index), END_AT)
         past = self.persist == "nontemporal"
         parts = [ops(USTORE, 1, offset, self.record, flag=NON_TEMPORAL if past else 0)]

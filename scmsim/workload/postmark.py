@@ -32,15 +32,15 @@ PARAMS = {
 
 _CREATE, _READ, _APPEND, _DELETE = range(4)
 _OPENING = np.array([CREATE, OPEN, OPEN, UNLINK])
-_BATCH = 1 << 14  # actions in one array of STEPs
+_BATCH = 1 << 14  # actions per array of STEPs
 _DRAWS = 1 << 15
-_LIMIT = 1 << 31  # C's int
+_LIMIT = 1 << 31  # limit of C's int
 
 
 class Draws:
     """Postmark's random numbers: MT19937 in its first (1999) form, whose seeding differs from the later one.
 
-    Call with x for next % x; nothing is drawn for x <= 0, and the answer is 0.
+    A call with x returns next % x; for x <= 0 it draws nothing and returns 0.
     """
 
     def __init__(self, seed: int) -> None:
@@ -56,7 +56,7 @@ class Draws:
         self._next: Iterator[int] = iter(())
 
     def skip(self, count: int) -> None:
-        """Draw `count` numbers before the first call and forget them."""
+        """Draw `count` numbers before the first call and discard them."""
         self._bits.random_raw(count, output=False)
 
     def __call__(self, limit: int) -> int:
@@ -145,9 +145,9 @@ class Workload(Stream):
         yield np.array(rows, np.int64).reshape(-1, 5)
 
     def _run(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """The benchmark itself: a table of twice as many slots as files, and draws."""
+        """Yield the benchmark's actions, drawn with a table of twice as many slots as files."""
         draw, pool = Draws(self.seed), _Pool(2 * self.count, 1 + self.directories)
-        draw.skip(2 * self.high)  # the text that all files begin with
+        draw.skip(2 * self.high)  # the text with which all files begin
         for _ in range(self.count):
             yield from self._create(pool, draw)
         for _ in range(self.transactions):
@@ -182,7 +182,10 @@ class Workload(Stream):
         yield _CREATE, file, 0, size, folder
 
     def _calls(self, actions: np.ndarray) -> np.ndarray:
-        """Open, transfer and close, or unlink, for each action in turn; glibc asks for the block size of a new stream."""
+        """Return open, transfer and close, or unlink, for each action in turn.
+
+        glibc queries the block size of a new stream, hence the STAT.
+        """
         what, file, _, _, folder = actions.T
         index = np.arange(len(actions))
         opened = calls(len(actions), op=_OPENING[what], file=file)
@@ -200,7 +203,7 @@ class Workload(Stream):
         return np.concatenate(steps)[np.argsort(order, kind="stable")]
 
     def _transfers(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(number of the action, STEP) of each transfer."""
+        """Return (number of the action, STEP) of each transfer."""
         what, file, before, length, _ = actions.T
         reads = what == _READ
         block = np.where(reads, self.blocks[_READ], self.blocks[_CREATE])
@@ -212,7 +215,7 @@ class Workload(Stream):
         if self.buffered:
             moved["unit"] = moved["stride"] = BUFFER
             return at, moved
-        rest = moved.copy()  # whole blocks, then what is left, be it nothing
+        rest = moved.copy()  # whole blocks, then the remainder, which may be empty
         moved["unit"] = moved["stride"] = block
         moved["buffer"] = np.where(reads, self.reading, BUFFER)
         moved["buffer_stride"] = np.where(reads, 0, block)
@@ -224,7 +227,7 @@ class Workload(Stream):
         return np.concatenate((at[whole], at)), np.concatenate((moved[whole], rest))
 
     def _beside_the_buffer(self, moved: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Blocks of a bufferful or more go past the stream's buffer: one STEP for each call."""
+        """Return one STEP per call, because blocks of a bufferful or more bypass the stream's buffer."""
         cuts = [np.array(sizes(*pair), np.int64) for pair in zip(moved["length"].tolist(), block.tolist(), strict=True)]
         at = np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts])
         done = np.concatenate([np.zeros(0, np.int64), *[np.cumsum(cut) - cut for cut in cuts]])
@@ -246,7 +249,7 @@ class _Pool:
         self.size, self.file, self.folder = [0] * slots, [0] * slots, [0] * slots
 
     def free(self) -> int:
-        """The next slot if it is empty, else the first hole, else -1."""
+        """Return the next slot if it is empty, else the first hole, else -1."""
         if self.next_slot < self.slots and not self.used[self.next_slot]:
             return self.next_slot
         return self.used.find(0)

@@ -1,14 +1,14 @@
 """SQLite 3.40: durable transactions on one table, with a rollback journal (DELETE) or a write-ahead log.
 
-Schema: `CREATE TABLE t (id INTEGER PRIMARY KEY, v BLOB)`, filled with `records` rows of one blob length in one transaction and
-closed; that database exists before the trace.  Then one connection runs `transactions` transactions (BEGIN IMMEDIATE ...
+Schema: `CREATE TABLE t (id INTEGER PRIMARY KEY, v BLOB)`, filled with `records` rows of one blob length in one transaction
+and closed; that database exists before the trace.  Then one connection runs `transactions` transactions (BEGIN IMMEDIATE ...
 COMMIT) of `rows` rows each: update (same length, ids uniform), insert (at the end) or read, and closes the database.  The
 page cache holds the whole database (PRAGMA cache_size), so a page is read once; pages are 4096 bytes.
 
-The calls, their offsets, sizes and sync points, from the open to the close, are those of the real library, locks and failed
-look-ups left out: source strace of SQLite 3.40.1 on Linux 6.18, compared call by call in the tests.  The index of the log is a
-shared mapping (`-shm`), whose loads and stores are no calls and are not in the trace.  In the program's memory page n is taken
-to lie at n pages; heads of records and the copies of a checkpoint go through one buffer at 0.
+The calls, their offsets, sizes and sync points, from the open to the close, are those of the real library, except locks and
+failed look-ups: source strace of SQLite 3.40.1 on Linux 6.18, compared call by call in the tests.  The index of the log is a
+shared mapping (`-shm`), whose loads and stores are not calls and not in the trace.  In the program's memory, page n is
+assumed to be at n pages; record headers and the copies of a checkpoint go through one buffer at 0.
 """
 
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ class Workload(_stream.Stream):
         return tree
 
     def _touched(self, tree: Tree, random: np.random.Generator, count: int) -> np.ndarray:
-        """(transaction, position, page) of the leaves that transactions touch, each once, in the order of first touch."""
+        """Return (transaction, position, page) of the leaves that transactions touch, each once, in the order of first touch."""
         ids = random.integers(1, self.records + 1, (count, self.per))
         pages = tree.pages_of(ids.ravel())
         which = np.repeat(np.arange(count), self.per)
@@ -115,7 +115,7 @@ class Workload(_stream.Stream):
         return np.column_stack([which, _stream.place_in_run(which), pages])
 
     def _inserts(self, tree: Tree, count: int, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Reads and changes (transaction, position, page; new pages have position -1) of inserting transactions."""
+        """Return the reads and changes (transaction, position, page) of inserting transactions; new pages have position -1."""
         reads, changes = [], []
         for each in range(count):
             last = tree.leaves[-1]
@@ -123,14 +123,14 @@ class Workload(_stream.Stream):
             pages = sorted(tree.insert(self.per))
             changes += [(each, -1 if page > tree.before else at, page) for at, page in enumerate(pages)]
             for position, page in asked + tree.siblings:
-                if page < len(seen) and not seen[page]:  # a page that was there at the opening, and not read since
+                if page < len(seen) and not seen[page]:  # the page existed at the opening, and was not read since
                     seen[page] = True
                     reads.append((each, position, page))
         return np.array(reads, np.int64).reshape(-1, 3), np.array(changes, np.int64).reshape(-1, 3)
 
 
 def _cold(tree: Tree, touched: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """The rows of `touched` that read their page for the first time, with the interior pages above it before them."""
+    """Return the rows of `touched` that read their page for the first time, preceded by the unread interior pages above it."""
     pages = touched[:, 2]
     _, first = np.unique(pages, return_index=True)
     first = np.sort(first[~seen[pages[first]]])

@@ -2,10 +2,10 @@
 
 11 file sizes (1 MiB to 1 GiB, doubling) x 14 units (1, 2, 4, 8, 16, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096 KiB) x write,
 rewrite, read, reread.  Its program is not printed (Program 1 has no file size), so this is a reading of sections 4.3 and 5.1
-and of the loops in the appendix: a cell passes over one file in units until `total` bytes are moved.  Each pass of `write`
-is on a file that was removed and created anew; `reread` has read the file once before.  A unit beyond the file's size is
-cut to it; remainders (of the file by the unit, of the total by the file) are dropped, as in Program 1.  What a cell needs
-beforehand, and the removal after it, is marked SETUP.  The program's buffer is one static array.
+and of the loops in the appendix: a cell passes over one file in units until `total` bytes are moved.  Each pass of `write` is
+on a file that was removed and created again; `reread` has read the file once before.  A unit beyond the file's size is cut to
+it; remainders (of the file by the unit, of the total by the file) are dropped, as in Program 1.  The preparation of a cell,
+and the file's removal after it, are marked SETUP.  The program's buffer is one static array.
 """
 
 from collections.abc import Iterator
@@ -93,7 +93,7 @@ class Workload(_stream.Stream):
             self.header["cell"] = {"operation": operation, "file_bytes": size, "unit_bytes": unit}
 
     def parts(self) -> Iterator[tuple[_stream.Pieces, int]]:
-        """Yield the passes of each cell, and how often they come."""
+        """Yield the passes of each cell, and how often each occurs."""
         for size, unit, op in self.cells:
             file, unit = self.sizes.index(size) + 1, min(unit, size)
             for segments, times in self._passes(size, unit, op):
@@ -104,7 +104,7 @@ class Workload(_stream.Stream):
         return sum(times * sum(calls for _, _, calls in segments) for segments, times in self._passes(*cell))
 
     def _passes(self, size: int, unit: int, op: str) -> list[tuple[list[tuple[int, int, int]], int]]:
-        """([(op code, flags, rows), ...], how often) of a cell, in order."""
+        """Return ([(op code, flags, rows), ...], how often) of a cell, in order."""
         calls, passes = size // min(unit, size), self.total // size
         fresh = [(CREATE, SETUP, 1)]
         remove = [(CLOSE, SETUP, 1), (UNLINK, SETUP, 1)]

@@ -1,7 +1,7 @@
 """A large file that is mapped and read from end to end: a model's weights, by one process or by many at once.
 
-Each process maps the whole file for itself and loads it in units, in order, `passes` times (a pass is a token of a language model:
-every weight is needed once).  Processes take turns unit by unit.  A pattern, not measured from a program.
+Each process maps the whole file for itself and loads it in units, in order, `passes` times (a pass is a token of a language
+model: every weight is needed once).  Processes take turns unit by unit.  The pattern was not measured from a program.
 """
 
 from collections.abc import Iterator

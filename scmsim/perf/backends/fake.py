@@ -1,7 +1,7 @@
-"""Answers without a PMU, recorded or made up, with the faults of real ones: for tests, and to see what a matrix gives.
+"""Answers without a PMU, recorded or made up, with the faults of real ones: for tests, and to preview a matrix.
 
-Made-up counts follow from the cell alone, so that a run that was killed and resumed gives the same as one that was not.
-They are no predictions.
+Made-up counts follow from the cell alone, so that a run that was killed and resumed yields the same counts as one that was
+not. They are not predictions.
 """
 
 import json
@@ -31,7 +31,7 @@ PARAMS = {
 }
 _MAX_RECORDED = 1 << 20
 
-# field -> (counts of one call, counts of 1000 bytes): round numbers of the size that a file system shows
+# field -> (counts per call, counts per 1000 bytes): round numbers of the size that a file system shows
 _SHAPES = {
     "instructions": (2000, 70),
     "cycles": (1500, 160),
@@ -45,7 +45,7 @@ _FS_FACTOR = {"ext4": 1.0, "ext4-dax": 0.8, "nova": 0.6}
 
 
 def start(request: Request) -> Backend:
-    """A back end that answers from a table.
+    """Return a back end that answers from a table.
 
     Raises
     ------
@@ -77,7 +77,7 @@ class _Fake:
         self.runs = 0
 
     def measure(self, task: Task, counted: tuple[Event, ...], number: int) -> Ran:
-        """The answer of perf stat -j for one pass of a task."""
+        """Return the answer of perf stat -j for one pass of a task."""
         self.runs += 1
         if self.params.get("delay"):
             time.sleep(self.params["delay"] / 1e9)
@@ -93,11 +93,11 @@ class _Fake:
         return Ran("".join(self._line(event, task, share, draw) for event in counted), loop, 0, "")
 
     def program(self, command: Sequence[str], counted: tuple[Event, ...]) -> Ran:
-        """The same for a program that is not run."""
+        """Return the answer for a program, which is not run."""
         return self.measure(Task(" ".join(command), command, calls=1000, length=4096), counted, 0)
 
     def _line(self, event: Event, task: Task, share: float, draw: random.Random) -> str:
-        """One line as perf 6.1 writes it."""
+        """Return one line as perf 6.1 writes it."""
         calls, kilobytes = _SHAPES.get(event.field, _OTHER)
         factor = (
             _FS_FACTOR.get(task.fs, 1.0)

@@ -14,7 +14,7 @@ NO_PMU = "not asked for: the software back end counts no hardware events"
 
 
 def start(request: Request) -> Backend:
-    """Look which software events work here.
+    """Find the software events that work here.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def start(request: Request) -> Backend:
 
 
 def software(perf: Perf, request: Request, tracepoints: bool = True) -> tuple[tuple[Event, ...], dict[str, str]]:
-    """The software events that work here, and why the others do not.  They take no hardware counter."""
+    """Return the software events that work here, and why the others do not; they occupy no hardware counter."""
     wanted = {name: counter.event for name, counter in SOFTWARE.items() if counter.event}
     forbidden = why_no_tracepoints(request.machine) if tracepoints else "not counted beside hardware events"
     why_absent = {}

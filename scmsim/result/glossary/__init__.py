@@ -1,7 +1,7 @@
-"""What every figure and word of the output means: one source for the terminal (`scmsim explain`), the tables and docs/glossary.md.
+"""Meaning of every figure and word of the output: one source for `scmsim explain`, the tables and docs/glossary.md.
 
-Counters and metrics are explained where they are defined (`counters`, `metrics`); the rows of the comparison table, the figures
-of a space report, the sites and the words are in the TOML files beside this one.
+Counters and metrics are explained where they are defined (`counters`, `metrics`); the rows of the comparison table, the
+figures of a space report, the sites and the words are in the TOML files beside this module.
 """
 
 import difflib
@@ -36,14 +36,14 @@ class Term:
     Attributes
     ----------
     name : str
-        As it is printed.
+        As printed.
     kind : one of KINDS
     meaning : str
-        One sentence without its capital and its full stop.
+        One sentence, without capital and full stop.
     more : str
-        Further sentences: how it comes about, what it is easily taken for.
+        Further sentences: how the figure arises, what it is easily mistaken for.
     field : str
-        Its name in results (JSON, Parquet), where that is another one.
+        Its name in results (JSON, Parquet), if different.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Term:
 
     @property
     def sentence(self) -> str:
-        """The meaning as a sentence."""
+        """Return the meaning as a sentence."""
         return f"{self.meaning[:1].upper()}{self.meaning[1:]}."
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Term:
 
 @functools.cache
 def terms() -> tuple[Term, ...]:
-    """Every term, in the order of KINDS."""
+    """Return every term, in the order of KINDS."""
     own = [
         Term(name, kind, about["meaning"], **_rest(about))
         for kind, file in (("word", "words"), ("space", "space"))
@@ -83,7 +83,7 @@ def terms() -> tuple[Term, ...]:
 
 
 def row(label: str) -> Term:
-    """A row of the comparison table; unit and meaning are those of its counter or metric where it has none of its own."""
+    """Return a row of the comparison table; its counter or metric supplies the unit and meaning that the row lacks."""
     about = _table("rows").get(label)
     if about is None:
         return next(term for term in terms() if (term.name, term.kind) == (label, "space"))
@@ -94,7 +94,7 @@ def row(label: str) -> Term:
 
 
 def label(field: str) -> str:
-    """What a reader is shown for a figure of a result: the row or label that stands for it, else its meaning."""
+    """Return the text shown for a figure of a result: its row or label, or else its meaning."""
     if field in _table("space"):
         return str(_table("space")[field]["label"])
     row_of = next((name for name, about in _table("rows").items() if about.get("of") == field), None)
@@ -102,19 +102,19 @@ def label(field: str) -> str:
 
 
 def unit(field: str) -> str:
-    """Unit of a figure of a result, "" where it has none."""
+    """Return the unit of a figure of a result, "" if it has none."""
     if field in _table("space"):
         return str(_table("space")[field]["unit"])
     return _field(field).unit if field in METRICS or field in SCHEMA | MEASURED else ""
 
 
 def meaning(field: str) -> str:
-    """Meaning of a counter or metric; "" of any other name."""
+    """Return the meaning of a counter or metric; "" for any other name."""
     return _field(field).meaning if field in METRICS or field in SCHEMA | MEASURED else ""
 
 
 def find(text: str) -> list[Term]:
-    """The terms of that name, else those whose name holds its words.
+    """Return the terms of that name, or else those whose name contains its words.
 
     Raises
     ------
@@ -126,18 +126,19 @@ def find(text: str) -> list[Term]:
     exact = [term for term, own in names.items() if wanted in own]
     if exact or not wanted:
         shown = [term for term in exact if not any(term.name == one.field and one is not term for one in exact)]
-        return shown or exact or list(terms())  # a row says what its metric is
+        return shown or exact or list(terms())  # a row repeats the meaning of its metric, so the metric is left out
     holding = [term for term, own in names.items() if any(f" {wanted} " in f" {name} " for name in own)]
     if holding:
         return holding[:_MOST]
-    known = {name: term.name for term, own in reversed(names.items()) for name in own}  # a row before its metric
+    # reversed, so that a row wins over its metric
+    known = {name: term.name for term, own in reversed(names.items()) for name in own}
     near = dict.fromkeys(repr(known[name]) for name in difflib.get_close_matches(wanted, known, 3))
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise UnknownName(f"no term {text!r}; {hint}'scmsim explain' lists all {len(terms())}")
 
 
 def markdown() -> str:
-    """The page docs/glossary.md."""
+    """Return the page docs/glossary.md."""
     return "\n".join(_page()) + "\n"
 
 
@@ -165,7 +166,7 @@ def _field(name: str) -> Any:
 
 
 def _rest(about: dict[str, Any]) -> dict[str, Any]:
-    """The optional parts of a term; a name in results that is the name itself is left out."""
+    """Return the optional parts of a term; `field` is empty if it equals the name."""
     field = about.get("field", "") if "label" in about or "of" in about else ""
     return {
         "unit": about.get("unit", ""),

@@ -1,1 +1,1 @@
-"""Parts of the tables for readers: their layout, the breakdowns, and the sentences of summary."""
+"""Parts of the tables: their layout, the breakdowns, and the summary's sentences."""

@@ -1,4 +1,4 @@
-"""A run broken down by mechanism, kind of operation or file."""
+"""Breakdown of a run by mechanism, kind of operation or file."""
 
 from collections.abc import Mapping
 
@@ -8,10 +8,10 @@ from scmsim.result.tables.figures import Value, number
 
 TOP = 20
 _NAME_WIDTH = 48
-_WALKS = "walks in all"  # not divided: they are few, and most are first touches
+_WALKS = "walks in all"  # not divided: walks are few, and most are first touches
 _TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 
-# Columns: label -> counters that are added up.
+# Columns: label -> counters that are summed.
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "instructions": ("instructions",),
     "loads+stores": _TRAFFIC,
@@ -24,7 +24,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def heading(run: Run, by: str) -> str:
-    """What the breakdown is by, and what its figures are divided by."""
+    """Return what the breakdown is by, and what its figures are divided by."""
     if by == "site" or not run.group_operations:
         return f"by {by}, per {run.unit} of the run ({run.divisor:,} {'touches' if run.unit == 'touch' else 'calls'})"
     return {
@@ -34,11 +34,11 @@ def heading(run: Run, by: str) -> str:
 
 
 def rows(run: Run, by: str, top: int = TOP) -> list[list[str]]:
-    """A head, then one row a part, the largest TLB traffic first; a counter that no part has is left out.
+    """Return a head, then one row per part, largest TLB traffic first; a counter that no part has is left out.
 
-    By site, figures are per call (or touch) of the run and add up to the run's own.  By operation and file they are per
-    operation of the part, with its number of operations and its share of the run's loads and stores; files beyond the
-    first `top` are one row.
+    By site, figures are per call (or touch) of the run and add up to the run's figure.  By operation and file they are per
+    operation of the part, with the part's number of operations and share of the run's loads and stores; files beyond the
+    first `top` share one row.
     """
     parts = run.sites if by == "site" else run.groups
     counted = {} if by == "site" else run.group_operations

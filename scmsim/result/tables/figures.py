@@ -1,4 +1,4 @@
-"""The rows of the comparison table, and how a figure is written."""
+"""Rows of the comparison table, and the format of a figure."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -9,7 +9,7 @@ from scmsim.result import glossary
 from scmsim.result.run import Run
 
 ABSENT = "-"
-FEW = 100  # events: a rate out of fewer says nothing, so their number is shown
+FEW = 100  # events: a rate from fewer is meaningless, so their number is shown
 _LEAST = 1e-6
 Value = int | float | None
 
@@ -17,7 +17,7 @@ Value = int | float | None
 class Row(NamedTuple):
     """One figure of the table; a row that no run can supply is left out.
 
-    `written` is the cell where it is not the plain number; None leaves it at that.
+    `written` returns the cell's text if it is not the plain number, else None.
     """
 
     label: str
@@ -25,12 +25,12 @@ class Row(NamedTuple):
     written: Callable[[Run], str | None] = lambda run: None
 
     def cell(self, run: Run) -> str:
-        """The figure of a run as text."""
+        """Return the figure of a run as text."""
         return self.written(run) or number(self.value(run))
 
 
 def number(value: Value) -> str:
-    """Four significant digits, thousands separated, never an exponent; an absent value is a dash."""
+    """Return four significant digits with separated thousands, never an exponent; a dash for an absent value."""
     if value is None:
         return ABSENT
     if value == int(value) or abs(value) >= 1000:
@@ -83,7 +83,7 @@ def _all_faults(run: Run) -> int:
 
 
 def _of_faults(run: Run) -> Value:
-    """Return the instructions of the mechanism that handles page faults, where there were any."""
+    """Return the instructions of the mechanism that handles page faults, if there were any faults."""
     return run.sites.get("page fault", {}).get("instructions") if _all_faults(run) else None
 
 
@@ -126,7 +126,7 @@ def _of_size(size: str) -> tuple[str, str]:
 
 
 _SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}
-# misses of the first level and walks, by page size and by whose addresses they were; a report shows them
+# misses of the first level and walks, by page size and by kernel or program addresses; for reports
 TLB_PARTS: list[Row] = [
     *(
         _per_call(f"dTLB first-level misses, {name} pages", _added(f"dtlb_misses_stlb_hit_{size}", *_of_size(size)))

@@ -1,4 +1,4 @@
-"""Rows of cells as text: aligned, wrapped by groups of columns, Markdown, CSV."""
+"""Layout of rows of cells: aligned text in blocks of columns, Markdown, CSV."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ _GAP = 2
 
 
 def grid(rows: Rows, width: int | None = None) -> str:
-    """Aligned text, the first column to the left; with `width`, in blocks of as many columns as fit."""
+    """Return aligned text, the first column left-aligned; with `width`, in blocks of as many columns as fit."""
     shown = [list(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
     return "\n\n".join(
@@ -25,12 +25,12 @@ def grid(rows: Rows, width: int | None = None) -> str:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal on stdout; None for a file or a pipe, which take any width."""
+    """Return the columns of the terminal on stdout; None for a file or a pipe, which take any width."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
-    """Columns behind the first, in groups that fit beside it; a column that is too wide stands alone."""
+    """Return the columns after the first, in groups that fit beside it; a column that is too wide is a group alone."""
     blocks: list[list[int]] = [[]]
     used = widths[0]
     for i in range(1, len(widths)):
@@ -43,13 +43,13 @@ def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
 
 
 def markdown(rows: Rows) -> str:
-    """A Markdown table, figures to the right."""
+    """Return a Markdown table with figures right-aligned."""
     lines = ["| " + " | ".join(printable(cell.strip()).replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([lines[0], "|---" + "|---:" * (len(rows[0]) - 1) + "|", *lines[1:]])
 
 
 def comma_separated(rows: Sequence[Sequence[object]]) -> str:
-    """CSV without the last line end; a text that a spreadsheet would take for a formula gets a quote before it."""
+    """Return CSV without the last line end; a text that a spreadsheet would take for a formula is prefixed with a quote."""
     out = io.StringIO()
     for row in rows:
         cells = ["" if cell is None else printable(cell) if isinstance(cell, str) else cell for cell in row]

@@ -1,8 +1,9 @@
-"""A few sentences under the table: the largest differences between the runs, and what they come from.
+"""Sentences under the table: the largest differences between the runs, and their causes.
 
-The rule: the run with the most is set against the run with the least, where they differ by more than a tenth.  Causes are the
-mechanisms (or the kinds of stored bytes) whose figures a call differ most in the same direction, each a tenth of the difference or
-more.  Runs in which operations failed are left out, and so are bytes stored where some are still in the page cache.
+The rule: the run with the most is compared with the run with the least, if they differ by more than a tenth.  Causes are the
+mechanisms (or the kinds of stored bytes) whose figures per call differ most in the same direction, each by at least a tenth
+of the difference.  Runs with failed operations are left out, and so are stored bytes of runs with bytes still in the page
+cache.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ class Extremes(NamedTuple):
 
 
 def extremes(runs: Sequence[Run], value: Figure) -> Extremes | None:
-    """The run with the least and the one with the most, of those that have the figure; None where none has it."""
+    """Return the runs with the least and the most, among those that have the figure; None if none has."""
     known = [(found, run) for run in runs if (found := value(run)) is not None]
     if not known:
         return None
@@ -40,12 +41,15 @@ def extremes(runs: Sequence[Run], value: Figure) -> Extremes | None:
 
 
 def traffic_of_sites(run: Run) -> dict[str, float]:
-    """Loads and stores of each mechanism."""
+    """Return the loads and stores of each mechanism."""
     return {site: sum(counts.get(field, 0) for field in TRAFFIC) for site, counts in run.sites.items()}
 
 
 def sentences(runs: Sequence[Run]) -> list[str]:
-    """At most four: models without costs, loads and stores, bytes stored, page walks; none for runs of different work."""
+    """Return at most four sentences: models without costs, loads and stores, bytes stored, page walks.
+
+    Runs of different work are not compared.
+    """
     uncharged = list(dict.fromkeys(run.fs for run in runs if not run.is_charged))
     return [*_without_costs(uncharged), *_differences(runs)]
 
@@ -108,12 +112,12 @@ def _walks(runs: Sequence[Run], names: Mapping[int, str]) -> list[str]:
 
 
 def _rounded(value: float) -> float:
-    """Return a figure that reads well in a sentence: whole from 10 on."""
+    """Return a figure for a sentence: whole from 10 on, else two digits."""
     return round(value) if value >= 10 else float(f"{value:.2g}")
 
 
 def _names(runs: Sequence[Run]) -> dict[int, str]:
-    """Return a name for each run: its file system, and whatever else tells the runs apart."""
+    """Return a name for each run: its file system, and what else distinguishes the runs."""
     varying = axes(runs)
     telling = [part for part in runs[0].names() if part == "fs" or part in varying]
     return {

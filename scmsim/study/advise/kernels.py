@@ -1,4 +1,4 @@
-"""The two loops of `advise`: over the operations of a trace, once, and over its page touches, once a placement of files."""
+"""The two loops of `advise`: over the operations of a trace, once, and over its page touches, once per placement of files."""
 
 from scmsim.core.records import (
     CREATE,
@@ -17,19 +17,20 @@ from scmsim.core.records import (
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16
 
-# Columns of a file's row: length, longest it ever was, longest in this life, overwritten bytes, bytes that copy-on-write copies
-# with pages of 4 KiB, 2 MiB and 1 GiB, frames touched, and from MOVED on the bytes copied when it outgrows each threshold.
+# Columns of a file's row: length, longest it ever was, longest in this life, overwritten bytes, bytes that copy-on-write
+# copies with pages of 4 KiB, 2 MiB and 1 GiB, frames touched, and from MOVED on the bytes copied when it outgrows each
+# threshold.
 SIZE, PEAK, HIGH, OVERWRITTEN, COPIED, TOUCHED, MOVED = 0, 1, 2, 3, 4, 7, 8
 ORDERS = (12, 21, 30)  # log2 of the page sizes
-# Sums: bytes written, overwritten, entries swapped by MCoW (bytes), live bytes now, at the snapshot; runs of touches; then the
-# bytes that copy-on-write copies at each grain.
+# Sums: bytes written, overwritten, entries swapped by MCoW (bytes), live bytes now, at the snapshot; runs of touches; then
+# the bytes that copy-on-write copies at each grain.
 WRITTEN, OVER, SWAPPED, LIVE, MOST, RUNS, GRAINS = range(7)
 ENTRY = 8  # bytes of a page-table entry or an index entry
 
 
 @kernel
 def profile(rows, files, sums, limits, runs, snapshot):
-    """Take the operations of a batch; `limits` are the thresholds, then the log2 of the grains (-1 between them)."""
+    """Take in the operations of a batch; `limits` are the thresholds, then the log2 of the grains (-1 between them)."""
     for i in range(rows.size):
         op = rows[i]
         f = op.file
@@ -46,7 +47,7 @@ def profile(rows, files, sums, limits, runs, snapshot):
             _resize(files, sums, limits, f, max(before, end), counted)
         elif (op.op == READ or op.op == ULOAD or op.op == USTORE) and counted and op.offset < before and op.length > 0:
             _touch(files, sums, runs, f, op.offset, min(end, before))
-            if op.op == USTORE:  # in place, whatever the file system does to overwrite
+            if op.op == USTORE:  # a store is in place, however the file system overwrites
                 sums[WRITTEN] += min(end, before) - op.offset
         elif op.op == TRUNCATE:
             _resize(files, sums, limits, f, op.offset, counted)
@@ -58,7 +59,8 @@ def profile(rows, files, sums, limits, runs, snapshot):
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != f:
             _resize(files, sums, limits, op.file2, 0, False)
             files[op.file2, HIGH] = 0
-        if sums[LIVE] * 20 > sums[MOST] * 21:  # within 5 % of the most there ever is
+        # take a snapshot when the live bytes grow by 5 %, so it stays within 5 % of the most there ever is
+        if sums[LIVE] * 20 > sums[MOST] * 21:
             sums[MOST] = sums[LIVE]
             for k in range(snapshot.size):
                 snapshot[k] = files[k, SIZE]
@@ -72,7 +74,7 @@ def _resize(files, sums, limits, f, size, counted):
     if size <= files[f, HIGH]:
         return
     k = 0
-    while limits[k] >= 0:  # thresholds that this life of the file has not passed before
+    while limits[k] >= 0:  # thresholds that the file has not passed before in this life
         if counted and files[f, HIGH] <= limits[k] < size:
             files[f, MOVED + k] += before
         k += 1
@@ -82,7 +84,7 @@ def _resize(files, sums, limits, f, size, counted):
 
 @subroutine
 def _overwrite(files, sums, limits, f, start, end):
-    """What each grain copies beyond what is written."""
+    """Count what each grain copies beyond the written bytes."""
     stop = min(end, files[f, SIZE])
     files[f, OVERWRITTEN] += stop - start
     sums[OVER] += stop - start
@@ -100,7 +102,7 @@ def _overwrite(files, sums, limits, f, start, end):
 
 @subroutine
 def _beyond(start, stop, end, order):
-    """Bytes of the blocks of 2**`order` bytes that hold [start, stop) and lie outside of [start, end)."""
+    """Return the bytes of the blocks of 2**`order` bytes that hold [start, stop), outside of [start, end)."""
     grain = 1 << order
     return (start & (grain - 1)) + max(0, ((stop + grain - 1) >> order << order) - end)
 
@@ -115,17 +117,20 @@ def _touch(files, sums, runs, f, start, end):
 
 
 # Rows of a machine's shape: the arrays of TLB level 1 and 2 by class of page, page-walk caches of level 2 to 4, caches of
-# entries, and memory (its cycles).  Columns: first tag, sets - 1, ways - 1 (-1: there is no such array), bits of an xor index
-# (0: linear), cycles.
+# entries, and memory (its cycles).  Columns: first tag, sets - 1, ways - 1 (-1: no such array), bits of an xor index (0:
+# linear), cycles.
 NEAR, WIDE, CUT, SERVE, MEMORY, SHAPE_ROWS = 0, 3, 6, 9, 12, 13
 FIRST, MASK, LAST, XOR, CYCLES = range(5)
-WALK_CYCLES = 3  # place in `out` behind the walks of three classes
+WALK_CYCLES = 3  # index in `out` after the walks of three classes
 _LINE = 44  # a line of entries is named by its number in its level and, from this bit on, by the level
 
 
 @kernel
 def walks(runs, page_class, start, shape, tags, out):
-    """Page walks by class and their cycles -> `out`, if file f lies on pages of page_class[f] from page start[f] on.
+    """Count page walks by class and their cycles in `out`, if file f is on pages of page_class[f] from page start[f] on.
+
+    Two levels of LRU; a walk fills both, a hit in the second fills the first.  A walk reads entries as `scmsim.mmu.walk`
+    does.
 
     Two levels of LRU; a walk fills both, a hit in the second the first.  A walk reads as `scmsim.mmu.walk` does.
     """
@@ -136,6 +141,7 @@ def walks(runs, page_class, start, shape, tags, out):
         shift = 9 * c
         first, last = start[f] + (runs[i, 1] >> shift), start[f] + (runs[i, 2] >> shift)
         for page in range(first, last + 1):
+            # a repeat of the last page is a first-level hit that changes nothing
             tag = page << 2 | c
             if tag != previous:
                 previous = tag
@@ -146,7 +152,7 @@ def walks(runs, page_class, start, shape, tags, out):
 
 @subroutine
 def _held(shape, row, tags, number, tag):
-    """Whether an array holds the tag; it does afterwards."""
+    """Return whether an array holds the tag, and insert the tag if not."""
     if shape[row, LAST] < 0:
         return False
     if shape[row, XOR]:
@@ -157,7 +163,8 @@ def _held(shape, row, tags, number, tag):
 
 @subroutine
 def _walk(shape, tags, address, leaf):
-    """Cycles of a walk to a page whose entry is of level `leaf`."""
+    """Return the cycles of a walk to a page whose entry is of level `leaf`."""
+    # the lowest page-walk cache that hits cuts off the levels above
     top = leaf
     while top < 4:
         number = address >> (12 + 9 * top)

@@ -1,4 +1,4 @@
-"""One pass over a trace: what each file grew to, what was overwritten, and which pages were touched in which order."""
+"""One pass over a trace: each file's greatest length, what was overwritten, and which pages were touched in which order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ THRESHOLDS = (0, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, M
 GRAINS = tuple(range(12, 31))  # log2 of the bytes that copy-on-write copies
 _CHUNK = 1 << 16
 _MOST_FILES = 1 << 21
-MOST_TOUCHES = 4_000_000  # pages of 4 KiB; of longer traces stretches are taken
+MOST_TOUCHES = 4_000_000  # pages of 4 KiB; longer traces are sampled in stretches
 
 
 @dataclass
 class Profile:
-    """What `search` needs of a trace.
+    """Properties of a trace that `search` needs.
 
     Attributes
     ----------
     rows : array (files, columns of `kernels`)
-        What each file grew to, what was overwritten and copied.
+        Each file's greatest length, and what was overwritten and copied.
     sums : array
         See `kernels`.
     snapshot : array (files,)
-        Lengths in bytes at a moment whose live bytes lie within 5 % of the most.
+        Lengths in bytes at a moment whose live bytes are within 5 % of the most.
     runs : array (n, 3)
         File, first and last page of 4 KiB of each read and write.
     share : float
@@ -47,7 +47,7 @@ class Profile:
 
     @property
     def written(self) -> int:
-        """Bytes that the program wrote."""
+        """Return the bytes that the program wrote."""
         return int(self.sums[k.WRITTEN])
 
 
@@ -86,7 +86,7 @@ def profile(source: Source, progress: Callable[[str, int, int], None] | None = N
 
 
 def _stretches(runs: np.ndarray, touches: int) -> np.ndarray:
-    """16 stretches, evenly spread, that touch about MOST_TOUCHES pages together."""
+    """Return 16 evenly spread stretches that together touch about MOST_TOUCHES pages."""
     seen = np.cumsum(runs[:, 2] - runs[:, 1] + 1)
     starts = np.arange(16) * (touches // 16)
     bounds = [np.searchsorted(seen, (start, start + MOST_TOUCHES // 16)) for start in starts]
@@ -94,5 +94,5 @@ def _stretches(runs: np.ndarray, touches: int) -> np.ndarray:
 
 
 def size_text(size: int) -> str:
-    """A threshold in words."""
+    """Return a threshold as text."""
     return "never" if size >= FAR else format_bytes(size) if size else "0"

@@ -1,9 +1,9 @@
 """Every combination of page sizes, thresholds, boundary and copy-on-write grain, and the Pareto front of their costs.
 
-Files up to `small` bytes lie on 4 KiB pages, those up to `large` bytes on 2 MiB, the others on 1 GiB (a file counts by the
-longest it was).  With a boundary the large pages have a share of the device; files that find it full stay on 4 KiB.  An
-overwrite is copied out at a grain, or logged (undo).  A grain below a file's page breaks its mapping down to that grain, if it
-is ever overwritten; `mcow` breaks it to 4 KiB and gives the unused tail back.
+Files up to `small` bytes are on 4 KiB pages, those up to `large` bytes on 2 MiB, the others on 1 GiB (a file counts by its
+greatest length).  With a boundary the large pages have a share of the device; files that do not fit there stay on 4 KiB.  An
+overwrite is copied at a grain, or logged (undo).  A grain below a file's page breaks its mapping down to that grain, if the
+file is ever overwritten; `mcow` breaks it to 4 KiB and frees the unused tail.
 """
 
 import itertools
@@ -22,17 +22,17 @@ from scmsim.study.advise import kernels as k
 from scmsim.study.advise.profile import FAR, GRAINS, THRESHOLDS, Profile
 
 SHARES = (0, 10, 25, 50, 75, 90)  # percent of the device for large pages; 0: no boundary
-WORDS = ("undo", "page", "mcow")  # in place with an undo log; the file's own page; virtual superpages
+WORDS = ("undo", "page", "mcow")  # in place with an undo log; the file's page; virtual superpages
 PAGES = tuple(1 << order for order in k.ORDERS)
-FLAT = 0.05  # of the walk cycles: what replacement by LRU may be off by (docs/advise.md)
+FLAT = 0.05  # share of the walk cycles: the possible error of replacement by LRU (docs/advise.md)
 OBJECTIVES = ("walk_cycles", "wasted_bytes", "write_amplification")
 
 
 class Choice(NamedTuple):
     """One combination."""
 
-    small: int  # bytes up to which a file lies on 4 KiB pages
-    large: int  # bytes up to which it lies on 2 MiB pages
+    small: int  # largest file on 4 KiB pages, bytes
+    large: int  # largest file on 2 MiB pages, bytes
     share: int  # percent of the device for large pages, 0: no boundary
     grain: str  # of copy-on-write: bytes as text, or one of WORDS
 
@@ -47,13 +47,13 @@ class Advice:
     best: int
     infeasible: int
     capacity: int
-    placements: int  # different ones, each with its own pass over the touches
+    placements: int  # distinct placements, each with its own pass over the touches
     profile: Profile
     orders: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def flat(self) -> bool:
-        """Whether the page sizes do not matter for the trace: walk cycles of the front differ by less than `FLAT`."""
+        """Return whether page sizes do not matter for the trace: walk cycles of the front differ by at most `FLAT`."""
         cycles = self.costs[self.front, 0]
         return bool(cycles.max() - cycles.min() <= FLAT * cycles.max())
 
@@ -66,6 +66,20 @@ def advise(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Advice:
     """Evaluate every combination on a profile.
+
+    Parameters
+    ----------
+    machine : str
+        Machine whose TLBs are used: arrays of at most 16 ways and a power of two of sets.
+    capacity : int
+        Bytes of the device; 0: the next power of two above four times the most live bytes ever.
+    jobs : int
+        Threads.
+
+    Raises
+    ------
+    UsageError
+        For an unknown machine, one with other TLBs, or a device on which no combination fits.
 
     Parameters
     ----------
@@ -84,7 +98,7 @@ def advise(
     model = _Model(found, machine, capacity)
     placed: dict[bytes, np.ndarray] = {}
     rows: list[tuple[Choice, np.ndarray, bytes]] = []
-    limits = THRESHOLDS[::-1]  # of combinations that cost the same the one with fewer sizes is named
+    limits = THRESHOLDS[::-1]  # among combinations of equal cost, the one with fewer sizes comes first
     pairs = [(small, large) for large, small in itertools.product(limits, limits) if small <= large]
     grains = [*WORDS, *(format_bytes(1 << order) for order in GRAINS)]
     infeasible = 0
@@ -111,7 +125,7 @@ def advise(
 
 
 def pareto(costs: np.ndarray) -> np.ndarray:
-    """Rows that no other row beats: none is as good everywhere and better somewhere; of equal rows the first."""
+    """Return the rows that no other row beats: none is as good in all columns and better in one; of equal rows the first."""
     order = np.lexsort(costs.T[::-1])
     front: list[int] = []
     for i in order:
@@ -121,13 +135,15 @@ def pareto(costs: np.ndarray) -> np.ndarray:
 
 
 def _knee(costs: np.ndarray, live: int) -> int:
-    """The row with the least product of walk cycles, bytes allocated and bytes written: a percent more of one must save more
-    than a percent of another."""
+    """Return the row with the least product of walk cycles, bytes allocated and bytes written.
+
+    So one more percent of one cost must save more than a percent of another.
+    """
     return int(np.argmin((costs[:, 0] + 1) * (live + costs[:, 1]) * costs[:, 2]))
 
 
 class _Model:
-    """The costs of a placement of files."""
+    """Costs of a placement of files."""
 
     def __init__(self, found: Profile, machine: str, capacity: int) -> None:
         self.found, self.machine = found, machine
@@ -142,7 +158,7 @@ class _Model:
         return largest <= self.capacity
 
     def classes(self, small: int, large: int, share: int) -> np.ndarray | None:
-        """Page class of each file (0: 4 KiB, 1: 2 MiB, 2: 1 GiB); None if the files do not fit."""
+        """Return the page class of each file (0: 4 KiB, 1: 2 MiB, 2: 1 GiB); None if the files do not fit."""
         wanted = (self.peak > small).astype(np.int64) + (self.peak > large)
         allocated = _whole(self.found.snapshot, wanted)
         room = self.capacity
@@ -156,7 +172,7 @@ class _Model:
         return wanted if allocated.sum() <= room else None
 
     def mapped(self, classes: np.ndarray, grain: str) -> np.ndarray:
-        """Class of the pages that the MMU sees: a grain below the page breaks it, in files that are overwritten."""
+        """Return the class of the pages that the MMU sees: a grain below the page breaks it, in files that are overwritten."""
         if grain in ("undo", "page"):
             most = 2
         else:
@@ -164,7 +180,7 @@ class _Model:
         return np.where(self.overwritten, np.minimum(classes, most), classes).astype(np.int64)
 
     def cycles(self, placed: dict[bytes, np.ndarray], jobs: int, progress: Any) -> dict[bytes, float]:
-        """Walk cycles of each placement."""
+        """Return the walk cycles of each placement."""
         found, done = {}, 0
         if progress:
             progress("weighing", 0, len(placed))
@@ -177,13 +193,13 @@ class _Model:
         return found
 
     def walks(self, mapped: np.ndarray) -> np.ndarray:
-        """Page walks by class of page, and the cycles of all."""
+        """Return the page walks by class of page, and the cycles of all."""
         out, tags = np.zeros(4, np.int64), np.full(self.tags, -1, np.int64)
         k.walks(self.found.runs, mapped, layout(self.peak, mapped), self.shape, tags, out)
         return out
 
     def other_costs(self, choice: Choice, classes: np.ndarray) -> tuple[float, float]:
-        """(Wasted bytes, write amplification.)"""
+        """Return (wasted bytes, write amplification)."""
         sizes, rows = self.found.snapshot, self.found.rows
         held = np.where(self.overwritten, 0, classes) if choice.grain == "mcow" else classes
         waste = int((_whole(sizes, held) - sizes).sum())
@@ -203,7 +219,7 @@ class _Model:
 
 
 def layout(peak: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """First page of each file, in pages of its class: files side by side, each size in a window of its own."""
+    """Return the first page of each file, in pages of its class: files are adjacent, and each size has its own window."""
     start = np.zeros(len(peak), np.int64)
     for c, page in enumerate(PAGES):
         own = classes == c
@@ -213,7 +229,7 @@ def layout(peak: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def shape_of(machine: str) -> tuple[np.ndarray, int]:
-    """(Shape for `kernels.walks`, tags of all arrays) of a machine's data side; raises UsageError."""
+    """Return (shape for `kernels.walks`, tags of all arrays) of a machine's data side; raises UsageError."""
     table = presets.read(machine)
     shape = np.full((k.SHAPE_ROWS, 5), -1, np.int64)
     walk, at = table["walk"], 0
@@ -243,7 +259,7 @@ def shape_of(machine: str) -> tuple[np.ndarray, int]:
 
 
 def _rows(array: dict[str, Any], table: dict[str, Any]) -> Iterator[int]:
-    """The rows of the shape that an array fills."""
+    """Yield the rows of the shape that an array fills."""
     if "entry" in array:
         yield k.CUT + CACHE_LEVELS[array["entry"]] - 2
     elif "pages" not in array:

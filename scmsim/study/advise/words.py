@@ -12,7 +12,7 @@ from scmsim.study.advise.search import FLAT, OBJECTIVES, PAGES, Advice, Choice
 
 
 def pages(choice: Choice) -> str:
-    """Which pages a combination uses."""
+    """Return which pages a combination uses."""
     if choice.small >= FAR:
         return "4 KiB pages for all files"
     if choice.small == choice.large == 0:
@@ -27,7 +27,7 @@ def pages(choice: Choice) -> str:
 
 
 def update(choice: Choice) -> str:
-    """How a combination overwrites."""
+    """Return how a combination overwrites."""
     return {
         "undo": "overwrites in place, with an undo log",
         "page": "copy-on-write by the file's own page",
@@ -36,12 +36,12 @@ def update(choice: Choice) -> str:
 
 
 def region(choice: Choice) -> str:
-    """Where the large pages lie."""
+    """Return where the large pages are."""
     return f", {choice.share} % of the device set aside for large pages" if choice.share else ""
 
 
 def sentence(choice: Choice, advice: Advice | None = None) -> str:
-    """A combination in one sentence; of a trace that overwrites nothing without the grain."""
+    """Return a combination as one sentence, without the grain if the trace overwrites nothing."""
     where = region(choice) if choice.small < FAR else ""
     overwrites = advice is None or advice.profile.sums[k.OVER] > 0
     return f"{pages(choice)}{where}" + (f"; {update(choice)}" if overwrites else "")
@@ -51,7 +51,7 @@ RULE = "the least product of walk cycles, bytes allocated and bytes written, of 
 
 
 def recommendation(advice: Advice) -> list[str]:
-    """The recommendation, its rule, and what it costs beside the extremes of the front."""
+    """Return the recommendation, its rule, and its costs beside the extremes of the front."""
     best, costs = advice.best, advice.costs
     lines = [f"recommended: {sentence(advice.choices[best], advice)}", f"  {figures(costs[best])}", f"  rule: {RULE}"]
     if advice.flat:
@@ -69,12 +69,12 @@ def recommendation(advice: Advice) -> list[str]:
 
 
 def figures(cost: np.ndarray) -> str:
-    """The costs of a combination."""
+    """Return the costs of a combination as text."""
     return f"{cost[0]:,.0f} walk cycles, {cost[1]:,.0f} bytes wasted, write amplification {cost[2]:.3f}"
 
 
 def by_size(advice: Advice) -> Iterator[dict[str, Any]]:
-    """One row for each power of two of file length: files, touches, overwrites, and the pages that are recommended."""
+    """Yield one row for each power of two of file length: files, touches, overwrites, and the recommended pages."""
     rows, classes = advice.profile.rows, advice.orders[advice.best]
     peak = rows[:, k.PEAK]
     order = np.where(peak > 0, np.frexp(np.maximum(peak - 1, 0).astype(np.float64))[1], -1)
@@ -94,7 +94,7 @@ def by_size(advice: Advice) -> Iterator[dict[str, Any]]:
 
 
 def table(advice: Advice) -> dict[str, Any]:
-    """All of the advice as a JSON-able dict."""
+    """Return all of the advice as a JSON-able dict."""
 
     def row(i: int) -> dict[str, Any]:
         choice, cost = advice.choices[i], advice.costs[i]

@@ -1,1 +1,1 @@
-"""Which page size a mapping of a file gets, why, and what it costs: of a file on this machine, or of a trace's files on a model."""
+"""Page sizes of a file's mapping, their reasons and costs: for a file on this machine, or a trace's files on a model."""

@@ -1,4 +1,4 @@
-"""What the page sizes of a mapping cost on a machine: walks of touches at random, as the engine counts them."""
+"""Cost of the page sizes of a mapping on a machine: walks of random touches, as the engine counts them."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from scmsim.mmu import presets
 from scmsim.mmu.replay import replay
 from scmsim.study.page_size import rules
 
-TOUCHES = 200_000  # as many again come before, to fill the TLBs
-_AREA = 1 << 46  # of mappings in a program's address space
+TOUCHES = 200_000  # the same number precedes them, to fill the TLBs
+_AREA = 1 << 46  # address of the mappings in a program's address space
 
 
 def walks_per_touch(machine: str | dict[str, Any], huge: np.ndarray, pages: np.ndarray, seed: int = 1) -> float:
-    """Page walks of a load of 8 bytes at random.
+    """Return the page walks of a load of 8 bytes at a random place.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The command that mends what keeps 2 MiB of a file on small pages."""
+"""Commands that remove what keeps 2 MiB of a file on small pages."""
 
 import shlex
 
@@ -15,7 +15,7 @@ _FRAGMENTS = {"ext4": "e4defrag {}", "xfs": "xfs_fsr {}"}
 
 
 def advice(found: np.ndarray, place: Place, path: str, start: int | None, offset: int) -> list[str]:
-    """What to do, the reason with most 2 MiB first."""
+    """Return what to do, the reason with most 2 MiB first."""
     name = shlex.quote(path)
     by_reason = {
         rules.NEVER: _never(place),

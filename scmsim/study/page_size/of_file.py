@@ -1,4 +1,4 @@
-"""Where the blocks of a real file lie, and what its file system says of its mappings; nothing is changed.
+"""Where the blocks of a real file are, and how its file system maps it; nothing is changed.
 
 Source: Linux Documentation/filesystems/fiemap.rst, include/uapi/linux/fiemap.h; mountinfo in proc(5).
 """
@@ -18,7 +18,7 @@ from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.study.page_size.rules import PAGE, Extents, joined
 
 _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP: _IOWR('f', 11, struct fiemap)
-_SYNC = 1  # FIEMAP_FLAG_SYNC: delayed blocks are given out first
+_SYNC = 1  # FIEMAP_FLAG_SYNC: allocate delayed blocks first
 _LAST, _UNKNOWN, _DELALLOC, _UNWRITTEN = 1, 2, 4, 0x800  # FIEMAP_EXTENT_...
 _HEAD, _EXTENT = struct.Struct("=QQIIII"), struct.Struct("=QQQ2QI3I")
 _AT_ONCE = 512  # extents
@@ -35,12 +35,12 @@ class Place(NamedTuple):
 
     @property
     def dax(self) -> bool:
-        """Whether mappings bypass the page cache, as far as the mount says."""
+        """Return whether mappings bypass the page cache, according to the mount options."""
         return "dax" in self.options and self.options["dax"] in ("", "always")
 
 
 def opened(path: "str | os.PathLike[str]") -> int:
-    """A descriptor for reading a regular file."""
+    """Return a descriptor for reading a regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -52,7 +52,7 @@ def opened(path: "str | os.PathLike[str]") -> int:
 
 
 def place_of(descriptor: int, mountinfo: str = "/proc/self/mountinfo") -> Place:
-    """The file system that a file lies on, from the list of mounts."""
+    """Return the file system of a file, from the list of mounts."""
     number = os.fstat(descriptor).st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     for line in pathlib.Path(mountinfo).read_text(encoding="utf-8", errors="surrogateescape").splitlines():
@@ -65,7 +65,7 @@ def place_of(descriptor: int, mountinfo: str = "/proc/self/mountinfo") -> Place:
 
 
 def device_start(device: str, sys: str = "/sys/dev/block") -> int | None:
-    """Bytes of the disk before a partition, 0 for a whole disk, None if it is no block device."""
+    """Return the bytes of the disk before a partition, 0 for a whole disk, None if it is not a block device."""
     folder = pathlib.Path(sys) / device
     try:
         return int((folder / "start").read_text()) * _SECTOR
@@ -74,7 +74,7 @@ def device_start(device: str, sys: str = "/sys/dev/block") -> int | None:
 
 
 def extents(descriptor: int) -> Extents:
-    """The extents of a file by FIEMAP, places as the device counts."""
+    """Return the extents of a file by FIEMAP, with places as the device counts."""
     rows, start = [], 0
     while True:
         room = array.array("B", bytes(_HEAD.size + _AT_ONCE * _EXTENT.size))

@@ -1,4 +1,4 @@
-"""The page sizes that a trace's files would be mapped with on a model, at the end of the trace."""
+"""Page sizes with which a model would map a trace's files, at the end of the trace."""
 
 import pathlib
 from collections.abc import Iterable, Mapping
@@ -15,22 +15,22 @@ from scmsim.study.page_size import rules
 
 
 class Mapped(NamedTuple):
-    """A file and its mapping as a whole: `found` has the class of each 2 MiB (`rules.CLASSES`)."""
+    """A file and a mapping of the whole file: `found` has the class of each 2 MiB (`rules.CLASSES`)."""
 
     file: int  # row of the side table
     path: str
     length: int  # bytes
     found: np.ndarray
-    around: int  # pages that a fault for a load maps, where it maps small ones
+    around: int  # pages that a fault for a load maps if it maps small ones
     extents: int = 0
-    filling: int = 0  # faults for loads more, of pages that are missing behind mapped ones
-    whole_blocks: bool = False  # whether a fault for a store gives a hole 2 MiB at once
+    filling: int = 0  # additional faults for loads, of missing pages after mapped ones
+    whole_blocks: bool = False  # whether a fault for a store fills a hole of 2 MiB at once
 
 
 def page_sizes(
     trace: "str | pathlib.Path | Source", fs: str, params: Mapping[str, Any], progress: Progress | None = None
 ) -> list[Mapped] | str:
-    """The files that a trace maps, or all if it maps none; or why the model cannot tell.
+    """Return the files that a trace maps, or all files if it maps none; or a text if the model has no mappings.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ def page_sizes(
 
 
 def not_modelled(fs: str) -> str:
-    """Why a file system's model has no mapped files; empty if it has."""
+    """Return why a file system's model has no mapped files; "" if it has."""
     module = registry.load("fs", fs)
     return "" if hasattr(module, "mapped") else str(getattr(module, "MAPPINGS", "the model has no mapped files"))
 
 
 def mapped_files(source: Source) -> np.ndarray:
-    """Whether a trace maps each file of its side table."""
+    """Return whether a trace maps each file of its side table."""
     asked = np.zeros(len(source.files), bool)
     for batch in source.batches():
         asked[batch.file[(batch.op == MMAP) & (batch.file >= 0)]] = True
@@ -68,7 +68,10 @@ def mapped_files(source: Source) -> np.ndarray:
 
 
 def touched_files(source: Source) -> np.ndarray:
-    """Whether a trace maps each file and touches what it mapped; most programs map files (libraries) whose touches no trace has."""
+    """Return whether a trace maps each file and touches what it mapped.
+
+    Most programs map files (libraries) whose touches are in no trace.
+    """
     asked, touched = np.zeros(len(source.files), bool), np.zeros(len(source.files), bool)
     for batch in source.batches():
         known, maps = batch.file >= 0, batch.op == MMAP
@@ -78,13 +81,13 @@ def touched_files(source: Source) -> np.ndarray:
 
 
 def laid_out(model: Model, wanted: Iterable[int], files: Files) -> list[Mapped]:
-    """Some files as they lie on a model now; those that are gone or empty are left out."""
+    """Return some files as a model would map them now; those that are gone or empty are left out."""
     found = (_of_file(model, int(file), files.path[file]) for file in wanted)
     return [one for one in found if one is not None]
 
 
 def _of_file(model: Model, file: int, path: str) -> Mapped | None:
-    """A file's mapping; None for a file that is gone or empty."""
+    """Return a file's mapping; None for a file that is gone or empty."""
     state, kernels = model.state, model.mapped.attached()
     length = int(kernels.size(state.record, state.arena, file))
     if length <= 0:
@@ -95,7 +98,7 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
         return Mapped(file, path, length, np.full(regions, rules.NEVER, np.uint8), around)
     places = np.zeros(pages, np.int64)
     kernels.places(state.record, state.arena, file, places)
-    if not dax:  # the page cache has large folios, which hold what lies in the mapping
+    if not dax:  # the page cache has large folios, which hold what is in the mapping
         folio = np.zeros(pages, np.int64)
         kernels.folios(state.record, state.arena, file, folio)
         filling = _filling((places == 0) | (places & 1 == 1), folio, around) if in_memory else 0
@@ -107,7 +110,7 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
 
 
 def _filling(missing: np.ndarray, folio: np.ndarray, around: int) -> int:
-    """Faults for loads, one after the other, that find a page missing and map it alone, although one before mapped its neighbours.
+    """Return how many faults for loads, in order, map a missing page alone although an earlier fault mapped its neighbours.
 
     A huge page that a mapping takes by small entries comes with its first page, which is mapped alone.
     """

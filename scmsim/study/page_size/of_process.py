@@ -1,7 +1,4 @@
-"""What a running process has mapped of a file: sums by smaps, and the page size of each 2 MiB by pagemap.
-
-Source: proc_pid_smaps(5); Linux 6.7 include/uapi/linux/fs.h, fs/proc/task_mmu.c: do_pagemap_scan, pagemap_thp_category.
-"""
+"""What a running process has mapped of a file: sums by smaps, and the page size of each 2 MiB by pagemap."""
 
 import array
 import errno
@@ -18,17 +15,17 @@ from scmsim.study.page_size.rules import HUGE
 from scmsim.trace.reading import smaps
 
 _SCAN = 0xC0606610  # PAGEMAP_SCAN: _IOWR('f', 16, struct pm_scan_arg)
-_PRESENT, _HUGE = 1 << 3, 1 << 6  # PAGE_IS_...: there is an entry; it is one of 2 MiB
+_PRESENT, _HUGE = 1 << 3, 1 << 6  # PAGE_IS_...: an entry exists; the entry is one of 2 MiB
 _ARGUMENT, _REGION = struct.Struct("=12Q"), struct.Struct("=3Q")
 _AT_ONCE = 512  # regions
 
-# What a process has in the place of 2 MiB of a file
+# What a process has in place of 2 MiB of a file
 NOW = ("nothing", "4 KiB", "2 MiB")
 NOTHING, SMALL, LARGE = range(len(NOW))
 
 
 def smaps_of(pid: int, proc: str = "/proc") -> str:
-    """The text of a process's smaps."""
+    """Return the text of a process's smaps."""
     try:
         return (pathlib.Path(proc) / str(pid) / "smaps").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
@@ -36,13 +33,13 @@ def smaps_of(pid: int, proc: str = "/proc") -> str:
 
 
 def sums(text: str, path: str) -> dict[str, int]:
-    """KiB of a process's mappings of a file, by the lines of smaps that tell page sizes; empty if it maps it not."""
+    """Return the KiB of a process's mappings of a file, by the lines of smaps on page sizes; empty if it does not map the file."""
     found = smaps.by_file(text).get(os.path.realpath(path), {})
     return {name: kib for name, kib in found.items() if name != "KernelPageSize"}
 
 
 def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
-    """What a process has mapped of each of the first `count` 2 MiB of a file: entries of NOW, the largest of its mappings.
+    """Return what a process has mapped of each of the first `count` 2 MiB of a file: the largest of its mappings.
 
     Parameters
     ----------
@@ -53,7 +50,7 @@ def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
     path : str
         The file.
     count : int
-        How many 2 MiB.
+        Number of 2 MiB.
 
     Returns
     -------
@@ -83,14 +80,13 @@ def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
 
 
 def _entries(descriptor: int, at: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """(From, to, whether by entries of 2 MiB) of the addresses in [at, end) that are mapped."""
+    """Yield (start, end, whether by entries of 2 MiB) of the mapped addresses in [at, end)."""
     room = array.array("B", bytes(_AT_ONCE * _REGION.size))
     place = room.buffer_info()[0]
     while at < end:
         argument = bytearray(
-            _ARGUMENT.pack(
-                _ARGUMENT.size, 0, at, end, 0, place, _AT_ONCE, 0, 0, _PRESENT, 0, _PRESENT | _HUGE
-            )  # start, end, walk_end, vec, vec_len, max_pages; categories: inverted, asked, any of, told
+            # start, end, walk_end, vec, vec_len, max_pages; categories: inverted, required, any of, reported
+            _ARGUMENT.pack(_ARGUMENT.size, 0, at, end, 0, place, _AT_ONCE, 0, 0, _PRESENT, 0, _PRESENT | _HUGE)
         )
         for k in range(fcntl.ioctl(descriptor, _SCAN, argument)):
             low, high, told = _REGION.unpack_from(room, k * _REGION.size)
@@ -99,7 +95,10 @@ def _entries(descriptor: int, at: int, end: int) -> Iterator[tuple[int, int, boo
 
 
 def runs(now: np.ndarray, first: int = 0) -> list[dict[str, object]]:
-    """Runs of 2 MiB that a process has mapped alike: offset in the file (the first 2 MiB of it are number `first`), bytes, how."""
+    """Return runs of 2 MiB that a process has mapped alike: offset in the file, bytes, how.
+
+    The first 2 MiB of `now` are number `first` of the file.
+    """
     if not len(now):
         return []
     begin = np.flatnonzero(np.diff(now, prepend=255))

@@ -1,8 +1,8 @@
 """From the extents of a file to the page size of each 2 MiB of its mapping.
 
-DAX maps 2 MiB at once where they lie inside mapping and file and are one run of blocks that begins at a multiple of 2 MiB on the
-device.  Blocks without content are mapped so for loads only, by the huge page of zeros.  The address is taken to agree with the
-offset modulo 2 MiB, as Linux sees to (thp_get_unmapped_area).
+DAX maps 2 MiB at once if they are inside mapping and file and are one run of blocks that begins at a multiple of 2 MiB on the
+device.  Blocks without content are mapped this way for loads only, by the huge page of zeros.  The address is assumed to
+agree with the offset modulo 2 MiB, as Linux arranges (thp_get_unmapped_area).
 Source: Linux 5.13 fs/dax.c: dax_iomap_pmd_fault; measured: tests/fs/mapping/measured_513.csv.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 PAGE, FAN = 4096, 512  # bytes of a page; pages of 2 MiB
 HUGE = FAN * PAGE
 
-# What becomes of 2 MiB of a file, and why
+# How 2 MiB of a file are mapped, and why
 MEANING = {
     "huge": "mapped at once",
     "unwritten": "blocks without content: mapped at once for loads, as zeros; by 4 KiB for stores",
@@ -39,14 +39,14 @@ class Extents(NamedTuple):
 
 
 def extents_of_pages(place: np.ndarray) -> Extents:
-    """Extents from where each page lies, as the hook `place` of `scmsim.fs.mapping.hooks` says."""
+    """Return extents from the place of each page, as the hook `place` of `scmsim.fs.mapping.hooks` reports it."""
     page = np.flatnonzero(place)
     lies, empty = place[page] >> 12, (place[page] & 1).astype(bool)
     return joined(Extents(page, np.ones(len(page), np.int64), lies, empty))
 
 
 def joined(e: Extents) -> Extents:
-    """Extents that continue one another as one; those with and without content stay apart."""
+    """Return extents with those that continue one another joined; extents with and without content stay separate."""
     if not len(e.first):
         return e
     follows = (e.first[1:] == e.first[:-1] + e.pages[:-1]) & (e.place[1:] == e.place[:-1] + e.pages[:-1])
@@ -56,7 +56,7 @@ def joined(e: Extents) -> Extents:
 
 
 def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None) -> np.ndarray:
-    """Class of each 2 MiB of a DAX file from `offset` on.
+    """Return the class of each 2 MiB of a DAX file from `offset` on.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None)
     length : int
         Bytes of the file.
     offset, mapped : int
-        Bytes of the mapping: from where, and how many (None: to the file's end).
+        Start and length of the mapping in bytes (None: to the file's end).
 
     Returns
     -------
@@ -84,15 +84,15 @@ def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None)
 
 
 def at_edge(offset: int, end: int) -> np.ndarray:
-    """Whether each 2 MiB of a file up to byte `end` reach beyond a mapping of the bytes [offset, end)."""
+    """Return whether each 2 MiB of a file up to byte `end` extend beyond a mapping of the bytes [offset, end)."""
     region = np.arange(-(-end // HUGE))
     return (region * HUGE < offset) | ((region + 1) * FAN > -(-end // PAGE))
 
 
 def cached_classes(offset: int, end: int, folio: np.ndarray | None = None) -> np.ndarray:
-    """`classes` of a mapping of a page cache with huge pages, which hold all that the mapping reaches as a whole.
+    """Return `classes` of a mapping of a page cache with huge pages, which hold everything in the mapping whole.
 
-    `folio` has the pages of the folio of each page of the file, where not all are of 2 MiB.
+    `folio` has, for each page of the file, the pages of its folio, if not all folios are of 2 MiB.
     """
     found = np.where(at_edge(offset, end)[offset // HUGE :], EDGE, WHOLE).astype(np.uint8)
     if folio is not None:
@@ -101,7 +101,7 @@ def cached_classes(offset: int, end: int, folio: np.ndarray | None = None) -> np
 
 
 def _inside(runs: Extents, count: int) -> np.ndarray:
-    """Whether each 2 MiB lie within one of some runs."""
+    """Return whether each 2 MiB are within one of the runs."""
     low, high = -(-runs.first // FAN), (runs.first + runs.pages) // FAN
     some = low < high
     steps = np.zeros(count + 1, np.int64)
@@ -111,7 +111,7 @@ def _inside(runs: Extents, count: int) -> np.ndarray:
 
 
 def _partly(runs: Extents, count: int) -> np.ndarray:
-    """Pages of each 2 MiB that runs cover which begin or end within them."""
+    """Return for each 2 MiB the pages covered by runs that begin or end within them."""
     behind, covered = runs.first + runs.pages, np.zeros(count + 1, np.int64)
     first, last = runs.first // FAN, (behind - 1) // FAN
     begins = runs.first % FAN > 0
@@ -122,7 +122,7 @@ def _partly(runs: Extents, count: int) -> np.ndarray:
 
 
 def pages_of(found: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
-    """Pages of 4 KiB in each 2 MiB of a mapping from `offset` to `length`."""
+    """Return the pages of 4 KiB in each 2 MiB of a mapping from `offset` to `length`."""
     begin = np.maximum((offset // HUGE + np.arange(len(found))) * FAN, offset // PAGE)
     return np.minimum((offset // HUGE + np.arange(len(found)) + 1) * FAN, -(-length // PAGE)) - begin
 
@@ -135,10 +135,10 @@ class Faults(NamedTuple):
 
 
 def faults(found: np.ndarray, pages: int, around: int = 1, whole_blocks: bool = False) -> Faults:
-    """Faults by the classes of a mapping of `pages` pages.
+    """Return the faults by the classes of a mapping of `pages` pages.
 
-    A fault for a load maps `around` pages where it maps small ones; one for a store gives a hole 2 MiB at once if there are only
-    `whole_blocks`.
+    A fault for a load maps `around` pages if it maps small ones; with `whole_blocks`, a fault for a store fills a hole of 2
+    MiB at once.
     """
     large, for_loads = int((found == WHOLE).sum()), int(np.isin(found, (UNWRITTEN, EMPTY)).sum())
     small = pages - FAN * large

@@ -1,7 +1,7 @@
-"""What pages of 2 MiB are worth to the mapped files of a trace: replayed on a model as it stands, and with large pages allowed.
+"""Benefit of 2 MiB pages for the mapped files of a trace: replays on the unchanged model, and with large pages allowed.
 
-All figures are counters of these two replays, file by file; none is estimated from page sizes.
-Units: faults, walks and instructions of the whole replay.
+All figures are counters of the two replays, file by file; none is estimated from page sizes. Units: faults, walks and
+instructions of the whole replay.
 """
 
 import pathlib
@@ -14,7 +14,8 @@ from scmsim.pipeline import open_source, replay
 from scmsim.pipeline.arguments import Progress
 from scmsim.study.page_size.of_model import not_modelled
 
-LARGE_PAGES = {"data_alignment": "2MiB", "huge": "always", "folios": "always"}  # what lets a model map 2 MiB at once
+# parameter values that let a model map 2 MiB at once
+LARGE_PAGES = {"data_alignment": "2MiB", "huge": "always", "folios": "always"}
 COUNTERS = {
     "faults_4k": "page_faults_pte",
     "faults_2m": "page_faults_pmd",
@@ -26,7 +27,7 @@ COUNTERS = {
 
 
 class FileWorth(NamedTuple):
-    """Counts of a mapped file (COUNTERS, summed over what the trace does to it), as the model stands and with large pages."""
+    """Counts of a mapped file (COUNTERS, summed over the trace's use of it), on the unchanged model and with large pages."""
 
     path: str
     before: dict[str, int]
@@ -34,17 +35,17 @@ class FileWorth(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """Faults and walks that large pages save."""
+        """Return the faults and walks that large pages save."""
         return _events(self.before) - _events(self.after)
 
     @property
     def gains(self) -> bool:
-        """Whether more of the file is mapped by 2 MiB, and that saves faults and walks."""
+        """Return whether more of the file is mapped by 2 MiB, and that saves faults and walks."""
         return self.saved > 0 and self.after["mapped_2m_bytes"] > self.before["mapped_2m_bytes"]
 
 
 class Worth(NamedTuple):
-    """A trace on one model; `setting` is what allows large pages, empty if the model has no such parameter."""
+    """A trace on one model; `setting` is what allows large pages, "" if the model has no such parameter."""
 
     fs: str
     setting: str
@@ -54,7 +55,7 @@ class Worth(NamedTuple):
 
 
 def setting_of(fs: str, given: Mapping[str, Any]) -> str:
-    """The parameter that lets a model map 2 MiB at once, as KEY=VALUE; empty if it has none, or it is given."""
+    """Return the parameter that lets a model map 2 MiB at once, as KEY=VALUE; "" if it has none, or it is given."""
     known = registry.literals("fs", fs)["PARAMS"]
     return next((f"{key}={value}" for key, value in LARGE_PAGES.items() if key in known and key not in given), "")
 
@@ -63,7 +64,7 @@ def worth(
     trace: "str | pathlib.Path | Source", fs: str, machine: str | dict[str, Any] = "i7-8700k",
     params: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> Worth | str:  # fmt: skip
-    """Replay a trace that maps files with and without large pages; or say why the model cannot tell.
+    """Replay a trace that maps files with and without large pages; return a text if the model has no mappings.
 
     Parameters
     ----------
@@ -71,9 +72,9 @@ def worth(
     fs : str
         A file system of `scmsim list fs`.
     machine : str or dict
-        Whose TLB counts the walks.
+        Machine whose TLB counts the walks.
     params : mapping
-        Parameters of the file system.  If they hold the one that allows large pages, there is one replay.
+        Parameters of the file system.  If they include the one that allows large pages, there is one replay.
 
     Raises
     ------

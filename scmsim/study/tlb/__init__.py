@@ -1,1 +1,1 @@
-"""A replay's TLB misses beside those of a real kernel's address stream in the same MMU."""
+"""Comparison of a replay's TLB misses with those of a real kernel's address stream in the same MMU."""

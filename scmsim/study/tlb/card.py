@@ -1,11 +1,11 @@
-"""The card: a replay beside the real kernel's stream, a verdict for each file system, machine and side.
+"""The card: a replay beside the real kernel's stream, with a verdict for each file system, machine and side.
 
-A ratio is the replay's count by the real one.  It is judged where the larger of the two counts is large enough: chance moves a
+A ratio is the replay's count divided by the real one.  It gets a verdict if the larger count is large enough: chance moves a
 count of n by about its square root, and twice that must stay below the bound.
 
-Where the kernel's objects lie differs from boot to boot, and decides which of them share a set of a TLB.  A cell of several boots
-is judged by the geometric mean of their counts.  A replay that lies between the least and the greatest of them is `between`: no
-single boot could contradict it.
+The places of the kernel's objects differ from boot to boot, and decide which of them share a set of a TLB.  A cell with
+several boots is compared by the geometric mean of their counts.  A replay between their least and greatest count is
+`between`: no single boot could contradict it.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from scmsim.core.errors import UsageError
 FORMAT = 1
 FILE = "tlb.json"
 BOUNDS = {"l1_misses": 1.25, "walks": 1.5}
-DIFFERENT = 1.25  # two file systems whose misses differ by less have no order
+DIFFERENT = 1.25  # two file systems whose misses differ by less are not ordered
 WITHIN, BETWEEN, OFF, FEW = "within", "between", "off", "few"
 SIDES = ("kernel", "program")
 _MOST = 1 << 28  # bytes of a card
@@ -30,12 +30,12 @@ Cell = dict[str, Any]
 
 
 def least(bound: float) -> int:
-    """The count from which a ratio can be judged by a bound."""
+    """Return the least count from which a ratio can be compared with a bound."""
     return math.ceil((2 / (bound - 1)) ** 2)
 
 
 def verdict(real: int, replayed: int, bound: float, boots: Sequence[int] = ()) -> str:
-    """`within` the bound, `between` the counts of `boots`, `off`, or `few`: too few of both to tell."""
+    """Return `within` the bound, `between` the counts of `boots`, `off`, or `few` if both counts are too small to decide."""
     if max(real, replayed) < least(bound):
         return FEW
     if is_within(real, replayed, bound):
@@ -44,25 +44,25 @@ def verdict(real: int, replayed: int, bound: float, boots: Sequence[int] = ()) -
 
 
 def is_within(one: float, other: float, bound: float) -> bool:
-    """Whether two counts differ by a factor of at most `bound`."""
+    """Return whether two counts differ by a factor of at most `bound`."""
     return min(one, other) > 0 and max(one / other, other / one) <= bound
 
 
 def geometric_mean(counts: Sequence[int]) -> float:
-    """A count of 0 stands as 1."""
+    """Return the geometric mean, with a count of 0 taken as 1; 0 if all counts are 0."""
     return math.exp(sum(math.log(max(count, 1)) for count in counts) / len(counts)) if any(counts) else 0.0
 
 
 def side(rows: Iterable[Mapping[str, Any]], which: str, column: str) -> int:
-    """Sum of a column over the kernel's or the program's rows."""
+    """Return the sum of a column over the kernel's or the program's rows."""
     return sum(row[column] for row in rows if (row["region"] == "program") == (which == "program"))
 
 
 def judged(cell: Cell) -> Cell:
-    """The cell with the verdict of each side and quantity.
+    """Return the cell with the verdict of each side and quantity.
 
-    `real` of a cell are the rows of the first boot, `more_boots` those of each further one; so are `replay` and `more_replays` with
-    footprints of several boots.
+    `real` of a cell has the rows of the first boot, `more_boots` those of each further boot; likewise `replay` and
+    `more_replays` with footprints of several boots.
     """
     found = []
     for which, (column, bound) in itertools.product(SIDES, BOUNDS.items()):
@@ -86,12 +86,12 @@ def judged(cell: Cell) -> Cell:
 
 
 def of(cell: Cell, which: str, column: str) -> dict[str, Any]:
-    """One verdict of a cell."""
+    """Return one verdict of a cell."""
     return next(each for each in cell["verdicts"] if (each["side"], each["quantity"]) == (which, column))
 
 
 def orders(cells: list[Cell]) -> tuple[int, int]:
-    """Pairs of file systems on one machine whose kernel-side first-level misses really differ: (in the right order, all)."""
+    """Return (correctly ordered, all) pairs of file systems on one machine whose real kernel-side first-level misses differ."""
     right = total = 0
     for a, b in itertools.combinations(cells, 2):
         if a["machine"] != b["machine"]:
@@ -106,7 +106,7 @@ def orders(cells: list[Cell]) -> tuple[int, int]:
 
 
 def summary(cells: list[Cell]) -> list[str]:
-    """What the card says in a few lines."""
+    """Return a summary of the card in a few lines."""
     lines = []
     for column, bound in BOUNDS.items():
         told = [each for cell in cells if (each := of(cell, "kernel", column))["verdict"] != FEW]
@@ -120,7 +120,7 @@ def summary(cells: list[Cell]) -> list[str]:
 
 
 def _of_boots(told: Sequence[Mapping[str, Any]], bound: float) -> str:
-    """How many more cells lie between the boots, and how often one boot is within the bound of the others' mean."""
+    """Return how many more cells are between the boots, and how often one boot is within the bound of the others' mean."""
     pairs = [
         (count, geometric_mean(each["boots"][:k] + each["boots"][k + 1 :]))
         for each in told
@@ -134,17 +134,17 @@ def _of_boots(told: Sequence[Mapping[str, Any]], bound: float) -> str:
 
 
 def agrees(cells: list[Cell]) -> bool:
-    """Whether no verdict of the kernel's side is `off`."""
+    """Return whether no verdict of the kernel's side is `off`."""
     return all(of(cell, "kernel", column)["verdict"] != OFF for cell in cells for column in BOUNDS)
 
 
 def is_card(folder: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder of `scmsim lab tlb`."""
+    """Return whether a path is a folder of `scmsim lab tlb`."""
     return os.fspath(folder) != "" and (pathlib.Path(folder) / FILE).exists()
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The card of a folder; raises UsageError for a folder that has none."""
+    """Return the card of a folder; raises UsageError for a folder without a card."""
     path = pathlib.Path(folder) / FILE
     try:
         with path.open("rb") as file:

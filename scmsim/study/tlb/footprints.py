@@ -1,6 +1,6 @@
-"""Footprints from what the lab saw calls touch, beside what the model says that the calls did.
+"""Footprints from the touches of calls that the lab saw, matched with what the model reports of the calls.
 
-All calls are kept that no timer interrupt came into: what few of them touch (a page more of a slab) makes most of a TLB's walks.
+All calls without a timer interrupt are kept: what few of them touch (one more page of a slab) causes most of a TLB's walks.
 """
 
 import os
@@ -23,13 +23,14 @@ from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
 
-TABLE = "table of inodes"  # ext4's blocks of it, in the page cache: an object for each inode as a slab's, found by who fills it in
+# blocks of ext4's inode table in the page cache: like a slab with an object per inode, found by who fills it
+TABLE = "table of inodes"
 _FILLS_TABLE = "ext4_fill_raw_inode"
-INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with an object for each inode
-OPEN_FILES = "filp"  # and the one for each open file
-TICK = "sysvec_apic_timer_interrupt"  # ends the names of a timer interrupt's first functions
-# Functions that copy from or to the program (from Linux 6.4 on rep_movs_alternative), that copy or clear a whole page, and that do
-# no more than copy and clear.
+INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with one object per inode
+OPEN_FILES = "filp"  # slab cache with one object per open file
+TICK = "sysvec_apic_timer_interrupt"  # suffix of the names of a timer interrupt's first functions
+# Functions that copy from or to the program (from Linux 6.4 on rep_movs_alternative), that copy or clear a whole page, and
+# that only copy and clear.
 _USER, _WHOLE, _BULK = map(
     re.compile,
     (
@@ -38,9 +39,11 @@ _USER, _WHOLE, _BULK = map(
         "copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user",
     ),
 )
-SHARE = 0.8  # of the calls on the file that touch any page of a cache most: those that touch the inode's own touch it as often
-INTERRUPT = -2  # in the place of a call's number
-MOST_PAGES = 1 << 15  # that the numbers of touches tell apart
+# share of the calls on the file that touch the most common page of a cache: those that touch the inode's page touch it as
+# often
+SHARE = 0.8
+INTERRUPT = -2  # in place of a call's number
+MOST_PAGES = 1 << 15  # pages that the numbers of touches can distinguish
 
 
 class Call(NamedTuple):
@@ -54,14 +57,14 @@ class Call(NamedTuple):
 
     @property
     def made(self) -> int:
-        """Number of the open file that the call makes."""
+        """Return the number of the open file that the call makes."""
         return self.opening if self.kind in (OPEN, CREATE) else NONE
 
 
 def make(
     trace: str, folder: str | os.PathLike[str], names: Sequence[str], out: str | os.PathLike[str], progress: Progress
 ) -> list[pathlib.Path]:
-    """Write the footprints of file systems from a folder of `scmsim lab touches TRACE`; returns the files.
+    """Write the footprints of file systems from a folder of `scmsim lab touches TRACE`; return the files.
 
     Raises
     ------
@@ -84,7 +87,7 @@ def make(
 
 
 def calls_of(model: Model, source: Source) -> list[Call]:
-    """The calls of a trace in order, preparation left out."""
+    """Return the calls of a trace in order, preparation left out."""
     seen = _Calls(source)
     loop = Loop(model, [seen], source.files)
     for batch in source.batches():
@@ -93,7 +96,7 @@ def calls_of(model: Model, source: Source) -> list[Call]:
 
 
 class _Calls(Stage):
-    """Gathers what is known of each operation, and what its events say."""
+    """Stage that gathers what is known of each operation, and of its events."""
 
     def __init__(self, source: Source) -> None:
         self.calls: list[Call] = []
@@ -110,7 +113,7 @@ class _Calls(Stage):
         np.add.at(self.amounts, moves["op"], LINE + np.maximum(moves["length"], 0))
 
     def end(self) -> None:
-        """The batch is over."""
+        """Add the calls of the batch that ends."""
         seen = self.operations
         columns = (seen["kind"], self.sites, self.amounts, seen["inode"], seen["opening"])
         rows = (column[self.counted].tolist() for column in columns)
@@ -118,7 +121,7 @@ class _Calls(Stage):
 
 
 def _kinds(table: Any) -> list[str]:
-    """The kind of each measured call, by its number; empty for one without touches."""
+    """Return the kind of each measured call, by its number; "" for a call without touches."""
     call = table.column("call").to_numpy()
     at, first = np.unique(call[call >= 0], return_index=True)
     names = table.column("kind").to_pylist()
@@ -130,7 +133,7 @@ def _kinds(table: Any) -> list[str]:
 
 
 def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[int, Call]]:
-    """(Number of a measured call, the call as the model sees it); calls without touches have no number."""
+    """Yield (number of a measured call, the call as the model sees it); calls without touches have no number."""
     at = 0
     for number, kind in enumerate(kinds):
         while at < len(calls) and OPS[calls[at].kind] != kind:
@@ -144,7 +147,7 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
 
 
 class _Touched(NamedTuple):
-    """Touches in order, a row each: number of the call, first address and log2 size of the page, whether a store, slab cache."""
+    """Touches in order, one row each: number of the call, first address and log2 size of the page, whether a store, slab cache."""
 
     call: np.ndarray
     vaddr: np.ndarray
@@ -153,15 +156,15 @@ class _Touched(NamedTuple):
     cache: np.ndarray
 
     def of(self, rows: np.ndarray) -> "_Touched":
-        """Some of them."""
+        """Return some of the rows."""
         return _Touched(*(column[rows] for column in self))
 
 
 def _own_memory(table: Any) -> _Touched:
-    """What calls touch of the kernel's own memory: not the program's, nor persistent memory, nor what holds a file's data.
+    """Return what calls touch of the kernel's own memory: neither the program's, persistent memory, nor a file's data.
 
-    Calls that a timer interrupt came into are left out: interrupts belong to the time that passes, not to a kind of call.  Of the
-    interrupt that touches a middling number of pages those are kept as INTERRUPT's.
+    Calls with a timer interrupt are left out: interrupts belong to the time that passes, not to a kind of call.  The
+    interrupt that touches the median number of pages is kept as INTERRUPT.
     """
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
     region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
@@ -180,9 +183,9 @@ def _own_memory(table: Any) -> _Touched:
 
 
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
-    """Rows of one interrupt: what functions touch that no other call runs (those of `calls`), in the call where that is the median.
+    """Return the rows of one interrupt, in the call where their number is the median.
 
-    `call` is NONE where no interrupt came.
+    They are the touches of functions that no other call runs (those of `calls`).  `call` is NONE where no interrupt came.
     """
     rows = np.flatnonzero((call != NONE) & ~np.isin(function, sorted(calls)))
     each, count = np.unique(call[rows], return_counts=True)
@@ -192,11 +195,11 @@ def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.nd
 
 
 def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.ndarray:
-    """Which touches are on a page of a file's data: of those without a slab (`loose`), what is copied from or to the program.
+    """Return which touches are on a page of a file's data: among those without a slab (`loose`), copies from or to the program.
 
-    Data from before the first call is known by its write-back: it is copied to the device, and no function touches it that does
-    more than copy and clear.  So is what only a program stores to, through a mapping, by the clearing of the page.  Of a metadata
-    block, or a page of the page table, some function reads or writes the fields.
+    Data from before the first call is recognised by its write-back: it is copied to the device, and only functions that copy
+    and clear touch it.  Pages that only a program stores to, through a mapping, are recognised by their clearing.  In a
+    metadata block, or a page of the page table, some function reads or writes the fields.
     """
     names = sorted(set(function.tolist()))
     user, whole, bulk = (
@@ -207,14 +210,14 @@ def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.
 
 
 def _words(table: Any, name: str) -> np.ndarray:
-    """A column of words."""
+    """Return a column of words."""
     number, words = touches.coded(table, name)
     found: np.ndarray = np.array(words, object)[number]
     return found
 
 
 def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, np.ndarray]:
-    """The arrays of a file of footprints."""
+    """Return the arrays of a file of footprints."""
     calls = {**calls, INTERRUPT: Call(NONE, 0, 0, NONE, NONE)}
     touched = touched.of(np.isin(touched.call, list(calls)))
     pairs = np.zeros(len(touched.call), PAGE)
@@ -253,9 +256,9 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
 
 
 def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Large pages that further objects lie on, and their numbers behind `pages`.
+    """Return the large pages that further objects are on, and the objects' numbers after `pages`.
 
-    A slab grows with the files, and new memory is on large pages but for what start-up split.
+    A slab grows with the files, and new memory is on large pages, except those that start-up split.
     """
     found = pages[objects]
     found["order"] = np.maximum(found["order"], LARGE)
@@ -265,9 +268,10 @@ def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _page_of_objects(call: np.ndarray, page: np.ndarray, which: np.ndarray, count: int) -> np.ndarray:
-    """The page that each object lies on: of those that calls on it touch most, the one that the fewest other calls touch.
+    """Return the page of each object: of the pages that calls on it touch most, the one that the fewest other calls touch.
 
-    A directory's inode is touched by calls on many files.  An object that no call touched lies where the one before it does.
+    A directory's inode is touched by calls on many files.  An object that no call touched gets the page of the object before
+    it.
     """
     found = np.full(count, NONE)
     seen = np.unique(np.stack([which, page, call]), axis=1)

@@ -1,4 +1,4 @@
-"""Makes a card: the streams of a folder through each machine's MMU, and replays of the same trace."""
+"""Maker of a card: the streams of a folder through each machine's MMU, and replays of the same trace."""
 
 import json
 import os
@@ -21,12 +21,12 @@ from scmsim.result import provenance
 from scmsim.study.tlb import card
 from scmsim.study.tlb.replay import replayed
 
-_GUESTS = "result.json"  # of the lab's guests
-_COUNTED = "counted"  # folder of what the streams gave
+_GUESTS = "result.json"  # result of the lab's guests
+_COUNTED = "counted"  # folder of the streams' counts
 
 
 def taken_from(release: str, fs: Sequence[str], params: Params, footprints: str | None) -> kernels.Chosen:
-    """What replays take from the kernel that ran: as `replay --kernel 6.12` where it was 6.12.117-cloud-amd64."""
+    """Return what replays take from the kernel that ran: as `replay --kernel 6.12` if it was 6.12.117-cloud-amd64."""
     series = re.match(r"\d+\.\d+", release)
     return kernels.choose(series[0] if series else None, fs, params, footprints)
 
@@ -45,8 +45,8 @@ def judge(
 ) -> dict[str, Any]:
     """Write tlb.json from the streams in a folder of the lab, and return it.
 
-    What a stream gave on a machine is kept, and counted again only where scmsim has changed; replays are always made anew.
-    A file system has a stream of each of `boots`, and a replay with each of `footprints`.
+    The counts of a stream on a machine are kept, and counted again only if scmsim has changed; replays always run again. A
+    file system has one stream per boot of `boots`, and one replay per entry of `footprints`.
     """
     source, inputs = open_source(trace)
     cells = []
@@ -89,7 +89,7 @@ def judge(
 
 
 def _guest_time(folder: pathlib.Path, fs: str) -> int | None:
-    """What each of a trace's rows took by the guest's clock, in which an instruction takes 1 ns (lab.qemu: -icount).
+    """Return how long each of a trace's rows took by the guest's clock, in which an instruction takes 1 ns (lab.qemu: -icount).
 
     None without the guest's counts.
     """
@@ -101,7 +101,7 @@ def _guest_time(folder: pathlib.Path, fs: str) -> int | None:
 def _counted(
     kept: Kept, folder: pathlib.Path, guest: str, machines: Sequence[str], progress: Progress
 ) -> dict[str, list[tlb.Row]]:
-    """Rows of a stream by machine, from the folder where it has them."""
+    """Return the rows of a stream by machine, from the folder if it has them."""
     (folder / _COUNTED).mkdir(exist_ok=True)
     paths = {name: folder / _COUNTED / f"{guest}-{pathlib.Path(name).stem}.json" for name in machines}
     tables = {name: {"sources": registry.sources(), "machine": machine_table(name)} for name in machines}

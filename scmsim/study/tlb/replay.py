@@ -1,4 +1,4 @@
-"""A replay whose look-ups, misses and walks are told apart by mechanism, region of the address space and page size."""
+"""A replay whose look-ups, misses and walks are counted by mechanism, region of the address space and page size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ from scmsim.pipeline.stages import Around, Counting, Mmu
 from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
-# timer interrupts in a second of the guest, in which an instruction takes 1 ns (CONFIG_HZ; lab.qemu: -icount)
+# timer interrupts per second of the guest, in which an instruction takes 1 ns (CONFIG_HZ; lab.qemu: -icount)
 GUEST_HZ = 250
-# What a file's times are taken from, ktime_get_coarse_real_ts64(), goes on at a timer interrupt.  A call within the same one leaves
-# the inode as it is, and an fsync behind it commits nothing.
+# A file's times come from ktime_get_coarse_real_ts64(), which advances at a timer interrupt.  A call within the same tick
+# leaves the inode unchanged, and an fsync after it commits nothing.
 _FILE_TIMES = "timestamp_tick"
 _THREAD = 1 << 36  # bytes of address space that a replay has for a thread's buffers
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Rows of a replay (as the lab's, and `site`), its paging policy, and the share of its loads and stores with addresses, %."""
+    """Rows of a replay (like the lab's, plus `site`), its paging policy, and the percentage of loads and stores with addresses."""
 
     rows: list[dict[str, Any]]
     paging: str
@@ -51,9 +51,10 @@ def replayed(
     progress: Progress | None,
     call_ns: int | None = None,
 ) -> Replayed:
-    """Replay a trace as the lab's guest ran it: by one thread, whose buffer lies at `buffer` on a page of 2 MiB.
+    """Replay a trace as the lab's guest ran it: by one thread, with its buffer at `buffer` on a page of 2 MiB.
 
-    0: on small pages.  A call took `call_ns` of the guest's time; None: the trace's own times.  `params` may say something else.
+    `buffer` 0: on small pages.  A call took `call_ns` of the guest's time; None: the trace's own times.  `params` may
+    override these settings.
     """
     merged = {name: dict(given) for name, given in params.items()}
     if call_ns and _FILE_TIMES in registry.literals("fs", fs).get("PARAMS", {}):
@@ -77,9 +78,9 @@ def replayed(
 
 
 class _AsInTheGuest:
-    """A trace whose operations are all of one thread, with a buffer at one place: which set of a TLB it is in, matters.
+    """A trace whose operations all belong to one thread, with a buffer at one place: the buffer's TLB set matters.
 
-    Its calls come every `call_ns`, from 0 on; None: when they came.
+    Its calls come every `call_ns`, from 0 on; None: at their own times.
     """
 
     def __init__(self, source: Source, buffer: int, call_ns: int | None = None) -> None:
@@ -87,7 +88,7 @@ class _AsInTheGuest:
         self.at, self.call_ns = buffer & _THREAD - 1, call_ns
 
     def batches(self, chunk: int = CHUNK) -> Iterator[np.recarray]:
-        """The batches of the trace."""
+        """Yield the batches of the trace."""
         calls = 0
         for batch in self.source.batches(chunk):
             batch = batch.copy()
@@ -100,7 +101,7 @@ class _AsInTheGuest:
 
 
 class _ByPlace(Mmu):
-    """An MMU that counts in a row for each site and place (see `tlb.places`)."""
+    """An MMU that counts in one row per site and place (see `tlb.places`)."""
 
     def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
         super().__init__(machine, counting)
@@ -115,9 +116,8 @@ class _ByPlace(Mmu):
             self._count(some, their_bins)
 
     def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
-        counted = (
-            bins != self.counting.sites
-        )  # a kernel's stream begins with the first call that counts, its TLBs empty
+        # a kernel's stream begins with the first call that counts, its TLBs empty
+        counted = bins != self.counting.sites
         events, bins = events[counted], bins[counted]
         mapped_by_kernel = (events["space"] == PM) & (events["vaddr"] < 0)  # the rest is in a program's mapping
         region = np.where(mapped_by_kernel, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
@@ -125,19 +125,19 @@ class _ByPlace(Mmu):
         replay(self.state, self.places, events, rows, len(events))
 
     def addressed(self) -> float | None:
-        """Share of the loads and stores that had an address, %."""
+        """Return the share of the loads and stores that had an address, %."""
         total = self.places.view(np.int64).reshape(-1, len(SCHEMA)).sum(axis=0)
         counters = rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))
         return metrics.compute(counters).values.get("addressed_percent")
 
     def rows(self, sites: Sequence[str]) -> list[dict[str, Any]]:
-        """The rows with look-ups, by site."""
+        """Return the rows with look-ups, by site."""
         found = self.places.reshape(len(sites), tlb.PLACES)
         return [{"site": site, **row} for site, part in zip(sites, found, strict=True) for row in tlb.table(part)]
 
 
 class _Judged(Replay):
-    """A replay with such an MMU, and with the guest's timer if the kernel's own memory is there."""
+    """A replay with such an MMU, and with the guest's timer if the kernel's own memory is replayed."""
 
     def mmu(self, counting: Counting) -> Mmu:
         self.by_place = _ByPlace(self.machine, counting)

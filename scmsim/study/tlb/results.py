@@ -8,11 +8,11 @@ from scmsim.result import Result, Run
 from scmsim.result.names import REPEAT
 from scmsim.study.tlb import card
 
-_EVENT = "address stream"  # what supplies the counters
+_EVENT = "address stream"  # supplies the counters
 
 
 def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
-    """A run for each file system and boot of a card, on the one of `machines` that the card has; without any, all of its cells.
+    """Return a run for each file system and boot of a card, on the `machines` that the card has; by default on all.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
 
 
 def _run(cell: card.Cell, rows: list[dict[str, Any]], trace: Mapping[str, Any], repeat: Mapping[str, int]) -> Run:
-    """Counts of one stream: of loads and stores together, and how much of them is the program's."""
+    """Return the counts of one stream: of loads and stores together, and the program's part of them."""
     both = {column: sum(row[column] for row in rows) for column in ("l1_misses", "walks")}
     program = {column: card.side(rows, "program", column) for column in ("stlb_hits", "walks")}
     counters = {

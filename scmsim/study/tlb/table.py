@@ -14,7 +14,7 @@ _TITLES = {"lookups": "look-ups", "l1_misses": "L1 misses", "stlb_hits": "STLB h
 
 
 def text(made: Mapping[str, Any], by: str | None, form: str, width: int | None) -> str:
-    """The card for a reader; `by` adds the rows of each cell, `form` is table or markdown."""
+    """Return the card as text; `by` adds the rows of each cell, `form` is table or markdown."""
     draw = layout.markdown if form == "markdown" else lambda rows: layout.grid(rows, width)
     cells = made["cells"]
     blocks = [head(made), draw(verdicts(cells))]
@@ -26,7 +26,7 @@ def text(made: Mapping[str, Any], by: str | None, form: str, width: int | None) 
 
 
 def verdicts(cells: Iterable[card.Cell]) -> list[list[str]]:
-    """A row for each cell and side: counts of the real kernel and of the replay, their ratio and what it says."""
+    """Return a row for each cell and side: counts of the real kernel and of the replay, their ratio and its verdict."""
     out = [["file system", "machine", "side", "L1 misses: real", "replay", "ratio", "walks: real", "replay", "ratio"]]
     for cell in cells:
         for which in card.SIDES:
@@ -41,13 +41,13 @@ def verdicts(cells: Iterable[card.Cell]) -> list[list[str]]:
 
 
 def _count(told: Mapping[str, Any], which: str, several: str) -> str:
-    """The count, and of several boots the least and the greatest."""
+    """Return the count, and for several boots the least and the greatest."""
     counts = told.get(several)
     return f"{told[which]:,} ({min(counts):,} to {max(counts):,})" if counts else f"{told[which]:,}"
 
 
 def ratio(told: Mapping[str, Any]) -> str:
-    """A ratio with its verdict; too few counts have none."""
+    """Return a ratio with its verdict; too small counts have none."""
     if told["verdict"] == card.FEW:
         return card.FEW
     value = told["ratio"]
@@ -56,7 +56,7 @@ def ratio(told: Mapping[str, Any]) -> str:
 
 
 def rows(cell: card.Cell, by: str) -> list[list[str]]:
-    """The figures of a cell by region and page size or by page size, both sides; or by mechanism, which the replay alone has."""
+    """Return the figures of a cell for both sides by region and page size or by page size; or by mechanism (replay only)."""
     sides = ("replay",) if by == "mechanism" else ("real", "replay")
     keys = {"region": ("region", "page"), "page": ("page",), "mechanism": ("site", "region", "page")}[by]
     found: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
@@ -75,7 +75,7 @@ def rows(cell: card.Cell, by: str) -> list[list[str]]:
 
 
 def head(made: Mapping[str, Any]) -> str:
-    """What was run, and the pages of the guest."""
+    """Return what was run, and the pages of the guest."""
     calls = " or ".join(f"{n:,}" for n in sorted({cell["calls"] for cell in made["cells"]}))
     mapped = [f"{region} {_shares(sizes)}" for region, sizes in made["direct_map"].items()]
     return f"{made['trace']}, {calls} calls, kernel {made['kernel']}; pages of the guest: {'; '.join(mapped)}"

@@ -1,4 +1,4 @@
-"""Filebench's flowops: what one step of one thread asks of the file system, and the threads taking turns.
+"""Filebench's flowops: the calls that one step of one thread makes, and the threads taking turns.
 
 Source: Filebench 1.5-alpha3, flowop_library.c, fileset.c (fileset_pick), threadflow.h.  Rows are STEPs (see _steps.FIELDS).
 """
@@ -19,10 +19,10 @@ KINDS = (
     _APPENDFILE, _APPENDRAND, _READ, _WRITE, _SEMBLOCK, _SEMPOST, _NOTHING,
 ) = range(len(KINDS))  # fmt: skip
 
-DESCRIPTORS = 128  # of a thread; opennext goes round them
-ROOM = DESCRIPTORS + 8  # rows that one flowop may write
-DRAWS = 4  # numbers that one flowop may draw
-_WAITS = -1  # instead of a number of rows: the flowop finds no file, or its semaphore is too low
+DESCRIPTORS = 128  # descriptors per thread; opennext rotates through them
+ROOM = DESCRIPTORS + 8  # most rows that one flowop writes
+DRAWS = 4  # most numbers that one flowop draws
+_WAITS = -1  # result of a flowop that finds no file, or whose semaphore is too low, in place of a number of rows
 
 WORLD = np.dtype(
     [("left", "i8"), ("turn", "i8"), ("progress", "i8"), ("drawn", "i8"), ("stops", "i8"), ("first_id", "i8")]
@@ -46,21 +46,21 @@ ACTION = np.dtype(
 class Tables(NamedTuple):
     """All state: files are numbered through all sets; a slot is (open file, file last referred to, position)."""
 
-    world: Any  # WORLD, one
+    world: Any  # one WORLD
     sets: Any  # SET
     files: Any  # FILE
     threads: Any  # THREAD
     slots: Any  # int64 (threads, DESCRIPTORS + 1, 3)
     actions: Any  # ACTION: the flowops of each kind of thread
-    rotors: Any  # int64 (sets, threads + 1): 0 is shared, the others belong to threads that use opennext
-    posted: Any  # int64: semaphores, one for each action of each thread
-    targets: Any  # int64: which semaphores an action posts to
+    rotors: Any  # int64 (sets, threads + 1): rotor 0 is shared, the others are for threads that use opennext
+    posted: Any  # int64: semaphores, one per action of each thread
+    targets: Any  # int64: semaphores to which an action posts
     draws: Any  # float64
 
 
 @kernel
 def play(t, out):
-    """Flowops in turn until `out` or the drawn numbers may not suffice, or the run has ended; returns the rows."""
+    """Play flowops in turn until `out` or the drawn numbers may not suffice, or the run has ended; return the number of rows."""
     w = t.world[0]
     n = 0
     while w["left"] > 0 and n + ROOM <= len(out) and w["drawn"] + DRAWS <= len(t.draws):
@@ -77,6 +77,7 @@ def play(t, out):
             w["left"] = 0
         w["turn"] = i + 1
         if i + 1 == len(t.threads):
+            # a whole round in which every thread waits is a deadlock: end the run
             if not w["progress"]:
                 w["left"] = 0
             w["turn"] = w["progress"] = 0
@@ -85,7 +86,7 @@ def play(t, out):
 
 @subroutine
 def advance(thread, a):
-    """The thread's next flowop, or the same once more (iters)."""
+    """Go on to the thread's next flowop, or repeat the same (iters)."""
     thread["done"] += 1
     if thread["done"] >= a["turns"]:
         thread["done"] = 0
@@ -94,7 +95,7 @@ def advance(thread, a):
 
 @subroutine
 def act(t, i, a, out, n):
-    """One flowop; returns the number of rows, or _WAITS."""
+    """Play one flowop; return the number of rows, or _WAITS."""
     kind = a["kind"]
     if kind >= _READWHOLE and kind <= _WRITE:
         return transfer(t, i, a, out, n)
@@ -129,7 +130,7 @@ def act(t, i, a, out, n):
 
 @subroutine
 def call(t, out, n, op, file, thread):
-    """A row without a transfer."""
+    """Write a row without a transfer."""
     return put(out, n, op, t.world[0]["first_id"] + file, thread)
 
 
@@ -142,7 +143,7 @@ def put(out, n, op, id, thread):
 
 @subroutine
 def move(t, i, out, n, op, file, flag, offset, length, unit, buffer):
-    """A row that moves bytes, all pieces from or to the same buffer."""
+    """Write a row that moves bytes; all its pieces use the same buffer."""
     n = call(t, out, n, op, file, i)
     out[n - 1, 4], out[n - 1, 5], out[n - 1, 6], out[n - 1, 9] = flag, offset, length, buffer
     out[n - 1, 7] = out[n - 1, 8] = unit
@@ -151,7 +152,7 @@ def move(t, i, out, n, op, file, flag, offset, length, unit, buffer):
 
 @subroutine
 def upto(t, most):
-    """A whole number from 0 to `most`, `most` itself almost never."""
+    """Draw a whole number from 0 to `most`; `most` itself almost never occurs."""
     w = t.world[0]
     w["drawn"] += 1
     return np.int64(t.draws[w["drawn"] - 1] * most)
@@ -159,7 +160,10 @@ def upto(t, most):
 
 @subroutine
 def buffer_of(t, i, a, length):
-    """Where in the thread's memory: a random multiple of the transfer's size, or the flowop's own buffer."""
+    """Return the buffer's place in the thread's memory.
+
+    It is a random multiple of the transfer's size, or the flowop's private buffer.
+    """
     memory = t.threads[i]["memory"]
     if memory == 0 or length == 0:
         return a["private"]
@@ -177,7 +181,7 @@ def descriptor(t, i, a):
 
 @subroutine
 def scan(t, s, start, exists):
-    """First file of a set from `start` on (round its end) that exists or does not, or -1."""
+    """Return the first file of a set from `start` on (wrapping around) that exists or does not, or -1."""
     first, count = t.sets[s]["first"], t.sets[s]["count"]
     for k in range(start, count):
         if t.files[first + k]["exists"] == exists:
@@ -190,7 +194,7 @@ def scan(t, s, start, exists):
 
 @subroutine
 def pick_old(t, s, rotor):
-    """The next existing file of a set, or -1."""
+    """Return the next existing file of a set, or -1."""
     found = scan(t, s, t.rotors[s, rotor], 1)
     t.rotors[s, rotor] = found + 1
     return t.sets[s]["first"] + found if found >= 0 else -1
@@ -231,7 +235,7 @@ def create_file(t, i, a, fd, out, n):
 
 @subroutine
 def delete_file(t, i, a, out, n):
-    """A file that another descriptor has open is left alone, and the flowop counts as done."""
+    """Delete a file; one that another descriptor has open is skipped, and the flowop counts as done."""
     file, mine, fd = np.int64(-1), 0, a["fd"]
     if fd and t.slots[i, fd, 1] >= 0:
         file, mine = t.slots[i, fd, 1], 1 if t.slots[i, fd, 0] >= 0 else 0
@@ -272,7 +276,7 @@ def fsync_set(t, i, a, out, n):
 
 @subroutine
 def taken(t, i, a):
-    """Whether the semaphore of this thread's flowop stood high enough; it is lowered then."""
+    """Return whether the semaphore of this thread's flowop was high enough; if so, lower it."""
     at = t.threads[i]["posts"] + t.threads[i]["at"]
     if t.posted[at] < a["value"]:
         return False
@@ -282,9 +286,9 @@ def taken(t, i, a):
 
 @subroutine
 def transfer(t, i, a, out, n):
-    """The flowops that read or write; each opens its file where it is not open."""
+    """Play a flowop that reads or writes, which opens its file first if it is not open."""
     kind, length = a["kind"], a["unit"]
-    if kind == _APPENDRAND:  # from 0 to iosize - 1 bytes; nothing at all is done for 0
+    if kind == _APPENDRAND:  # appendfilerand appends 0 to iosize - 1 bytes; for 0 it makes no call
         length = upto(t, max(length - 1, 0))
         if length == 0:
             return n
@@ -316,7 +320,7 @@ def written(t, i, fd, out, n, flag, offset, length, unit, buffer):
 
 @subroutine
 def read_whole(t, i, a, fd, out, n):
-    """Reads until a read gives nothing; an iosize of 0 reads the file at once."""
+    """Read until a read returns nothing; an iosize of 0 reads the file at once."""
     file = t.slots[i, fd, 0]
     length, unit = t.files[file]["length"], a["unit"] or a["range"] or max(t.files[file]["planned"], 1)
     buffer = buffer_of(t, i, a, unit)
@@ -328,7 +332,7 @@ def read_whole(t, i, a, fd, out, n):
 
 @subroutine
 def write_whole(t, i, a, fd, out, n):
-    """As many bytes as were drawn for the file; beyond one iosize rounded up to a multiple of it (sic)."""
+    """Write as many bytes as were drawn for the file, rounded up to a multiple of iosize if more than one iosize (sic)."""
     like = t.slots[i, a["source"], 1]
     like = like if like >= 0 else t.slots[i, fd, 0]
     total = t.files[like]["planned"]
@@ -343,7 +347,7 @@ def write_whole(t, i, a, fd, out, n):
 
 @subroutine
 def anywhere(t, a, file):
-    """A random multiple of iosize in the file (or the working set)."""
+    """Draw a multiple of iosize within the file (or the working set)."""
     return upto(t, max((a["range"] or t.files[file]["planned"]) - a["unit"], 0)) // a["unit"] * a["unit"]
 
 
@@ -352,7 +356,7 @@ def read_piece(t, i, a, fd, buffer, out, n):
     file = t.slots[i, fd, 0]
     offset = anywhere(t, a, file) if a["random"] else t.slots[i, fd, 2]
     length = max(0, min(a["unit"], t.files[file]["length"] - offset))
-    if not a["random"]:  # at the end of the file from its start again
+    if not a["random"]:  # at the end of the file, restart at offset 0
         t.slots[i, fd, 2] = offset + length if length else 0
     return move(t, i, out, n, READ, file, 0, offset, length, 0, buffer)
 
@@ -362,6 +366,7 @@ def write_piece(t, i, a, fd, buffer, out, n):
     before = t.slots[i, fd, 2]
     offset = anywhere(t, a, t.slots[i, fd, 0]) if a["random"] else before
     n = written(t, i, fd, out, n, a["flag"], offset, a["unit"], 0, buffer)
+    # a random write leaves the position unchanged
     if a["random"]:
         t.slots[i, fd, 2] = before
     return n

@@ -18,19 +18,18 @@ from scmsim.workload.kernels.fio_random import (
     skewed_next,
 )
 
-READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(
-    6
-)  # what a row of `out` says: (what, file, offset, length)
+# values of `what` in a row of `out`: (what, file, offset, length)
+READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(6)
 ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # file services
 MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
-BLOCKS, MIX, WHICH_FILE, READ_SIZE = range(4)  # random states; READ_SIZE + 1 is the one for sizes of writes
+BLOCKS, MIX, WHICH_FILE, READ_SIZE = range(4)  # random states; READ_SIZE + 1 is the state for sizes of writes
 
 JOB = np.dtype(
     [
         ("reads", "i8"), ("writes", "i8"), ("random", "i8"), ("how", "i8"),
         ("least", "i8", (2,)), ("most", "i8", (2,)),  # bytes of one read and one write
-        ("mix", "i8"),  # per cent of reads
-        ("fsync", "i8"), ("fdatasync", "i8"),  # after so many writes
+        ("mix", "i8"),  # percentage of reads
+        ("fsync", "i8"), ("fdatasync", "i8"),  # number of writes between two syncs
         ("service", "i8"), ("service_count", "i8"),
         ("bytes_limit", "i8"), ("ios_limit", "i8"),
         ("next_file", "i8"), ("current", "i8"), ("left", "i8"), ("finished", "i8"),
@@ -48,12 +47,12 @@ FILE = np.dtype(
     ]
 )  # fmt: skip
 
-ROOM = 2  # rows that one turn may write
+ROOM = 2  # most rows that one turn writes
 
 
 @kernel
 def fill(job, files, maps, out):
-    """Write rows until the pass ends or `out` is full; returns (rows, whether the pass has ended)."""
+    """Write rows until the pass ends or `out` is full; return (rows, whether the pass has ended)."""
     j = job[0]
     count = 0
     while count + ROOM <= len(out):
@@ -71,14 +70,14 @@ def fill(job, files, maps, out):
 
 @subroutine
 def put(out, count, what, number, offset, length):
-    """Write one row; returns the number of rows."""
+    """Write one row; return the number of rows."""
     out[count, 0], out[count, 1], out[count, 2], out[count, 3] = what, number, offset, length
     return count + 1
 
 
 @subroutine
 def turn(j, f, maps, out, number, count):
-    """One read, write or sync on a file; a file that has nothing left is closed and done."""
+    """Make one read, write or sync on a file; a file that has nothing left is closed and done."""
     what = next_direction(j)
     if what >= SYNCING:
         j["synced"] = 1
@@ -89,6 +88,7 @@ def turn(j, f, maps, out, number, count):
         f["is_open"], f["is_done"] = 0, 1
         j["finished"] += 1
         return put(out, count, CLOSING, number, 0, 0)
+    # fio's random map shortens a transfer that runs into a block already done
     if j["random"] and j["how"] == MAPPED:
         length = mark_blocks(j, f, maps, what, offset, length)
     f["position"][what] = offset + length
@@ -100,7 +100,7 @@ def turn(j, f, maps, out, number, count):
 
 @subroutine
 def next_file(j, files):
-    """Number of the file that is served next, or -1."""
+    """Return the number of the file that is served next, or -1."""
     if j["finished"] >= len(files):
         return -1
     current = j["current"]
@@ -123,7 +123,7 @@ def next_file(j, files):
 
 @subroutine
 def start_over(f, maps):
-    """What fio does to its own record of a file when it opens it."""
+    """Reset fio's record of a file, as fio does when it opens the file."""
     f["is_open"] = 1
     f["position"][0] = f["position"][1] = f["start"]
     maps[f["words"] : f["words"] + f["levels"][8]] = 0
@@ -133,7 +133,7 @@ def start_over(f, maps):
 
 @subroutine
 def next_direction(j):
-    """READING, WRITING, or a sync that is due after so many writes."""
+    """Return READING, WRITING, or a sync that is due after a number of writes."""
     written = j["issued"][WRITING]
     if j["writes"] and not j["synced"] and written:
         if j["fsync"] and written % j["fsync"] == 0:
@@ -144,6 +144,7 @@ def next_direction(j):
         return READING if j["reads"] else WRITING
     now = j["direction"]
     if j["issued"][now] >= j["direction_until"]:
+        # get_rand_ddir: a percentage from 1 to 100; set_rwmix_bytes: after a change, fio keeps the direction for a while
         drawn = READING if 1 + np.int64(100.0 * (draw(j["seeds"][MIX]) / 4294967296.0)) <= j["mix"] else WRITING
         if drawn != now:
             other = j["mix"] if now == WRITING else 100 - j["mix"]
@@ -154,7 +155,7 @@ def next_direction(j):
 
 @subroutine
 def next_offset(j, f, maps, what):
-    """Offset of the next transfer in the file, or -1."""
+    """Return the offset of the next transfer in the file, or -1."""
     if not j["random"]:
         if f["position"][what] >= f["end"] or f["position"][what] - f["start"] >= f["span"]:
             return -1
@@ -180,7 +181,10 @@ def next_offset(j, f, maps, what):
 
 @subroutine
 def next_length(j, f, what, offset):
-    """Bytes of the next transfer: fixed, or drawn between two sizes until it fits; 0 where not even the least fits."""
+    """Return the bytes of the next transfer; 0 if not even the smallest block fits.
+
+    The size is fixed, or drawn between two sizes until it fits.
+    """
     least, most = j["least"][what], j["most"][what]
     if least == most:
         return least
@@ -196,7 +200,7 @@ def next_length(j, f, what, offset):
 
 @subroutine
 def mark_blocks(j, f, maps, what, offset, length):
-    """Mark the blocks of a transfer; one that runs into a block that is done is shortened."""
+    """Mark the blocks of a transfer; return its length, shortened if it runs into a block that is done."""
     least = j["least"][what]
     words = maps[f["words"] : f["words"] + f["levels"][8]]
     block = (offset - f["start"]) // least
@@ -210,13 +214,13 @@ def mark_blocks(j, f, maps, what, offset, length):
 
 @kernel
 def drawn(seeds):
-    """One number, for the set-up (see fio_random.draw)."""
+    """Draw one number, for the set-up (see fio_random.draw)."""
     return draw(seeds)
 
 
 @kernel
 def zeta(count, theta):
-    """Sum of (1 / i) ** theta for i from 1 to count, in this order."""
+    """Return the sum of (1 / i) ** theta for i from 1 to count, added in this order."""
     total = 0.0
     for i in range(count):
         total += (1.0 / (i + 1)) ** theta

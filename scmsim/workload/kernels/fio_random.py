@@ -1,4 +1,4 @@
-"""fio's random numbers and its map of blocks that are done.  Words of 32 bits are kept in int64.
+"""fio's random numbers and its map of blocks that are done; 32-bit words are kept in int64.
 
 Source: fio 3.33, lib/rand.h (taus88 of L'Ecuyer 1996), lib/lfsr.c, lib/zipf.c, lib/axmap.c.
 """
@@ -9,7 +9,7 @@ from scmsim.jit import subroutine
 
 WORD = 0xFFFFFFFF
 _GOLDEN = np.uint64(0x61C8864680B583EB)
-LEVELS = 8  # of the map: 32^8 blocks
+LEVELS = 8  # levels of the map: 32^8 blocks
 
 # A zipf or pareto distribution over the blocks of a file (row of DISTRIBUTION).
 ZIPF, PARETO = 1, 2
@@ -29,7 +29,7 @@ LFSR = np.dtype([("value", "i8"), ("drawn", "i8"), ("greatest", "i8"), ("top", "
 
 @subroutine
 def draw(seeds):
-    """Next 32-bit number of the combined Tausworthe generator; `seeds` (three words) moves on."""
+    """Draw the next 32-bit number of the combined Tausworthe generator; advance `seeds` (three words)."""
     a, b, c = seeds[0], seeds[1], seeds[2]
     a = ((a & 0xFFFFFFFE) << 12 & WORD) ^ ((a << 13 & WORD) ^ a) >> 19
     b = ((b & 0xFFFFFFF8) << 4 & WORD) ^ ((b << 2 & WORD) ^ b) >> 25
@@ -40,14 +40,14 @@ def draw(seeds):
 
 @subroutine
 def lfsr_next(lfsr):
-    """Next number not above `greatest`, each exactly once a cycle; -1 when all were drawn."""
+    """Return the next number up to `greatest`, each exactly once per cycle; -1 once all were drawn."""
     lfsr["drawn"] += 1
     if lfsr["drawn"] - 1 > lfsr["greatest"]:
         return -1
     value = lfsr["value"]
     while True:
         value = (value >> 1 | lfsr["top"]) ^ (0 if value & 1 else lfsr["taps"])
-        if not lfsr["begun"]:  # fio's very first step counts double
+        if not lfsr["begun"]:  # fio's very first step counts twice
             lfsr["begun"] = 1
             continue
         if value <= lfsr["greatest"]:
@@ -57,7 +57,7 @@ def lfsr_next(lfsr):
 
 @subroutine
 def skewed_next(d):
-    """Next block of a zipf (Gray et al. 1994) or pareto distribution: the rank, hashed and shifted."""
+    """Return the next block of a zipf (Gray et al. 1994) or pareto distribution: the rank, hashed and shifted."""
     uniform = draw(d["seeds"]) / 4294967295.0
     ranges = d["ranges"]
     if d["kind"] == PARETO:
@@ -79,7 +79,7 @@ def skewed_next(d):
 
 @subroutine
 def lowest(word):
-    """Number of the lowest set bit of a 32-bit word that is not 0."""
+    """Return the index of the lowest set bit of a 32-bit word that is not 0."""
     bit = 0
     for step in (16, 8, 4, 2, 1):
         if not word & (1 << step) - 1:
@@ -90,18 +90,22 @@ def lowest(word):
 
 @subroutine
 def is_done(words, block):
-    """Whether a block is marked."""
+    """Return whether a block is marked."""
     return (np.int64(words[block >> 5]) >> (block & 31)) & 1 == 1
 
 
 @subroutine
 def mark(words, starts, block):
-    """Mark a block; level n + 1 has a bit for each full word of level n.  `starts`: first word of each level, and the end."""
+    """Mark a block; level n + 1 has a bit for each full word of level n.
+
+    `starts` has the first word of each level, and the end.
+    """
     level = 0
-    while starts[level + 1] > starts[level]:  # the last level of a map is empty
+    while starts[level + 1] > starts[level]:  # the level after the last one is empty
         at = starts[level] + (block >> 5)
         word = np.int64(words[at]) | 1 << (block & 31)
         words[at] = word
+        # only a full word sets a bit one level up (axmap)
         if word != WORD:
             return
         block >>= 5
@@ -110,10 +114,11 @@ def mark(words, starts, block):
 
 @subroutine
 def first_free(words, starts, block, blocks):
-    """The first block from `block` on that is not marked, or -1."""
+    """Return the first unmarked block from `block` on, or -1."""
     level = 0
     while (block >> 5) < starts[level + 1] - starts[level]:
         free = ~np.int64(words[starts[level] + (block >> 5)]) & WORD & (WORD << (block & 31))
+        # the rest of this 32-block word is done: look for a word with a free block one level up
         if not free:
             block = (block >> 5) + 1
             level += 1
@@ -130,7 +135,7 @@ def first_free(words, starts, block, blocks):
 
 @subroutine
 def next_free(words, starts, block, blocks):
-    """The next block that is not marked after `block`, from the start again at the end; -1 when all are marked."""
+    """Return the next unmarked block after `block`, wrapping around at the end; -1 if all are marked."""
     after = block + 1 if block + 1 < blocks else 0
     found = first_free(words, starts, after, blocks)
     if found < 0 and after:
