@@ -88,9 +88,7 @@ class Replay:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):
             own = {name: kind if name in self.model.module.SITES else "none" for name, kind in self.model.kinds.items()}
-            stages.append(
-                RepStrings(self.system, own, mmu)
-            )  # sites of the program are excluded: its copies are unknown
+            stages.append(RepStrings(self.system, own, mmu))  # without the program's sites: its copies are unknown
         self.loop = Loop(self.model, stages, source.files)
         told = self.machine.get("summary", "table")
         name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
