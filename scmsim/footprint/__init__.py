@@ -219,7 +219,7 @@ def _chunks(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (groups, calls by group and amount); set in `state` which groups each kind has.
 
-    A kind of call that was not measured gets all groups; a kind of _NO_CALLS gets none.
+    A kind of call that was not measured gets all groups, or none if it is one of _NO_CALLS.
     """
     order = np.lexsort((measured["amount"], measured["sites"], measured["kind"]))
     calls = np.zeros(len(order), CALL)
