@@ -1,17 +1,17 @@
-"""Puts what else runs between the events of system calls, on their way to the MMU.
+"""Insert what else runs between the events of system calls, before the events reach the MMU.
 
-Before a call the program touches pages of its own.  With two page tables (KPTI) each call begins and ends with a change of
-tables: another address-space number where the CPU and the kernel have them, else everything is flushed, since the kernel's
-pages are not global then (Linux Documentation/x86/pti.rst).  A timer interrupt comes after so many instructions, and touches
-what one of the kernel of the footprints did; where none was measured, what one of Debian's 6.1 did (tick.csv).  Another process
-runs after so many more: it has an address space and pages of its own.
+Before each call, the program touches pages of its own.  With two page tables (KPTI), each call begins and ends with a change of
+tables: another PCID if CPU and kernel use PCIDs; otherwise everything is flushed, since the kernel's pages are not global with
+KPTI (Linux Documentation/x86/pti.rst).  Timer interrupts come at regular numbers of instructions.  Each touches the pages of a
+measured interrupt of the footprints' kernel, or, if none was measured, of one in Debian's 6.1 (tick.csv).  Another process,
+with its own address space and pages, runs after each time slice.
 
-The kernel stack of a measured call is that of one thread; each thread of a trace may have one of its own, so many bytes further on.
+The kernel stack of a measured call is that of one thread; with `thread_stacks`, thread n uses a stack n * STACK_BYTES higher.
 
-Time is instructions here (the machine's GHz by its CPI), those of the calls alone.  The touches are no instructions.  Those of
-the program and of interrupts count where they happen; those of the other process count nothing.
+Time is the number of the calls' instructions (the machine's GHz / CPI per ns).  Touches are not instructions.  Touches of the
+program and of interrupts count in the row of the next event; those of the other process do not count.
 
-Not modelled: pages of the kernel that another process has touched under its own number (KPTI), what the scheduler touches.
+Not modelled: kernel pages that another process has touched under its own PCID (KPTI), and what the scheduler touches.
 """
 
 import csv
