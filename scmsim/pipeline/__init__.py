@@ -40,11 +40,8 @@ CHUNK = 1 << 16  # operations and events in flight; with 1 << 14, calling kernel
 
 _MOST = 1 << 24  # largest `chunk` and largest `jobs`
 
-DEFAULTS: dict[str, Any] = {
-    "machine": "i7-8700k",
-    "paging": None,
-    "medium": "nvdimm",
-}  # None: each file system's default
+# None: each file system's default
+DEFAULTS: dict[str, Any] = {"machine": "i7-8700k", "paging": None, "medium": "nvdimm"}
 
 
 def replay(
