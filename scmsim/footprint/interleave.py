@@ -42,10 +42,8 @@ PAGE = np.dtype(
     )
 )
 
-WINDOW = (
-    np.dtype(  # calls of one group around an amount: the candidates for an operation of this kind, sites and amount
-        (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("first", "i8"), ("behind", "i8")])
-    )
+WINDOW = np.dtype(  # calls of one group around an amount: candidates for an operation of this kind, sites and amount
+    (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("first", "i8"), ("behind", "i8")])
 )
 
 STATE = np.dtype(
