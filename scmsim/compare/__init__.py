@@ -83,7 +83,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """ "ok" or "out"; "nothing in common" if there is no row, "nothing judged" if no counter has a tolerance."""
+        """Verdict: "ok", "out", "nothing in common" (there is no row), or "nothing judged" (no row has a tolerance)."""
         verdicts = {row.verdict for row in self.rows}
         if not verdicts:
             return "nothing in common"
