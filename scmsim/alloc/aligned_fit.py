@@ -8,7 +8,7 @@ import numpy as np
 
 from scmsim.jit import kernel
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 FIELDS = [("huge_low", "i8")]  # no aligned free run begins below this bitmap word
 

@@ -16,9 +16,9 @@ ORDERS = LARGEST_SHIFT - SMALLEST_SHIFT + 1
 TOP = ORDERS - 1  # order of a chunk
 LEAVES = 1 << TOP  # smallest blocks of a chunk
 WORDS = 2 * LEAVES // 64  # bitmap words of a chunk
-AT_ONCE = 64  # chunks that are touched from the start
+AT_ONCE = 64  # chunks for which bitmaps are reserved from the start
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 FIELDS = [
     ("nodes", "i8"),  # arena offset of the chunks' bitmaps

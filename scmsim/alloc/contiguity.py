@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 BLOCK = 4096
-HUGE = 512  # blocks of 2 MiB
+HUGE = 512  # blocks per 2 MiB
 
-Runs = tuple[np.ndarray, np.ndarray]  # first block and length of each
+Runs = tuple[np.ndarray, np.ndarray]  # first block and length of each run
 
 
 def runs(words: np.ndarray, behind: int = 0) -> Runs:

@@ -65,7 +65,10 @@ def _track(s, arena, target):
 
 @kernel
 def ready(s, arena, blocks):
-    """Grow the bitmaps, if needed, to track `blocks` free blocks; return False, with `need_words` set, if the arena is too small."""
+    """Grow the bitmaps, if needed, to track `blocks` free blocks.
+
+    Return False, with `need_words` set, if the arena is too small.
+    """
     if s.tracked == s.blocks or s.free_blocks - (s.blocks - s.tracked) >= blocks:
         return True
     target = min(s.blocks, max(2 * s.tracked, s.tracked + blocks))

@@ -2,8 +2,8 @@
 
 Models SCMFS's allocator for superpages.  Source: SCMFS superpage paper (2013), IV.A and IV.C: the boundary is set at mount, and
 four functions serve files.  The normal zone is `first_fit`; the free superpages are a stack, at first with the lowest on top.  The
-paper does not state what happens when a zone is full; here `lend` moves a whole superpage to the normal zone for good, and counts it.
-Unit: blocks of 4096 bytes.
+paper does not state what happens when a zone is full; here `lend` moves a whole superpage to the normal zone for good, and counts
+the move.  Unit: blocks of 4096 bytes.
 """
 
 import numpy as np
