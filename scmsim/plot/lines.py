@@ -9,10 +9,10 @@ from scmsim.plot.theme import COLOURS
 from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 
-MANY = 12  # runs; fewer are bars
-DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # lines of one colour that can be told apart
+MANY = 12  # runs; up to this number, bars are drawn
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # distinguishable dashes of lines with one colour
 
-_MOST_LINES = 9  # colours of lines that can be told apart
+_MOST_LINES = 9  # distinguishable colours of lines
 Value = float | None
 
 

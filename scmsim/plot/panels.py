@@ -1,7 +1,7 @@
 """Draw the thesis's figures for any result with cells: 2 x 2 panels by file size, a metric over unit size, logarithmic axes.
 
-Model: thesis on the TLB overhead of NVM file systems (2020), Figures 8 to 16 (its nine metrics, Table 7).  Unlike in the thesis, the
-x axis has the true unit sizes (including 48 KiB, and 4 MiB at the end).
+Model: thesis on the TLB overhead of NVM file systems (2020), Figures 8 to 16 (its nine metrics, Table 7).  Unlike in the thesis,
+the x axis has the true unit sizes (including 48 KiB, and 4 MiB at the end).
 """
 
 import io
