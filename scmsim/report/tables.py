@@ -112,7 +112,7 @@ def _wide(runs: Sequence[Run]) -> str:
 
 
 def _long(runs: Sequence[Run]) -> str:
-    """A row for each run: its parameters, then its figures; totals follow from those per call."""
+    """Return a row for each run: its parameters, then its figures; totals follow from figures per call."""
     every = axes(runs)
     found = [row for section, rows in _rows(runs).items() if section != "totals" for row in rows]
     lines = [[*(title(axis) for axis in every), *(row.label for row in found)]]
