@@ -1,6 +1,6 @@
-"""scmsim: what storage-class-memory file systems do to the TLB, to write traffic and to space.
+"""scmsim: simulate what storage-class-memory file systems do to the TLB, to write traffic and to space.
 
-Importing the package imports nothing heavy; `scmsim.replay` and the classes below load on first use.
+Importing the package imports no heavy module; `scmsim.replay` and the classes in `_LAZY` load on first use.
 """
 
 __version__ = "0.1.0"

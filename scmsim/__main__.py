@@ -1,11 +1,11 @@
-"""`python -m scmsim`, and what the installed command `scmsim` starts."""
+"""Entry point of `python -m scmsim` and of the installed command `scmsim`."""
 
 import signal
 
 
 def main() -> None:
-    """The command line; until it is there, Ctrl-C ends the process without a word of where Python was."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as after nohup
+    """Run the command line; while modules load, Ctrl-C ends the process without a Python traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise SIGINT is ignored, e.g. under nohup
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from scmsim.cli import _process, main
 

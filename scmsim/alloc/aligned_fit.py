@@ -1,4 +1,4 @@
-"""First fit of aligned huge blocks (2 MiB, 1 GiB) in the bitmaps of `first_fit`: the lowest aligned run that is wholly free.
+"""First fit of aligned huge blocks (2 MiB, 1 GiB) in the bitmaps of `first_fit`: the lowest aligned free run.
 
 Source: PMFS fs/pmfs/balloc.c (pmfs_new_block: first gap of the list of used ranges, its start rounded up to the block's size).
 Unit: blocks of 4096 bytes; a huge block of `unit` blocks (a multiple of 512) is a whole number of bitmap words.
@@ -8,14 +8,14 @@ import numpy as np
 
 from scmsim.jit import kernel
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 FIELDS = [("huge_low", "i8")]  # no aligned free run begins below this bitmap word
 
 
 @kernel
 def next_run(s, arena, word, step):
-    """First bitmap word at or behind `word` where an aligned run of `step` free words begins; -1: none."""
+    """Return the first bitmap word, from `word` on, where an aligned run of `step` free words begins; -1 if none does."""
     last = s.tracked >> 6
     while word + step <= last:
         free = arena[s.summary + (word >> 6)] != 0
@@ -32,7 +32,7 @@ def next_run(s, arena, word, step):
 
 @kernel
 def count_runs(s, arena, unit, want):
-    """Aligned free runs of `unit` blocks, counted up to `want`."""
+    """Return the number of aligned free runs of `unit` blocks, but at most `want`."""
     step = unit >> 6
     found = 0
     word = next_run(s, arena, s.huge_low // step * step, step)
@@ -44,7 +44,7 @@ def count_runs(s, arena, unit, want):
 
 @kernel
 def take(s, arena, word, step):
-    """The blocks of `step` bitmap words from `word` on, all free, are taken."""
+    """Allocate the blocks of `step` bitmap words from `word` on, all of which are free."""
     for w in range(word, word + step):
         arena[s.bits + w] = 0
         arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))
@@ -53,7 +53,7 @@ def take(s, arena, word, step):
 
 @kernel
 def allocate(s, arena, unit):
-    """First block of the lowest aligned free run of `unit` blocks, -1 if there is none."""
+    """Allocate the lowest aligned free run of `unit` blocks; return its first block, -1 if there is none."""
     step = unit >> 6
     word = next_run(s, arena, s.huge_low // step * step, step)
     if word < 0:
@@ -65,5 +65,6 @@ def allocate(s, arena, unit):
 
 @kernel
 def freed(s, block):
-    """Note that blocks from `block` on were freed: an aligned run may begin there, or before it."""
+    """Lower `huge_low` after blocks from `block` on were freed."""
+    # The run may now belong to a free 1 GiB block (1 << 18 blocks, 1 << 12 words), which begins before `block`.
     s.huge_low = min(s.huge_low, (block >> 18) << 12)

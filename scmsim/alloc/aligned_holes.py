@@ -1,9 +1,10 @@
 """Alignment-aware allocator: requests of 2 MiB take an aligned free extent, all others the lowest hole.
 
-A hole is a free run that contains no whole aligned 2 MiB; such an extent is broken only where its CPU has no hole left.  Each CPU
-has a range of the device; a request that its own cannot hold goes to the range with most holes, or with most free blocks.
+A hole is a free run without a whole aligned extent of 2 MiB; an aligned extent is broken only if the CPU's range has no hole left.
+Each CPU has a range of the device; a request that does not fit its own range goes to the range with most free blocks in holes, or
+with most free blocks.
 Source: WineFS fs/winefs/balloc.c (pmfs_new_blocks, pmfs_alloc_blocks_in_free_list, pmfs_free_blocks).  Unit: blocks of 4096 bytes.
-Works on the bitmaps of `first_fit`, all of which are tracked.  Ranges are whole extents here, which they need not be in WineFS.
+Works on the bitmaps of `first_fit`, which track the whole device.  Simplified: ranges are multiples of an extent, unlike in WineFS.
 """
 
 import numpy as np
@@ -11,23 +12,23 @@ import numpy as np
 from scmsim.alloc import first_fit
 from scmsim.jit import kernel
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
-EXTENT, WORDS = 512, 8  # blocks of an aligned extent, and words of the bitmap
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
+EXTENT, WORDS = 512, 8  # blocks of an aligned extent, and its bitmap words
 MOST_CPUS = 64
 
 FIELDS = [
     ("cpus", "i8"),
-    ("cpu", "i8"),  # on which the operation at work runs
-    ("range_blocks", "i8"),  # of a CPU; the last one has the rest, too
+    ("cpu", "i8"),  # CPU of the current operation
+    ("range_blocks", "i8"),  # blocks of a CPU's range; the last range also has the remainder
     ("free_of", "i8", (MOST_CPUS,)),  # free blocks
     ("extents_of", "i8", (MOST_CPUS,)),  # aligned free extents
-    ("hole_low", "i8", (MOST_CPUS,)),  # no hole lies below this word of the bitmap
-    ("extent_low", "i8", (MOST_CPUS,)),  # no aligned free extent lies below this word
+    ("hole_low", "i8", (MOST_CPUS,)),  # no hole is below this word of the bitmap
+    ("extent_low", "i8", (MOST_CPUS,)),  # no aligned free extent is below this word
 ]
 
 
 def attach(state, reserved: int, blocks: int, cpus: int) -> None:
-    """Lay bitmaps whose blocks [reserved, blocks) are free, shared out among the CPUs."""
+    """Lay out the bitmaps with blocks [reserved, blocks) free, and divide the device among the CPUs."""
     first_fit.attach(state, reserved, blocks)
     record = state.record[0]
     record.cpus, record.range_blocks = cpus, blocks // cpus // EXTENT * EXTENT
@@ -42,7 +43,7 @@ def attach(state, reserved: int, blocks: int, cpus: int) -> None:
 
 @kernel
 def is_extent(s, arena, word):
-    """Whether the aligned extent at `word` of the bitmap is wholly free."""
+    """Return whether every block of the aligned extent at `word` of the bitmap is free."""
     if (word + WORDS) << 6 > s.blocks:
         return False
     for w in range(word, word + WORDS):
@@ -53,7 +54,7 @@ def is_extent(s, arena, word):
 
 @kernel
 def pick(s, want):
-    """CPU whose range serves a request."""
+    """Return the CPU whose range serves a request."""
     if s.free_of[s.cpu] >= want:
         return s.cpu
     best, most, with_holes, holes = s.cpu, s.free_of[s.cpu], -1, 0
@@ -68,7 +69,7 @@ def pick(s, want):
 
 @kernel
 def lowest_extent(s, arena, cpu):
-    """First block of the lowest aligned free extent of a CPU, which has one."""
+    """Return the first block of the lowest aligned free extent of a CPU, which must have one."""
     word = s.extent_low[cpu]
     while not is_extent(s, arena, word):
         word += WORDS
@@ -78,7 +79,7 @@ def lowest_extent(s, arena, cpu):
 
 @kernel
 def lowest_hole(s, arena, cpu):
-    """First block of the lowest hole of a CPU, which has one."""
+    """Return the first block of the lowest hole of a CPU, which must have one."""
     word = s.hole_low[cpu]
     while True:
         if word & WORDS - 1 == 0 and is_extent(s, arena, word):
@@ -104,13 +105,16 @@ def take(s, arena, block):
 
 @kernel
 def allocate(s, arena, want):
-    """First block of what serves a request; `s.got` says how many of `want` blocks (at most 512) it holds.  -1: nothing free."""
+    """Allocate a run of up to `want` blocks (at most 512); return its first block, -1 if nothing is free.
+
+    `s.got` is the length of the run.
+    """
     s.got = 0
     if s.free_blocks == 0:
         return -1
     cpu = pick(s, want)
     stop = s.blocks if cpu == s.cpus - 1 else (cpu + 1) * s.range_blocks
-    breaks = s.free_of[cpu] == EXTENT * s.extents_of[cpu]
+    breaks = s.free_of[cpu] == EXTENT * s.extents_of[cpu]  # no hole left: the request breaks an extent
     if breaks or (want == EXTENT and s.extents_of[cpu] > 0):
         start = lowest_extent(s, arena, cpu)
         s.extents_of[cpu] -= 1
@@ -121,7 +125,7 @@ def allocate(s, arena, want):
     block = start
     while block < min(stop, start + want) and arena[s.bits + (block >> 6)] >> (block & 63) & 1:
         if block > start and block & EXTENT - 1 == 0 and is_extent(s, arena, block >> 6):
-            break
+            break  # the hole ends where an aligned free extent begins
         take(s, arena, block)
         block += 1
     s.got = block - start
@@ -132,7 +136,7 @@ def allocate(s, arena, want):
 
 @kernel
 def release(s, arena, start, count):
-    """Free the run [start, start + count); extents that are whole again are no holes."""
+    """Free the run [start, start + count), and count the extents that are whole again."""
     first_fit.release(s, arena, start, count)
     block = start
     while block < start + count:

@@ -1,9 +1,9 @@
-"""Buddy allocator: blocks of 2**k units, split in halves when taken and joined with their other half when freed.
+"""Buddy allocator: blocks of 2**k units, split in halves when allocated and joined with their buddy when freed.
 
 A chunk is the largest block, 128 KiB; the smallest is 32 bytes (SCM manager paper, section 4.2).  A chunk's blocks are the nodes
-of a binary heap: node 1 is the chunk, node i splits into 2i and 2i + 1, its buddy is i ^ 1; one bit a node, 1 = free as a whole.
-The smallest block that is large enough serves, the lowest one of its size (Linux takes the one freed last).  Only chunks that
-were ever in use have bits (`touched`), so the state of a large device follows what is in use.  Units: bytes, orders.
+of a binary heap: node 1 is the chunk, node i splits into 2i and 2i + 1, and its buddy is i ^ 1.  There is one bit per node: 1 = the
+whole block is free.  An allocation takes the lowest of the smallest sufficient blocks (Linux takes the one freed last).  Only
+chunks that were ever in use (`touched`) have bits, so the state grows with the used part of the device.  Units: bytes, orders.
 """
 
 import numpy as np
@@ -16,32 +16,32 @@ ORDERS = LARGEST_SHIFT - SMALLEST_SHIFT + 1
 TOP = ORDERS - 1  # order of a chunk
 LEAVES = 1 << TOP  # smallest blocks of a chunk
 WORDS = 2 * LEAVES // 64  # bitmap words of a chunk
-AT_ONCE = 64  # chunks that are touched from the start
+AT_ONCE = 64  # chunks for which bitmaps are reserved from the start
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 FIELDS = [
     ("nodes", "i8"),  # arena offset of the chunks' bitmaps
-    ("having", "i8"),  # arena offset of a bitmap for each order: chunks with a free block of it
-    ("span", "i8"),  # words of one of those
+    ("having", "i8"),  # arena offset of one bitmap per order: the chunks with a free block of that order
+    ("span", "i8"),  # words of one of the bitmaps at `having`
     ("chunks", "i8"),
-    ("held", "i8"),  # chunks that the bitmaps have room for
-    ("touched", "i8"),  # chunks that were ever in use; all behind them are free
+    ("held", "i8"),  # capacity of the bitmaps, chunks
+    ("touched", "i8"),  # chunks that were ever in use; all chunks after them are free
     ("origin", "i8"),  # device offset of the first chunk
     ("free_of", "i8", (ORDERS,)),  # free blocks by order, chunks not touched included
-    ("lowest", "i8", (ORDERS,)),  # no chunk with a free block of the order lies below this word of `having`
+    ("lowest", "i8", (ORDERS,)),  # no chunk with a free block of the order is below this word of `having`
     ("splits", "i8"),
     ("joins", "i8"),
 ]
 
 
 def arena_words(chunks: int) -> int:
-    """Words of arena that bitmaps of `chunks` chunks take."""
+    """Return the arena words of the bitmaps for `chunks` chunks."""
     return chunks * WORDS + ORDERS * -(-chunks // 64)
 
 
 def attach(state, origin: int, length: int) -> None:
-    """Manage the device's bytes [origin, origin + length), a whole number of chunks; bitmaps at the arena's top."""
+    """Manage the device's bytes [origin, origin + length), a whole number of chunks; reserve bitmaps at the arena's top."""
     record = state.record[0]
     record.origin, record.chunks, record.touched, record.held = origin, length >> LARGEST_SHIFT, 0, 0
     record.free_of[TOP] = record.chunks
@@ -50,7 +50,7 @@ def attach(state, origin: int, length: int) -> None:
 
 @kernel
 def _hold(s, arena, target):
-    """Larger bitmaps, for `target` chunks, at the arena's top."""
+    """Move the bitmaps to the arena's top, with room for `target` chunks."""
     nodes, span = s.arena_top, (target + 63) >> 6
     having = nodes + target * WORDS
     s.arena_top = having + ORDERS * span
@@ -64,7 +64,7 @@ def _hold(s, arena, target):
 
 @kernel
 def ready(s, arena, chunks):
-    """Whether `chunks` more chunks can be touched (bitmaps grow if they must); False: `need_words` is set."""
+    """Grow the bitmaps for `chunks` more touched chunks; return False, with `need_words` set, if the arena is too small."""
     if s.held >= min(s.chunks, s.touched + chunks):
         return True
     target = min(s.chunks, max(2 * s.held, s.touched + chunks))
@@ -78,7 +78,7 @@ def ready(s, arena, chunks):
 
 @kernel
 def order_for(length):
-    """Order of the smallest block of at least `length` bytes; ORDERS or more: there is none."""
+    """Return the order of the smallest block of at least `length` bytes; at least ORDERS if no block is large enough."""
     order = 0
     while (1 << (SMALLEST_SHIFT + order)) < length:
         order += 1
@@ -87,7 +87,7 @@ def order_for(length):
 
 @kernel
 def room(s, order):
-    """How many blocks of an order can be taken one after the other."""
+    """Return how many blocks of an order can be allocated, one after another."""
     blocks = 0
     for larger in range(order, ORDERS):
         blocks += s.free_of[larger] << (larger - order)
@@ -106,7 +106,7 @@ def _set(s, arena, chunk, node, order):
 
 @kernel
 def _clear(s, arena, chunk, node, order):
-    """Mark a node as no longer free by itself."""
+    """Mark a node as no longer a free block."""
     at = s.nodes + chunk * WORDS
     arena[at + (node >> 6)] &= ~(_ONE << (node & 63))
     s.free_of[order] -= 1
@@ -116,11 +116,11 @@ def _clear(s, arena, chunk, node, order):
 
 @kernel
 def _first(s, arena, chunk, order):
-    """Lowest free node of an order in a chunk, 0: none."""
+    """Return the lowest free node of an order in a chunk, 0 if there is none."""
     at, first = s.nodes + chunk * WORDS, LEAVES >> order
     for w in range(first >> 6, ((2 * first - 1) >> 6) + 1):
         word = arena[at + w]
-        if first < 64:
+        if first < 64:  # the nodes of several orders share this word
             word &= ((_ONE << first) - 1) << first
         if word != 0:
             return w * 64 + lowest_bit(word)
@@ -129,7 +129,7 @@ def _first(s, arena, chunk, order):
 
 @kernel
 def _chunk_with(s, arena, order):
-    """Lowest touched chunk that has a free block of exactly this order, -1: none."""
+    """Return the lowest touched chunk with a free block of exactly this order, -1 if there is none."""
     for w in range(s.lowest[order], (s.touched + 63) >> 6):
         word = arena[s.having + order * s.span + w]
         if word != 0:
@@ -141,7 +141,7 @@ def _chunk_with(s, arena, order):
 
 @kernel
 def allocate(s, arena, order):
-    """Device offset of a free block of an order, -1 if there is none.  The caller asked `ready` for one chunk before."""
+    """Allocate a block of an order; return its device offset, -1 if there is none.  Call `ready` for one chunk first."""
     chunk, larger = -1, order
     while larger < ORDERS:
         chunk = _chunk_with(s, arena, larger)
@@ -153,7 +153,7 @@ def allocate(s, arena, order):
             return -1
         chunk, larger = s.touched, TOP
         s.touched += 1
-        s.free_of[TOP] -= 1  # it moves from those not touched to the others
+        s.free_of[TOP] -= 1  # `_set` counts the chunk again, as a touched one
         _set(s, arena, chunk, 1, TOP)
     node = _first(s, arena, chunk, larger)
     _clear(s, arena, chunk, node, larger)
@@ -167,7 +167,7 @@ def allocate(s, arena, order):
 
 @kernel
 def release(s, arena, at, order):
-    """Free the block of an order at device offset `at`; a part of a block that was taken whole may be freed by itself."""
+    """Free the block of an order at device offset `at`; it may be a part of an allocated larger block."""
     at -= s.origin
     chunk = at >> LARGEST_SHIFT
     node = (LEAVES >> order) + ((at & ((1 << LARGEST_SHIFT) - 1)) >> (SMALLEST_SHIFT + order))

@@ -1,6 +1,6 @@
-"""How contiguous the free space of a device is: free bytes in whole aligned 2 MiB pages, the largest run, runs by length.
+"""Measure the contiguity of free space: free bytes in whole aligned 2 MiB pages, the largest run, runs by length.
 
-Reads bitmaps of one bit a block (1 = free), as `first_fit` and `frames` keep them.
+Reads bitmaps of one bit per block (1 = free), as kept by `first_fit` and `frames`.
 """
 
 from typing import Any
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 BLOCK = 4096
-HUGE = 512  # blocks of 2 MiB
+HUGE = 512  # blocks per 2 MiB
 
-Runs = tuple[np.ndarray, np.ndarray]  # first block and length of each
+Runs = tuple[np.ndarray, np.ndarray]  # first block and length of each run
 
 
 def runs(words: np.ndarray, behind: int = 0) -> Runs:
-    """(First block, length) of each free run in the bitmap words; `behind` further blocks follow, all of them free."""
+    """Return (first block, length) of each free run in the bitmap; `behind` more free blocks follow the bitmap."""
     bits = words.view(np.uint64)
-    changes = bits ^ (bits << np.uint64(1))  # a bit where a block differs from the one before
+    changes = bits ^ (bits << np.uint64(1))  # bit set where a block differs from the previous block
     changes[1:] ^= bits[:-1] >> np.uint64(63)
-    at = np.flatnonzero(changes)  # few: nearly all of a device lies in long runs
+    at = np.flatnonzero(changes)  # few words: most of a device consists of long runs
     word, bit = np.nonzero(np.unpackbits(changes[at].view(np.uint8), bitorder="little").reshape(-1, 64))
     edges, blocks = 64 * at[word] + bit, 64 * len(words)
     if len(edges) % 2:
@@ -29,7 +29,7 @@ def runs(words: np.ndarray, behind: int = 0) -> Runs:
 
 
 def of_runs(start: np.ndarray, length: np.ndarray, block: int = BLOCK) -> dict[str, int]:
-    """`free_bytes`, `free_2m_bytes` (in whole aligned pages of 2 MiB) and `largest_free_bytes`, of blocks of so many bytes."""
+    """Return `free_bytes`, `free_2m_bytes` (in whole aligned 2 MiB pages) and `largest_free_bytes`; `block` is in bytes."""
     huge = HUGE * BLOCK // block
     whole = np.maximum((start + length) // huge - -(-start // huge), 0)
     return {
@@ -40,13 +40,13 @@ def of_runs(start: np.ndarray, length: np.ndarray, block: int = BLOCK) -> dict[s
 
 
 def histogram(length: np.ndarray, block: int = BLOCK) -> dict[int, int]:
-    """Number of free runs by the power of two (bytes) that is at most their length."""
+    """Return the number of free runs by length, rounded down to a power of two (bytes)."""
     order = np.frexp(length.astype(np.float64))[1] - 1
     return {block << int(o): int(n) for o, n in zip(*np.unique(order, return_counts=True), strict=True)}
 
 
 def joined(start: np.ndarray, length: np.ndarray) -> Runs:
-    """The same runs in order, neighbours as one."""
+    """Return the runs in order, with neighbours merged."""
     order = np.argsort(start)
     start, stop = start[order], (start + length)[order]
     apart = np.append(start[1:] != stop[:-1], True)
@@ -55,9 +55,9 @@ def joined(start: np.ndarray, length: np.ndarray) -> Runs:
 
 
 def of_model(record: Any, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """The free runs of a file-system model and the bytes of its blocks; None if it allocates by another than `first_fit`.
+    """Return (first block, length, bytes per block) of a model's free runs; None if it does not allocate by `first_fit`.
 
-    `two_zone` lies over that.  The SCM manager's family has blocks of its own size from `origin` on, which is a multiple of it.
+    `two_zone` is built on `first_fit`.  The SCM manager's family has its own block size, and `origin` is a multiple of it.
     """
     names = record.dtype.names or ()
     if "tracked" not in names or not record["blocks"]:

@@ -1,24 +1,24 @@
-"""First-fit block allocator: the lowest free run, cut to what is asked for.
+"""First-fit block allocator: the lowest free run, cut to the requested length.
 
 Models a free list that always serves from its first range (NOVA's per-CPU list, source: fs/nova/balloc.c): if the first free
-run is shorter than the request, all of it is taken and the caller asks again.  Unit: blocks of 4096 bytes.  Two levels of
-bitmap (one bit per block, 1 = free; one bit per word of that) keep a search short.  They cover only the blocks below `tracked`:
-what lies above was never taken, so the state of a device of many TiB follows what is in use.
+run is shorter than the request, all of it is allocated and the caller calls again.  Unit: blocks of 4096 bytes.  Two levels of
+bitmap (one bit per block, 1 = free; one bit per non-zero word of the first level) keep a search short.  The bitmaps cover only
+blocks below `tracked`: blocks above were never allocated, so the state of a device of many TiB grows with its used part.
 """
 
 import numpy as np
 
 from scmsim.jit import kernel
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 FIELDS = [
     ("bits", "i8"),  # arena offset of the block bitmap, 1 = free
     ("summary", "i8"),  # arena offset of the bitmap of non-zero words
-    ("tracked", "i8"),  # blocks that the bitmaps cover; all behind them are free
+    ("tracked", "i8"),  # blocks that the bitmaps cover; all blocks after them are free
     ("blocks", "i8"),
     ("free_blocks", "i8"),
-    ("low", "i8"),  # no free block lies below this summary word
+    ("low", "i8"),  # no free block is below this summary word
     ("got", "i8"),  # length of the run that `allocate` returned
 ]
 
@@ -27,15 +27,15 @@ AT_ONCE = 1 << 24  # blocks that the bitmaps cover from the start: 64 GiB
 
 
 def arena_words(blocks: int) -> int:
-    """Words of arena that bitmaps of `blocks` blocks take."""
+    """Return the arena words of the bitmaps for `blocks` blocks."""
     words = -(-blocks // 64)
     return words + -(-words // 64)
 
 
 def attach(state, reserved: int, blocks: int, at_once: int | None = None) -> None:
-    """Lay the bitmaps at the arena's top and free the blocks [reserved, blocks), of which `at_once` (default: all) are tracked.
+    """Lay out the bitmaps at the arena's top and free the blocks [reserved, blocks); track `at_once` of them (default: all).
 
-    A caller that tracks fewer than all asks `ready` before it allocates.
+    A caller that tracks fewer than all must call `ready` before it allocates.
     """
     record = state.record[0]
     record.blocks, record.free_blocks = blocks, blocks - reserved
@@ -46,7 +46,7 @@ def attach(state, reserved: int, blocks: int, at_once: int | None = None) -> Non
 
 @kernel
 def _track(s, arena, target):
-    """Larger bitmaps at the arena's top, in which the blocks up to `target` are free."""
+    """Move the bitmaps to the arena's top, with the blocks from `tracked` to `target` added as free."""
     words, old = (target + 63) >> 6, (s.tracked + 63) >> 6
     bits, summary = s.arena_top, s.arena_top + words
     s.arena_top = summary + ((words + 63) >> 6)
@@ -65,7 +65,10 @@ def _track(s, arena, target):
 
 @kernel
 def ready(s, arena, blocks):
-    """Whether `blocks` blocks can be allocated as far as the bitmaps go (which grow if not); False: `need_words` is set."""
+    """Grow the bitmaps, if needed, to track `blocks` free blocks.
+
+    Return False, with `need_words` set, if the arena is too small.
+    """
     if s.tracked == s.blocks or s.free_blocks - (s.blocks - s.tracked) >= blocks:
         return True
     target = min(s.blocks, max(2 * s.tracked, s.tracked + blocks))
@@ -79,7 +82,7 @@ def ready(s, arena, blocks):
 
 @kernel
 def runs(s, arena, want):
-    """How many free runs the lowest `want` free blocks make up (all, if there are fewer)."""
+    """Return the number of free runs that contain the lowest `want` free blocks (or all, if there are fewer)."""
     count, found, before = 0, 0, 0
     for w in range(s.low * 64, (s.tracked + 63) >> 6):
         word = arena[s.bits + w]
@@ -112,7 +115,7 @@ def lowest_bit(word):
 
 @kernel
 def _first_free(s, arena):
-    """Lowest free block; the caller knows that there is one."""
+    """Return the lowest free block, which must exist."""
     i = s.low
     while arena[s.summary + i] == 0:
         i += 1
@@ -123,7 +126,7 @@ def _first_free(s, arena):
 
 @kernel
 def allocate(s, arena, want):
-    """First block of the lowest free run; `s.got` says how many of `want` blocks it holds.  -1 if nothing is free."""
+    """Allocate up to `want` blocks of the lowest free run; return the first block, -1 if nothing is free.  Sets `s.got`."""
     if s.free_blocks == 0:
         s.got = 0
         return -1
@@ -149,7 +152,10 @@ def allocate(s, arena, want):
 
 @kernel
 def allocate_whole(s, arena, count):
-    """First block of the lowest free run of `count` blocks, -1 if there is none; the bitmaps cover the device.  Sets `s.got`."""
+    """Allocate the lowest free run of `count` blocks; return its first block, -1 if there is none.  Sets `s.got`.
+
+    The bitmaps must cover the whole device.
+    """
     block, run = s.low << 12, 0
     while block < s.tracked and run < count:
         word = arena[s.bits + (block >> 6)]

@@ -1,7 +1,7 @@
-"""Physical frames of 4 KiB in one or two zones, taken as runs or as aligned pages of any power of two: the lowest that is free.
+"""Physical frames of 4 KiB in one or two zones, allocated lowest first, as runs or as aligned pages of any power of two.
 
-Unit: frames of 4096 bytes.  One bit a frame (1 = free) in 64-bit words; for each zone and order a word below which nothing
-can be found keeps a search short.  Zones begin and end at multiples of 2 MiB, so in whole words.
+Unit: frames of 4096 bytes.  The bitmap has one bit per frame (1 = free) in 64-bit words; for each zone and order, a lower bound on
+the first free page keeps a search short.  Zones begin and end at multiples of 2 MiB, and so at whole words.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ from scmsim.alloc.first_fit import lowest_bit
 from scmsim.jit import kernel, subroutine
 
 FRAME = 4096
-HUGE = 9  # log2 of the frames of 2 MiB
-GIANT = 18  # of 1 GiB, the largest page
+HUGE = 9  # log2 of the frames in 2 MiB
+GIANT = 18  # log2 of the frames in 1 GiB, the largest page
 ZONES, ORDERS = 2, GIANT + 1
 
 FIELDS = [
     ("first", "i8", (ZONES,)),  # first bitmap word of a zone
-    ("last", "i8", (ZONES,)),  # first word behind it
+    ("last", "i8", (ZONES,)),  # first word after the zone
     ("free", "i8", (ZONES,)),  # free frames
     ("low", "i8", (ZONES, ORDERS)),  # no page of that order is free below this word
     ("got", "i8"),  # length of the run that `take_run` returned
@@ -29,7 +29,7 @@ _ALIGNED = np.array(  # bits at which a page of 2**order frames can begin in a w
 
 
 def attach(record: np.record, bits: np.ndarray, boundary: int) -> None:
-    """Free all frames of `bits`; those from `boundary` on (a multiple of 512; 0: none) are a second zone."""
+    """Free all frames of `bits`; those from `boundary` on (a multiple of 512; 0: no frames) are a second zone."""
     bits[:] = -1
     words = len(bits)
     record.first[:], record.last[:] = (0, boundary >> 6 or words), (boundary >> 6 or words, words)
@@ -39,7 +39,7 @@ def attach(record: np.record, bits: np.ndarray, boundary: int) -> None:
 
 @kernel
 def take_run(s, bits, zone, want):
-    """First frame of the lowest free run, of which `s.got` frames (at most `want`) are taken; -1 if nothing is free."""
+    """Allocate up to `want` frames of the lowest free run; return the first frame, -1 if nothing is free.  Sets `s.got`."""
     w, end = s.low[zone, 0], s.last[zone]
     while w < end and bits[w] == 0:
         w += 1
@@ -65,7 +65,7 @@ def take_run(s, bits, zone, want):
 
 @kernel
 def take_page(s, bits, zone, order):
-    """First frame of the lowest free page of 2**`order` frames at a multiple of its size; -1 if there is none."""
+    """Allocate the lowest free aligned page of 2**`order` frames; return its first frame, -1 if there is none."""
     frame = _in_words(s, bits, zone, order) if order >= 6 else _in_a_word(s, bits, zone, order)
     if frame >= 0:
         s.free[zone] -= _ONE << order
@@ -74,7 +74,7 @@ def take_page(s, bits, zone, order):
 
 @subroutine
 def _in_words(s, bits, zone, order):
-    """A page of whole words."""
+    """Allocate a page of one or more whole words."""
     step = _ONE << (order - 6)
     w, end = (s.low[zone, order] + step - 1) // step * step, s.last[zone]
     while w + step <= end:
@@ -94,12 +94,12 @@ def _in_words(s, bits, zone, order):
 
 @subroutine
 def _in_a_word(s, bits, zone, order):
-    """A page of up to 32 frames."""
+    """Allocate a page of up to 32 frames, inside one word."""
     w, end = s.low[zone, order], s.last[zone]
     while w < end:
         found = bits[w]
         for k in range(order):
-            found &= found >> (_ONE << k)
+            found &= found >> (_ONE << k)  # a bit stays set if 2**(k + 1) frames from it on are free
         found &= _ALIGNED[order]
         if found != 0:
             s.low[zone, order] = w
@@ -113,7 +113,7 @@ def _in_a_word(s, bits, zone, order):
 
 @kernel
 def give(s, bits, start, count):
-    """Free the frames [start, start + count), which lie in one zone."""
+    """Free the frames [start, start + count), which must be in one zone."""
     frame, end = start, start + count
     while frame < end:
         if frame & 63 == 0 and end - frame >= 64:

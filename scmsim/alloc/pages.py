@@ -1,7 +1,8 @@
-"""Carries out a page-size policy: files grow, shrink, close and go, and hold pages of one or more sizes.
+"""Apply a page-size policy: files grow, shrink, close and are deleted, and hold pages of one or more sizes.
 
-A policy (a file of `alloc/policies`) is a row of rules, so one kernel serves all.  A file is a stack of runs of equal pages;
-its pages follow its length (a hole counts as data).  Growth that finds no room is undone as a whole: the operation has failed.
+A policy (a file of `alloc/policies`) is a record of rules, so one kernel serves all policies.  A file is a stack of runs of equal
+pages; its length determines its pages (a hole counts as data).  Growth without enough space is undone completely: the operation
+fails.
 
 Unit: frames of 4096 bytes.  Source of the mechanisms: each policy's file.
 """
@@ -18,42 +19,42 @@ SIZING = (
     "fixed",
     "exact",
     "doubling",
-)  # pages of one order; powers of two to the frame; powers of two, each as long as the rest
+)  # pages of one order; powers of two that waste no frame; powers of two that double the file
 FIXED, EXACT, DOUBLING = range(len(SIZING))
 
 RULES = [
     ("order", "i8"),  # log2 of the frames of a page
-    ("super_order", "i8"),  # of the pages of a file above the threshold; NO_SUPER
-    ("threshold", "i8"),  # frames up to which a file stays on the smaller pages
+    ("super_order", "i8"),  # order of the pages of a file above the threshold, or NO_SUPER
+    ("threshold", "i8"),  # largest file on the smaller pages, frames
     ("super_zone", "i8"),  # 1: the large pages have a zone of their own
     ("sizing", "i8"),  # see SIZING
-    ("pieces", "i8"),  # 1: a page may be made of single frames where none is whole, and its tail is freed at close
+    ("pieces", "i8"),  # 1: single frames may replace a page if no whole page is free; the tail is freed at close
 ]
 COUNTS = [
-    ("seen", "i8"),  # operations taken
-    ("failed", "i8"),  # operations that found no room
-    ("first_failed", "i8"),  # the first of them, -1: none
-    ("refused_although_free", "i8"),  # of them, those that as many free frames as they needed could not serve
-    ("missing_pages", "i8"),  # times that a page larger than a frame was wanted and none was free
-    ("missing_although_free", "i8"),  # of them, with as many free frames in the zone
-    ("migrated_frames", "i8"),  # copied from small to large pages
+    ("seen", "i8"),  # operations replayed
+    ("failed", "i8"),  # operations that failed for lack of space
+    ("first_failed", "i8"),  # number of the first failed operation, -1: none
+    ("refused_although_free", "i8"),  # failed operations although enough frames were free
+    ("missing_pages", "i8"),  # requests for a page larger than a frame when no such page was free
+    ("missing_although_free", "i8"),  # such requests when the zone had enough free frames
+    ("migrated_frames", "i8"),  # frames copied from small to large pages
     ("migrations", "i8"),
-    ("spilled", "i8"),  # files with small pages out of the zone of large ones, because their own had run out
+    ("spilled", "i8"),  # files with small pages in the zone of large pages, because their own zone was full
 ]
 STATE = np.dtype((np.record, [*frames.FIELDS, *RULES, *COUNTS, ("free_nodes", "i8"), ("free_node", "i8")]))
 
-# Columns of a file's row: length in bytes (-1: does not exist), frames that it holds, its last run, zone, frames that
+# Columns of a file's row: length in bytes (-1: does not exist), frames held, last run, whether it is on large pages, frames that
 # fallocate keeps beyond the length, names, whether it was counted as spilled.
 SIZE, HELD, TOP, SUPER, KEPT, NAMES, SPILLED = range(7)
 FILE_WORDS = 7
-# A run of pages: first frame, frames, log2 of the frames of a page, the run below it (or the next free node).
+# A node is a run of pages: first frame, frames, log2 of the frames per page, the run below it (or the next free node).
 START, COUNT, ORDER, BELOW = range(4)
 NONE = -1
 
 
 @kernel
 def replay(s, room, rows, i):
-    """Take operations from row `i` on; returns the row at which more nodes are needed, or how many rows there are."""
+    """Replay operations from row `i` on; return the row at which more nodes are needed, or the number of rows."""
     bits, files, nodes = room
     while i < rows.size:
         f = rows[i].file
@@ -74,7 +75,7 @@ def _frames(size, kept):
 
 @subroutine
 def _wanted(row, op):
-    """Length and kept frames of a file after an operation."""
+    """Return the length and the kept frames of a file after an operation."""
     size, kept = row[SIZE], row[KEPT]
     end = op.offset + op.length
     if op.op == WRITE and op.length > 0:
@@ -105,7 +106,7 @@ def _apply(s, room, op, size, kept):
         _resize(s, room, op.file2, -1, 0)
     elif code == CLOSE and s.pieces and files[f, SIZE] >= 0:
         _shrink(s, room, f, _frames(files[f, SIZE], files[f, KEPT]))
-    if code == CREATE or files[f, SIZE] < 0:  # a write to a file that the trace did not see made makes it
+    if code == CREATE or files[f, SIZE] < 0:  # a write creates a file whose creation is not in the trace
         files[f, NAMES] = 1
     if size != files[f, SIZE] or kept != files[f, KEPT]:
         _resize(s, room, f, size, kept)
@@ -113,7 +114,7 @@ def _apply(s, room, op, size, kept):
 
 @subroutine
 def _resize(s, room, f, size, kept):
-    """Give file `f` a length and the pages for it; it stays as it is where there is no room."""
+    """Give file `f` a length and the pages for it; leave it unchanged and count a failure if space is missing."""
     files = room[1]
     want, held = _frames(size, kept), files[f, HELD]
     if want > held and not _grow(s, room, f, want):
@@ -132,7 +133,7 @@ def _resize(s, room, f, size, kept):
 
 @subroutine
 def _grow(s, room, f, want):
-    """Let file `f` hold `want` frames; False, and it holds what it did, if there is no room."""
+    """Grow file `f` to `want` frames; return False, with the file unchanged, if space is missing."""
     files = room[1]
     held = files[f, HELD]
     if want - held > s.free[0] + s.free[1]:
@@ -148,9 +149,9 @@ def _grow(s, room, f, want):
 
 @subroutine
 def _extend(s, room, f, want, mixed):
-    """Add pages of the file's size, or of powers of two; False if there were too few (some may have been added).
+    """Add pages of the file's size, or of powers of two; return False if there were too few (some may have been added).
 
-    Where a file on large pages finds none, it goes on with small ones up to the next place for a large one, if it may be mixed.
+    With `mixed`, a file on large pages that finds none continues with small pages up to the next place for a large page.
     """
     files = room[1]
     order = s.super_order if files[f, SUPER] else s.order
@@ -158,7 +159,7 @@ def _extend(s, room, f, want, mixed):
     while files[f, HELD] < want:
         held = files[f, HELD]
         largest = order if s.sizing == FIXED else _power(s, held, want - held)
-        begins = held & ((1 << largest) - 1) == 0  # False: the page's tail was freed, or lies on small pages
+        begins = held & ((1 << largest) - 1) == 0  # False: the page's tail was freed, or is on small pages
         if largest > 0 and begins and _add_page(s, room, f, zone, largest):
             continue
         if largest > 0 and begins and not (mixed and files[f, SUPER]):
@@ -172,7 +173,7 @@ def _extend(s, room, f, want, mixed):
 
 @subroutine
 def _power(s, held, missing):
-    """log2 of the next page where pages are powers of two: aligned in the file; as long as what is held, where it doubles."""
+    """Return log2 of the next page, a power of two aligned in the file; with DOUBLING at most as long as the file."""
     order = 0
     while order < GIANT and held & ((2 << order) - 1) == 0 and (2 << order) <= missing:
         order += 1
@@ -184,7 +185,7 @@ def _power(s, held, missing):
 
 @subroutine
 def _add_page(s, room, f, zone, order):
-    """Add a page of 2**`order` frames; where none is free a smaller one, or its frames one by one, if the policy can."""
+    """Add a page of 2**`order` frames; if none is free, a smaller page or single frames, as the policy allows."""
     bits = room[0]
     start = take_page(s, bits, zone, order)
     if start < 0:
@@ -205,13 +206,13 @@ def _add_page(s, room, f, zone, order):
 
 @subroutine
 def _add_frames(s, room, f, zone, count):
-    """Add single frames; where their zone is full, out of the zone of large pages."""
+    """Add single frames; if their zone is full, from the zone of large pages."""
     files = room[1]
     while count > 0:
         start = take_run(s, room[0], zone, count)
         if start < 0 and s.super_zone > zone:
             zone = s.super_zone
-            start = take_run(s, room[0], zone, count)  # finds some: `_grow` knows how many are free in both
+            start = take_run(s, room[0], zone, count)  # succeeds: `_grow` checked the free frames of both zones
             s.spilled += files[f, SPILLED] == 0
             files[f, SPILLED] = 1
         if start < 0:
@@ -227,7 +228,7 @@ def _push(s, room, f, start, count, order):
     top = files[f, TOP]
     files[f, HELD] += count
     joins = top >= 0 and nodes[top, ORDER] == order and nodes[top, START] + nodes[top, COUNT] == start
-    if joins and start != s.first[1] << 6:  # a run lies in one zone
+    if joins and start != s.first[1] << 6:  # a run must not cross into the second zone
         nodes[top, COUNT] += count
         return
     node = s.free_node
@@ -239,7 +240,7 @@ def _push(s, room, f, start, count, order):
 
 @subroutine
 def _pop(s, room, f):
-    """Take the last run off the file; it is not freed."""
+    """Remove the last run from the file, without freeing its frames."""
     files, nodes = room[1], room[2]
     node = files[f, TOP]
     files[f, TOP] = nodes[node, BELOW]
@@ -252,7 +253,7 @@ def _pop(s, room, f):
 
 @subroutine
 def _shrink(s, room, f, keep):
-    """Free pages at the end of a file down to `keep` frames; a page that would be cut stays, or becomes single frames."""
+    """Free pages at the end of a file down to `keep` frames; keep a page that would be cut, or split it into frames."""
     bits, files, nodes = room
     while files[f, HELD] > keep:
         node, held = files[f, TOP], files[f, HELD]
@@ -273,7 +274,7 @@ def _shrink(s, room, f, keep):
 
 @subroutine
 def _migrate(s, room, f, want):
-    """Move a file to the large pages; False, and nothing has changed, if there are too few."""
+    """Move a file to large pages; return False, with nothing changed, if there are too few."""
     bits, files, nodes = room
     old, held = files[f, TOP], files[f, HELD]
     files[f, TOP], files[f, HELD], files[f, SUPER] = NONE, 0, 1
@@ -294,7 +295,7 @@ def _migrate(s, room, f, want):
 
 @kernel
 def totals(s, files, nodes, pages):
-    """Add up for each file the pages of each order -> pages[file, order], and return the runs of all files."""
+    """Count the pages of each file by order in pages[file, order]; return the number of runs of all files."""
     runs = 0
     for f in range(files.shape[0]):
         node, end = files[f, TOP], files[f, HELD]
@@ -315,7 +316,7 @@ def totals(s, files, nodes, pages):
 
 @subroutine
 def _cut(start, offset, count, pages):
-    """Count the fewest pages of powers of two, aligned on the device and in the file, that a run makes up."""
+    """Count the fewest pages of powers of two, aligned on the device and in the file, that cover a run."""
     while count > 0:
         order = 0
         while order < GIANT and (start | offset) & ((2 << order) - 1) == 0 and (2 << order) <= count:

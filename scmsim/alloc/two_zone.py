@@ -1,9 +1,9 @@
 """A device in two zones: normal pages below a boundary, superpages of 2 MiB above it.
 
-Models SCMFS' allocator for superpages.  Source: SCMFS superpage paper (2013), IV.A and IV.C: the boundary is set at mount, and
-four functions serve files.  The normal zone is `first_fit`; the free superpages are a stack, lowest first at the start.  What
-happens when a zone is full is not in the paper; here `lend` moves a whole superpage to the normal zone for good, and is counted.
-Unit: blocks of 4096 bytes.
+Models SCMFS's allocator for superpages.  Source: SCMFS superpage paper (2013), IV.A and IV.C: the boundary is set at mount, and
+four functions serve files.  The normal zone is `first_fit`; the free superpages are a stack, at first with the lowest on top.  The
+paper does not state what happens when a zone is full; here `lend` moves a whole superpage to the normal zone for good, and counts
+the move.  Unit: blocks of 4096 bytes.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from scmsim.alloc import first_fit
 from scmsim.jit import kernel
 
 SUPERPAGE = 512  # blocks
-STEP = 4096  # the boundary is a multiple of this many blocks (16 MiB): whole words of the bitmap's summary
+STEP = 4096  # the boundary is a multiple of this many blocks (16 MiB), i.e. of a word of the bitmap's summary
 
 FIELDS = [
     *first_fit.FIELDS,  # `free_blocks` counts the normal zone alone
@@ -21,26 +21,26 @@ FIELDS = [
     ("supers", "i8"),  # superpages that the zone had at the start
     ("boundary", "i8"),  # first block of the superpage zone
     ("device_blocks", "i8"),
-    ("lent", "i8"),  # superpages that went to the normal zone
+    ("lent", "i8"),  # superpages moved to the normal zone
 ]
 
 
 def boundary_of(reserved: int, blocks: int, percent: int) -> int:
-    """Boundary that gives the normal zone about `percent` of the device; `blocks` if that leaves no superpage."""
+    """Return the boundary that gives the normal zone about `percent` of the device; `blocks` if no superpage is left."""
     boundary = max(blocks * percent // 100, reserved + 1)
     boundary = -(-boundary // STEP) * STEP
     return boundary if boundary + SUPERPAGE <= blocks else blocks
 
 
 def arena_words(blocks: int, boundary: int) -> int:
-    """Words of arena that `attach` takes."""
+    """Return the arena words that `attach` reserves."""
     if boundary == blocks:
         return first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     return first_fit.arena_words(blocks) + (blocks - boundary) // SUPERPAGE
 
 
 def attach(state, reserved: int, blocks: int, boundary: int) -> None:
-    """Lay out both zones: [reserved, boundary) is free by blocks, the whole superpages behind it by superpages."""
+    """Lay out both zones: blocks [reserved, boundary) are free, and all whole superpages from `boundary` on."""
     record = state.record[0]
     whole = boundary == blocks
     first_fit.attach(state, reserved, blocks, first_fit.AT_ONCE if whole else None)
@@ -60,13 +60,13 @@ def attach(state, reserved: int, blocks: int, boundary: int) -> None:
 
 @kernel
 def free_everywhere(s):
-    """Free blocks of both zones."""
+    """Return the free blocks of both zones."""
     return s.free_blocks + s.free_supers * SUPERPAGE
 
 
 @kernel
 def nvmalloc_superpage(s, arena, where, count):
-    """Put the first blocks of `count` superpages into the arena from `where` on; returns `count`, or 0 if there are fewer."""
+    """Allocate `count` superpages, with their first blocks listed at arena[where]; return `count`, or 0 if too few are free."""
     if count > s.free_supers:
         return 0
     for k in range(count):
@@ -77,7 +77,7 @@ def nvmalloc_superpage(s, arena, where, count):
 
 @kernel
 def nvfree_superpage(s, arena, where, count):
-    """Free the `count` superpages whose first blocks lie in the arena from `where` on, and forget them there."""
+    """Free the `count` superpages listed at arena[where], and clear the list."""
     for k in range(where + count - 1, where - 1, -1):
         arena[s.stack + s.free_supers] = arena[k]
         s.free_supers += 1
@@ -86,13 +86,13 @@ def nvfree_superpage(s, arena, where, count):
 
 @kernel
 def nvmalloc_expand_superpage(s, arena, where, held, wanted):
-    """Grow a list of `held` superpages to `wanted`; returns how many it has then: all that was wanted, or as before."""
+    """Grow a list of `held` superpages to `wanted`; return its new length, `held` if too few superpages are free."""
     return held + nvmalloc_superpage(s, arena, where + held, wanted - held)
 
 
 @kernel
 def nvmalloc_shrink_superpage(s, arena, where, held, wanted):
-    """Recycle the superpages of a list from number `wanted` on; returns how many it keeps."""
+    """Free the superpages of a list from index `wanted` on; return its new length."""
     if wanted < held:
         nvfree_superpage(s, arena, where + wanted, held - wanted)
     return min(held, wanted)
@@ -100,7 +100,7 @@ def nvmalloc_shrink_superpage(s, arena, where, held, wanted):
 
 @kernel
 def lend(s, arena):
-    """Give a free superpage to the normal zone; False if there is none."""
+    """Move a free superpage to the normal zone; return False if there is none."""
     if s.free_supers == 0:
         return False
     s.free_supers -= 1

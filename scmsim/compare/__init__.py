@@ -1,4 +1,4 @@
-"""Two results -> aligned rows with ratio, spread, tolerance and verdict; either may be simulated or measured."""
+"""Compare two results, each simulated or measured: aligned rows with ratio, spread, tolerance and verdict."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from scmsim.perf.event_names import fields, same, spelled
 from scmsim.result import FOOTPRINTS, Result, Run, metrics
 from scmsim.result.cells import KEYS, Cell, Key, cells, grows, harness, machine
 
-NEARLY_NOTHING = 0.01  # of a count per call: smaller ones on both sides are alike
+NEARLY_NOTHING = 0.01  # count per call: two smaller counts are treated as equal
 _MACHINE_FREE = ("instructions", "fences", "flushes", "pm_", "nt_", "mem_inst_", "tlb_traffic", "write_amp", "read_amp")
 
 
@@ -24,19 +24,19 @@ class Row(NamedTuple):
     Attributes
     ----------
     quantity, per : str
-        A counter or a metric, and "call", "run" or "" (a ratio).
+        A counter or a metric; and "call", "run", or "" for a ratio.
     simulated, measured : float
         Means over the repeats.
     ratio : float or None
-        Simulated over measured; None where nothing was measured.
+        Simulated divided by measured; None if the measured value is 0.
     spread_percent : float or None
-        Standard deviation over the mean of the repeats, the larger of the two sides'; None for single runs.
+        Standard deviation divided by the mean of the repeats, the larger of both sides; None for single runs.
     tolerance_percent : float or None
-        None where the quantity is not judged.
+        None if the quantity has no tolerance.
     verdict : str
-        "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": not judged.
+        "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": no tolerance.
     simulated_calls, measured_calls : float
-        What a figure per call was divided by: the mean of the runs; 0 for what is not per call.
+        The divisor of a figure per call: mean number of calls of the runs; 0 for a figure that is not per call.
     """
 
     key: Key
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """All rows of one quantity: how many with which verdict, and their ratios (None where nothing was measured)."""
+    """All rows of one quantity: numbers by verdict, and the ratios (None if no row has one)."""
 
     quantity: str
     rows: int
@@ -68,29 +68,29 @@ class Quantity(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Rows of what both sides have, and lists of what only one has."""
+    """Rows for cells of both sides, and lists of what only one side has."""
 
     rows: list[Row] = field(default_factory=list)
     only_simulated: list[Key] = field(default_factory=list)
     only_measured: list[Key] = field(default_factory=list)
-    absent: dict[str, list[str]] = field(default_factory=dict)  # judged or asked for, and lacking on a side
+    absent: dict[str, list[str]] = field(default_factory=dict)  # wanted quantity -> the sides that lack it
     warnings: list[str] = field(default_factory=list)
-    common: int = 0  # cells that both have, with or without a row
+    common: int = 0  # cells on both sides, with or without a row
     sides: tuple[str, str] = (
         "simulated",
         "measured",
-    )  # what the two are called; "first" and "second" where they are alike
+    )  # names of the sides; "first" and "second" if both are of one kind
 
     @property
     def verdict(self) -> str:
-        """ "ok" or "out"; "nothing in common" without a row, "nothing judged" where no counter has a tolerance."""
+        """Verdict: "ok", "out", "nothing in common" (there is no row), or "nothing judged" (no row has a tolerance)."""
         verdicts = {row.verdict for row in self.rows}
         if not verdicts:
             return "nothing in common"
         return "out" if "out" in verdicts else "ok" if verdicts - {"-"} else "nothing judged"
 
     def quantities(self) -> list[Quantity]:
-        """The rows summed up by quantity."""
+        """Return a summary of the rows by quantity."""
         groups: dict[str, list[Row]] = {}
         for row in self.rows:
             groups.setdefault(row.quantity, []).append(row)
@@ -103,7 +103,7 @@ class Comparison:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the comparison as JSON-able values."""
         counts = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in ("ok", "noisy", "out", "-")}
         rows = [{**row.key._asdict(), **{k: v for k, v in row._asdict().items() if k != "key"}} for row in self.rows]
         return {
@@ -133,14 +133,14 @@ def compare(
     Parameters
     ----------
     events : sequence of str
-        Counters (under any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all": every one
-        that both sides have.
+        Counters (by any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all": every counter
+        and metric of both sides.
     tolerances : mapping
-        Percent by counter or metric, or for "all"; over the defaults.  Two simulations must be equal by default.
+        Percent by counter or metric, or for "all"; overrides the defaults.  By default, two simulations must be equal.
     names : mapping
-        Other names for file systems of the measured side: {"nova": "nova-cow"}.
+        Simulated names of the measured side's file systems: {"nova": "nova-cow"}.
     ignore : sequence of str
-        Parts of a cell's key that need not agree: "fs", "operation", "file_bytes", "unit_bytes".
+        Parts of a cell's key that need not match: "fs", "operation", "file_bytes", "unit_bytes".
 
     Raises
     ------
@@ -181,7 +181,7 @@ def compare(
 
 
 def _sides(first: Result, second: Result) -> tuple[str, str]:
-    """Return what the two sides are called."""
+    """Return the names of the two sides."""
     kinds = (kind(first), kind(second))
     if kinds[0] and kinds[0] == kinds[1]:
         return "first", "second"
@@ -197,7 +197,7 @@ def _counted(*sides: Result) -> set[str]:
 
 
 def _tables(*sides: Result) -> list[str]:
-    """Event tables of the CPUs that were measured: they say what `dTLB-load-misses` means there."""
+    """Return the event tables of the measured CPUs: they define e.g. `dTLB-load-misses` for each CPU."""
     named = [harness(side).get("table") for side in sides]
     return [table for table in named if table in registry.names("events")]
 
@@ -211,7 +211,7 @@ def _wanted(events: Sequence[str], known: set[str], tables: Sequence[str]) -> li
 
 
 def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
-    """A counter or metric by its own name or any of perf's, as the measured CPU means it."""
+    """Return the counter or metric with this name, or with this perf name on the measured CPU."""
     allowed = known | SCHEMA.keys() | MEASURED.keys() | metrics.METRICS.keys()
     meant = (field for table in (*tables, None) for field in fields(name, table))
     for candidate in (name, spelled(name), *meant):
@@ -221,7 +221,7 @@ def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
 
 
 def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, float]) -> list[Row]:
-    """Rows of the quantities that both have: per call, or per run where a side does not know its calls."""
+    """Return the rows of quantities on both sides: per call, or per run if a side does not know its calls."""
     by_call = bool(ours.calls and theirs.calls)
     rows = []
     for name in wanted:
@@ -249,7 +249,7 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
 
 
 def _warnings(simulated: Result, measured: Result, compared: set[str], sides: tuple[str, str]) -> list[str]:
-    """What may make the two differ although both are right."""
+    """Return warnings about reasons why two correct results may differ."""
     found = [*_machine(simulated, measured, compared), *_kernels(simulated, measured, sides)]
     found += _footprints((simulated, measured), compared)
     meanings = [_meanings(side) for side in (simulated, measured)]
@@ -273,7 +273,7 @@ def _machine(simulated: Result, measured: Result, compared: set[str]) -> list[st
 
 
 def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
-    """Replays whose TLB counts leave out what the kernel's own code touches."""
+    """Warn about replays whose TLB counts leave out what the kernel's own code touches."""
     lacking = [run.fs for side in sides for run in side.runs if run.paging and FOOTPRINTS not in run.params]
     dependent = sorted(name for name in compared if "tlb_" in name and name not in ("tlb_traffic",) or "walk" in name)
     if not lacking or not dependent:
@@ -285,7 +285,7 @@ def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
 
 
 def _kernels(simulated: Result, measured: Result, names: tuple[str, str]) -> list[str]:
-    """Kernels that differ, or that a side does not tell."""
+    """Warn about kernels that differ or are not recorded."""
     sides = dict(zip(names, (simulated, measured), strict=True))
     found = {name: _kernel(side) for name, side in sides.items()}
     unknown_sides = [f"the kernel of the {name} side is not recorded" for name, kernels in found.items() if not kernels]
@@ -296,7 +296,7 @@ def _kernels(simulated: Result, measured: Result, names: tuple[str, str]) -> lis
 
 
 def _kernel(side: Result) -> list[str]:
-    """The kernel of a measurement; of a replay, those that the costs of its models come from."""
+    """Return the kernel of a measurement, or the kernels from which a replay's costs come."""
     replays = [run for run in side.runs if run.machine and not run.events]
     if replays:
         return sorted({kernel for run in replays for kernel in _cost_kernels(run)})
@@ -305,12 +305,12 @@ def _kernel(side: Result) -> list[str]:
 
 
 def _version(kernel: str) -> str:
-    """Major and minor number: "5.13" of "5.13.13"."""
+    """Return major and minor number: "5.13" of "5.13.13"."""
     return ".".join(kernel.split(".")[:2])
 
 
 def _cost_kernels(run: Run) -> list[str]:
-    """The version of Linux whose costs a replay has: what was chosen, else the model's own; none for a prototype."""
+    """Return the version of Linux whose costs a replay has: the chosen one, else the model's; none for a prototype."""
     if run.fs not in registry.names("fs"):
         return []
     known = registry.literals("fs", run.fs)
@@ -320,7 +320,7 @@ def _cost_kernels(run: Run) -> list[str]:
 
 
 def _meanings(side: Result) -> dict[str, str]:
-    """The event that supplied each counter, of a measurement."""
+    """Return the event that supplied each counter of a measurement."""
     return {name: event for run in side.runs for name, event in run.events.items()}
 
 

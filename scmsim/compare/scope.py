@@ -1,7 +1,7 @@
-"""Compare like with like: which mode a counter counts, and the counts of one mode on both sides.
+"""Reduce two results to counts of the same CPU mode (user, kernel, or both), so that they are comparable.
 
-A model covers what the kernel does in the calls of a trace.  A measurement covers a program in user and kernel mode, or one of
-them; the modifiers of its events and its groups `user` and `kernel` say which.
+A model covers what the kernel does in the calls of a trace.  A measurement covers a program in user mode, kernel mode, or both;
+the modifiers of its events and its groups `user` and `kernel` determine which.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ _HOW = "count the kernel alone with 'perf stat -e instructions:k' or both apart 
 
 
 class Aligned(NamedTuple):
-    """Two results whose counters count the same mode as far as they can, and notes on those that do not."""
+    """Two results whose counters count the same mode where possible, and notes on the other counters."""
 
     first: Result
     second: Result
@@ -43,16 +43,16 @@ def is_replay(run: Run) -> bool:
 
 
 def kind(result: Result) -> str:
-    """Return "simulated" or "measured"; "" where the runs do not say, or are of both kinds."""
+    """Return "simulated" or "measured"; "" if the runs do not record it, or are of both kinds."""
     kinds = {"simulated" if is_replay(run) else "measured" if run.events else "" for run in result.runs}
     return kinds.pop() if len(kinds) == 1 else ""
 
 
 def scope(run: Run, name: str) -> str:
-    """Return the mode that a run's counter counts: "user", "kernel", "user and kernel", or "" where the run does not say."""
+    """Return a counter's mode in a run: "user", "kernel", "user and kernel", or "" if the run does not record it."""
     if is_replay(run):
         mapped = any(run.counters.get(f"mapped_bytes_{size}") for size in ("4k", "2m", "1g"))
-        return BOTH if mapped else "kernel"  # a mapping is touched in user mode
+        return BOTH if mapped else "kernel"  # user code touches a mapping
     event = run.events.get(name, "")
     if not event or name in _MODE_FREE or " " in event.replace(" + ", "+"):
         return ""
@@ -64,8 +64,8 @@ def scope(run: Run, name: str) -> str:
 def aligned(first: Result, second: Result, compared: Iterable[str]) -> Aligned:
     """Return both results in one mode.
 
-    Beside a model, a measurement's kernel counts are taken where it has them, its counts of user mode alone are left out,
-    and totals without kernel counts are kept and noted as a mixture.  Two measurements are compared in the one mode that both have.
+    To compare with a model, use a measurement's kernel counts where it has them, leave out counts of user mode only, and keep
+    totals without kernel counts, with a note that they are a mixture.  Two measurements are compared in their common mode.
     """
     names = list(compared)
     sides = (first, second)
@@ -88,7 +88,7 @@ def aligned(first: Result, second: Result, compared: Iterable[str]) -> Aligned:
 
 
 def _in_mode(run: Run, mode: str, names: list[str], notes: list[str]) -> Run:
-    """Return a measured run with the counts of one mode where it has them; note what is left out, and what is a mixture."""
+    """Return a measured run with counts of one mode where it has them; note what is left out and what is a mixture."""
     counts = dict(run.groups.get(mode, {}))
     others = {name: scope(run, name) for name in run.counters if name not in counts}
     totals = [name for name in names if others.get(name) == BOTH]
@@ -106,7 +106,7 @@ def _in_mode(run: Run, mode: str, names: list[str], notes: list[str]) -> Run:
     groups = {name: table for name, table in run.groups.items() if name == mode}
     return dataclasses.replace(
         run, counters={**kept, **counts}, groups=groups, metrics={}
-    )  # its metrics are of the totals
+    )  # without metrics: those were computed from the totals
 
 
 def _differences(sides: Iterable[Result], names: list[str]) -> list[str]:

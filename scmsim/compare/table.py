@@ -1,4 +1,4 @@
-"""A comparison as plain text: one line a row, then what only one side has, the warnings and the verdict."""
+"""Format a comparison as plain text: one line per row, then what only one side has, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
 from scmsim.core.text import percent, printable
@@ -18,15 +18,15 @@ _HEAD = (
     "spread",
     "tolerance",
     "",
-)  # the sides
-_LEFT = (0, 1, 4, 5, 11)  # columns of words
+)  # {0}, {1}: names of the sides
+_LEFT = (0, 1, 4, 5, 11)  # left-aligned columns
 _SUMMARY_HEAD = ("quantity", "rows", "ok", "noisy", "out", "least ratio", "median", "most")
 _MOST_WARNINGS = 20
 _MOST_OUT = 20  # rows
 
 
 def text(comparison: Comparison, rows: bool = True) -> str:
-    """The comparison for a terminal; without `rows`, only their summary by quantity."""
+    """Return the comparison for a terminal; without `rows`, only the summary by quantity."""
     parts = [_grid(grid, left) for grid, left in tables(comparison, rows)]
     if not rows:
         parts += _out(comparison)
@@ -41,7 +41,7 @@ def text(comparison: Comparison, rows: bool = True) -> str:
 
 
 def tables(comparison: Comparison, rows: bool = True) -> list[tuple[list[list[str]], tuple[int, ...]]]:
-    """Tables of words, the first row being the head, each with its columns that stand on the left."""
+    """Return (table of strings whose first row is the head, its left-aligned columns) for each table."""
     found: list[tuple[list[list[str]], tuple[int, ...]]] = []
     if comparison.rows and rows:
         found.append(
@@ -53,7 +53,7 @@ def tables(comparison: Comparison, rows: bool = True) -> list[tuple[list[list[st
 
 
 def _out(comparison: Comparison) -> list[str]:
-    """Name the rows that are out."""
+    """Return a paragraph that lists the rows with verdict "out"."""
     rows = [row for row in comparison.rows if row.verdict == "out"]
     lines = [f"  {_difference(row, comparison.sides)}" for row in rows[:_MOST_OUT]]
     more = len(rows) - _MOST_OUT
@@ -67,7 +67,7 @@ def _difference(row: Row, sides: tuple[str, str]) -> str:
 
 
 def lists(comparison: Comparison) -> dict[str, list[str]]:
-    """What could not be compared: cells of one side only, and counters that a side lacks."""
+    """Return what could not be compared: cells of one side only, and counters that a side lacks."""
     first, second = comparison.sides
     sides = {f"only {first}": comparison.only_simulated, f"only {second}": comparison.only_measured}
     found = {side: [printable(str(key)) for key in keys] for side, keys in sides.items() if keys}
@@ -78,7 +78,7 @@ def lists(comparison: Comparison) -> dict[str, list[str]]:
 
 
 def summary(comparison: Comparison) -> str:
-    """One line: the verdict, and how many rows stand behind it."""
+    """Return one line: the verdict, and the number of rows that support it."""
     counts = comparison.as_dict()["counts"]
     if comparison.verdict == "nothing in common":
         if not comparison.common:
@@ -124,7 +124,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _figure(value: float, calls: float) -> str:
-    """A figure; one per call that so few events stand behind is their number: a rate out of them says nothing."""
+    """Format a figure; if it is a rate per call from fewer than FEW events, return their number instead."""
     events = value * calls
     if value and abs(events) < FEW and 10 * abs(events) < calls:
         return f"{number(round(events, 1))} in all"

@@ -1,13 +1,13 @@
-"""How far a simulated figure may be from a measured one, and why: the defaults of `scmsim compare`."""
+"""Default tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-ALL = "all"  # stands for every counter in the tolerances that a user gives
+ALL = "all"  # in the user's tolerances: every counter
 
 
 class Tolerance(NamedTuple):
-    """Percent of the measured value, and the reason for that number."""
+    """A tolerance in percent of the measured value, and the reason for it."""
 
     percent: float
     reason: str
@@ -21,7 +21,7 @@ _WALKS = f"60 of 60 cells are within 50 % {_CARD}, a second level of 256 entries
 _FETCHES = "the card leaves out instruction fetches; code is modelled by text page only"
 _CYCLES = "cycles of a walk depend on where the page tables are cached; an estimate in the model"
 
-# Quantities that are judged unless others are asked for.  The figures behind the reasons are in docs/validation.md.
+# Quantities that are compared by default.  docs/validation.md has the figures that support the reasons.
 TOLERANCES: dict[str, Tolerance] = {
     "pm_stored_bytes": Tolerance(2, f"{_STRUCTURE}; all rows of the emulated machine are within 2 %"),
     "flushes": Tolerance(5, f"{_STRUCTURE}; all rows of the emulated machine are within 5 %"),
@@ -45,9 +45,9 @@ TOLERANCES: dict[str, Tolerance] = {
 
 
 def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, float]:
-    """Return the tolerance in percent of each quantity that is judged: as given, as given for all, or the default.
+    """Return the tolerance of each quantity that has one, in percent: as given, as given for ALL, or the default.
 
-    `exact`: both sides are simulations, which are deterministic, so their default is 0.
+    `exact`: both sides are simulations, which are deterministic, so the default is 0.
     """
     defaults = {name: tolerance.percent for name, tolerance in TOLERANCES.items()}
     if exact or ALL in given:

@@ -1,8 +1,8 @@
-"""An experiment in TOML -> checked values; every mistake at once, each with file, line, dotted key and rule.
+"""Read an experiment from TOML and check it; report every mistake at once, with file, line, dotted key and rule.
 
 Keys: `trace` (a path, relative to the file's folder) or `[workload]` (`kind` and its parameters); `fs`, `machine`,
-`paging`, `medium` (a name or a list of names: every combination is run); `kernel`, `footprints`, `meminfo`, `system` (one each, for
-all runs); `by`, `sync_at_end`, `out`, `summary`;
+`paging`, `medium` (a name or a list of names: every combination is run); `kernel`, `footprints`, `meminfo`, `system` (one value
+each, for all runs); `by`, `sync_at_end`, `out`, `summary`;
 `[set.NAME]` parameters of the file system or paging policy NAME.  Parameters may carry units ("4KiB", "5ms"); they are checked
 against the plug-in's PARAMS.
 """
@@ -19,8 +19,8 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.result.run import SURROUNDINGS
 
 _FOLDERS = (pathlib.Path(__file__).parents[1] / "_configs", pathlib.Path(__file__).parents[2] / "configs")
-MATRIX_PREFIX = "perf-"  # shipped files for `scmsim perf run`, which are no experiments
-SWEEP_PREFIX = "sweep-"  # and for `scmsim sweep`
+MATRIX_PREFIX = "perf-"  # of bundled files for `scmsim perf run`, which are not experiments
+SWEEP_PREFIX = "sweep-"  # of bundled files for `scmsim sweep`
 _PREFIXES = {MATRIX_PREFIX: "matrix", SWEEP_PREFIX: "sweep", "": "experiment"}
 _TABLES = {MATRIX_PREFIX: r"\[\s*matrix\s*\]", SWEEP_PREFIX: r"\[\s*axes\s*\]|\[\s*fixed\b|\[\[\s*point\s*\]\]"}
 _MOST = 1 << 20
@@ -31,7 +31,7 @@ class Experiment:
     """A checked experiment.  Empty `machine`, `paging` or `medium` means the default of the pipeline.
 
     `params` and `workload_params` hold whole numbers in the unit that the plug-in declares (bytes, nanoseconds,
-    counts), or the word chosen.
+    counts), or the chosen string.
     """
 
     path: pathlib.Path
@@ -53,12 +53,14 @@ class Experiment:
     summary: str = ""
 
     def surroundings(self) -> dict[str, str]:
-        """What all runs share of the kernel and of what else runs, as keyword arguments of `scmsim.replay`; defaults left out."""
+        """Return the settings common to all runs (kernel, system, ...), as keyword arguments of `scmsim.replay`."""
         return {key: value for key in SURROUNDINGS if (value := getattr(self, key)) is not None}
 
     def combinations(self) -> Iterator[dict[str, str]]:
-        """Each machine with each paging policy and medium, as keyword arguments of `scmsim.replay`; defaults left
-        out."""
+        """Yield each combination of machine, paging policy and medium, as keyword arguments of `scmsim.replay`.
+
+        Defaults are left out.
+        """
         chosen = {"machine": self.machine, "paging": self.paging, "medium": self.medium}
         named = {kind: names for kind, names in chosen.items() if names}
         for names in itertools.product(*named.values()):
@@ -66,7 +68,10 @@ class Experiment:
 
 
 def find(name: str, prefix: str = "") -> pathlib.Path:
-    """File of a shipped experiment, e.g. "quickstart", of a matrix ("perf-*") or a sweep ("sweep-*"); raises UnknownName."""
+    """Return the file of a bundled experiment ("quickstart"), matrix ("perf-*") or sweep ("sweep-*").
+
+    Raises UnknownName for any other name.
+    """
     found = {path.stem: path for folder in reversed(_FOLDERS) for path in sorted(folder.glob("*.toml"))}
     shipped = {stem: path for stem, path in found.items() if prefix == next(p for p in _PREFIXES if stem.startswith(p))}
     if name not in shipped:
@@ -75,7 +80,7 @@ def find(name: str, prefix: str = "") -> pathlib.Path:
 
 
 def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
-    """Path of an experiment or a matrix: a file if there is one, else the name of a shipped one."""
+    """Return the path of an experiment or a matrix: an existing file, else the bundled one of this name."""
     path = pathlib.Path(text)
     if path.is_file():
         return path
@@ -85,7 +90,10 @@ def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
 
 
 def meant_as(path: pathlib.Path) -> str:
-    """What kind a file is meant as, valid or not: MATRIX_PREFIX, SWEEP_PREFIX or "" (an experiment), by its name or tables."""
+    """Return the intended kind of a file, by its name or tables: MATRIX_PREFIX, SWEEP_PREFIX or "" (an experiment).
+
+    The file need not be valid.
+    """
     for prefix in _TABLES:
         if path.name.startswith(prefix):
             return prefix
@@ -93,14 +101,14 @@ def meant_as(path: pathlib.Path) -> str:
         with path.open(encoding="utf-8", errors="replace") as file:
             text = file.read(_MOST)
     except OSError:
-        return ""  # the experiment's reader says why
+        return ""  # reading the experiment then reports the error
     return next(
         (prefix for prefix, table in _TABLES.items() if re.search(rf"^[ \t]*(?:{table})", text, re.MULTILINE)), ""
     )
 
 
 def load(path: str | pathlib.Path) -> Experiment:
-    """Read and check an experiment; raises ConfigError with every mistake."""
+    """Read and check an experiment; raise ConfigError with every mistake."""
     path = pathlib.Path(path)
     values = toml.load(path, schema.rule(path.parent))
     workload = values.pop("workload", {})

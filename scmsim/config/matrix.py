@@ -1,4 +1,4 @@
-"""A matrix in TOML -> a checked `Matrix`; every mistake at once, each with file, line, dotted key and rule."""
+"""Read a `Matrix` from TOML and check it; report every mistake at once, with file, line, dotted key and rule."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ from scmsim.core.schema import Rule, flag, named, one_of, several, size, table, 
 from scmsim.perf.matrix import COUNTS, MAX_UNIT, OPERATIONS, Matrix, Target
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_MAX_BYTES = 1 << 44  # 16 TiB: a slip of a unit, not a wish
+_MAX_BYTES = 1 << 44  # 16 TiB: a larger size is a wrong unit, not intended
 _MAX_CELLS = 1_000_000
 
 
@@ -26,7 +26,7 @@ def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
     Raises
     ------
     ConfigError
-        With every mistake.
+        With every mistake in the file.
     UsageError
         If the file cannot be read.
     """
@@ -44,7 +44,7 @@ def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
 
 
 def _matrix(given: dict[str, Any]) -> Matrix:
-    """The matrix of a whole table; only the chosen back end's own table is checked."""
+    """Return the matrix of a whole file; of the back ends' tables, check only the chosen one's."""
     names = registry.names("backend")
     backend = given["run"].get("backend", "perf") if isinstance(given["run"], dict) else "perf"
     own = {name: params.table("backend", name) if name == backend else named(lambda value: value) for name in names}

@@ -18,12 +18,12 @@ _SET = "file system or paging policy"
 
 
 def rule(folder: pathlib.Path) -> Rule:
-    """Rule of an experiment; paths in it are relative to `folder`."""
+    """Return the rule of an experiment; its paths are relative to `folder`."""
     return both(table(keys(folder), {"fs": f"choose from {', '.join(registry.names('fs'))}"}), _together)
 
 
 def keys(folder: pathlib.Path) -> dict[str, Rule]:
-    """The keys of an experiment, each with its rule."""
+    """Return the keys of an experiment, each with its rule."""
     existing = functools.partial(_existing, folder)
     return {
         "fs": one_or_several(plugin("fs")),
@@ -45,7 +45,7 @@ def keys(folder: pathlib.Path) -> dict[str, Rule]:
 
 
 def plugin(kind: str) -> Rule:
-    """Rule of one plug-in's name."""
+    """Return the rule of one plug-in's name."""
 
     def checked(value: Any) -> str:
         registry.path(kind, text(value))
@@ -63,7 +63,7 @@ def _existing(folder: pathlib.Path, value: Any) -> pathlib.Path:
 
 
 def version(key: str, value: Any) -> str:
-    """A version of Linux that there are costs or footprints of."""
+    """Return `value` if there are costs (key "kernel") or footprints of this version of Linux."""
     from scmsim.pipeline import arguments, kernels
 
     (kernels.check if key == "kernel" else arguments.check_footprints)(text(value))
@@ -71,13 +71,15 @@ def version(key: str, value: Any) -> str:
 
 
 def _name_or_file(kind: str, value: Any, existing: Callable[[Any], pathlib.Path]) -> str:
-    """The name of a machine or a system, or the path of a TOML file of one's own."""
+    """Return the name of a machine or system, or the path of the user's TOML file."""
     return str(existing(value)) if str(value).endswith(".toml") else str(plugin(kind)(value))
 
 
 def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:
-    """Where a result goes: an experiment may come from a stranger, so it writes below its folder or the current one, and over
-    nothing but a result."""
+    """Return the path of a result: below the experiment's folder or the current one; only a result may be overwritten.
+
+    An experiment may come from a stranger, so it must not write anywhere else.
+    """
     path = pathlib.Path(os.path.normpath(folder / text(value)))
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{value!r} must end in {', '.join(SUFFIXES)}")
@@ -93,7 +95,7 @@ def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:
 
 
 def _workload(folder: pathlib.Path, value: Any) -> dict[str, Any]:
-    """The [workload] table: `kind`, and the parameters of that kind; files are relative to the experiment, as a trace is."""
+    """Check the [workload] table: `kind` and its parameters; files, like a trace, are relative to the experiment."""
     kinds = ", ".join(registry.names("workload"))
     if not isinstance(value, dict):
         raise UsageError(f"must be a table: [workload] with kind = one of {kinds}")
@@ -108,7 +110,7 @@ def _workload(folder: pathlib.Path, value: Any) -> dict[str, Any]:
 
 
 def _settings(value: Any) -> dict[str, dict[str, int | str]]:
-    """The [set.NAME] tables."""
+    """Check the [set.NAME] tables."""
     if not isinstance(value, dict):
         raise UsageError(f"must be tables: [set.NAME] with parameters of the {_SET} NAME")
     mistakes = Mistakes()
@@ -122,13 +124,13 @@ def _set(name: str, given: Any) -> Any:
 
 
 def _together(given: Mapping[str, Any]) -> None:
-    """Rules that concern several keys at once."""
+    """Check the rules that concern several keys."""
     mistakes = Mistakes()
     if ("trace" in given) == ("workload" in given):
         rule = 'give either trace = "FILE" or [workload] with a kind, not both and not neither'
         mistakes.note(("workload",) if "workload" in given else (), rule)
     used = [name for kind in _WITH_PARAMS for name in _as_list(given.get(kind))]
-    used += [wanted(name) for name in _as_list(given.get("fs")) if name in registry.names("fs")]  # paging is its own
+    used += [wanted(name) for name in _as_list(given.get("fs")) if name in registry.names("fs")]  # default paging
     for name in given["set"] if isinstance(given.get("set"), dict) else ():
         if name not in used and any(name in registry.names(kind) for kind in _WITH_PARAMS):
             rule = f"{name!r} is not used here; add it to fs or paging, or drop this table"

@@ -1,4 +1,4 @@
-"""Crash checking: every state that a crash may leave of a model's stores, and whether the file system's guarantee holds in it."""
+"""Crash checking: test the file system's guarantee in every state that a crash may leave of a model's stores."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ __all__ = ["recovery_model_of", "check", "models"]
 
 
 def models() -> dict[str, str]:
-    """File-system models that a recovery model speaks for -> the recovery model."""
+    """Return the recovery model of each file-system model that has one."""
     return {fs: name for name in registry.names("crash") for fs in registry.literals("crash", name)["MODELS"]}
 
 
 def recovery_model_of(fs: str) -> Any:
-    """The recovery model class of a file-system model; raises UsageError where no guarantee is modelled, with the reason."""
+    """Return the recovery-model class of a file-system model; raise UsageError, with the reason, if there is none."""
     registry.path("fs", fs)
     known = models()
     if fs not in known:
@@ -48,7 +48,10 @@ def recovery_of(fs: str, given: Mapping[str, Any], files: Files) -> "tuple[Model
 
 
 def guarantee_of(fs: str) -> Any:
-    """Return what the recovery model of `fs` guarantees with default parameters; a class may leave that to its instances."""
+    """Return what the recovery model of `fs` guarantees with default parameters.
+
+    Some classes decide the guarantee only in their instances.
+    """
     found = getattr(recovery_model_of(fs), "guarantee", None)
     if found is None:
         nothing = Files([], np.zeros(0, np.int64), np.zeros(0, bool))
@@ -57,7 +60,7 @@ def guarantee_of(fs: str) -> Any:
 
 
 def _some(known: Mapping[str, str]) -> str:
-    """Return the first names that a message has room for."""
+    """Return the names, shortened to the first six for a message."""
     names = sorted(_checked(known))
     return f"{', '.join(names[:6])}, ... ({len(names)} in all)" if len(names) > 6 else ", ".join(names)
 
@@ -80,32 +83,32 @@ def check(
     progress: Callable[[str, int, int], None] | None = None,
     change: Callable[[list], list] | None = None,
 ) -> Any:
-    """Look at the states that crashes during a trace may leave, and recover from each.
+    """Check the states that crashes during a trace may leave: recover from each and compare with the guarantee.
 
     Parameters
     ----------
     trace : path or Source
         A stored trace or a workload.
     fs : str
-        A file-system model that a recovery model speaks for (`models`).
+        A file-system model with a recovery model (`models`).
     params : mapping
         Parameters of the model.
     first, stop : int
-        Operations of the trace to look at: [first, stop); those before are replayed only.
+        Operations of the trace to check: [first, stop); earlier operations are only replayed.
     lines, samples : int
-        All states of a crash point with at most `lines` lines (pieces of runs) that may be lost; `samples` of one with more.
+        Check all states of a crash point with at most `lines` lines (pieces of runs) that may be lost; of any other, `samples`.
     seed : int
         Seed of the random samples.
     failures : int
-        Failing operations after which the rest of the trace is not looked at.
-    progress : callable(fs, operations looked at, those to look at), optional
+        Stop after this many failing operations.
+    progress : callable(fs, operations checked, operations to check), optional
     change : callable(events) -> events, optional
-        Breaks the order of each operation's events before they count; for tests of the checker.
+        Reorders each operation's events before they are executed; for tests of the checker.
 
     Returns
     -------
     Report
-        Counts, and for each operation that fails its smallest counterexample.
+        Counts, and the smallest counterexample of each failing operation.
 
     Raises
     ------

@@ -1,12 +1,11 @@
-"""Stores on their way to persistent memory, by the rules of x86: what may have arrived when the power goes.
+"""Track stores on their way to persistent memory, by the rules of x86: which may have arrived when power fails.
 
-A line that was stored to may be written back at any time (eviction), so each line persists as some prefix of its stores, in
-program order, whatever the other lines do.  After FLUSH and FENCE, or NTSTORE and FENCE, what was stored before is certain.
+A stored line may be written back at any time (eviction), so each line persists as some prefix of its stores, in program order,
+independently of other lines.  After FLUSH and FENCE, or NTSTORE and FENCE, all earlier stores to the line have arrived.
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, memory ordering, and CLWB, CLFLUSHOPT, SFENCE.
 
-The lines of a long run stand for each other: in each of its first pages the first line, the last line, and those between persist
-on their own, those between together; pages far behind persist in larger pieces.  A run has one meaning, so a single lost line among
-them shows nothing else.
+Simplified: in each of the first pages of a long run, the first line, the last line, and all lines between (as one piece) persist
+independently; later pages persist in larger pieces.  A run has one meaning, so losing another single line would show the same.
 """
 
 import itertools
@@ -17,12 +16,12 @@ from collections.abc import Iterator
 
 from scmsim.fs.recovery.image import LINE, PAGE, Image, Word, Write
 
-FINE_PAGES = 512  # pages of a run that are taken apart;
-COARSE = 2 << 20  # those beyond persist in pieces of so many bytes
+FINE_PAGES = 512  # first pages of a run, which are split into lines
+COARSE = 2 << 20  # later pages persist in pieces of this many bytes
 
 
 class Extent:
-    """Lines [low, high), in bytes, with the stores (number, write) that may not have arrived yet, in program order."""
+    """A range of lines, [low, high) in bytes, with its stores (number, write) that may not have arrived, in program order."""
 
     __slots__ = ("flushed", "high", "low", "writes")
 
@@ -31,7 +30,7 @@ class Extent:
 
 
 class Cache:
-    """All extents, and the image of what has certainly arrived (`durable`)."""
+    """All extents, and the image of the stores that have certainly arrived (`durable`)."""
 
     def __init__(self) -> None:
         self.durable = Image()
@@ -39,11 +38,11 @@ class Cache:
         self._extents: dict[int, Extent] = {}
 
     def extents(self) -> list[Extent]:
-        """Extents with stores that may be lost, by address."""
+        """Return the extents with stores that may be lost, by address."""
         return [self._extents[start] for start in self._starts]
 
     def store(self, number: int, write: Write, non_temporal: bool) -> None:
-        """Execute a store; `number` orders it among all others."""
+        """Execute a store; `number` is its place in the order of all stores."""
         length = 1 if isinstance(write, Word) else write.length
         for low, high in _pieces(write.addr, write.addr + length):
             for extent in self._cover(low, high, create=True):
@@ -52,12 +51,12 @@ class Cache:
                     extent.flushed = len(extent.writes)
 
     def flush(self, low: int, high: int) -> None:
-        """Begin to write back the lines of the bytes [low, high)."""
+        """Begin to write back the lines of bytes [low, high)."""
         for extent in self._cover(low // LINE * LINE, -(-high // LINE) * LINE, create=False):
             extent.flushed = len(extent.writes)
 
     def fence(self) -> None:
-        """All that was flushed, or stored past the cache, has arrived."""
+        """Mark all flushed and all non-temporal stores as arrived."""
         arrived = []
         for extent in self.extents():
             arrived += [(number, write, extent) for number, write in extent.writes[: extent.flushed]]
@@ -69,13 +68,13 @@ class Cache:
         self._starts = sorted(self._extents)
 
     def drain(self) -> None:
-        """All that was stored has arrived: lines leave the cache in time, whoever flushes them or not."""
+        """Mark all stores as arrived: with time, lines leave the cache even if not flushed."""
         for extent in self.extents():
             extent.flushed = len(extent.writes)
         self.fence()
 
     def after(self, extents: list[Extent], kept: tuple[int, ...]) -> Image:
-        """The device after a crash in which extent i persisted its first `kept[i]` stores."""
+        """Return the device's image after a crash in which extent i persisted its first `kept[i]` stores."""
         image = Image(self.durable)
         chosen = [
             (number, write, extent)
@@ -102,7 +101,7 @@ class Cache:
         return extent
 
     def _cover(self, low: int, high: int, create: bool) -> list[Extent]:
-        """The extents of [low, high), cut at its ends; with `create` also new ones where there are none."""
+        """Return the extents of [low, high), split at its ends; with `create`, make new ones in the gaps."""
         self._split(low)
         self._split(high)
         found, at = [], low
@@ -121,7 +120,7 @@ class Cache:
 
 
 def _pieces(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """The lines of the bytes [low, high) in pieces that persist on their own."""
+    """Yield the pieces of the lines of bytes [low, high) that persist independently."""
     low, high = low // LINE * LINE, -(-high // LINE) * LINE
     fine = low + FINE_PAGES * PAGE
     while low < high:
@@ -135,10 +134,10 @@ def _pieces(low: int, high: int) -> Iterator[tuple[int, int]]:
 
 
 def choices(extents: list[Extent], lines: int, samples: int, seed: str) -> tuple[int, Iterator[tuple[int, ...]]]:
-    """How many states a crash can leave, and those to look at: all of them for at most `lines` extents, else a sample.
+    """Return (number of possible states, states to check): all states for at most `lines` extents, else a sample.
 
-    A sample holds: all lost, all arrived, each extent lost alone and arrived alone (words and records before data) while the
-    number lasts, half of it at most, then random ones.
+    A sample has the states with all lost and all arrived; for up to a quarter of `samples` extents, the states with only that
+    extent lost and only that extent arrived (extents of words and records before data); then random states.
     """
     most = [len(extent.writes) for extent in extents]
     total = math.prod(count + 1 for count in most)

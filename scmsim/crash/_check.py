@@ -1,7 +1,7 @@
-"""The check: every state that a crash can leave, the recovery from it, and whether each file is as guaranteed.
+"""Check every state that a crash can leave: recover from it, and compare each file with the guarantee.
 
-A crash is taken before each fence and after each operation: what may be lost there includes all that may be lost since the
-fence before, so no crash point between two events shows more.
+Crash points are before each fence and after each operation.  The stores that may be lost there include all that may be lost since
+the previous fence, so no other crash point shows more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +19,12 @@ from scmsim.fs.recovery.image import LINE, PAGE, PIECE, Copy, Image, resolve
 from scmsim.fs.recovery.model import RecoveryModel, Unrecoverable
 from scmsim.fs.recovery.observe import Event, observe
 
-MOST_STATES = 10**18  # where the count of possible states ends
-MOST_TRIES = 8  # failing states of an operation from which a smaller one is looked for
+MOST_STATES = 10**18  # upper limit of the count of possible states
+MOST_TRIES = 8  # failing states per operation that are minimised
 
 
 class Check(History):
-    """One model, one recovery model, one trace."""
+    """The check of one trace on one model with one recovery model."""
 
     def __init__(self, model: Model, recovery: RecoveryModel, paths: Sequence[str], skipped: int, plan: Plan) -> None:
         super().__init__(recovery.guarantee, skipped)
@@ -35,14 +35,14 @@ class Check(History):
         self.tainted: set[int] = set()
         self.moving: set[int] = set()  # files with stores that may be lost
         self.owner: dict[int, tuple[int, int]] = {}  # device page -> file, page
-        self.owned: dict[int, dict[int, int]] = {}  # file -> page -> device page, as `owner` has them
-        self.change: Callable[[list[Event]], list[Event]] | None = None  # breaks the order of events, in tests
+        self.owned: dict[int, dict[int, int]] = {}  # file -> page -> device page, the inverse of `owner`
+        self.change: Callable[[list[Event]], list[Event]] | None = None  # reorders events, in tests
         self._stores = 0
 
     def operation(self, row: np.recarray, number: int) -> None:
-        """Take the trace's operation `number` and look at its crash points.
+        """Replay the trace's operation `number` and check its crash points.
 
-        What precedes the trace (below 0) has arrived when the trace begins.
+        Operations before the trace have negative numbers; their stores have arrived when the trace begins.
         """
         version = number + self.skipped + 1
         raw, op, succeeded = observe(self.model, row)
@@ -80,7 +80,7 @@ class Check(History):
         self._settle()
 
     def enough(self) -> bool:
-        """Whether the rest of the trace is not looked at."""
+        """Return whether enough operations failed to stop checking."""
         return self.recovery.guarantee.promised and self.report.failing_operations >= self.plan.failures
 
     def _skips(self, changed: dict[int, set[int]]) -> bool:
@@ -100,7 +100,7 @@ class Check(History):
                 self.cache.store(self._stores, part, event.code == NTSTORE)
 
     def _settle(self) -> None:
-        """Take over what has certainly arrived."""
+        """Update page owners and histories from the stores that have certainly arrived."""
         for file in sorted(self.moving):
             try:
                 found = self.recovery.settle(self.cache.durable, file)
@@ -123,7 +123,7 @@ class Check(History):
         self.owned[file] = dict(new)
 
     def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, Wrong] | None:
-        """(file, what is wrong with it) in one state of the device, None: all is as promised."""
+        """Return (file, what is wrong with it) for one state of the device, or None if the guarantee holds."""
         found: dict[int, Found] = {}
         for file in sorted(self.moving - self.tainted):
             try:
@@ -147,7 +147,7 @@ class Check(History):
             report.unknown_files[path] = report.unknown_files.get(path, 0) + pages
 
     def _parted(self, found: dict[int, Found], before: dict[int, FileState]) -> tuple[int, Wrong] | None:
-        """A call that changes the names of two files (rename) shows both as before it or both as after it."""
+        """Return a violation if a rename shows one file's names as before the call and the other's as after."""
         if not self.recovery.guarantee.at_return:
             return None
         named = [file for file in found if before.get(file, FileState()).names != self.files.of(file).names]
@@ -159,7 +159,7 @@ class Check(History):
         return None
 
     def _pages(self, file: int, found: Found, image: Image) -> set[int]:
-        """Pages of a file whose content may differ from what was compared before."""
+        """Return the pages of a file whose content may differ from the content compared before."""
         if not self.recovery.guarantee.content:
             return set()
         pages = self.files.changed.get(file, set()) | set(found.pages) | self.stale.get(file, set())
@@ -198,11 +198,11 @@ class _Point:
 
     def __init__(self, check: Check, op: Any, number: int, events: list[Event], before: dict[int, FileState]) -> None:
         self.check, self.op, self.number, self.events, self.before = check, op, number, events, before
-        self.worst: dict[str, Failure] = {}  # by kind where nothing is promised, else one
+        self.worst: dict[str, Failure] = {}  # by kind if nothing is promised, else a single one with key ""
         self.files: set[int] = set()
 
     def look(self, at: int) -> None:
-        """All states of a crash before event `at`."""
+        """Check the states of a crash before event `at`."""
         check, plan, report = self.check, self.check.plan, self.check.report
         extents = check.cache.extents()
         total, kept = choices(extents, plan.lines, plan.samples, f"{plan.seed}/{self.number}/{at}")
@@ -249,7 +249,7 @@ class _Point:
     def _smallest(
         self, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, Wrong], kind: str
     ) -> tuple[tuple[int, ...], tuple[int, Wrong]]:
-        """Let as many extents arrive as the failure allows, one of this kind if there is one, by halves."""
+        """Minimise the lost extents of a failure (of this kind, if given), by halves."""
         parts = [[i for i, extent in enumerate(extents) if counts[i] < len(extent.writes)]]
         while parts:
             part = parts.pop()
@@ -294,7 +294,7 @@ def _lost(extent: Extent, count: int, events: list[Event]) -> str:
 
 
 def call_text(op: Any, paths: Sequence[str]) -> str:
-    """An operation as text: write /a 4096+8192."""
+    """Return an operation as text, e.g. write /a 4096+8192."""
     path = paths[op.file] if 0 <= op.file < len(paths) else "-"
     where = (
         f" {op.offset}+{op.length}" if op.op == WRITE or op.length else (f" {op.offset}" if op.op == TRUNCATE else "")
@@ -303,7 +303,7 @@ def call_text(op: Any, paths: Sequence[str]) -> str:
 
 
 def rows(source: Any, prologue: Any) -> Iterator[tuple[int, Any]]:
-    """(number, one row) of every operation, those before the trace first, with numbers below 0."""
+    """Yield (number, one row) of every operation, first those before the trace, with negative numbers."""
     for i in range(len(prologue)):
         yield i - len(prologue), prologue[i : i + 1]
     number = 0

@@ -1,4 +1,4 @@
-"""What a crash may leave of each file by now, as a file system's guarantee says."""
+"""Track which states of each file a crash may leave under a file system's guarantee."""
 
 from typing import Any
 
@@ -9,24 +9,24 @@ from scmsim.fs.recovery.model import Guarantee
 
 
 class History:
-    """The files after each operation, and those of their states that a crash may still bring back.
+    """The files after each operation, and their earlier states that a crash may still restore.
 
     Parameters
     ----------
     guarantee : Guarantee
         What the file system guarantees.
     skipped : int
-        Operations before the trace's first.
+        Number of operations before the trace's first.
     """
 
     def __init__(self, guarantee: Guarantee, skipped: int) -> None:
         self.guarantee, self.skipped = guarantee, skipped
         self.files = Files()
-        self.history: dict[int, Allowed] = {}  # what may be left since the last call that made it durable
-        self.stale: dict[int, set[int]] = {}  # pages that changed since then
+        self.history: dict[int, Allowed] = {}  # file -> states since the last call that made it durable
+        self.stale: dict[int, set[int]] = {}  # file -> pages changed since then
 
     def remember(self, op: Any, before: dict[int, FileState], changed: dict[int, set[int]]) -> None:
-        """The call's new states join those that may be left of its files."""
+        """Add the call's new states to the allowed states of its files."""
         for file, pages in changed.items():
             allowed = self.history.setdefault(file, self._only(before.get(file, FileState())))
             state = self.files.of(file)
@@ -38,7 +38,7 @@ class History:
                 allowed.cleared[page] = min(word, allowed.cleared.get(page, WORDS))
 
     def synced(self, op: Any, succeeded: bool) -> None:
-        """Once a call returned, or an fsync, nothing older may be left of what it made durable."""
+        """Drop the older states of files that the call made durable (an fsync, or any call with `at_return`)."""
         synced = op.op in (FSYNC, MSYNC, SYNC) or (op.op == WRITE and op.flag & SYNCHRONOUS and succeeded)
         if not synced and not self.guarantee.at_return:
             return
@@ -47,7 +47,7 @@ class History:
                 del self.history[file]
 
     def allowed(self, file: int) -> Allowed:
-        """What may be left of a file by now."""
+        """Return the states of a file that a crash may leave now."""
         return self.history.get(file) or self._only(self.files.of(file))
 
     def _only(self, state: FileState) -> Allowed:

@@ -1,4 +1,4 @@
-"""What a check looks at and what it found."""
+"""The report of a check, and the plan of what to check."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 
 @dataclass
 class Failure:
-    """A crash after which a file is not as guaranteed, with the fewest lost lines that show it.
+    """A crash after which a file violates the guarantee, with the fewest lost lines that show it.
 
-    `event` is the number of the operation's persistence event before which the power goes (its fence, or the end), `lost` the
-    lines that are lost: address in hexadecimal, mechanism of the first store that is lost there.
+    `event` is the index of the operation's event before which power fails (a fence, or the end); `lost` has the lost lines:
+    address in hexadecimal, and mechanism of the first lost store.
     """
 
     operation: int
@@ -19,34 +19,34 @@ class Failure:
     lost: list[str]
     file: str
     wrong: str
-    states: int = 1  # of this operation that fail
+    states: int = 1  # failing states of this operation
     kind: str = ""  # as in Report.found
-    blame: str = ""  # the file system or the model, as far as is known; "" where nothing is promised
+    blame: str = ""  # the file system or the model, if known; "" if nothing is promised
 
 
 @dataclass
 class Report:
-    """What was looked at and what was found."""
+    """What was checked and what was found."""
 
     fs: str
     claim: str
     operations: int = 0  # checked
     crash_points: int = 0
-    states: int = 0  # looked at
-    possible_states: int = 0  # 10**18: as many or more
-    sampled_points: int = 0  # crash points of which only a sample was looked at
-    promised: bool = True  # False: what is found is no failure, `failures` has an example of each kind
+    states: int = 0  # checked
+    possible_states: int = 0  # at most 10**18, which means at least that many
+    sampled_points: int = 0  # crash points of which only a sample was checked
+    promised: bool = True  # False: findings are not failures, and `failures` has an example of each kind
     failing_states: int = 0
-    found: dict[str, int] = field(default_factory=dict)  # kind of what is wrong -> states
+    found: dict[str, int] = field(default_factory=dict)  # kind of violation -> states
     failing_operations: int = 0
     not_checked: int = 0  # operations on files that had failed before
-    unknown_pages: int = 0  # not compared, over all states
-    unknown_why: str = ""  # what such pages are
-    unknown_files: dict[str, int] = field(default_factory=dict)  # file -> its part of them
+    unknown_pages: int = 0  # pages not compared, over all states
+    unknown_why: str = ""  # what these pages are
+    unknown_files: dict[str, int] = field(default_factory=dict)  # file -> its number of unknown pages
     failures: list[Failure] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """Return the report as JSON-able values."""
         return asdict(self)
 
 
@@ -55,11 +55,11 @@ MOST_FAILURES = 20
 
 @dataclass
 class Plan:
-    """How much to look at: operations [first, stop) of the trace, bounds of a crash point, and the draw."""
+    """How much to check: operations [first, stop) of the trace, bounds of a crash point, and the seed of samples."""
 
     first: int = 0
     stop: int = 1 << 62
     lines: int = 8
     samples: int = 128
     seed: int = 0
-    failures: int = MOST_FAILURES  # failing operations after which no more are looked at
+    failures: int = MOST_FAILURES  # failing operations after which checking stops

@@ -1,1 +1,1 @@
-"""Results for other people's tools: profilers (`stacks`), Perfetto (`perfetto`), CI (`junit`)."""
+"""Export results for other tools: profilers (`stacks`), Perfetto (`perfetto`), CI servers (`junit`)."""

@@ -1,6 +1,6 @@
-"""Verdicts as JUnit XML, which CI servers show: `compare`, `reproduce` and `lab diff`.
+"""Write the verdicts of `compare`, `reproduce` and `lab diff` as JUnit XML, which CI servers show.
 
-Suites, cases, `failure` and `skipped` as of the schema that Jenkins' JUnit plug-in reads.  What is not judged is skipped.
+Suites, cases, `failure` and `skipped` follow the schema that Jenkins' JUnit plug-in reads.  A row without a verdict is skipped.
 """
 
 import os
@@ -20,7 +20,7 @@ _NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Case(NamedTuple):
-    """One verdict: `failed` and `skipped` say why, empty if it is neither."""
+    """One verdict: `failed` or `skipped` has the reason; both are empty for a passed case."""
 
     suite: str
     name: str
@@ -29,7 +29,7 @@ class Case(NamedTuple):
 
 
 def write(path: "str | os.PathLike[str]", name: str, cases: Iterable[Case]) -> None:
-    """Write the cases, grouped by suite, in the order of their first."""
+    """Write the cases, grouped by suite, in the order of each suite's first case."""
     suites: dict[str, list[Case]] = {}
     for case in cases:
         suites.setdefault(case.suite, []).append(case)
@@ -57,7 +57,7 @@ def _clean(text: str) -> str:
 
 
 def of_comparison(found: "Comparison") -> Iterable[Case]:
-    """A suite a quantity, a case a cell; a comparison without a judged row is one failure, as its exit code says."""
+    """Yield a suite per quantity, a case per cell; a comparison without a verdict is one failure, like its exit code."""
     for row in found.rows:
         key = " ".join(str(part) for part in row.key if part not in (None, ""))
         text = f"{found.sides[0]} {row.simulated:.6g}, {found.sides[1]} {row.measured:.6g}"
@@ -75,7 +75,7 @@ def of_comparison(found: "Comparison") -> Iterable[Case]:
 
 
 def of_lab_diff(found: Iterable[dict[str, Any]], limit: float | None) -> Iterable[Case]:
-    """A suite a file system, a case an operation and counter of two kernels: more than the limit (0.05: 5 %) fails."""
+    """Yield a suite per file system, a case per operation and counter; a difference over the limit (0.05: 5 %) fails."""
     for each in found:
         beyond = {} if limit is None else {(row, name): text for row, name, text in diff.beyond(each, limit)}
         for number, row in enumerate(each["operations"]):
@@ -87,7 +87,7 @@ def of_lab_diff(found: Iterable[dict[str, Any]], limit: float | None) -> Iterabl
 
 
 def of_reproduction(rows: Iterable["Row"]) -> Iterable[Case]:
-    """A suite a document, a case a published row: an exact row that is not met fails, as the exit code says."""
+    """Yield a suite per document, a case per published row; an exact row that is not met fails, like the exit code."""
     for row in rows:
         published, answer = row.published, row.answer
         name = f"{published.id} {published.system} {published.metric}".strip()

@@ -1,8 +1,8 @@
-"""A replay over time as Perfetto and chrome://tracing read it: the operations of the trace, and what each mechanism counted.
+"""Write a replay over time for Perfetto and chrome://tracing: the trace's operations, and counts by mechanism.
 
-JSON of the "Trace Event Format" (Google, 2016): instant events for operations, which have no duration in a trace; counter events
-for windows of operations, a process a file system.  The values of a mechanism's track add up to what it counted in the run.
-Times are those of the trace, in microseconds.
+The format is JSON in the "Trace Event Format" (Google, 2016): instant events for operations, which have no duration in a trace;
+counter events for windows of operations, with one process per file system.  The values of a mechanism's track add up to its count
+in the run.  Times are those of the trace, in microseconds.
 """
 
 import json
@@ -15,8 +15,8 @@ from scmsim.core.records import OPS, SETUP, Source
 from scmsim.core.text import printable
 from scmsim.pipeline.timeline import Timeline
 
-MOST_OPERATIONS = 1_000_000  # Perfetto's page holds about that many events in a browser's memory
-_TRACE = 1  # process of the operations; file systems follow
+MOST_OPERATIONS = 1_000_000  # Perfetto in a browser has memory for about this many events
+_TRACE = 1  # process number of the operations; file systems follow
 
 
 def write(
@@ -27,7 +27,7 @@ def write(
     *,
     operations: bool,
 ) -> int:
-    """Write the events; returns how many.  The file is replaced only by a complete one."""
+    """Write the events and return their number; a complete file replaces the old one atomically."""
     count = 0
     with atomic.whole(path) as draft, open(draft, "w", encoding="utf-8") as out:
         out.write('{"displayTimeUnit":"ns","traceEvents":[')
@@ -41,7 +41,7 @@ def write(
 def events(
     source: Source, timelines: Sequence[Timeline], counters: Sequence[str], *, operations: bool
 ) -> Iterator[dict[str, Any]]:
-    """The events of a file."""
+    """Yield the events of a file."""
     if operations:
         yield _named(_TRACE, "operations of the trace")
         yield from _operations(source)
@@ -70,7 +70,7 @@ def _operations(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def _counts(timeline: Timeline, pid: int, counters: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A counter event a window, counter and mechanism; a last one of 0 ends the last window."""
+    """Yield a counter event per window, counter and mechanism; a last event with value 0 ends the last window."""
     for counter in counters:
         for site, counts in timeline.counts.items():
             if counter in counts:

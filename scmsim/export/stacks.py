@@ -1,7 +1,7 @@
-"""Cost by mechanism as profilers read it: collapsed stacks (flamegraph.pl, inferno) and speedscope.
+"""Write costs by mechanism for profilers: collapsed stacks (flamegraph.pl, inferno) and speedscope.
 
-A stack is run;mechanism, its weight a counter.  Formats: https://github.com/brendangregg/FlameGraph (README, "Fold stacks") and
-https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`.
+A stack is run;mechanism, and its weight is a counter.  Formats: https://github.com/brendangregg/FlameGraph (README, "Fold stacks")
+and https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`.
 """
 
 import json
@@ -25,12 +25,12 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def chosen(runs: Sequence[Run], counters: Sequence[str]) -> list[str]:
-    """The counters to write: those that are named, or those of DEFAULT that a run has by mechanism.
+    """Return the counters to write: the given ones, else those of DEFAULT, that a run has by mechanism.
 
     Raises
     ------
     UsageError
-        For an unknown counter, or runs that have none of them by mechanism.
+        For an unknown counter, or if no run has any of these counters by mechanism.
     """
     for name in counters:
         if name not in SCHEMA:
@@ -45,14 +45,14 @@ def chosen(runs: Sequence[Run], counters: Sequence[str]) -> list[str]:
 
 
 def folded(runs: Sequence[Run], counter: str) -> str:
-    """Collapsed stacks of one counter, a line a mechanism with a count."""
+    """Return the collapsed stacks of one counter: one line per mechanism with a count."""
     return "".join(
         f"{_frame(_name(run, runs))};{_frame(site)} {count}\n" for run in runs for site, count in _weights(run, counter)
     )
 
 
 def speedscope(runs: Sequence[Run], counters: Sequence[str], name: str) -> str:
-    """A file of speedscope: a profile for each run and counter."""
+    """Return a speedscope file with a profile for each run and counter."""
     frames: dict[str, int] = {}
     profiles: list[dict[str, Any]] = []
     for run in runs:
@@ -82,7 +82,7 @@ def _weights(run: Run, counter: str) -> Iterator[tuple[str, int]]:
 
 
 def _name(run: Run, runs: Sequence[Run]) -> str:
-    """What tells a run from the others: its file system, and of the other names and its cell what is not common to all."""
+    """Return a label that tells the runs apart: the file system, and the other names and cell values that vary."""
     parts = [run.fs]
     for key in ("machine", "paging", "medium"):
         if len({other.names()[key] for other in runs}) > 1:

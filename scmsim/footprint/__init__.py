@@ -1,9 +1,9 @@
-"""Footprints: which pages of the kernel's own memory a call touches, as a real kernel did.
+"""Footprints: which pages of the kernel's own memory a call touches, as measured on a real kernel.
 
-A file-system model says where its data and metadata lie.  What else the kernel's code touches (its stack, per-CPU data, slab
-objects, the image's and the modules' data, struct page) comes from here: the first touches of measured calls, in their order.
-An operation of a replay gets the touches of a measured call that is like it: of the same kind, with the mechanisms (sites) that
-differ least, and about as much moved.  Inode and open file (`struct file`) are those of the operation's own file.
+A file-system model emits accesses to its data and metadata.  This package adds what else the kernel's code touches (its stack,
+per-CPU data, slab objects, data of the image and the modules, struct page): the first touches of measured calls, in their order.
+An operation of a replay gets the touches of a similar measured call: of the same kind, with the most similar set of mechanisms
+(sites), and with about as many bytes moved.  Inode and open file (`struct file`) are those of the operation's own file.
 
 Units: addresses in bytes, x86-64 with 4-level page tables.  Source: address streams of Debian's kernels in the lab; each file
 names the kernel, the trace and the command that made it (`scmsim lab footprints`).
@@ -27,15 +27,15 @@ from scmsim.footprint.describe import TOLD
 from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
 _DATA = pathlib.Path(__file__).parent / "data"
-GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
-_NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: their faults are like no other kind of call
+GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with little below: for models that were not measured
+_NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: no other kind of call resembles their faults
 _OF_PROGRAMS = ("user library", "user copy", "operation log", "staging", "mapped access")  # mechanisms in user space
-NONE_AT_ALL = "none"  # in the place of a kernel: no footprints
+NONE_AT_ALL = "none"  # given instead of a kernel: no footprints
 FORMAT = 3
-_MINORS = 20  # minor releases of a major one: the last ones were 3.19, 4.20, 5.19 and 6.19
-ALIKE = 32  # calls of about the same amount of which one is taken
-CHUNK = 1024  # most touches that come together, between two events
-MEASURED = np.dtype(  # a call of a file
+_MINORS = 20  # releases per major version of Linux: the last ones were 3.19, 4.20, 5.19 and 6.19
+ALIKE = 32  # calls of about the same amount from which one is chosen
+CHUNK = 1024  # most touches between two events
+MEASURED = np.dtype(  # a measured call in a footprint file
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
 )
 
@@ -48,17 +48,17 @@ class Book(NamedTuple):
     groups : array of GROUP
         Calls of one kind and set of mechanisms, by kind.
     calls : array of CALL
-        By group, in the order of their amounts.
+        By group, in ascending order of amount.
     numbers, places : int64 arrays
-        The number of each call in the order of measuring; the place among the calls of each number.
+        The number of each call in the order of measuring; the index in `calls` of each number.
     touches : array of uint16
     bounds : array of int64
-        The first touch of each chunk, and the number of all touches.
+        The first touch of each chunk, then the number of all touches.
     pages : array of PAGE
     inodes : array of int64
-        Numbers of pages, by cache and by number of the object.
+        Indices of pages, by slab cache and by number of the object.
     interrupt : array of uint16
-        Touches of a timer interrupt; none: none was measured.
+        Touches of a timer interrupt; empty if none was measured.
     """
 
     groups: np.ndarray
@@ -87,7 +87,7 @@ NO_BOOK = Book(
 
 @dataclass
 class Footprints:
-    """What a replay needs of one kernel's footprints.
+    """The footprints of one kernel for one model.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Footprints:
     measured_on : str
         Kernel and file system that were measured.
     general : bool
-        Whether they are those of another family, and so lack the objects of the model's own.
+        Whether the footprints are those of GENERAL, and so lack the model's own kernel objects.
     """
 
     state: np.recarray
@@ -106,46 +106,46 @@ class Footprints:
 
 
 def kernels() -> list[str]:
-    """Versions of the kernel that footprints were measured on."""
+    """Return the versions of the kernel on which footprints were measured."""
     return sorted(path.name for path in _DATA.iterdir() if path.is_dir())
 
 
 def standing_for(kernel: str) -> str:
-    """The measured kernel whose footprints a Linux ("5.13", "6.8.0-mine") takes: itself, or that of the nearest series.
+    """Return the measured kernel that is nearest to a version of Linux ("5.13", "6.8.0-mine").
 
-    So 5.10 stands for 5.13: VFS and page cache of both are those before folios (5.16).  docs/validation-tlb.md, A small kernel, has
-    5.13.13 beside it.
+    For 5.13 it is 5.10: VFS and page cache of both are those before folios (5.16).  docs/validation-tlb.md, A small kernel,
+    compares 5.10 with 5.13.13.
     """
     at = _releases(kernel)
     return min(kernels(), key=lambda measured: abs(_releases(measured) - at))
 
 
 def _releases(kernel: str) -> int:
-    """How many releases came before a version of Linux; 0 for a name without a number."""
+    """Return how many releases preceded a version of Linux; 0 for a name without a number."""
     major, minor, *_ = (*map(int, re.findall(r"\d+", kernel)), 0, 0)
     return major * _MINORS + minor
 
 
 def check(kernel: str) -> None:
-    """Raise UsageError for a kernel that was not measured; a folder of `scmsim lab footprints` may stand for one, or "none"."""
+    """Raise UsageError unless `kernel` was measured, is a folder of `scmsim lab footprints`, or is "none"."""
     if kernel not in (*kernels(), NONE_AT_ALL) and not os.path.isdir(kernel):
         raise unknown("kernel with footprints", kernel, [*kernels(), NONE_AT_ALL])
 
 
 def path_of(kernel: str, fs: str) -> pathlib.Path:
-    """Where the footprints of a file system are; it need not exist."""
+    """Return the path of a file system's footprints, which need not exist."""
     return (_DATA / kernel if kernel in kernels() else pathlib.Path(kernel)) / f"{fs}.npz"
 
 
 def has_own(kernel: str, fs: str) -> bool:
-    """Whether a file system was measured on a kernel."""
+    """Return whether a file system was measured on a kernel."""
     return path_of(kernel, fs).exists()
 
 
 def source_of(kernel: str, fs: str) -> str | None:
-    """The file system whose footprints a model takes: its own, else those of the one that it is built on (FOOTPRINTS).
+    """Return the file system whose footprints a model uses: itself, else the one that it is built on (FOOTPRINTS).
 
-    None: neither was measured; GENERAL stands for its general layers.
+    None if neither was measured; then GENERAL represents its general layers.
     """
     tried: list[str] = []
     while not has_own(kernel, fs):
@@ -157,7 +157,7 @@ def source_of(kernel: str, fs: str) -> str | None:
 
 
 def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
-    """Footprints for a model whose mechanisms are `sites`.
+    """Return the footprints for a model whose mechanisms are `sites`.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
 
 
 def read(path: pathlib.Path, sites: list[str]) -> Footprints:
-    """Footprints of a file; raises UsageError for one that is damaged or something else."""
+    """Read a footprint file; raise UsageError for a damaged file or one of another format."""
     try:
         with np.load(path, allow_pickle=False) as file:
             header: dict[str, Any] = json.loads(str(file["header"]))
@@ -198,7 +198,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
 
 
 def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.ndarray:
-    """Sets of mechanisms, a bit each, from the order of a file to that of a model; those that the model lacks are left out."""
+    """Translate bit sets of mechanisms from a file's order to a model's; drop mechanisms that the model lacks."""
     out = masks & TOLD
     for bit, name in enumerate(theirs):
         if name in ours:
@@ -207,7 +207,7 @@ def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.nda
 
 
 def _chunks(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first chunk of each call, and the number of all; the first touch of each chunk, and the number of all."""
+    """Return (first chunk of each call, first touch of each chunk), each with the total number appended."""
     chunks = -(-counts // CHUNK)
     first = np.append(0, np.cumsum(chunks))
     within = np.arange(first[-1]) - np.repeat(first[:-1], chunks)
@@ -217,9 +217,9 @@ def _chunks(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The calls by group and amount, and the groups; says in `state` which groups each kind has.
+    """Return (groups, calls by group and amount); set in `state` which groups each kind has.
 
-    A kind of call without any of its own has all; a load without any has none.
+    A kind of call that was not measured gets all groups, or none if it is one of _NO_CALLS.
     """
     order = np.lexsort((measured["amount"], measured["sites"], measured["kind"]))
     calls = np.zeros(len(order), CALL)
@@ -241,15 +241,15 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
 
 
 def write(path: pathlib.Path, header: dict[str, Any], **arrays: np.ndarray) -> None:
-    """Write footprints: `calls` (MEASURED), `touches`, `pages`, `inodes` and `interrupt` as in Book.
+    """Write footprints: `calls` (MEASURED); `touches`, `pages`, `inodes` and `interrupt` as in Book.
 
-    `header` names the file system (`fs`), the `kernel` and the `sites` that the bits of calls stand for.
+    `header` has the file system (`fs`), the `kernel` and the `sites`, in the order of the bits in `calls`.
     """
     text = json.dumps({"format": FORMAT, **header}, sort_keys=True)
     with (
         whole(path) as draft,
         zipfile.ZipFile(draft, "w", zipfile.ZIP_LZMA) as archive,
-    ):  # half of what NumPy's own takes
+    ):  # half the size of NumPy's compressed format
         for name, array in {"header": np.array(text), **arrays}.items():
             with archive.open(f"{name}.npy", "w") as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)

@@ -1,6 +1,7 @@
-"""What is known of an operation before a model has seen it: its kind, whether its file grows, what it gives up, whose inode it is.
+"""Describe an operation before a model replays it: its kind, its inode, whether its file grows, how many bytes it frees.
 
-Inodes have numbers: files from before the trace have the first ones in their order, a new file has that freed last or the next.
+Inodes have numbers: files from before the trace get the first numbers in order; a new file gets the number freed last, or else
+the next unused one.
 """
 
 import numpy as np
@@ -35,18 +36,18 @@ from scmsim.core.records import (
 from scmsim.jit import kernel, subroutine
 
 # Mechanisms that no model has.
-# The file becomes longer; or a close comes behind that: the kernel gives back what it had allocated ahead
+# The call extends the file; or a close follows an extension: the kernel frees the blocks that it had preallocated
 # (ext4_discard_preallocations, xfs_free_eofblocks).
 GROWS = 1 << 62
-HELD = 1 << 61  # a close or munmap leaves a mapping or a descriptor: the kernel keeps the open file
-FIRST = 1 << 60  # a read is the first one after a change: it sets the access time (relatime)
-# So many inodes or more were changed that no fsync or sync made durable yet.  What a journal holds for them piles up until then:
-# XFS two log vectors of about 1 KiB an inode, and busy extents that each allocation looks through.  The bound is ours: from it on
-# those alone are more pages than a first-level TLB has entries.
+HELD = 1 << 61  # after the close or munmap, a mapping or a descriptor is left: the kernel keeps the open file
+FIRST = 1 << 60  # the first read after a change: it sets the access time (relatime)
+# At least MANY inodes have changes that are not yet durable.  Until an fsync or sync, the journal's data for them piles up: in XFS
+# two log vectors of about 1 KiB per inode, and busy extents that each allocation searches.  The bound is ours: from 256 inodes on,
+# these alone are more pages than a first-level TLB has entries.
 PILED = 1 << 59
 MANY = 256
-# A call that reads a directory returns so many names or more, each an object or a record of its own.  The bound is ours: half of
-# what the shortest one that was measured returns (27 and the dots), beside the call that finds no further name.
+# A readdir returns at least NAMES names, each with its own object or record.  The bound is ours: half the names of the shortest
+# measured call (27 and the dots), not counting the last call, which finds no further name.
 LONG = 1 << 58
 NAMES = 14
 TOLD = GROWS | HELD | FIRST | PILED | LONG
@@ -57,11 +58,11 @@ OPERATION = np.dtype(
         np.record,
         [
             ("kind", "i8"),  # number in records.OPS
-            ("sites", "i8"),  # of TOLD
+            ("sites", "i8"),  # bits of TOLD
             ("freed", "i8"),  # bytes that the file loses
             ("inode", "i8"),  # number, NONE for no file
             ("file", "i8"),  # row of the file, NONE for no file
-            # number of the open file that the call makes or uses, in the order of opening; NONE for neither
+            # number, in the order of opening, of the open file that the call makes or uses; NONE for neither
             ("opening", "i8"),
         ],
     )
@@ -74,13 +75,13 @@ FILE = np.dtype(
             ("inode", "i8"),
             ("links", "i8"),  # names besides the first
             ("opened", "i8"),  # descriptors
-            ("grown", "i8"),  # GROWS since a close that left no descriptor, 0: no
-            ("unread", "i8"),  # FIRST if it was changed since the last read, 0: no
-            ("mapped", "i8"),
-            ("opening", "i8"),  # the last one
-            ("free", "i8"),  # a stack of numbers of freed inodes
-            ("changed", "i8"),  # by the inode's number: 1 if it was changed since the last sync
-            ("pile", "i8"),  # a stack of numbers of such inodes
+            ("grown", "i8"),  # GROWS if it grew since the last close that left no descriptor, else 0
+            ("unread", "i8"),  # FIRST if it was changed since the last read, else 0
+            ("mapped", "i8"),  # mappings
+            ("opening", "i8"),  # number of its last open file
+            ("free", "i8"),  # element of a stack: numbers of freed inodes
+            ("changed", "i8"),  # by the inode's number: 1 if the inode was changed since the last sync
+            ("pile", "i8"),  # element of a stack: numbers of changed inodes
         ],
     )
 )
@@ -89,16 +90,16 @@ INODES = np.dtype(
         np.record,
         [
             ("used", "i8"),  # numbers ever in use
-            ("free", "i8"),  # numbers on the stack
+            ("free", "i8"),  # numbers on the stack of freed inodes
             ("openings", "i8"),  # files opened so far
-            ("changed", "i8"),  # inodes since the last sync, numbers on their stack
+            ("changed", "i8"),  # inodes changed since the last sync: numbers on the stack `pile`
         ],
     )
 )
 
 
 def begin(files: Files) -> tuple[np.recarray, np.ndarray]:
-    """Records of INODES and of each FILE of a trace."""
+    """Return the initial INODES record and a FILE record for each file of a trace."""
     state, known = np.zeros(1, INODES).view(np.recarray), np.zeros(len(files), FILE)
     known["length"] = np.maximum(files.first_size, 0)
     known["inode"], known["opening"] = NONE, NONE
@@ -111,7 +112,7 @@ def begin(files: Files) -> tuple[np.recarray, np.ndarray]:
 
 @kernel
 def describe(state, known, batch, out):
-    """Fill in an OPERATION for each of a batch."""
+    """Fill in an OPERATION for each operation of a batch."""
     s = state[0]
     for i in range(len(batch)):
         op = batch[i]
@@ -164,13 +165,13 @@ def describe(state, known, batch, out):
 
 @subroutine
 def is_sync(op):
-    """Whether a call makes all changes before it durable: a journal commits them together."""
+    """Return whether a call makes all earlier changes durable: a journal commits them together."""
     return op == FSYNC or op == SYNC or op == MSYNC
 
 
 @subroutine
 def changes(op):
-    """Whether a call changes a file or its name."""
+    """Return whether a call changes a file or its name."""
     if op == WRITE or op == FALLOCATE or op == TRUNCATE or op == CREATE or op == UNLINK:
         return True
     return op == RENAME or op == LINK or op == MKDIR or op == RMDIR
@@ -178,7 +179,7 @@ def changes(op):
 
 @subroutine
 def _change(s, known, inode):
-    """An inode has a change that no sync made durable yet."""
+    """Note that an inode has a change that is not yet durable."""
     if known[inode].changed == 0:
         known[inode].changed = 1
         known[s.changed].pile = inode
@@ -187,7 +188,7 @@ def _change(s, known, inode):
 
 @subroutine
 def _sync(s, known):
-    """All changes are durable; no counter of syncs, so that the state comes back where a trace repeats itself."""
+    """Note that all changes are durable; a counter of syncs would keep the state of a repeating trace from recurring."""
     for i in range(s.changed):
         known[known[i].pile].changed = 0
     s.changed = 0
@@ -195,7 +196,7 @@ def _sync(s, known):
 
 @subroutine
 def uses_open_file(op):
-    """Whether a call makes an open file, or has one behind its descriptor or mapping."""
+    """Return whether a call makes an open file, or uses one through its descriptor or mapping."""
     if op == OPEN or op == CREATE or op == CLOSE or op == READ or op == WRITE:
         return True
     if op == MMAP or op == MUNMAP or op == MSYNC or op == ULOAD or op == USTORE:
@@ -205,7 +206,7 @@ def uses_open_file(op):
 
 @subroutine
 def _referred(file, op, flag):
-    """A descriptor or a mapping more or less; whether the kernel keeps the open file: HELD or 0."""
+    """Count descriptors and mappings; return GROWS for a close after growth, HELD if the kernel keeps the open file."""
     if op == OPEN or op == CREATE:
         file.opened += 1
     elif op == MMAP and not flag & REMAPPED:
@@ -224,7 +225,7 @@ def _referred(file, op, flag):
 
 @subroutine
 def _new(s, known, file):
-    """The file has the number that was freed last, or the next."""
+    """Give the file the inode number that was freed last, or the next unused one."""
     if s.free > 0:
         s.free -= 1
         file.inode = known[s.free].free
@@ -235,7 +236,7 @@ def _new(s, known, file):
 
 @subroutine
 def _unnamed(s, known, file):
-    """A name of the file is gone; with the last one its inode's number is free.  Returns the bytes that it had."""
+    """Remove a name of the file; with the last name, free the inode's number and return the file's length, else 0."""
     if file.links > 0:
         file.links -= 1
         return 0

@@ -1,4 +1,4 @@
-"""Touches as events of their own, for who must see each one: a row of the counters for each region, a stack for each thread."""
+"""Expand slices of touches into single events, e.g. to count each region, or for one stack per thread."""
 
 from collections.abc import Iterator
 
@@ -8,13 +8,13 @@ from scmsim.core.records import EVENT, KERNEL, LOAD, STORE
 from scmsim.footprint import Book
 from scmsim.footprint.interleave import OPEN_FILE
 
-_PIECE = 1024  # events that are expanded together: with their touches some MB
+_PIECE = 1024  # events to expand together: a few MB with their touches
 
 
 def expanded(
     book: Book, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield events, some behind a slice of touches, and their rows of the counters."""
+    """Yield (events, rows of the counters), with each slice of touches expanded before its event."""
     if not len(slices):
         yield events, bins
         return
@@ -26,9 +26,9 @@ def expanded(
 
 
 def _merged(book: Book, slices: np.ndarray, ahead: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Events and touches in their order, and for each the number of the event that it came with.
+    """Return (events and touches in order, for each of them the index of the event that it belongs to).
 
-    The slices come ahead of the events of these numbers.
+    Slice i comes before event `ahead[i]`.
     """
     first, behind = book.bounds[slices["first"]], book.bounds[slices["behind"]]
     counts = behind - first
@@ -43,7 +43,10 @@ def _merged(book: Book, slices: np.ndarray, ahead: np.ndarray, events: np.ndarra
 
 
 def _placed(book: Book, slices: np.ndarray, page: np.ndarray) -> np.ndarray:
-    """Numbers of pages, where those of objects stand for what each slice says; the last of a kind holds all further ones."""
+    """Replace the pages of objects by those of each slice's inode and open file; return the indices of pages.
+
+    The last object of a kind represents all objects with higher numbers.
+    """
     page = page.astype(np.int64)
     cache = book.pages["cache"][page]
     at = np.flatnonzero(cache)

@@ -1,7 +1,7 @@
-"""Puts the touches of footprints between the events of operations.
+"""Put the touches of footprints between the events of operations.
 
-The touches of an operation come in chunks, which are spread evenly between its events, the first one ahead of them all: how a copy
-and the code around it mix is not kept.
+The touches of an operation are cut into chunks, which are spread evenly between its events, the first before all events.
+Simplified: footprints do not record how a copy and the code around it interleave.
 """
 
 import numpy as np
@@ -11,21 +11,21 @@ from scmsim.footprint.describe import NONE, TOLD
 from scmsim.footprint.settle import settle
 from scmsim.jit import inlined, kernel, subroutine
 
-MOST = 1 << 14  # events of an operation that tell what it is like; its touches come between them
-LINE = 64  # bytes that an event counts for besides those it moves
+MOST = 1 << 14  # events of an operation that decide which call it resembles; its touches come between these events
+LINE = 64  # bytes that each event adds to the amount, besides the bytes it moves
 
 GROUP = np.dtype(
     (np.record, [("sites", "i8"), ("first", "i8"), ("behind", "i8")])
-)  # calls of a kind with these mechanisms
+)  # calls of one kind with one set of mechanisms
 CALL = np.dtype(  # a measured call
     (
         np.record,
         [
-            ("amount", "i8"),  # bytes that its events move and that its file loses, and a line an event
+            ("amount", "i8"),  # bytes that its events move, plus bytes that its file loses, plus LINE per event
             ("number", "i8"),  # in the order of measuring
-            ("first", "i8"),  # of the chunks of its touches
-            ("behind", "i8"),
-            ("opening", "i8"),  # number of the open file that it makes, NONE: none
+            ("first", "i8"),  # chunk of its touches
+            ("behind", "i8"),  # end of its chunks
+            ("opening", "i8"),  # number of the open file that it makes, or NONE
         ],
     )
 )
@@ -36,13 +36,13 @@ PAGE = np.dtype(
         [
             ("vaddr", "i8"),
             ("order", "u1"),
-            # Not 0: the page of this cache that the inode of the call's file has, or with OPEN_FILE its open file.
+            # Not 0: a page of this slab cache, for the inode of the call's file, or with OPEN_FILE for its open file.
             ("cache", "u1"),
         ],
     )
 )
 
-WINDOW = np.dtype(  # calls of one group around an amount: those that an operation of this sort may take
+WINDOW = np.dtype(  # calls of one group around an amount: candidates for an operation of this kind, sites and amount
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("first", "i8"), ("behind", "i8")])
 )
 
@@ -50,35 +50,35 @@ STATE = np.dtype(
     (
         np.record,
         [
-            ("groups", "i8", (len(OPS), 2)),  # first and behind the last group of each kind; none: no call
+            ("groups", "i8", (len(OPS), 2)),  # first group of each kind and end of its groups; (0, 0): no calls
             ("shared", "i8"),  # mechanisms that file and model both know
             ("entering", "i8"),  # mechanisms of the kernel: an operation without one does not enter it
-            ("alike", "i8"),  # calls of about the same amount of which one is taken
+            ("alike", "i8"),  # calls of about the same amount from which one is chosen
             ("calls", "i8"),  # measured calls
-            ("last", "i8"),  # number of the one that was taken last
-            ("inode", "i8"),  # of the operation in work
-            ("opening", "i8"),  # measured open file that stands for its own
-            ("op", "i8"),  # row of the operation in work, -1: none
-            ("next", "i8"),  # of its chunks of touches
-            ("behind", "i8"),
-            ("windows", WINDOW, (64,)),  # found lately
+            ("last", "i8"),  # number of the call chosen last
+            ("inode", "i8"),  # inode of the current operation
+            ("opening", "i8"),  # measured open file that represents the current operation's
+            ("op", "i8"),  # row of the current operation, -1: none
+            ("next", "i8"),  # its next chunk of touches
+            ("behind", "i8"),  # end of its chunks
+            ("windows", WINDOW, (64,)),  # a cache of windows
         ],
     )
 )
 
 
 def begin_batch(state: np.recarray) -> None:
-    """Events of another batch of operations follow."""
+    """Begin a new batch of operations."""
     state.op[0] = -1
 
 
 @kernel
 def interleave(state, book, opened, places, slices, operations, events):
-    """Write which chunks of touches come ahead of which events of a buffer to `slices` (records.SLICE); returns how many slices.
+    """Write to `slices` (records.SLICE) which chunks of touches precede which events of a buffer; return the number of slices.
 
-    `book` holds groups and calls; `opened` which measured open file stands for that of each file, `operations` what is
-    known of each of the batch.  An operation that goes on from the buffer before has had its touches.  `places` are those of the
-    model's own kernel objects, see `settle`.
+    `book` holds groups and calls, `opened` the measured open file that represents each file's, `operations` an OPERATION
+    for each row of the batch.  An operation continued from the previous buffer has already had its touches.  `places` are for
+    the model's own kernel objects, see `settle`.
     """
     s, i, count = state[0], 0, 0
     while i < len(events):
@@ -89,7 +89,7 @@ def interleave(state, book, opened, places, slices, operations, events):
                 break
             if event.space == KERNEL:
                 settle(places, event)
-            sites |= 1 << int(event.site)  # in plain Python a byte would overflow
+            sites |= 1 << int(event.site)  # int(): in plain Python, shifting by a uint8 would overflow
             if event.code != WORK:
                 amount += LINE + max(event.length, 0)
             i += 1
@@ -102,7 +102,7 @@ def interleave(state, book, opened, places, slices, operations, events):
 
 @inlined
 def _begin(s, book, opened, operation, sites, amount):
-    """Find the footprint of an operation; none for one that a library serves, or a load or store without a fault."""
+    """Choose the footprint of an operation; none if a library serves it, or for a load or store without a fault."""
     s.next = s.behind
     sites, amount = sites | operation.sites, amount + operation.freed
     if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:
@@ -118,7 +118,7 @@ def _begin(s, book, opened, operation, sites, amount):
 
 @inlined
 def _spread(s, slices, count, first, behind):
-    """Put the chunks of an operation ahead of its events [first, behind), evenly; returns how many slices there are then."""
+    """Spread an operation's chunks evenly before its events [first, behind); return the new number of slices."""
     chunks, i = s.behind - s.next, first
     while s.next < s.behind:
         upto = s.behind - chunks * (behind - 1 - i) // (behind - first)
@@ -134,7 +134,7 @@ def _spread(s, slices, count, first, behind):
 
 @inlined
 def _window(s, book, kind, sites, amount):
-    """The calls that are like an operation; the answer is kept, because many operations are of few sorts."""
+    """Return the window of similar calls, from a cache: most operations have few combinations of these arguments."""
     mixed = sites ^ sites >> 29 ^ amount ^ amount >> 12 ^ kind << 3
     window = s.windows[(mixed ^ mixed >> 6) & s.windows.size - 1]
     if window.behind == 0 or window.kind != kind or window.sites != sites or window.amount != amount:
@@ -145,7 +145,7 @@ def _window(s, book, kind, sites, amount):
 
 @subroutine
 def _find(s, groups, calls, window):
-    """Find the calls that are like a sort of operations."""
+    """Find the measured calls that resemble operations of a window's kind, sites and amount."""
     group = groups[_nearest(s, groups, window.kind, window.sites)]
     among = min(s.alike, group.behind - group.first)
     first = _first_of(calls, group.first, group.behind, window.amount) - among // 2
@@ -155,7 +155,7 @@ def _find(s, groups, calls, window):
 
 @subroutine
 def _nearest(s, groups, kind, sites):
-    """The group of a kind whose mechanisms differ least."""
+    """Return the group of a kind whose set of mechanisms differs least."""
     best, least = 0, 65
     for i in range(s.groups[kind, 0], s.groups[kind, 1]):
         differ, bits = 0, groups[i].sites ^ sites
@@ -169,7 +169,7 @@ def _nearest(s, groups, kind, sites):
 
 @subroutine
 def _first_of(calls, first, behind, amount):
-    """The first of the calls in [first, behind), which are in the order of their amounts, that has this one or more."""
+    """Return the first call in [first, behind), sorted by amount, with at least this amount (binary search)."""
     while first < behind:
         middle = (first + behind) // 2
         if calls[middle].amount < amount:
@@ -181,9 +181,9 @@ def _first_of(calls, first, behind, amount):
 
 @inlined
 def _next_alike(s, book, first, behind):
-    """Of the calls in [first, behind), that measured next after the one taken last.
+    """Return the call in [first, behind) that was measured next after the call chosen last.
 
-    So what came together stays together: which objects of the slabs are in use, and how often the timer ticks.
+    So calls measured together stay together: with the slab objects then in use, and with the rate of timer ticks.
     """
     least, calls, last = s.calls, s.calls, s.last
     for number in book.numbers[first:behind]:
@@ -195,7 +195,7 @@ def _next_alike(s, book, first, behind):
 
 @kernel
 def lengths_of_ends(events, op):
-    """How many events in front are of an operation, and how many at the end are of the last one."""
+    """Return (events of operation `op` at the front, events of the last operation at the end)."""
     front, end = 0, 0
     while front < len(events) and events[front].op == op:
         front += 1

@@ -1,7 +1,7 @@
-"""A model's own kernel objects in a replay whose footprints have them too.
+"""Place a model's own kernel objects where footprints already contain such objects.
 
-A model of a measured file system says where its inodes, metadata blocks in DRAM and descriptors lie.  The measured touches hold the
-pages of the same objects, as the kernel placed them.  A TLB would see each object twice.
+A model of a measured file system places its inodes, metadata blocks in DRAM and descriptors itself.  The measured touches
+include the pages of the same objects, as the kernel placed them.  Without this module, a TLB would see each object twice.
 """
 
 import numpy as np
@@ -9,13 +9,13 @@ import numpy as np
 from scmsim.core.records import WORK
 from scmsim.jit import inlined
 
-# A model's objects lie in areas that begin at multiples of 1 TiB, and so in one set of a TLB, as no page allocator places them.
-# Beside measured addresses each area is moved by one large page more (log2 of bytes).
+# A model's objects are in areas that begin at multiples of 1 TiB, and so in one set of a TLB; no page allocator places them so.
+# Beside measured addresses, area n is shifted by n large pages.  Both are log2 of bytes.
 AREA, LARGE = 40, 21
 
 
 def home(pages: np.ndarray, touches: np.ndarray) -> np.recarray:
-    """The large page that measured calls touch most (records of PAGE, shape (1,)); without a large one, the page they touch most.
+    """Return the most-touched large page, or the most-touched page if none is large (records of PAGE, shape (1,)).
 
     `pages` and `touches` are those of a Book.
     """
@@ -27,10 +27,10 @@ def home(pages: np.ndarray, touches: np.ndarray) -> np.recarray:
 
 @inlined
 def settle(places, event):
-    """Move an event on an object of the model's own in the kernel's memory to where it lies beside measured addresses.
+    """Move an event on a model's own kernel object to its place beside measured addresses.
 
-    `places` are a bit for each area of 1 TiB, and the page of `home`.  What lies in one of these areas moves to that page, which
-    the touches around it are on, so that it adds none; but for events that have their place in user space.
+    `places` is (a bit for each area of 1 TiB, the page of `home`).  Events in one of these areas move to that page, which the
+    surrounding touches use as well, so that the event adds no page; events with a user-space address are not moved there.
     """
     areas, page = places
     area = event.addr >> AREA

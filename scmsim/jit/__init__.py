@@ -1,8 +1,7 @@
-"""The one decorator for kernels.
+"""The decorators for kernels and their parts.
 
-numba's disk cache notices a change of the decorated function's own file but not of a function that it calls in another
-file, so the cache folder carries a digest of the sources that kernels can come from: editing one of them starts a fresh
-folder.
+numba's disk cache notices a change in the decorated function's own file, but not in a function that it calls in another
+file.  So the name of the cache folder has a digest of all sources of kernels: editing one of them starts a new folder.
 """
 
 import functools
@@ -20,7 +19,7 @@ from scmsim.core import compiling
 from scmsim.jit import shipped
 from scmsim.jit.cache import KernelCache, is_folder_writable
 
-# A model that extends another's state record passes it to the other's kernels: the fields that they know come first.
+# A model that extends another model's state record passes it to that model's kernels: the fields that they know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
 
 
@@ -38,7 +37,7 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
 
 
 class _Teller(event.Listener):
-    """Passes on what numba compiles; a function that it finds on disk is no such event."""
+    """A listener that reports what numba compiles; loading a function from disk is not reported."""
 
     def on_start(self, event):
         compiling.watcher.begins(event.data["dispatcher"].py_func.__module__)
@@ -49,8 +48,8 @@ class _Teller(event.Listener):
 
 event.register("numba:compile", _Teller())
 
-# The way that `linking` compiles leans on numba's inside, so a numba that it has not been tested with compiles as it always does:
-# with the same results, but twice as long.
+# `linking` depends on numba's internals, so an untested version of numba compiles in its usual way: with the same results, but in
+# twice the time.
 LINKS = (0, 60) <= numba.version_info[:2] <= (0, 68) and not numba.config.DISABLE_JIT
 if LINKS:
     from scmsim.jit import linking
@@ -61,12 +60,13 @@ else:
     _KERNEL = _PART = _OPTIMIZED = _OUTLINED = Compiler
 _COMMON = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _INSIDE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_COMMON}
-# Replays are a fifth slower if the MMU's parts are not optimised before they are compiled into their kernel; others gain nothing.
+# Replays are a fifth slower if the MMU's parts are not optimised before they are compiled into their kernel; other parts gain
+# nothing.
 _OPTIMIZED_FIRST = "scmsim.mmu."
 
 
 def kernel(function):
-    """A function that Python calls; a kernel that calls it takes it as a part."""
+    """Compile a function that Python calls; a kernel that calls the function includes it as a part."""
     made = _kept(numba.njit(pipeline_class=_KERNEL, **_COMMON)(function))
     if LINKS:
         inside = subroutine(function)
@@ -76,21 +76,21 @@ def kernel(function):
 
 
 def _kept(made):
-    """The function with a cache on disk."""
+    """Return the function with a cache on disk."""
     if not numba.config.DISABLE_JIT:
         made._cache = KernelCache(made.py_func)
     return made
 
 
 def subroutine(function, compiler=None, forceinline=False):
-    """A function that only kernels call."""
-    # said in either case: numba has what a function calls inherit it
+    """Compile a function that only kernels call."""
+    # `forceinline` is passed even if False: otherwise callees inherit the caller's flag
     compiler = compiler or (_OPTIMIZED if function.__module__.startswith(_OPTIMIZED_FIRST) else _PART)
     made = numba.njit(pipeline_class=compiler, forceinline=forceinline, **_INSIDE)(function)
     if not LINKS:
         _kept(made)
     if not numba.config.DISABLE_JIT:
-        # compiled for `int`, not once more for each literal that it is called with
+        # compile once for `int`, not again for each literal argument
         template = made.get_call_template
         made.get_call_template = lambda args, kws: template(
             tuple(map(types.unliteral, args)), {name: types.unliteral(arg) for name, arg in kws.items()}
@@ -100,23 +100,23 @@ def subroutine(function, compiler=None, forceinline=False):
 
 
 def inlined(function):
-    """A small part that is always compiled into its callers: passing it three arrays costs more than what it does."""
+    """Compile a small part always into its callers: passing three arrays costs more than the part's work."""
     return subroutine(function, forceinline=True)
 
 
 def outlined(function):
-    """A part that is never compiled into its callers: what is seldom needed need not be compiled anew at each place."""
+    """Compile a part never into its callers: rarely executed code need not be compiled again at each call."""
     return subroutine(function, _OUTLINED)
 
 
 def is_kept(kernel):
-    """Whether a kernel is on disk, compiled for whatever arguments; True of what is never kept."""
+    """Return whether a kernel is on disk, compiled for any arguments; True for a function that is never kept."""
     cache = getattr(kernel, "_cache", None)
     return not isinstance(cache, KernelCache) or cache.is_kept()
 
 
 def calling(*kernels):
-    """Decorator for a function in Python that stands for a kernel: which ones it calls, the one that is needed first in front."""
+    """Decorate a Python function that calls `kernels`; the first of them is the one needed first."""
 
     def marked(function):
         function.kernels = kernels
@@ -126,25 +126,25 @@ def calling(*kernels):
 
 
 def kernels_of(function):
-    """The kernels that Python calls by a function: it itself, or those of `calling`."""
+    """Return the kernels that a function runs: those given to `calling`, else the function itself."""
     return getattr(function, "kernels", (function,))
 
 
 def compile_for(kernel, *arguments):
-    """Compile a kernel for arguments like these, without running it."""
+    """Compile a kernel for the types of `arguments`, without running it."""
     kernel.compile(tuple(map(numba.typeof, arguments)))
 
 
 def keeps():
-    """Whether compiled kernels can be kept on disk, so that other processes find them."""
+    """Return whether compiled kernels can be kept on disk, where other processes find them."""
     return not numba.config.DISABLE_JIT and is_folder_writable(cache_folder())
 
 
 def cache_folder():
-    """The folder of the compiled kernels of this installation."""
+    """Return the folder of this installation's compiled kernels."""
     return numba.config.CACHE_DIR
 
 
 def decorator_of(value):
-    """Which of the decorators above made a function; None if none of them did."""
+    """Return the decorator of this module that made a function, or None."""
     return getattr(value, "__dict__", {}).get("made_by")

@@ -1,8 +1,8 @@
-"""Kernels written once and bound to the subroutines of several families.
+"""Bind kernels that are written once to the subroutines of several families.
 
-A module of kernels calls its subroutines by name.  `bind` makes a second set of its functions in which some of these names stand
-for another family's subroutines or constants, as a subclass overrides methods.  Every call stays static, so numba compiles,
-optimises and caches a copy as any other kernel.  The module that is bound does not know for whom.  A copy may be bound again.
+A module of kernels calls its subroutines by name.  `bind` copies the module's functions with some of these names replaced by
+another family's subroutines or constants, as a subclass overrides methods.  Every call stays static, so numba compiles,
+optimises and caches a copy like any other kernel.  The module does not refer to the families.  A copy may be bound again.
 """
 
 import sys
@@ -16,24 +16,24 @@ Names = Mapping[str, Any]
 
 
 def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleType, Names]) -> types.ModuleType:
-    """A copy of `module` in which, however deep, the names that `replaced` gives stand for something else.
+    """Return a copy of `module` in which, at any depth of calls, the names in `replaced` have other values.
 
-    Every module between `module` and a replaced name is copied, too; those that reach none are shared.
+    Every module between `module` and a replaced name is copied, too; modules that reach no replaced name are shared.
 
     Parameters
     ----------
     family : str
-        Whose copy it is: numba's cache tells copies apart by it.
+        Name of the copy: numba's cache tells copies apart by this name.
     module : module
-        With the kernels that are wanted.
+        The module of the wanted kernels.
     replaced : mapping of module to mapping
-        What the names of a module stand for in the copy: functions made by a decorator of `scmsim.jit`, or constants.
+        For each module, new values of names: functions made by a decorator of `scmsim.jit`, or constants.
 
     Raises
     ------
     TypeError
-        For a name that the module does not have, and for a function that a third module imported by its name: it would stay
-        what it was there.
+        For a name that the module does not have, and for a replaced function that a third module imported by name: that
+        module would still call the original.
     """
     for changed, names in replaced.items():
         if missing := names.keys() - vars(changed).keys():
@@ -52,7 +52,7 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
 
 
 def compiled(module: types.ModuleType) -> types.ModuleType:
-    """A copy of a module of plain Python whose functions are subroutines: what is said there holds in kernels, too."""
+    """Return a copy of a plain Python module with its functions compiled as subroutines, for use in kernels."""
     made = types.ModuleType(module.__name__, module.__doc__)
     vars(made).update(vars(module))
     for name, function in vars(module).items():
@@ -64,9 +64,9 @@ def compiled(module: types.ModuleType) -> types.ModuleType:
 
 
 def _module_of(value: Any) -> types.ModuleType | None:
-    """The module of a kernel or subroutine, or a module that has some."""
+    """Return the module of a kernel or subroutine; a module itself if it has any; else None."""
     if isinstance(value, types.ModuleType):
-        # a copy: another thread may import a part of a package meanwhile, which becomes a name in it
+        # iterate over a copy: another thread may import a submodule meanwhile, which adds a name
         return value if any(map(decorator_of, tuple(vars(value).values()))) else None
     return getattr(value, "bound_in", sys.modules[value.__module__]) if decorator_of(value) else None
 
@@ -76,7 +76,7 @@ def _named_by(names: Names) -> set[types.ModuleType]:
 
 
 def _reached(module: types.ModuleType, replaced: Mapping[types.ModuleType, Names]) -> set[types.ModuleType]:
-    """Every module of kernels that `module` leads to, itself or through others."""
+    """Return every module of kernels that `module` refers to, directly or through other modules."""
     found, ahead = set(), {module, *replaced}
     while ahead:
         found |= ahead
@@ -85,7 +85,7 @@ def _reached(module: types.ModuleType, replaced: Mapping[types.ModuleType, Names
 
 
 def _leading_to(wanted: set[types.ModuleType], globals_of: Mapping[types.ModuleType, Names]) -> set[types.ModuleType]:
-    """Those that lead to one of `wanted`."""
+    """Return `wanted` and the modules that refer to one of them, directly or through other modules."""
     named = {one: _named_by(names) for one, names in globals_of.items()}
     while more := {one for one, seen in named.items() if seen & wanted} - wanted:
         wanted = wanted | more
@@ -95,7 +95,10 @@ def _leading_to(wanted: set[types.ModuleType], globals_of: Mapping[types.ModuleT
 def _refuse_imported(
     family: str, replaced: Mapping[types.ModuleType, Names], globals_of: Mapping[types.ModuleType, Names]
 ) -> None:
-    """Only the module that replaces a function may have the old one by its name: to call it, as an override calls its base."""
+    """Raise TypeError if a module other than the replacing one imported a replaced function by name.
+
+    The replacing module may import the original, to call it, as an override calls its base method.
+    """
     old = {
         id(vars(changed)[name]): (changed, name, _module_of(new))
         for changed, names in replaced.items()
@@ -113,7 +116,7 @@ def _refuse_imported(
 
 
 def _copied(function: Any, module: types.ModuleType, family: str) -> Any:
-    """A kernel or subroutine once more, with the names of `module` as its globals."""
+    """Return a copy of a kernel or subroutine, with the names of `module` as its globals."""
     plain = getattr(function, "py_func", function)
     copy = types.FunctionType(plain.__code__, vars(module), plain.__name__, plain.__defaults__)
     copy.__qualname__, copy.__module__, copy.__doc__ = f"{family}.{plain.__qualname__}", plain.__module__, plain.__doc__

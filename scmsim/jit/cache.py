@@ -1,9 +1,9 @@
-"""Compiled kernels on disk: read where they can be read, kept where they can be kept, never a reason to stop.
+"""Keep compiled kernels on disk, and load them; a failure of the cache never stops the program.
 
-numba writes into a function's folder before it reads from it, stops if no folder is writable, and takes what it finds for whole.
-A folder that others can write to is not used, as the index is a pickle, which can run anything (`core.private`).
-Here a read-only folder is read, one that cannot be written is told once, and a file that a power cut or a full disk left in
-pieces counts as missing and is written anew.  What is not there may be among the kernels that a wheel brings (`shipped`).
+numba alone writes into a function's folder before reading it, stops if no folder is writable, and trusts every file to be
+complete.  Here a read-only folder is read, an unwritable folder is reported once, and a file damaged by a power cut or a full
+disk counts as missing and is written again.  A folder that others can write to is not used: the index is a pickle, which can
+run any code (`core.private`).  Kernels that are not in the folder may come with the wheel (`shipped`).
 """
 
 import functools
@@ -17,7 +17,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from scmsim.core import compiling, private
 from scmsim.jit import shipped
 
-_DIGEST = 16  # bytes before the data of a file
+_DIGEST = 16  # bytes of the digest before a file's data
 
 
 def _digest(data):
@@ -25,40 +25,40 @@ def _digest(data):
 
 
 class _Folder:
-    """Where the kernels of a source file are kept, below `numba.config.CACHE_DIR`; what numba calls a locator."""
+    """The folder of a source file's kernels, below `numba.config.CACHE_DIR`; numba calls such a class a locator."""
 
     def __init__(self, py_func, py_file):
         self._py_file, self._line = os.path.abspath(py_file), py_func.__code__.co_firstlineno
 
     @classmethod
     def from_function(cls, py_func, py_file):
-        """The folder, which is made when there is something to keep."""
+        """Return the locator; the folder is created when there is a kernel to keep."""
         return cls(py_func, py_file)
 
     def ensure_cache_path(self):
-        """Make the folder; that it is not writable is found by writing."""
+        """Create the folder; a later write finds out whether it is writable."""
         private.make(self.get_cache_path())
 
     def get_cache_path(self):
-        """One folder for the source files of a folder."""
+        """Return the path: one cache folder per folder of source files."""
         return os.path.join(numba.config.CACHE_DIR, shipped.subfolder(os.path.dirname(self._py_file)))
 
     def get_source_stamp(self):
-        """The state of the source file: numba drops what another state was compiled to."""
+        """Return the state of the source file: numba discards kernels compiled from another state."""
         stat = os.stat(self._py_file)
         return stat.st_size, stat.st_mtime_ns
 
     def get_disambiguator(self):
-        """Tells functions of one name apart."""
+        """Return the line number, which tells functions of the same name apart."""
         return str(self._line)
 
 
 class _Kernels(CompileResultCacheImpl):
-    _locator_classes = [_Folder]  # no other: numba would fall back to the package's own __pycache__
+    _locator_classes = [_Folder]  # only this one: otherwise numba falls back to the package's __pycache__
 
 
 class _Files(IndexDataCacheFile):
-    """numba's two kinds of files, each with a digest in front."""
+    """The two kinds of files of numba's cache, each with a digest at the start."""
 
     _trusted = False
 
@@ -83,13 +83,13 @@ class _Files(IndexDataCacheFile):
         try:
             return _read(self._data_path(name), self._trusted)
         except Exception as error:
-            raise OSError(str(error)) from None  # `load` takes it as missing
+            raise OSError(str(error)) from None  # `load` treats OSError as a missing file
 
 
 class _Shipped(_Files):
-    """The files of a wheel: when their source was written is of no matter, since its contents were compared.
+    """The files of a wheel: the timestamp of their source does not matter, since its contents were compared.
 
-    Who can write them can write the package (`shipped.fits`).
+    Whoever can write these files can write the package (`shipped.fits`).
     """
 
     _trusted = True
@@ -114,7 +114,7 @@ def _read(path, trusted=False):
 
 @functools.cache
 def _fault(folder):
-    """Return why nothing in a folder may be loaded, "" if it may; warn at the first that may not."""
+    """Return why no file of a folder may be loaded, or "" if files may be; warn for the first such folder."""
     fault = private.fault(folder)
     if fault and KernelCache._keeps:
         KernelCache._keeps = False
@@ -123,7 +123,7 @@ def _fault(folder):
 
 
 def is_folder_writable(path):
-    """Return whether files of the user alone can be made in a folder that may have to be made first."""
+    """Return whether the user, and no one else, can write files in a folder; create the folder if needed."""
     try:
         private.make(path)
     except OSError:
@@ -132,7 +132,7 @@ def is_folder_writable(path):
 
 
 class KernelCache(FunctionCache):
-    """The cache of one kernel; after the first file that cannot be written no kernel of this process is kept."""
+    """The cache of one kernel; after the first failed write, this process keeps no more kernels."""
 
     _impl_class = _Kernels
     _keeps = True
@@ -143,12 +143,12 @@ class KernelCache(FunctionCache):
         self._cache_file = _Files(self._cache_path, impl.filename_base, impl.locator.get_source_stamp())
 
     def is_kept(self):
-        """Whether the kernel is on disk, compiled for some arguments by this numba from this source."""
+        """Return whether the kernel is on disk, compiled for some arguments by this numba from this source."""
         return bool(self._cache_file._load_index() or (self._shipped and self._shipped._load_index()))
 
     @property
     def _shipped(self):
-        """The kernel's files of the wheel; None where they do not fit."""
+        """The kernel's files from the wheel; None if they do not fit this installation."""
         if not shipped.fits():
             return None
         folder = os.path.join(shipped.FOLDER, os.path.basename(self._cache_path))
@@ -163,7 +163,7 @@ class KernelCache(FunctionCache):
         return None if data is None else self._impl.rebuild(target_context, data)
 
     def save_overload(self, sig, data):
-        """Keep a compiled kernel if that is possible."""
+        """Keep a compiled kernel if possible."""
         if not KernelCache._keeps or _fault(self._cache_path):
             return
         try:

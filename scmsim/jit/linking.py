@@ -1,16 +1,16 @@
-"""How a kernel and the parts that it calls are compiled: a part to LLVM code only; the whole in the kernel that Python calls.
+"""Compile parts to LLVM code only, and machine code only once, for the whole kernel that Python calls.
 
-numba finishes every function before the one that calls it: it links what the function calls, optimises all of that and makes
-machine code.  A part eight calls deep would be optimised eight times more, and none of the machine code between would ever run.
-Here a part stays unoptimised, without machine code, and is not kept on disk; a kernel links all parts that it reaches and is then
-finished as any function of numba's is.  More than half of the compile time goes: 40 s to 17 s of CPU for a replay on pmfs-4k with
-numba 0.68.
+numba finishes every function before its caller: it links what the function calls, optimises all of it and generates machine
+code.  A part eight calls deep would be optimised eight more times, and the machine code of the levels between would never run.
+Here a part stays unoptimised, without machine code, and is not kept on disk; a kernel links all parts that it reaches and is
+then finished like any function of numba.  This saves more than half of the compile time: 40 s of CPU become 17 s for a replay
+on pmfs-4k with numba 0.68.
 
-LLVM makes no vectors of loops: those of kernels go over few ways or words of records that lie apart, and the gathers that it makes
-of them are a third of the MMU's code, a sixth of its compile time and no faster.
+LLVM's loop vectoriser is off: loops in kernels run over few ways, or over scattered fields of records.  The gathers generated
+for them are a third of the MMU's code and a sixth of its compile time, and no faster.
 
-numba asks about every `+` and every `[]` anew which of its dozens of implementations the operands' types take.  Here an answer is
-kept: a fifth of the compile time goes.
+For every `+` and every `[]`, numba searches dozens of implementations for the one that fits the operands' types.  Here each
+answer is cached: this saves a fifth of the compile time.
 """
 
 import gc
@@ -26,7 +26,7 @@ from numba.core.types.functions import BaseFunction
 
 
 class _Library(JITCodeLibrary):
-    """LLVM code whose loops stay as they are."""
+    """LLVM code whose loops are not vectorised."""
 
     def _optimize_final_module(self):
         before, config.LOOP_VECTORIZE = config.LOOP_VECTORIZE, 0
@@ -37,7 +37,7 @@ class _Library(JITCodeLibrary):
 
 
 class _Part(_Library):
-    """The LLVM code of one part; what it calls stays beside it."""
+    """The LLVM code of one part, not linked with the parts that it calls."""
 
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
@@ -46,11 +46,11 @@ class _Part(_Library):
         self._finalized = True
 
     def get_pointer_to_function(self, name):
-        return 0  # as numba says of a function without wrappers for Python
+        return 0  # numba's value for a function without wrappers for Python
 
 
 class _OptimizedPart(_Part):
-    """A part that is optimised before the kernel is."""
+    """A part that is optimised before its kernel."""
 
     def finalize(self):
         self._optimize_final_module()
@@ -61,7 +61,7 @@ class _OutlinedPart(_OptimizedPart):
     """A part that is never compiled into its callers."""
 
     def add_ir_module(self, ir_module):
-        # said here, because llvmlite's own way to say it later does not work before 0.44
+        # set here, because llvmlite's way to set it later does not work before 0.44
         for function in ir_module.functions:
             if not function.is_declaration:
                 function.attributes.add("noinline")
@@ -69,14 +69,14 @@ class _OutlinedPart(_OptimizedPart):
 
 
 class _Kernel(_Library):
-    """A kernel with all that it calls."""
+    """A kernel with everything that it calls."""
 
     def finalize(self):
         self._linking_libraries = list(_reached(self))
         super().finalize()
 
     def _optimize_final_module(self):
-        """Optimise it with its parts as its own, so that LLVM may drop arguments that a part does not need, and parts."""
+        """Optimise with internal linkage for all parts, so that LLVM may drop unneeded arguments and parts."""
         for function in self._final_module.functions:
             if function.linkage == Linkage.linkonce_odr:
                 function.linkage = Linkage.internal
@@ -84,7 +84,7 @@ class _Kernel(_Library):
 
 
 def _reached(library) -> Iterator[JITCodeLibrary]:
-    """Every library that `library` calls, itself or through parts, once."""
+    """Yield every library that `library` calls, directly or through parts, once each."""
     seen, ahead = set(), list(library._linking_libraries)
     while ahead:
         found = ahead.pop()
@@ -100,7 +100,7 @@ _call_types: dict = {}
 
 
 def _known_call_type(function, context, args, kws):
-    """The signature that a built-in function or operator has for some types."""
+    """Return the signature of a built-in function or operator for these types, from the cache if known."""
     key = context, function, args, tuple(kws.items())
     found = _call_types.get(key)
     if found is None or found.args not in function._impl_keys:
@@ -113,7 +113,7 @@ class _TypeInference(NopythonTypeInference):
     _name = "type_inference"
 
     def run_pass(self, state):
-        """Infer types as numba does; its global lock is held."""
+        """Infer types as numba does, with the cache of call types; numba's global lock is held."""
         before, BaseFunction.get_call_type = BaseFunction.get_call_type, _known_call_type
         try:
             return super().run_pass(state)
@@ -127,7 +127,7 @@ class _PartLowering(NativeLowering):
     library: type[_Part] = _Part
 
     def run_pass(self, state):
-        """Make the LLVM code and let it be called by other kernels."""
+        """Generate the LLVM code and register it for calls from other kernels."""
         library = state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
@@ -157,19 +157,19 @@ class _KernelLowering(NativeLowering):
     _name = "kernel_lowering"
 
     def run_pass(self, state):
-        """Lower as numba does, with the parts linked."""
+        """Lower as numba does, into a library that links all parts."""
         state.library = _Kernel(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return super().run_pass(state)
 
 
 class PartCompiler(CompilerBase):
-    """For functions that only kernels call."""
+    """Compiler of functions that only kernels call."""
 
     lowering = _PartLowering
 
     def define_pipelines(self):
-        """numba's pipeline with two steps of our own."""
+        """Return numba's pipeline with two steps replaced."""
         own = {NopythonTypeInference: _TypeInference, NativeLowering: self.lowering}
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.passes = [(own.get(step, step), text) for step, text in pipeline.passes]
@@ -178,24 +178,24 @@ class PartCompiler(CompilerBase):
 
 
 class OptimizedPartCompiler(PartCompiler):
-    """For functions that only kernels call, whose loops are best optimised before they are compiled into their callers."""
+    """Compiler of functions that only kernels call, with loops that gain from optimisation before inlining."""
 
     lowering = _OptimizedPartLowering
 
 
 class OutlinedCompiler(PartCompiler):
-    """For functions that only kernels call, and that are never compiled into their callers."""
+    """Compiler of functions that only kernels call, and that are never compiled into their callers."""
 
     lowering = _OutlinedLowering
 
 
 class KernelCompiler(PartCompiler):
-    """For functions that Python calls."""
+    """Compiler of functions that Python calls."""
 
     lowering = _KernelLowering
 
     def compile_extra(self, func):
-        """Compile with garbage left where it is: to look for it in all that a compiler keeps takes a tenth of the time."""
+        """Compile without garbage collection, which would take a tenth of the time."""
         collects = gc.isenabled()
         gc.disable()
         try:

@@ -1,10 +1,10 @@
-"""Rows that are handled as one vector: of tags (a TLB set, or a set of any cache, is made of them), of bits, of counts.
+"""Operations on rows as one vector: rows of tags (a set of a TLB or another cache consists of rows), of bits, of counts.
 
-The kernels' language has no vectors, so these few operations are given to LLVM directly; it turns them into whatever the CPU has
-(AVX-512: six instructions; AVX2, NEON: a few more).  A row of tags is in order of use, the most recent first.  Measured on a
-2 GHz core, sets chosen at random: 4 cycles an operation (16 tags of 32 bits or 8 of 64), 6 for 16 of 64 bits; the same loops
-written in Python, which LLVM does not turn into vectors: 10 to 25.  With compilation switched off the plain functions below do
-the same.
+numba has no vector types, so these few operations are written as LLVM code directly; LLVM turns them into the CPU's vector
+instructions (AVX-512: six instructions; AVX2, NEON: a few more).  A row of tags is in order of use, the most recent first.
+Measured on a 2 GHz core, with sets chosen at random: 4 cycles per operation (16 tags of 32 bits or 8 of 64), 6 cycles for 16 tags
+of 64 bits; the same loops written in Python, which LLVM does not vectorise: 10 to 25 cycles.  With compilation switched off, the
+plain functions below do the same.
 
 Every function takes an array whose rows begin at multiples of the row's length, and the index of a row's first lane.
 """
@@ -28,7 +28,7 @@ def _indices(lanes: int, *values: int) -> ir.Constant:
 
 
 class _WholeStore(StoreInstr):
-    """A store that stays one (volatile): LLVM would rather mask it, and a load soon after cannot be served from that."""
+    """A store that LLVM keeps whole (volatile): a load soon after could not be forwarded from a masked store."""
 
     def descr(self, buf: list[str]) -> None:
         text: list[str] = []
@@ -48,35 +48,35 @@ class _Vector:
         self.tags.align = self.align
 
     def filled(self, value: Any) -> Any:
-        """A vector with the value in every lane."""
+        """Return a vector with the value in every lane."""
         undefined = ir.Constant(self.vector, ir.Undefined)
         value = self.builder.trunc(value, self.lane) if self.lane.width < 64 else value
         first = self.builder.insert_element(undefined, value, ir.Constant(_I32, 0))
         return self.builder.shuffle_vector(first, undefined, _indices(self.lanes, *[0] * self.lanes))
 
     def constant(self, *values: int) -> ir.Constant:
-        """A vector of constants; one value stands for all lanes."""
+        """Return a vector of constants; a single value fills all lanes."""
         return ir.Constant(self.vector, list(values) if len(values) > 1 else list(values) * self.lanes)
 
     def total(self, vector: Any) -> Any:
-        """Sum of the lanes, 64 bits."""
+        """Return the sum of the lanes, 64 bits."""
         found = self.call("llvm.vector.reduce.add", self.lane, vector)
         return self.builder.zext(found, _I64) if self.lane.width < 64 else found
 
     def call(self, intrinsic_name: str, result: ir.Type, vector: Any) -> Any:
-        """One of LLVM's own functions of a vector."""
+        """Call an LLVM intrinsic on a vector."""
         name = f"{intrinsic_name}.v{self.lanes}i{self.lane.width}"
         kind = ir.FunctionType(result, [self.vector])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [vector])
 
     def store(self, vector: Any) -> None:
-        """Put the row back as a whole."""
+        """Store the whole row."""
         store = self.builder.store(vector, self.at)
         store.__class__, store.align = _WholeStore, self.align
 
 
 class _Row(_Vector):
-    """A row of tags, and which of its lanes hold the tag."""
+    """A row of tags, and the mask of the lanes that hold the tag."""
 
     def __init__(self, lanes: int, bits: int, context: Any, builder: Any, array: Any, value: Any, index: Any, tag: Any):
         super().__init__(lanes, bits, context, builder, array, value, index)
@@ -85,10 +85,10 @@ class _Row(_Vector):
         self.found = builder.zext(builder.bitcast(same, ir.IntType(lanes)), _I64)
 
     def put_first(self, first: Any, last: Any) -> None:
-        """Shift the lanes before the one that holds the tag (or before lane `last`) by one, and `first` in."""
+        """Shift the lanes before the tag's lane (or before lane `last`) by one, and put `first` into lane 0."""
         builder, one = self.builder, ir.Constant(_I64, 1)
         stop = builder.or_(self.found, builder.shl(one, last))
-        upto = builder.xor(stop, builder.sub(stop, one))  # all bits up to the lowest one
+        upto = builder.xor(stop, builder.sub(stop, one))  # all bits up to the lowest set bit
         changed = builder.bitcast(builder.trunc(upto, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes))
         shifted = builder.shuffle_vector(
             first, self.tags, _indices(self.lanes, 0, *range(self.lanes, 2 * self.lanes - 1))
@@ -167,7 +167,7 @@ def _copy(lanes: int, bits: int) -> Callable:
 def _take_bit(typing: Any, array: Any, index: Any, bit: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _Vector(8, 64, context, builder, signature.args[0], *args[:2])
-        # where the bit lies, counted from each lane's first
+        # position of the bit, relative to each lane's first bit
         at = builder.sub(row.filled(args[2]), row.constant(*range(0, 512, 64)))
         inside = builder.icmp_unsigned("<", at, row.constant(64))
         shift = builder.and_(at, row.constant(63))
@@ -204,7 +204,7 @@ def _plain_touch(lanes: int) -> Callable:
 
 def _plain_pass_on(lanes: int) -> Callable:
     def pass_on(array: Any, index: int, tag: int, last: int, first: int) -> int:
-        tag = np.int64(tag).astype(array.dtype)  # cut to the length of a tag, as the vector does
+        tag = np.int64(tag).astype(array.dtype)  # truncated to the width of a tag, as in the vector
         found = sum(1 << lane for lane in range(lanes) if array[index + lane] == tag)
         stop = (found & -found).bit_length() - 1 if found & ((2 << int(last)) - 1) else int(last)
         array[index + 1 : index + stop + 1] = array[index : index + stop].copy()
@@ -243,30 +243,30 @@ def _plain_take_one(array: Any, index: int, lane: int) -> int:
 
 _PLAIN = bool(numba.config.DISABLE_JIT)
 
-# touch(array, index, tag, last): make `tag` the first of its row, the others up to where it was, or else up to lane `last`,
-# move by one.  Returns a mask of the lanes that held it (0: it was not there and the tag in lane `last` is gone).
+# touch(array, index, tag, last): move `tag` to the front of its row; the tags before its lane, or else before lane `last`, move
+# by one.  Returns a mask of the lanes that held the tag (0: no lane did, and the tag in lane `last` was evicted).
 touch8 = _plain_touch(8) if _PLAIN else _touch(8, 64)  # 8 tags of 64 bits
 touch16 = _plain_touch(16) if _PLAIN else _touch(16, 64)
 touch16_short = _plain_touch(16) if _PLAIN else _touch(16, 32)  # 16 tags of 32 bits
 
-# pass_on(array, index, tag, last, first): the same for a row that goes on with a set: `first`, the last tag of the row before,
-# becomes the first.
+# pass_on(array, index, tag, last, first): the same for a later row of a set with several rows: `first`, the last tag of the
+# previous row, moves to the front.
 pass_on16 = _plain_pass_on(16) if _PLAIN else _pass_on(16, 64)
 
-# find(array, index, tag): the first lane that holds the tag, or -1; nothing changes.
+# find(array, index, tag): return the first lane that holds the tag, or -1; does not change the row.
 find8 = _plain_find(8) if _PLAIN else _find(8, 64)
 find16 = _plain_find(16) if _PLAIN else _find(16, 64)
 
-# same(array, index, other, at): a mask of the lanes in which two rows are equal; nothing changes.
+# same(array, index, other, at): return a mask of the lanes in which two rows are equal.
 same8 = _plain_same if _PLAIN else _same(8, 64)
 same8_bytes = _plain_same if _PLAIN else _same(8, 8)
 
-# copy(array, index, other, at): the row of `array` becomes that of `other`.
+# copy(array, index, other, at): overwrite the row of `array` with the row of `other`.
 copy8 = _plain_copy if _PLAIN else _copy(8, 64)
 copy8_bytes = _plain_copy if _PLAIN else _copy(8, 8)
 
-# take_bit(array, index, bit): clear a bit of a row of 512 (8 words of 64); returns how many of the bits behind it are set.
+# take_bit(array, index, bit): clear a bit of a row of 512 bits (8 words of 64); return how many of the higher bits are set.
 take_bit = _plain_take_bit if _PLAIN else _take_bit
 
-# take_one(array, index, lane): one less in a lane of a row of 16 counts of 32 bits; returns the sum of the lanes behind it.
+# take_one(array, index, lane): decrement a lane of a row of 16 counts of 32 bits; return the sum of the lanes after it.
 take_one = _plain_take_one if _PLAIN else _take_one

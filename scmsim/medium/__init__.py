@@ -1,4 +1,4 @@
-"""Memory technologies: one TOML file each, one model (`model.py`) for all."""
+"""Memory technologies: one TOML file each, and one model (`model.py`) for all of them."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ _RULE = table(
     {
         "summary": text,
         "source": text,
-        "granule": whole(1, 1 << 20),  # bytes that the medium writes at once
-        "buffer": size(0, 1 << 40),  # bytes of the device's write buffer
-        "cached": flag,  # 0: the CPU has no cache for it, so the bandwidth holds the latency of every access
+        "granule": whole(1, 1 << 20),  # unit of writes at the medium, bytes
+        "buffer": size(0, 1 << 40),  # size of the device's write buffer, bytes
+        "cached": flag,  # 0: the CPU does not cache the medium, so the bandwidth includes every access's latency
         **dict.fromkeys(("load_ns", "stream_ns", "store_ns", "fence_ns"), _TIME),
         **dict.fromkeys(("read_gb_s", "write_gb_s"), number(1e-9, 1e12)),
     },
@@ -21,12 +21,12 @@ _RULE = table(
 
 
 def read(name: str) -> dict[str, Any]:
-    """A medium's checked table, sizes in bytes; a time that it lacks is left out of estimates.
+    """Return a medium's checked table, sizes in bytes; estimates leave out a time that the table lacks.
 
     Raises
     ------
     UsageError
-        For an unknown name, or with every mistake in the file.
+        For an unknown name, or with every mistake in the medium's file.
     """
     found: dict[str, Any] = toml.load(registry.path("medium", name), _RULE)
     return found

@@ -1,10 +1,10 @@
-"""What reaches persistent memory: stored and loaded bytes, write-backs of dirty lines, media bytes at three granules.
+"""Count what reaches persistent memory: bytes stored and loaded, write-backs of dirty lines, media bytes at three granules.
 
-Models a CPU cache that keeps the last dirty lines (direct-mapped; a displaced line is written back) and a write-combining
-buffer in the device (a granule written in part costs nothing more while it is still in the buffer).  A load run waits for the
-medium once, at its first line (a strided one in each page), unless that line was loaded or stored lately; what follows is
-prefetched, and takes bandwidth.  Units: bytes, 64-byte lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for
-Optane DCPMM (Yang et al., FAST 2020); the cache's size is that of a 256 KiB L2.
+Models a CPU cache of recent dirty lines (direct-mapped; a displaced line is written back) and a write-combining buffer in the
+device (more partial writes to a granule cost nothing while the granule is in the buffer).  A load run waits for the medium once,
+at its first line (a strided run: once per page), unless that line was recently loaded or stored; the following lines are
+prefetched, and use bandwidth.  Units: bytes, 64-byte lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for
+Optane DCPMM (Yang et al., FAST 2020); the cache has the size of a 256 KiB L2.
 """
 
 import numpy as np
@@ -13,23 +13,23 @@ from scmsim.core.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
 from scmsim.jit import inlined, kernel, subroutine
 
 DIRTY_SLOTS = 4096
-GROUP = 64  # slots, those of the lines of a page
-RECENT_SLOTS = 4096  # first lines of runs; as many runs of 4 KiB take 16 MiB of a last-level cache
+GROUP = 64  # slots for the lines of one page
+RECENT_SLOTS = 4096  # first lines of recent runs; 4096 runs of 4 KiB fill a last-level cache of 16 MiB
 BUFFER_SLOTS = 64
-MANY = 8  # lines from which on looking at all of them first pays
+MANY = 8  # minimum number of lines for which checking all of them first is faster
 SHIFT_64, SHIFT_256, SHIFT_4096 = np.int64(6), np.int64(8), np.int64(12)
 
 STATE = np.dtype(
     (
         np.record,
         [
-            ("dirty", "i8", (DIRTY_SLOTS,)),  # line number + 1, 0 = empty
-            ("may_hold", "u1", (DIRTY_SLOTS // GROUP,)),  # 0: no slot of this group is in use
+            ("dirty", "i8", (DIRTY_SLOTS,)),  # number of a dirty line + 1, 0 = empty
+            ("may_hold", "u1", (DIRTY_SLOTS // GROUP,)),  # 0: all slots of this group are empty
             ("recent", "i8", (RECENT_SLOTS,)),  # line number + 1 of a run's first line
             ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
             ("buffer_256", "i8", (BUFFER_SLOTS,)),
             ("buffer_4096", "i8", (BUFFER_SLOTS,)),
-            ("mask_64", "i8"),  # granules that fit the buffer, a power of two, less one; -1 without a buffer
+            ("mask_64", "i8"),  # granules that fit the buffer (a power of two) - 1; -1 without a buffer
             ("mask_256", "i8"),
             ("mask_4096", "i8"),
             ("kind_of", "i8", (256,)),  # site -> kind
@@ -40,7 +40,7 @@ STATE = np.dtype(
 
 
 def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
-    """Empty state; `kinds[i]` is what the bytes stored by site i are for, `buffer_bytes` the device's write buffer."""
+    """Return the empty state; `kinds[i]` is the kind of bytes that site i stores, `buffer_bytes` the write buffer's size."""
     state = np.zeros(1, STATE).view(np.recarray)
     state.kind_of[0, : len(kinds)] = [KINDS.index(kind) for kind in kinds]
     for granule in (64, 256, 4096):
@@ -51,7 +51,7 @@ def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
 
 @subroutine
 def combined(buffer, mask, granule):
-    """1 if the granule is not in the write buffer yet (it enters it), else 0; always 1 without a buffer (mask -1)."""
+    """Return 0 if the granule is in the write buffer, else put it there and return 1; always 1 without a buffer."""
     if mask < 0:
         return 1
     if buffer[granule & mask] == granule + 1:
@@ -62,12 +62,12 @@ def combined(buffer, mask, granule):
 
 @subroutine
 def granules(buffer, mask, shift, addr, end):
-    """Granules of 2**shift bytes that the bytes [addr, end) cost at the medium.
+    """Return how many granules of 2**shift bytes the medium writes for the bytes [addr, end).
 
-    A granule written whole costs itself; one written in part costs nothing more while it is still in the write buffer.
+    A granule written whole counts once; one written in part counts only if it is not in the write buffer.
     """
     first, last = addr >> shift, (end - 1) >> shift
-    whole = (end >> shift) - ((addr + (1 << shift) - 1) >> shift)
+    whole = (end >> shift) - ((addr + (1 << shift) - 1) >> shift)  # -1: both ends are inside one granule
     if whole < 0:
         return combined(buffer, mask, first)
     cost = whole
@@ -80,7 +80,7 @@ def granules(buffer, mask, shift, addr, end):
 
 @subroutine
 def write_back(m, c, addr, end):
-    """The bytes [addr, end) leave the CPU caches for the device."""
+    """Count the bytes [addr, end) as written from the CPU caches to the device."""
     c.lines_written_back += ((end - 1) >> 6) - (addr >> 6) + 1
     c.media_bytes_64 += granules(m.buffer_64, m.mask_64, SHIFT_64, addr, end) << SHIFT_64
     c.media_bytes_256 += granules(m.buffer_256, m.mask_256, SHIFT_256, addr, end) << SHIFT_256
@@ -89,12 +89,12 @@ def write_back(m, c, addr, end):
 
 @inlined
 def all_fresh(m, first, last):
-    """Make the lines [first, last] dirty if they displace none and their slots lie behind one another; whether that is so.
+    """Make the lines [first, last] dirty if no other line is displaced and the slots do not wrap; return whether done.
 
-    These loops have no branches, so they become vectors: storing or flushing a page takes 20 ns instead of 60.
+    These loops have no branches, so LLVM can vectorise them: storing or flushing a page takes 20 ns instead of 60 ns.
     """
     slot, empty, same = first & (DIRTY_SLOTS - 1), 0, 0
-    slots = m.dirty[slot : slot + last - first + 1]  # cut off at the array's end
+    slots = m.dirty[slot : slot + last - first + 1]  # shorter at the array's end: then the test below fails
     for k in range(slots.size):
         empty += slots[k] == 0
         same += slots[k] == first + k + 1
@@ -108,7 +108,7 @@ def all_fresh(m, first, last):
 
 @inlined
 def all_dirty(m, first, last):
-    """Make the lines [first, last] clean if all are dirty and their slots lie behind one another; whether that is so."""
+    """Make the lines [first, last] clean if all are dirty and their slots do not wrap; return whether done."""
     slot, same = first & (DIRTY_SLOTS - 1), 0
     slots = m.dirty[slot : slot + last - first + 1]
     for k in range(slots.size):
@@ -122,7 +122,7 @@ def all_dirty(m, first, last):
 
 @subroutine
 def make_dirty(m, c, first, last):
-    """Cached stores dirty the lines [first, last]; a line displaced from the cache is written back."""
+    """Make the lines [first, last] dirty, for cached stores; write back each line displaced from the cache."""
     if last - first >= MANY and all_fresh(m, first, last):
         return
     for line in range(first, last + 1):
@@ -137,7 +137,7 @@ def make_dirty(m, c, first, last):
 
 @subroutine
 def clean(m, c, first, last):
-    """Write-back instructions over the lines [first, last]: dirty ones, run by run, go to the device."""
+    """Write back the dirty lines among [first, last], one run of adjacent lines at a time."""
     if last - first >= MANY and all_dirty(m, first, last):
         write_back(m, c, first << 6, (last + 1) << 6)
         return
@@ -157,7 +157,7 @@ def clean(m, c, first, last):
 
 @subroutine
 def drop(m, first, last):
-    """A non-temporal store takes its lines out of the caches; what was dirty in them leaves with it."""
+    """Remove the lines [first, last] from the caches, for a non-temporal store, which also writes their dirty bytes."""
     while first <= last:
         behind, left, group = min(last, first | GROUP - 1) + 1, 0, (first & DIRTY_SLOTS - 1) // GROUP
         if m.may_hold[group]:
@@ -173,7 +173,7 @@ def drop(m, first, last):
 
 @subroutine
 def moved(e):
-    """Bytes that a run moves: its length, or -width bytes in each 4096-byte page that it touches (a strided run)."""
+    """Return the bytes that a run moves: its length, or -width bytes per touched 4096-byte page (a strided run)."""
     if e.width >= 0:
         return e.length
     return -e.width * (((e.addr + e.length - 1) >> 12) - (e.addr >> 12) + 1)
@@ -181,7 +181,7 @@ def moved(e):
 
 @subroutine
 def recall(m, addr):
-    """1 if the line of `addr` was not a run's first one lately, else 0; from now on it was."""
+    """Return 0 if the line of `addr` was recently a run's first line, else 1; remember the line."""
     line = addr >> 6
     slot = line & (RECENT_SLOTS - 1)
     missed = m.recent[slot] != line + 1
@@ -191,7 +191,7 @@ def recall(m, addr):
 
 @subroutine
 def load(m, c, e):
-    """A LOAD run in persistent memory."""
+    """Count a LOAD run in persistent memory."""
     c.pm_loaded_bytes += moved(e)
     c.pm_dependent_loads += recall(m, e.addr)
     if e.width < 0:
@@ -201,7 +201,7 @@ def load(m, c, e):
 
 @subroutine
 def store(m, c, e, counted):
-    """A STORE or NTSTORE run in persistent memory."""
+    """Count a STORE or NTSTORE run in persistent memory."""
     size = moved(e)
     first = e.addr >> 6
     last = (e.addr + e.length - 1) >> 6
@@ -212,7 +212,7 @@ def store(m, c, e, counted):
         c.nt_stored_bytes += size
         drop(m, first, last)
         write_back(m, c, e.addr, e.addr + e.length)
-        m.recent[first & (RECENT_SLOTS - 1)] = 0
+        m.recent[first & (RECENT_SLOTS - 1)] = 0  # no longer cached: the next load waits for the medium
         return
     if e.width < 0 and last - first >= 64:
         for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
@@ -225,7 +225,7 @@ def store(m, c, e, counted):
 
 @subroutine
 def flush(m, c, e):
-    """A FLUSH run: each line `width` times, or -width bytes in each 4096-byte page that it touches (a strided run)."""
+    """Count a FLUSH run: each line `width` times, or -width bytes per touched 4096-byte page (a strided run)."""
     if e.width >= 0:
         first, last = e.addr >> 6, (e.addr + e.length - 1) >> 6
         c.flushes += (last - first + 1) * max(1, e.width)
@@ -242,7 +242,7 @@ def flush(m, c, e):
 
 @kernel
 def account(medium, counters, events, bins, n):
-    """Account for the first `n` events in the counters rows `bins`; the last row takes what is not to be counted."""
+    """Count the first `n` events in the rows `bins` of the counters; the last row is for events that do not count."""
     m = medium[0]
     for i in range(n):
         e = events[i]

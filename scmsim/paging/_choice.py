@@ -1,4 +1,4 @@
-"""Which paging policy a replay runs: the one that was asked for or the file system's own, as far as the machine has its pages."""
+"""Choose a replay's paging policy: the requested one or the file system's own, with pages that the machine has."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ from scmsim.core.errors import UsageError
 from scmsim.core.units import format_bytes, parse_bytes
 
 DEFAULT = "linux"
-OWN = "own"  # of a file system that maps persistent memory itself
+OWN = "own"  # policy of a file system that maps persistent memory itself
 
 
 def wanted(fs: str) -> str:
-    """The policy of a file system that is given none: the literal PAGING of its file, else Linux' own."""
+    """Return a file system's default policy: the literal PAGING of its file, else Linux's."""
     return str(registry.literals("fs", fs).get("PAGING", DEFAULT))
 
 
 def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, str]:
-    """(The policy whose parameters count, the policy that runs), where `largest_page` is the machine's.
+    """Return (policy whose parameters apply, policy that runs); `largest_page` is the machine's.
 
-    Raises UsageError for a policy that is none, or is not for this file system.
+    Raises UsageError for an unknown policy, or one that does not fit this file system.
     """
     own = wanted(fs)
     policy = own if asked is None else asked
@@ -27,7 +27,7 @@ def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, st
         raise UsageError(f"{fs} does not map persistent memory itself, so paging {OWN!r} is none for it; leave it out")
     if own == OWN:
         return policy, OWN
-    smaller = registry.literals("paging", policy).get("SMALLER")  # (what runs instead, where pages are below this size)
+    smaller = registry.literals("paging", policy).get("SMALLER")  # (policy to run instead, minimum largest page)
     if smaller and parse_bytes(largest_page) < parse_bytes(smaller[1]):
         return policy, smaller[0]
     return policy, policy
@@ -36,8 +36,8 @@ def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, st
 def remarks(
     fs: str, asked: str | None, ran: str, machine: tuple[str, str | int], state: Any, in_dram: bool
 ) -> list[str]:
-    """Where what runs is not what was asked for or what its name says; `machine` is (its name, its largest page)."""
-    from scmsim.core.records import ORDER, PM  # here: lists of plug-ins ask `wanted` and need no NumPy
+    """Return remarks on where the policy that ran differs from the request; `machine` is (name, largest page)."""
+    from scmsim.core.records import ORDER, PM  # imported here: lists of plug-ins call `wanted` without NumPy
 
     pm = 1 << (int(state["order"][0][PM]) & ORDER)
     name, largest = machine[0], parse_bytes(machine[1])

@@ -1,12 +1,12 @@
 """Mapping policies in which each space of addresses is one linear window with one page size.
 
-A policy says where persistent memory lies and with which pages; all else is the same under each of them.  Addresses follow x86-64
-with 4-level page tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR, left out, only
-shifts the windows).  A WORK event has amounts where others have an address: its text page follows from `site`.
+A policy defines where persistent memory is mapped and with which pages; everything else is equal for all policies.  Addresses
+are those of x86-64 with 4-level page tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR,
+left out, only shifts the windows).  A WORK event has amounts instead of an address: its `site` determines its text page.
 
-The kernel's objects lie in the direct map of DRAM, whose pages Linux splits while it runs (arch/x86/mm/pat/set_memory.c).  How
-it stands at the moment is in /proc/meminfo: DirectMap4k, DirectMap2M, DirectMap1G.  Which addresses are on which pages is not
-there, so each size is spread evenly over the map: of GiBs first, then of the 2 MiB in those that have no page of 1 GiB.
+The kernel's objects are in the direct map of DRAM, whose pages Linux splits while it runs (arch/x86/mm/pat/set_memory.c).
+/proc/meminfo has the bytes on each page size (DirectMap4k, DirectMap2M, DirectMap1G), but not which addresses.  So each size is
+spread evenly over the map: first the GiBs on 1 GiB pages, then the 2 MiB ranges on 4 KiB pages in the other GiBs.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ VMALLOC = 0xFFFF_C900_0000_0000 - (1 << 64)
 KERNEL_TEXT = 0xFFFF_FFFF_8100_0000 - (1 << 64)
 MODULES = 0xFFFF_FFFF_A000_0000 - (1 << 64)
 PM_START = 4 << 30  # physical address of persistent memory: above the 32-bit hole
-DRAM_START = 32 << 40  # kernel objects lie in the same window, so far above that neither grows into the other
-STACK_START = 16 << 40  # kernel stacks lie in the vmalloc area (CONFIG_VMAP_STACK)
-USER_BASE = 1 << 40  # a thread's buffers lie at thread << 36 above this
+DRAM_START = 32 << 40  # kernel objects are in the same window, too far above to overlap persistent memory
+STACK_START = 16 << 40  # kernel stacks are in the vmalloc area (CONFIG_VMAP_STACK)
+USER_BASE = 1 << 40  # a thread's buffers start at thread << 36 above this
 SITE_BYTES = 16 << 10  # text of one mechanism of a file system
 
-# The direct map is that of the machine whose kernel was measured for footprints: Debian's 6.1 cloud kernel with 4 GiB of DRAM in
+# The default direct map is that of the machine on which footprints were measured: Debian's 6.1 cloud kernel with 4 GiB of DRAM in
 # the emulated machine, read from its page tables (docs/validation-tlb.md).
 PARAMS = {
     "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
@@ -46,22 +46,22 @@ STATE = np.dtype(
             ("origin", "i8", (len(SPACES),)),
             ("order", "u1", (len(SPACES),)),
             ("site_bytes", "i8"),
-            ("giant", "i8"),  # share of the direct map on pages of 1 GiB, of ALL
-            ("small", "i8"),  # share of the rest on pages of 4 KiB
+            ("giant", "i8"),  # share of the direct map on pages of 1 GiB, in units of 1 / ALL
+            ("small", "i8"),  # share of the rest on pages of 4 KiB, in units of 1 / ALL
         ],
     )
 )
 ALL = 1 << 32
-SPREAD = 2654435769  # ALL by the golden ratio: its multiples are spread evenly below ALL
+SPREAD = 2654435769  # ALL / golden ratio: its multiples modulo ALL are spread evenly
 
 
 def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], pm: tuple[int, int]) -> np.recarray:
-    """State of a policy.
+    """Return the state of a policy.
 
     Parameters
     ----------
     params : mapping
-        Parameter values (sizes in bytes); a missing one has its default.
+        Parameter values (sizes in bytes); a missing parameter has its default.
     known : mapping
         The policy's PARAMS.
     pm : tuple of int
@@ -84,7 +84,7 @@ def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], 
     state = np.zeros(1, STATE).view(np.recarray)
     for space, (origin, page) in windows.items():
         state.origin[0, space], state.order[0, space] = origin, int(page).bit_length() - 1
-    for space in (PM, KERNEL):  # one window onto physical memory
+    for space in (PM, KERNEL):  # each is one window onto physical memory
         state.order[0, space] |= CONTIGUOUS
     if value["page_tables"] == "scm":
         state.order[0, PM] |= SCM_TABLE
@@ -94,7 +94,7 @@ def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], 
 
 
 def shares(small: int, large: int, giant: int) -> tuple[int, int]:
-    """Share of the direct map on pages of 1 GiB, and of the rest on pages of 4 KiB, of ALL; from the bytes on each size."""
+    """Return the shares (giant, small) of STATE, from the bytes on pages of 4 KiB, 2 MiB and 1 GiB."""
     total = small + large + giant
     if min(small, large, giant) < 0 or not total:
         raise UsageError("direct_4k, direct_2m and direct_1g say how much DRAM is mapped; give one of them some bytes")
@@ -102,10 +102,10 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
 
 
 def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """log2 of the pages of addresses (int64) measured on another kernel, whose pages are `order`, as they are on this one.
+    """Return log2 of the page sizes, on this kernel, of addresses (int64) measured on another with page sizes `order`.
 
-    What was on a page of 2 MiB may lie on one of 1 GiB.  A page of 4 KiB stays one, since it was split because of what it holds
-    or lies beside, unless this kernel has split none.
+    An address on a page of 2 MiB there may be on a page of 1 GiB here.  A page of 4 KiB stays one, unless this kernel has split
+    no page: the other kernel split it because of what the page or its neighbours hold.
     """
     direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
     order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)
@@ -115,7 +115,7 @@ def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> 
 
 @kernel
 def direct_order(s, vaddr):
-    """log2 of the page that maps an address of the direct map."""
+    """Return log2 of the size of the page that maps an address of the direct map."""
     if ((vaddr >> 30) & 0xFFFFFF) * SPREAD & ALL - 1 < s.giant:
         return 30
     if ((vaddr >> 21) & 0xFFFFFFF) * SPREAD & ALL - 1 < s.small:
@@ -127,7 +127,7 @@ def direct_order(s, vaddr):
 def place(state, events, n):
     """Fill in `vaddr` and `order` of the first `n` events.
 
-    An event that has an order already keeps its address: its file system maps persistent memory itself.
+    An event that already has an order keeps its address: its file system maps persistent memory itself.
     """
     s = state[0]
     for i in range(n):

@@ -1,4 +1,4 @@
-"""How a machine's kernel maps its DRAM, from its /proc/meminfo."""
+"""Read from a machine's /proc/meminfo how its kernel maps DRAM."""
 
 import os
 import re
@@ -6,21 +6,21 @@ import re
 from scmsim.core.errors import UsageError
 
 _FIELDS = {"DirectMap4k": "direct_4k", "DirectMap2M": "direct_2m", "DirectMap1G": "direct_1g"}
-_MOST = 1 << 20  # bytes of a file; /proc/meminfo has 2 KiB
+_MOST = 1 << 20  # most bytes to read; /proc/meminfo has 2 KiB
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Bytes on pages of each size, by the parameter of a paging policy: direct_4k, direct_2m, direct_1g.
+    """Return the bytes on pages of each size, by the parameters of paging policies: direct_4k, direct_2m, direct_1g.
 
     Raises
     ------
     UsageError
-        For a file that cannot be read, or that has no DirectMap lines.
+        For a file that cannot be read or that has no DirectMap lines.
     """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(_MOST)
-    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"cannot read {os.fspath(path)!r}: {reason}; give a copy of /proc/meminfo") from None
     found = dict(re.findall(r"^(DirectMap\w+): +(\d{1,15}) kB$", text, re.MULTILINE))

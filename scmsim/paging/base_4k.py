@@ -1,4 +1,4 @@
-"""Persistent memory in the kernel's vmalloc area with 4 KiB pages, as file systems of one range per file map it.
+"""Persistent memory in the kernel's vmalloc area with 4 KiB pages, as mapped by file systems with one range per file.
 
 Units: bytes.  Source: SIMFS (its page tables hold 4 KiB entries in the vmalloc area; the open relative of SCMFS), and
 SCMFS itself before its superpage extension.
@@ -13,5 +13,5 @@ PARAMS = {**_linear.PARAMS}
 
 
 def start(params):
-    """State of the policy; see `_linear.start`."""
+    """Return the state of the policy; see `_linear.start`."""
     return _linear.start(params, PARAMS, (_linear.VMALLOC, 4 << 10))

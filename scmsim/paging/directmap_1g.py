@@ -1,7 +1,7 @@
 """Persistent memory in the kernel's direct map with 1 GiB pages.
 
 Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): a pmem range that starts at
-a multiple of 1 GiB is mapped with 1 GiB pages where the CPU has them; the others use 2 MiB pages (a machine's
+a multiple of 1 GiB is mapped with 1 GiB pages if the CPU has them, otherwise with 2 MiB pages (a machine's
 largest_page).
 """
 
@@ -15,5 +15,5 @@ SMALLER = ("directmap-2m", "1GiB")  # runs instead on a machine whose largest pa
 
 
 def start(params):
-    """State of the policy; see `_linear.start`."""
+    """Return the state of the policy; see `_linear.start`."""
     return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 1 << 30))

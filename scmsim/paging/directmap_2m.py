@@ -1,7 +1,7 @@
 """Persistent memory in the kernel's direct map with 2 MiB pages.
 
-Units: bytes.  Source: Linux 5.1 arch/x86/mm/init.c, split_mem_range(): 2 MiB pages map what is not aligned to 1 GiB,
-and all of it on a CPU without 1 GiB pages or with `nogbpages`.
+Units: bytes.  Source: Linux 5.1 arch/x86/mm/init.c, split_mem_range(): 2 MiB pages map a range
+that is not aligned to 1 GiB, and every range on a CPU without 1 GiB pages or with `nogbpages`.
 """
 
 from scmsim.paging import _linear
@@ -13,5 +13,5 @@ PARAMS = {**_linear.PARAMS}
 
 
 def start(params):
-    """State of the policy; see `_linear.start`."""
+    """Return the state of the policy; see `_linear.start`."""
     return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 2 << 20))

@@ -18,7 +18,7 @@ PARAMS = {
 
 
 def start(params):
-    """State of the policy; see `_linear.start`."""
+    """Return the state of the policy; see `_linear.start`."""
     page = params.get("pm_page", 1 << 30)
     if page not in (4 << 10, 2 << 20, 1 << 30):
         raise UsageError(f"pm_page = {format_bytes(int(page))}; use 4KiB, 2MiB or 1GiB")

@@ -1,7 +1,7 @@
-"""Persistent memory as Linux maps it: in the direct map, with the largest pages that the device's alignment and the CPU allow.
+"""Persistent memory in the direct map, with the largest pages that the device's alignment and the CPU allow (Linux).
 
-Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): 1 GiB pages map what begins at a
-multiple of 1 GiB, where the CPU has them; 2 MiB pages map the rest.  A machine's largest page bounds it.
+Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): 1 GiB pages map a range that
+begins at a multiple of 1 GiB, if the CPU has them; otherwise 2 MiB pages map it.  A machine's largest page is the limit.
 """
 
 from scmsim.core.errors import UsageError
@@ -18,7 +18,7 @@ PARAMS = {
 
 
 def start(params):
-    """State of the policy; see `_linear.start`."""
+    """Return the state of the policy; see `_linear.start`."""
     page = params.get("pm_page", parse_param(*PARAMS["pm_page"][:2]))
     if page not in (2 << 20, 1 << 30):
         raise UsageError(f"pm_page = {format_bytes(int(page))}; use 2MiB or 1GiB")

@@ -1,7 +1,7 @@
-"""Persistent memory that the file system maps itself.
+"""Persistent memory that is mapped by the file system itself.
 
-Units: bytes.  Source: SCMFS, SIMFS and ctFS, whose models give their events an address and a page size; this policy places what
-they leave: the kernel's objects, the program's buffers, code and stacks.
+Units: bytes.  Source: SCMFS, SIMFS and ctFS, whose models set the address and page size of their events in persistent
+memory; this policy places the other events: the kernel's objects, the program's buffers, code and stacks.
 """
 
 from scmsim.paging import _linear
@@ -13,5 +13,5 @@ PARAMS = {**_linear.PARAMS}
 
 
 def start(params):
-    """State of the policy; see `_linear.start`."""
+    """Return the state of the policy; see `_linear.start`."""
     return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 1 << 30))

@@ -1,8 +1,8 @@
 """Tailored page sizes: persistent memory mapped with pages of any power of two, one page-table entry each.
 
 Units: bytes.  Source: thesis (University of Maine, 2020) 1.2.4, after Guvenilir and Patt, Tailored Page Sizes, ISCA 2020: pages
-of 2**n for all n from 12 up, one entry for a range.  No CPU does this: replay it on a machine whose TLBs hold any size
-(machine `tps`); on others a page is held in pieces.
+of 2**n for all n from 12 up, one entry for a range.  No CPU does this: replay it on a machine whose TLBs hold any page size
+(machine `tps`); on other machines, a page is held in pieces.
 """
 
 from scmsim.core.errors import UsageError
@@ -19,7 +19,7 @@ PARAMS = {
 
 
 def start(params):
-    """State of the policy; see `_linear.start`."""
+    """Return the state of the policy; see `_linear.start`."""
     page = params.get("pm_page", parse_param(*PARAMS["pm_page"][:2]))
     if page < 4096 or page > 1 << 30 or page & (page - 1):
         raise UsageError(f"pm_page = {format_bytes(page)}; use a power of two from 4KiB to 1GiB")

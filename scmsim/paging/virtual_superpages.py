@@ -1,9 +1,9 @@
-"""Persistent memory mapped by a page table of its own, whose entries a file system rewrites (VSM).
+"""Persistent memory mapped by a separate page table, whose entries a file system rewrites (VSM).
 
 Units: bytes.  Source: VSM paper (2020), III.A and IV.A: one window over the whole device, a four-level table in persistent memory.
-MAP says what its range is mapped with (`width`: 21 for entries of 2 MiB, less for 4 KiB); without one, all entries are of 4 KiB.
-REMAP exchanges entries: 2 MiB of addresses of which a part was exchanged have entries of 4 KiB from then on, and their pages are
-no longer neighbours in physical memory.
+A MAP event sets the entries of its range (`width`: 21 for entries of 2 MiB, less for 4 KiB); without a MAP, entries are of 4 KiB.
+A REMAP event exchanges entries: 2 MiB of addresses of which a part was exchanged have entries of 4 KiB from then on, and their
+pages are no longer neighbours in physical memory.
 """
 
 import numpy as np
@@ -20,14 +20,14 @@ PARAMS = {
 }
 
 LARGE = 21  # log2 of the larger page
-WORD = 32  # bits used of a word of the bitmap
+WORD = 32  # bits per word of a bitmap
 WORDS = (1 << 50 - LARGE) // WORD  # for 1 PiB
-# A bit for each 2 MiB of addresses: they have one entry; their pages are not neighbours.
+# Two bitmaps, a bit for each 2 MiB of addresses.  `large`: they have one entry; `torn`: their pages are not neighbours.
 STATE = np.dtype((np.record, [*_linear.STATE.descr, ("large", "u4", (WORDS,)), ("torn", "u4", (WORDS,))]))
 
 
 def start(params):
-    """State of the policy; see `_linear.start`.  The bitmap takes memory as far as the device goes."""
+    """Return the state of the policy; see `_linear.start`.  The used part of the bitmaps grows with the device."""
     linear = _linear.start(params, PARAMS, (_linear.VMALLOC, 4 << 10))
     state = np.zeros(1, STATE).view(np.recarray)
     for name in linear.dtype.names:
@@ -48,7 +48,7 @@ def put(bits, piece, value):
 
 @kernel
 def change(s, e):
-    """MAP or REMAP of a range of persistent memory."""
+    """Update the bitmaps for a MAP or REMAP of a range of persistent memory."""
     mask = (1 << LARGE) - 1
     first, stop = e.addr >> LARGE, (e.addr + e.length + mask) >> LARGE
     torn = e.code == REMAP and (e.addr | e.length) & mask != 0
@@ -62,7 +62,7 @@ def change(s, e):
 
 @kernel
 def place(state, events, n):
-    """Fill in `vaddr` and `order` of the first `n` events; an event of several entries has the size of its first one's."""
+    """Fill in `vaddr` and `order` of the first `n` events; an event over several entries gets the first entry's size."""
     s = state[0]
     for i in range(n):
         e = events[i]

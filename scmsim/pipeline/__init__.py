@@ -1,4 +1,7 @@
-"""The chunk loop: trace -> file system -> paging -> MMU and medium -> counters.  The only place that knows all stages."""
+"""Replay a trace in chunks: trace -> file system -> paging -> MMU and medium -> counters.
+
+Only this package knows all stages.
+"""
 
 import os
 import pathlib
@@ -33,11 +36,12 @@ if TYPE_CHECKING:
     from scmsim.fs.engine.model import Model
     from scmsim.pipeline.stages import Loop, Touches
 
-CHUNK = 1 << 16  # operations and events in flight; with 1 << 14 the calls of kernels took a tenth of the time
+CHUNK = 1 << 16  # operations and events in flight; with 1 << 14, calling kernels took a tenth of the time
 
-_MOST = 1 << 24  # operations in flight, or models at once
+_MOST = 1 << 24  # largest `chunk` and largest `jobs`
 
-DEFAULTS: dict[str, Any] = {"machine": "i7-8700k", "paging": None, "medium": "nvdimm"}  # None: each file system's own
+# None: each file system's default
+DEFAULTS: dict[str, Any] = {"machine": "i7-8700k", "paging": None, "medium": "nvdimm"}
 
 
 def replay(
@@ -67,34 +71,37 @@ def replay(
     fs : str or list of str
         File systems: "ext4,ext4-dax", "nova*", "all" or ["ext4", "ext4-dax"] (`scmsim list fs`).
     machine, medium : str
-        Names from `scmsim list`, or the path of a machine's own TOML file, or its table (whose summary is its name).
+        Names from `scmsim list`, or the path of a machine's TOML file, or a machine's table (named by its `summary`).
     paging : str, optional
-        A name from `scmsim list paging`; by default each file system has the one that it wants, mostly linux.  A run's
-        `paging` is what ran, and a warning says why if that is not what was asked for.
+        A name from `scmsim list paging`; by default each file system uses its own policy, mostly linux.  `Run.paging` is
+        the policy that ran; if it is not the requested one, a warning gives the reason.
     params : mapping
         Parameters by plug-in, e.g. {"nova-cow": {"capacity": "16GiB"}, "linux": {"user_page": "2MiB"}}.
     by : "site", "op" or "file"
-        Breakdown besides the totals; mechanisms (sites) are always given.
+        Breakdown besides the totals; the breakdown by mechanism (site) is always included.
     sync_at_end : bool
-        Write back at the end what is dirty or uncommitted, as sync(2) does.  It counts, as an operation `sync` that is no call.
+        Write back dirty and uncommitted data at the end, as sync(2) does.  The work counts, as an operation `sync` that is
+        not a call of the program.
     kernel : str, optional
-        Version of Linux ("6.1") whose costs and footprints all models take; one without a table for it says which it has.
+        Version of Linux ("6.1") whose costs and footprints all models use; a model without a table for that version warns
+        which one it uses.
     footprints : str, optional
-        Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory enter the TLB between the
-        events of the model, or "none": first-level misses are far too few then, and a replay half as long or a little more
-        (docs/validation-tlb.md).  By default those of `kernel`, or of the nearest one that was measured; without `kernel` those
-        that stand for 5.13.
+        Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory are replayed between the
+        events of the model, or "none": then first-level misses are far too few, and a replay takes a little more than half
+        the time (docs/validation-tlb.md).  Default: the version `kernel`, or the nearest measured one; without `kernel`, the
+        measured version nearest to 5.13.
     meminfo : path, optional
-        A copy of /proc/meminfo: how the kernel of that machine maps its DRAM, on pages of 4 KiB, 2 MiB and 1 GiB.  By default as
-        the emulated machine's does.
+        A copy of a machine's /proc/meminfo, which shows how its kernel maps DRAM: on pages of 4 KiB, 2 MiB and 1 GiB.  By
+        default, DRAM is mapped as on the emulated machine.
     system : str
-        What else runs, and how rep-strings count: a name from `scmsim list system`, or the path of a TOML file.
+        What else runs on the machine, and how rep-strings are counted: a name from `scmsim list system`, or the path of a
+        TOML file.
     progress : callable(fs, rows done, rows), optional
-        With several jobs it is called on their threads, one call at a time, with the sum of what they have done.
+        With several jobs, the callback runs on their threads, one call at a time, with the sum of the rows done.
     jobs : int
-        Models to replay at once, each on a thread of its own; results do not depend on it.
+        Models to replay at once, each on its own thread; results do not depend on `jobs`.
     chunk : int
-        Operations and events in flight; results do not depend on it.
+        Operations and events in flight; results do not depend on `chunk`.
 
     Returns
     -------
@@ -150,9 +157,9 @@ def touches(
     params: Params | None = None,
     progress: Progress | None = None,
 ) -> Iterator[np.ndarray]:
-    """Yield int64 arrays of the data addresses that replaying a trace touches: one in each 4 KiB page of each event.
+    """Yield int64 arrays of the data addresses that a replay touches: one address per 4 KiB page of each event.
 
-    Parameters and errors as for `replay`, with one file system; operations that bring it into its starting state are left out.
+    Parameters and errors are those of `replay`, with one file system; SETUP operations are left out.
     """
     expect("fs", fs, str, "the name of one file system")
     check_progress(progress)
@@ -181,7 +188,10 @@ def _touched(loop: "Loop", touched: "Touches", source: Source, progress: Progres
 def place(
     trace: "str | pathlib.Path | Source", fs: str, params: Mapping[str, str | int], progress: Progress | None = None
 ) -> "tuple[dict[str, int], Model]":
-    """Replay a trace on a file system alone: (its space report, the model at the trace's end); errors as for `replay`."""
+    """Replay a trace on a file system, without MMU or medium; return (space report, model in its final state).
+
+    Errors are those of `replay`.
+    """
     from scmsim.fs.engine.model import Model
     from scmsim.pipeline.stages import Loop
 
@@ -196,7 +206,7 @@ def place(
 
 
 def _told(source: Source, fs: str, progress: Progress | None) -> Iterator[np.recarray]:
-    """The batches of a trace; after each one, how far it is."""
+    """Yield the batches of a trace and report progress after each."""
     if progress:
         progress(fs, 0, source.rows)
     done = 0

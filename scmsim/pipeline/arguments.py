@@ -1,4 +1,4 @@
-"""What a caller gives to a replay, checked: each mistake is a UsageError that names the argument."""
+"""Check the arguments of a replay: each mistake is a UsageError that names the argument."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ GROUPS = ("site", "op", "file")  # breakdowns besides the totals; `bins` counts 
 
 
 def names_of(fs: str | Iterable[str]) -> list[str]:
-    """Names of file systems, all known, from a list or a text with commas and patterns."""
+    """Return the names of known file systems, from a list or from a string with commas and patterns."""
     names = registry.select("fs", fs) if isinstance(fs, str) else list(fs) if isinstance(fs, Iterable) else [fs]
     for name in names:
         expect("fs", name, str, "the name of a file system, or a list of names")
@@ -32,7 +32,7 @@ def names_of(fs: str | Iterable[str]) -> list[str]:
 
 
 def models_of(names: Iterable[str], machine: str | dict[str, Any], paging: str | None) -> set[str]:
-    """The models of a replay whose parameters can be set: file systems, and the paging policies that they get."""
+    """Return the models of a replay that take parameters: file systems, and the paging policies that they use."""
     if paging is not None:
         expect("paging", paging, str, "the name of a paging policy, or None")
     largest = machine_table(machine)["walk"]["largest_page"]
@@ -40,18 +40,18 @@ def models_of(names: Iterable[str], machine: str | dict[str, Any], paging: str |
 
 
 def machine_table(machine: "str | os.PathLike[str] | dict[str, Any]") -> dict[str, Any]:
-    """A machine's checked table."""
+    """Return a machine's checked table."""
     from scmsim.mmu import presets
 
     expect("machine", machine, (str, os.PathLike, dict), "the name of one machine, a TOML file or its table")
     if not isinstance(machine, dict):
         return presets.read(os.fspath(machine))
-    presets.machine(machine)  # refuses what is none
+    presets.machine(machine)  # raises UsageError if the table is not a machine
     return machine
 
 
 def tables_in(medium: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]:
-    """The machine with page-table entries in storage-class memory as slow as a dependent load from the medium."""
+    """Return the machine's table, with page-table entries in SCM as slow as a dependent load from the medium."""
     ghz, walk = machine.get("time", {}).get("ghz"), machine["walk"]
     if not ghz or "memory_cycles" not in walk or not medium.get("cached", True) or "load_ns" not in medium:
         return machine
@@ -62,7 +62,7 @@ def tables_in(medium: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]
 def on_direct_map(
     params: Params, meminfo: "str | os.PathLike[str] | None", names: Iterable[str], machine: Any, paging: str | None
 ) -> Params:
-    """Parameters with those of the direct map that /proc/meminfo tells, for the policies of a replay; given ones stay."""
+    """Return `params` with the direct map of a /proc/meminfo added for each paging policy; given values win."""
     if meminfo is None:
         return params
     expect("meminfo", meminfo, (str, os.PathLike), "the path of a copy of /proc/meminfo")
@@ -84,7 +84,7 @@ def checked_params(params: Params | None) -> dict[str, Mapping[str, str | int]]:
 
 
 def check_footprints(kernel: object) -> None:
-    """A kernel with footprints, or None."""
+    """Raise UsageError unless `kernel` is None, "none" or a kernel with footprints."""
     from scmsim import footprint
 
     if kernel is not None:
@@ -93,13 +93,13 @@ def check_footprints(kernel: object) -> None:
 
 
 def check_progress(progress: object) -> None:
-    """Refuse a callback that cannot be called."""
+    """Raise UsageError for a callback that is not callable."""
     if progress is not None and not callable(progress):
         raise UsageError(f"progress must be a function or None, not {shown(progress)}")
 
 
 def open_source(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
-    """(The trace as a Source, the files that it comes from.)"""
+    """Return (trace as a Source, list of input files)."""
     if isinstance(trace, str | os.PathLike):
         from scmsim.trace import open_trace
 
@@ -115,9 +115,9 @@ def open_source(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
 
 
 def model_params(kind: str, name: str, given: Mapping[str, str | int]) -> dict[str, Any]:
-    """All parameters of a plug-in as integers (bytes, ns) or words: its defaults, with `given` put in.
+    """Return all parameters of a plug-in as integers (bytes, ns) or strings: its defaults, updated with `given`.
 
-    Raises UsageError for an unknown parameter (nearest named) or a value that its unit does not allow.
+    Raises UsageError for an unknown parameter (the message names the nearest one) or a value that its unit does not allow.
     """
     declared = registry.literals(kind, name).get("PARAMS", {})
     for key in given:

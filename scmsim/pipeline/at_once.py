@@ -1,6 +1,6 @@
-"""Several models of one replay at once, on threads: their kernels run outside Python's global lock.
+"""Replay several models at once, on threads: their kernels run without Python's global lock.
 
-Each has its own state and its own iterator of the trace, so that results are those of one after the other.
+Each model has its own state and its own iterator over the trace, so results equal those of a sequential run.
 """
 
 import threading
@@ -11,22 +11,22 @@ from typing import TypeVar
 from scmsim.pipeline.arguments import Progress
 
 Answer = TypeVar("Answer")
-_MOST_NAMES = 3  # that progress lists
+_MOST_NAMES = 3  # most names that progress lists
 
 
 class _Stopped(BaseException):
-    """Ends what the other threads do once one of them has failed, or the program was interrupted."""
+    """Ends a thread after another thread has failed or the program was interrupted."""
 
 
 class _Shared:
-    """The progress of all, as one; also where a thread learns that it is to stop."""
+    """Progress summed over all threads, and the flag that makes threads stop."""
 
     def __init__(self, names: Sequence[str], progress: Progress | None) -> None:
         self.progress, self.running, self.done = progress, list(names), dict.fromkeys(range(len(names)), 0)
         self.stop, self.lock = threading.Event(), threading.Lock()
 
     def of(self, k: int) -> Progress:
-        """The callback of the `k`-th."""
+        """Return the progress callback of thread `k`."""
 
         def tell(fs: str, done: int, total: int) -> None:
             if self.stop.is_set():
@@ -48,15 +48,15 @@ class _Shared:
 
 
 def _nobody(fs: str, done: int, total: int) -> None:
-    """The progress of a replay that nobody watches."""
+    """Ignore progress."""
 
 
 def at_once(
     names: Sequence[str], work: Callable[[str, Progress], Answer], jobs: int, progress: Progress | None
 ) -> list[Answer]:
-    """`work(name, progress)` of every name, at most `jobs` at once; the answers in order.
+    """Call `work(name, progress)` for every name, at most `jobs` at once; return the answers in order.
 
-    The first that fails, in order, ends the others at their next batch.
+    Raise the error of the first failed name in order; the other threads end at their next batch.
     """
     if min(jobs, len(names)) == 1:
         return [work(name, progress or _nobody) for name in names]

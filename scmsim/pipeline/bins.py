@@ -1,5 +1,7 @@
-"""What operations ask for, and which row of the counters each event goes to: (operation or file of its cause) x (site), or the row
-that counts nothing."""
+"""Sum up what operations request, and choose the row of the counters for each event.
+
+The row is (operation or file of the event's cause) x (site), or the trash row, which no result includes.
+"""
 
 import numpy as np
 
@@ -27,27 +29,27 @@ SUMS = np.dtype(
         np.record,
         [
             ("rows", "i8"),
-            ("operations", "i8"),  # without SETUP, as are the next three
+            ("operations", "i8"),  # without SETUP; so are `calls`, `written` and `read`
             ("calls", "i8"),
             ("written", "i8"),  # bytes
             ("read", "i8"),
             ("unknown_offsets", "i8"),
             ("objects", "i8"),  # operations on memory objects
-            ("touches", "i8"),  # loads, stores, write-backs and fences of the program: no calls
+            ("touches", "i8"),  # loads, stores, write-backs and fences of the program, which are not calls
             ("loaded", "i8"),  # bytes, through mappings
             ("stored", "i8"),
         ],
     )
 )
 BY_OP, BY_FILE = 1, 2
-NO_END = (1 << 63) - 1  # size of what memory objects are turned into: the trace does not say it
+NO_END = (1 << 63) - 1  # size of a file made from a memory object: the trace does not record the size
 
 
 @kernel
 def follow_size(sizes, o):
-    """Return how many bytes a READ finds before the end of its file, 0 for other operations; note what they make of the size.
+    """Update the file's size for operation `o`; return how many bytes a READ finds before end of file, else 0.
 
-    `sizes` are those of all files by row of the side table.  A write that fails for want of space counts as done here.
+    `sizes` has the size of each file, by row of the side table.  A write that fails with ENOSPC counts as done here.
     """
     if o.file < 0 or o.op > FILE_TO_MM:
         return 0
@@ -69,7 +71,10 @@ def follow_size(sizes, o):
 
 @kernel
 def first_rows(ops, by, sites, sizes, sums, out):
-    """out[i] = first row of the group (by 1: operation, 2: file, else one) of operation i, -1 for SETUP; adds to `sums`."""
+    """Set out[i] to the first row of operation i's group, -1 for SETUP; add to `sums`.
+
+    Groups: by operation (BY_OP), by file (BY_FILE), else one group.
+    """
     s = sums[0]
     for i in range(ops.size):
         o = ops[i]
@@ -100,7 +105,7 @@ def first_rows(ops, by, sites, sizes, sums, out):
 
 @kernel
 def assign_bins(events, n, first_row, trash, bins):
-    """bins[k] = first_row[op of event k] + its site, or `trash` where first_row is negative (SETUP operations)."""
+    """Set bins[k] to first_row[op of event k] + its site, or to `trash` where first_row is negative (SETUP)."""
     for k in range(n):
         e = events[k]
         row = first_row[e.op]

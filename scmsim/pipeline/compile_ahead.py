@@ -1,8 +1,8 @@
-"""Compiles what replays will need, several pieces at once, each in a process of its own: numba compiles one function at a time.
+"""Compile the kernels that replays will need, several pieces at once, each in its own process.
 
-A piece is a file system, or the stages behind all of them.  What is compiled follows from the types of arguments alone,
-so a few operations on one file suffice for any trace.  The processes leave their kernels on disk, where the replay
-finds them.
+Processes, because numba compiles one function at a time.  A piece is a file system, or the stages after it (STAGES).
+Only the types of arguments decide what is compiled, so a few operations on one file suffice for any trace.  The
+processes leave their kernels on disk, where the replay finds them.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from scmsim.medium import read
 from scmsim.mmu import replay as mmu
 from scmsim.pipeline.arguments import Progress, machine_table, model_params
 
-STAGES = "the MMU"  # the piece that is no file system: with paging and medium
+STAGES = "the MMU"  # the piece that is not a file system: MMU, paging and medium
 
-# (operation, file, offset, length, other file): all that a model has; those with which a trace begins come first
+# (operation, file, offset, length, other file): every operation of a model; those with which traces begin come first
 _ROWS = (
     ("mkdir", 1, 0, 0, 0),
     ("create", 2, 0, 0, 1),
@@ -60,12 +60,12 @@ _ROWS = (
     ("sync", -1, 0, 0, -1),
 )  # fmt: skip
 _DIRECTORIES = ("mkdir", "readdir", "rmdir")
-_MAKES = ("create", "write")  # without these there is no file for the others
-_MACHINE, _MEDIUM = "i7-8700k", "nvdimm"  # any: all have the same types
+_MAKES = ("create", "write")  # always included: other operations need the file that they make
+_MACHINE, _MEDIUM = "i7-8700k", "nvdimm"  # any would do: all presets have the same types
 
 
 def missing(names: Iterable[str], policies: Iterable[str]) -> list[str]:
-    """Pieces of which a kernel is not on disk yet: file systems, and STAGES; none where kernels cannot be kept."""
+    """Return the pieces (file systems, STAGES) with a kernel that is not on disk; none if kernels cannot be kept."""
     if not keeps():
         return []
     placing = [registry.load("paging", policy).place for policy in policies]
@@ -82,9 +82,9 @@ def compile_missing(
     jobs: int,
     progress: Progress,
 ) -> None:
-    """Compile, at most `jobs` at once, what is not on disk yet of file systems and policies, if that is more than one piece.
+    """Compile the pieces that are not on disk, at most `jobs` at once, if there are two or more.
 
-    `operations` gives the names of those that a file system is compiled for; it is asked only if something is missing.
+    `operations` returns the names of the operations to compile file systems for; it is called only if a piece is missing.
     """
     policies = sorted(policies)
     pieces = missing(sorted(names), policies) if jobs > 1 else []
@@ -93,16 +93,16 @@ def compile_missing(
 
 
 def first_kernel(fs: str) -> Any:
-    """The kernel that a file system's replay needs first, and that takes longest to compile."""
+    """Return the kernel that a file system's replay needs first, and that takes longest to compile."""
     return kernels_of(registry.load("fs", fs).emit)[0]
 
 
 def compile_pieces(
     pieces: Sequence[str], policies: Sequence[str], operations: Collection[str], jobs: int, progress: Progress
 ) -> list[str]:
-    """Compile pieces in at most `jobs` processes; of a file system what these operations need.
+    """Compile pieces in at most `jobs` processes; of a file system, only what `operations` need.
 
-    Returns the pieces that are left to whoever needs them, because a process died.
+    Return the pieces that were not compiled because a process died; the replay compiles these itself.
     """
     running, total = list(pieces), len(pieces)
     with contextlib.suppress(BrokenProcessPool), processes(min(jobs, total)) as pool:
@@ -118,7 +118,7 @@ def compile_pieces(
 def build(piece: str, policies: Sequence[str], operations: Collection[str]) -> None:
     """Compile one piece in this process."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the program that waits says itself what it cannot keep
+        warnings.simplefilter("ignore")  # the parent process warns itself about kernels that it cannot keep
         if piece == STAGES:
             _stages(policies)
         else:
@@ -126,13 +126,13 @@ def build(piece: str, policies: Sequence[str], operations: Collection[str]) -> N
 
 
 def first_operations(source: Source) -> set[str]:
-    """Names of the operations with which a trace begins."""
+    """Return the names of the operations in a trace's first batch."""
     first = next(iter(source.batches()), None)
     return set() if first is None else {OPS[code] for code in np.unique(first["op"])}
 
 
 def few_operations(operations: Collection[str]) -> tuple[np.recarray, Files]:
-    """Operations of these names, with those that make a file; and their files."""
+    """Return a batch with one row per named operation, plus the rows that make a file; and the files."""
     rows = [row for row in _ROWS if row[0] in operations or row[0] in _MAKES]
     batch = np.zeros(len(rows), OP).view(np.recarray)
     for i, (name, file, offset, length, other) in enumerate(rows):
@@ -150,13 +150,13 @@ def _model(name: str, operations: Collection[str]) -> None:
     batch, side = few_operations(operations)
     model = Model(name, model_params("fs", name, {}), side)
     Loop(model, [], side).take(batch)
-    if hasattr(model.module, "collect") and len(operations) == len(OPS):  # few traces ever need it
+    if hasattr(model.module, "collect") and len(operations) == len(OPS):  # few traces need garbage collection
         compile_for(model.module.collect, model.state.record, model.state.arena, model.out)
     model.space()
 
 
 def _stages(policies: Sequence[str]) -> None:
-    """Compile what events go through, with no event, and what counts operations."""
+    """Compile the stages after the file system, by passing them no events."""
     from scmsim.pipeline.stages import Counting, Interleaved, Medium, Mmu, Placement
 
     batch, side = few_operations(())

@@ -1,11 +1,11 @@
-"""Calls that fail before they reach a file system: data of a directory (EISDIR), bytes beyond the largest file (EFBIG).
+"""Handle calls that fail before they reach a file system: I/O on a directory (EISDIR), beyond the largest file (EFBIG).
 
-A read or write that is longer than Linux moves in one call (MAX_RW_COUNT) is replayed with that length, and counted.
+A failing call moves no bytes.  It is replayed as a call of length 0, which costs only the entry into the kernel, and is
+counted under the error's name.
 
-Rows that no model can replay (scmsim.trace.rules) are refused here, in the one pass over each batch.
+A read or write longer than Linux moves in one call (MAX_RW_COUNT) is replayed with that length, and counted.
 
-Such a call moves nothing.  It is replayed as a call of no bytes, which costs its way into the kernel, and is counted by the error's
-name.
+Rows that no model can replay (scmsim.trace.rules) raise UsageError here, in the same pass over the batch.
 
 Source: Linux fs/read_write.c (a directory has no data; vfs_read and vfs_write cut at MAX_RW_COUNT), mm/filemap.c:
 generic_write_checks, fs/open.c: vfs_fallocate, fs/attr.c: inode_newsize_ok (`s_maxbytes` of the file system), fs/open.c:
@@ -18,8 +18,8 @@ from scmsim.core.records import FALLOCATE, MKDIR, OPS, READ, TRUNCATE, WRITE, Fi
 from scmsim.jit import kernel
 from scmsim.trace import rules
 
-LARGEST_FILE = rules.FILE_END - 4096  # bytes; Linux has 2^63 - 1 (MAX_LFS_FILESIZE), a table of the models less
-MOST_AT_ONCE = (1 << 31) - 4096  # bytes that one read or write moves at most: MAX_RW_COUNT
+LARGEST_FILE = rules.FILE_END - 4096  # bytes; Linux allows 2^63 - 1 (MAX_LFS_FILESIZE), the models' tables less
+MOST_AT_ONCE = (1 << 31) - 4096  # most bytes that one read or write moves: MAX_RW_COUNT
 FAILS, BROKEN = 1, 2
 DIRECTORY, BEYOND, LONG = 1, 2, 3
 _OPS, _THREAD_BYTES, _HALF = len(OPS), rules.THREAD_BYTES, rules.FILE_END // 2
@@ -28,7 +28,7 @@ _OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 
 @kernel
 def found_in(ops, is_dir, most):
-    """Return what a batch has, which is looked for in every batch and found in hardly any: FAILS, BROKEN, 0 for neither.
+    """Return which closer looks a batch needs, as bits FAILS and BROKEN; hardly any batch needs one.
 
     FAILS: a call may fail, or be longer than one call moves; BROKEN: a row may break a rule of scmsim.trace.rules.
     """
@@ -45,7 +45,7 @@ def found_in(ops, is_dir, most):
             found |= BROKEN
         if o.op == MKDIR:
             if not is_dir[o.file]:
-                found |= FAILS  # to be looked at: the object is a directory from here on
+                found |= FAILS  # `mark` must note that the object is a directory from here on
         elif o.op == TRUNCATE:
             if o.offset > most or is_dir[o.file]:
                 found |= FAILS
@@ -59,7 +59,7 @@ def found_in(ops, is_dir, most):
 
 @kernel
 def mark(ops, is_dir, most, out):
-    """Set out[i] to DIRECTORY or BEYOND for a row that fails, to LONG for one to shorten, else 0; note new directories."""
+    """Set out[i] to DIRECTORY or BEYOND if row i fails, to LONG if it is too long, else 0; note new directories."""
     for i in range(ops.size):
         o = ops[i]
         out[i] = 0
@@ -90,12 +90,12 @@ class FailingCalls:
         self._is_dir, self._most = np.array(files.is_dir, bool), most_bytes
         self.counts: dict[str, int] = {}
         self.long = 0  # reads and writes that were shortened to MOST_AT_ONCE
-        self.rows = 0  # of the batches before
+        self.rows = 0  # rows of earlier batches
 
     def replace(self, batch: np.recarray) -> np.recarray:
-        """Return the operations of a batch, the failing ones as calls of no bytes, long ones shortened; else the batch itself.
+        """Return the batch, or a copy in which failing calls have length 0 and long ones are shortened.
 
-        Raises UsageError at a row that no model can replay.
+        Raises UsageError for a row that no model can replay.
         """
         found = found_in(batch.view(np.ndarray), self._is_dir, self._most)
         if found & BROKEN:

@@ -1,4 +1,4 @@
-"""Page faults of mapped files, counted from the MAP events that they leave in the program's address space."""
+"""Count page faults of mapped files, from the MAP events in the program's address space."""
 
 import numpy as np
 
@@ -9,7 +9,8 @@ from scmsim.jit import kernel
 from scmsim.mmu.columns import ROW
 
 _NAMES = list(SCHEMA)
-FAULTS, MAPPED_BYTES = _NAMES.index("page_faults_pte"), _NAMES.index("mapped_bytes_4k")  # then those of 2 MiB and 1 GiB
+# The counters of 2 MiB and 1 GiB follow each of these two.
+FAULTS, MAPPED_BYTES = _NAMES.index("page_faults_pte"), _NAMES.index("mapped_bytes_4k")
 PROTECTION_FAULTS, MAJOR_FAULTS = _NAMES.index("page_faults_write_protect"), _NAMES.index("page_faults_major")
 
 

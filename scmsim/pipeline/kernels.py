@@ -1,4 +1,4 @@
-"""One kernel for all columns of a replay: costs and footprints of a version of Linux, and who has none of it."""
+"""Choose the costs and footprints of one version of Linux for all models, and note which models have none."""
 
 import re
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ from scmsim.core import registry
 from scmsim.core.errors import expect, unknown
 from scmsim.pipeline.arguments import Params
 
-DEFAULT = "5.13"  # most models' costs without a choice are of this Linux
+DEFAULT = "5.13"  # most models' default costs are of this version of Linux
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Parameters and footprints of a kernel, and what is to be said of each model that has no table for it."""
+    """Parameters and footprints of a kernel, and remarks on models that have no table for that kernel."""
 
     params: Params
     footprints: str | None
@@ -23,7 +23,7 @@ class Chosen:
 
 
 def costs_of(fs: str) -> list[str]:
-    """Versions of Linux that a model has costs of; none for a file system that no version of Linux has."""
+    """Return the versions of Linux for which a model has costs; none for a file system that Linux does not have."""
     known = registry.literals("fs", fs)
     if "kernel" in known.get("PARAMS", {}):
         return list(known["PARAMS"]["kernel"][1].split("|"))
@@ -31,22 +31,22 @@ def costs_of(fs: str) -> list[str]:
 
 
 def kernels() -> list[str]:
-    """Versions that any model has costs or footprints of, the oldest first."""
+    """Return the versions for which any model has costs or footprints, oldest first."""
     found = {*footprint.kernels(), *(kernel for fs in registry.names("fs") for kernel in costs_of(fs))}
     return sorted(found, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
 
 
 def check(kernel: object) -> None:
-    """Raise UsageError for what is no version of Linux that any model has costs or footprints of."""
+    """Raise UsageError unless some model has costs or footprints of this version of Linux."""
     expect("kernel", kernel, str, f"one of {', '.join(kernels())}")
     if kernel not in kernels():
         raise unknown("kernel with costs or footprints", str(kernel), kernels())
 
 
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
-    """What a replay takes from a kernel; parameters and footprints that are given stay, `footprint.NONE_AT_ALL` among them.
+    """Return the parameters and footprints of `kernel` for a replay; given ones win, `footprint.NONE_AT_ALL` included.
 
-    A kernel that no model has costs of, or that no footprints were measured on, is what a remark tells of.
+    A remark names each model whose costs or footprints are of another kernel.
     """
     touched = footprint.standing_for(kernel or DEFAULT) if footprints is None else footprints
     chosen = None if touched == footprint.NONE_AT_ALL else touched
@@ -71,7 +71,7 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
 
 
 def _without_own(names: Iterable[str], kernel: str | None) -> dict[str, list[str]]:
-    """What is to be said of models that a kernel, if one was asked for, has no footprints of."""
+    """Return remarks on the models that have no footprints on `kernel`; none if `kernel` is None or "none"."""
     if kernel is None or kernel == footprint.NONE_AT_ALL:
         return {}
     remarks = {}

@@ -1,15 +1,15 @@
-"""Passes that repeat: they are replayed until the state of every stage has come back, and their counts are multiplied from there.
+"""Skip repeating passes: replay until the state of every stage recurs, then multiply the counts.
 
-What a pass does follows from its operations and the state before it.  So once the state after a pass is that after an earlier
-pass of the same operations, the passes between the two repeat without end and add the same counts each time.  The result is
-bit by bit that of a replay of every pass.  The state is compared whole, word by word.  Not part of it are
-- counts that nothing depends on (a model names its own: `STATISTICS`; they may be asked for being 0, so that is compared), and
-- two clocks, which move on evenly: the time of the trace, and the cycles of the MMU, to which its busy walkers move along.
-A model that does something because time has passed says until when it will not (`quiet_until`), given the time of the earlier
-state.  No pass after that is left out.
+The operations of a pass and the state before the pass determine what it does.  So once the state after a pass equals the
+state after an earlier pass of the same operations, the passes between repeat forever and add the same counts each time.
+The result is bit by bit that of a replay of every pass.  The whole state is compared, except for
+- counts that nothing depends on (a model lists its own in `STATISTICS`; only whether each is 0 is compared), and
+- two clocks that advance evenly: the time of the trace, and the MMU's cycles, with which the times of its busy walkers move.
+A model that acts on the passing of time reports until when it stays quiet (`quiet_until`), given the time of the earlier
+state.  No pass after that time is skipped.
 Models without `STATISTICS` are replayed pass by pass, as is every source without `parts`.
 
-The way back to an earlier state is found with one saved state, replaced whenever the passes since then have doubled (R. P.
+A recurring state is detected with one saved state, replaced whenever the number of passes since then has doubled (R. P.
 Brent, An improved Monte Carlo factorization algorithm, BIT 20, 1980).
 """
 
@@ -25,10 +25,10 @@ STATISTICS = ("seen", "failed", "short", "failed_bytes", "failed_calls")  # of e
 
 
 class Watched(NamedTuple):
-    """An array of a stage: what must come back of it, and what goes on counting.
+    """A state array of a stage, with the names of the fields that need not recur.
 
-    `counts` are its fields that only count, `clocks` those that hold times; `moved` takes these as they were saved, and says
-    whether they have moved on evenly.
+    `counts` are fields that only count, `clocks` fields that hold times.  `moved` takes the saved values of both and returns
+    whether the clocks have advanced evenly since then.
     """
 
     state: np.ndarray
@@ -37,15 +37,15 @@ class Watched(NamedTuple):
     moved: Callable[[Mapping[str, np.ndarray]], bool] | None = None
 
     def fields(self) -> dict[str, np.ndarray]:
-        """Its counts and clocks as they are now."""
+        """Return a copy of the counts and clocks."""
         return {name: self.state[name].copy() for name in (*self.counts, *self.clocks)}
 
 
 def parts(source: Any, chunk: int) -> Iterator[tuple[Callable[[int], Iterable[np.recarray]], int]]:
-    """Yield (batches of a pass by the number of its first row, how often the pass comes) for each part of a trace.
+    """Yield (function from a first row number to the batches of a pass, number of passes) for each part of a trace.
 
-    A source that repeats itself has `parts()`, which yields (rows of a pass, how often it comes), and `timed` (see
-    `workload._stream.Stream`); any other is one part that comes once.
+    A source that repeats has `parts()`, which yields (rows of a pass, number of passes), and `timed` (see
+    `workload._stream.Stream`); any other source is one part with one pass.
     """
     if hasattr(source, "parts"):
         for make, times in source.parts():
@@ -55,28 +55,28 @@ def parts(source: Any, chunk: int) -> Iterator[tuple[Callable[[int], Iterable[np
 
 
 class PeriodDetector:
-    """Looks at the state after each pass of one part of a trace.
+    """Finds a recurring state after the passes of one part of a trace.
 
     Parameters
     ----------
     model : Model
         The file system.
     stages : sequence of Stage
-        What its events go through.
+        The stages that the model's events pass through.
     ended : array of one number
         Trace time of the last operation, which is one of the stages' totals.
     """
 
     def __init__(self, model: Any, stages: Sequence[Any], ended: np.ndarray) -> None:
         self.model, self.stages, self.ended = model, stages, ended
-        self.most = self.age = 0  # passes after which the saved state is replaced, and those since it was saved
+        self.most = self.age = 0  # passes after which to replace the saved state, and passes since it was saved
         self.saved: list[np.ndarray] = []
         self.fields: list[dict[str, np.ndarray]] = []
         self.counted: list[np.ndarray] = []
-        self.then = 0  # trace time at which it was saved, ns
+        self.then = 0  # trace time of the saved state, ns
 
     def skip(self, left: int) -> int:
-        """How many of the `left` passes need no replay; counts and clocks have been moved on by them."""
+        """Return how many of the `left` passes need no replay, with counts and clocks advanced by these passes."""
         self.age += 1
         if self.saved and self._is_back():
             skipped = self._periods(left)
@@ -88,7 +88,7 @@ class PeriodDetector:
         return 0
 
     def _watched(self) -> list[Watched]:
-        """State of the model and of each stage; what changes soonest comes first."""
+        """Return the state of the model and of each stage, the fastest-changing first."""
         model = self.model
         stages = [watched for stage in reversed(self.stages) for watched in stage.watched()]
         return [Watched(model.status, (*STATISTICS, *model.module.STATISTICS)), *stages, Watched(model.state.arena)]
@@ -100,11 +100,11 @@ class PeriodDetector:
         self.then, self.most, self.age = int(self.ended[0]), 2 * self.most + 1, 0
 
     def _totals(self) -> list[np.ndarray]:
-        """What the stages count, as rows of int64."""
+        """Return the counts of the stages, as rows of int64."""
         return [total.view(np.int64) for stage in self.stages for total in stage.totals()]
 
     def _is_back(self) -> bool:
-        """Whether every stage is as it was when it was saved."""
+        """Return whether every stage's state equals the saved state."""
         for (state, counts, clocks, moved), then, fields in zip(self._watched(), self.saved, self.fields, strict=True):
             if state.shape != then.shape:
                 return False
@@ -117,7 +117,7 @@ class PeriodDetector:
         return True
 
     def _periods(self, left: int) -> int:
-        """How often the passes since the state was saved can be left out, out of `left` passes."""
+        """Return how many periods, of `age` passes each, can be skipped out of `left` passes."""
         module = self.model.module
         quiet = module.quiet_until(self.model.state, self.then) if hasattr(module, "quiet_until") else NEVER
         ended = int(self.ended[0])
@@ -125,7 +125,7 @@ class PeriodDetector:
         return max(0, min(left // self.age, (quiet - 1 - ended) // took if took else left))
 
     def _advance(self, times: int) -> None:
-        """Add `times` times what was counted since the state was saved."""
+        """Add `times` times the counts since the state was saved."""
         for watched, before in zip(self._watched(), self.fields, strict=True):
             for name, old in before.items():
                 watched.state[name] += times * (watched.state[name] - old)

@@ -1,4 +1,4 @@
-"""One run of a replay: a file system on a machine, by name and parameters, over a whole trace."""
+"""Run one replay: one file system on one machine over a whole trace."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -35,8 +35,8 @@ from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
 from scmsim.trace.reading.report import missed
 
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
-_FASTEST = 20  # ns a call, on average: an empty system call alone takes more, so these are no times
-_LEFT = {  # what a space report says was not written back
+_FASTEST = 20  # minimum plausible mean time per call, ns; a faster trace has no real timestamps
+_LEFT = {  # fields of a space report: data that was not written back
     "dirty_bytes": "the page cache are dirty",
     "uncommitted_bytes": "metadata are in no journal or table yet",
     "staged_bytes": "staged data are in no file yet",
@@ -44,7 +44,7 @@ _LEFT = {  # what a space report says was not written back
 
 
 class Paging:
-    """The mapping policy of a file system on a machine: the one that was asked for, or what runs in its place."""
+    """The mapping policy of a file system on a machine: the requested policy, or the one that replaces it."""
 
     def __init__(self, fs: str, machine: dict[str, Any], asked: str | None, params: Params) -> None:
         self.fs, self.asked, self.largest = fs, asked, machine["walk"]["largest_page"]
@@ -54,7 +54,7 @@ class Paging:
         self.stage = Placement(self.policy, self.params)
 
     def remarks(self, machine: str, in_dram: bool) -> list[str]:
-        """What is to be said where it differs from what was asked for."""
+        """Return remarks on where the policy differs from the requested one."""
         return choice.remarks(self.fs, self.asked, self.policy, (machine, self.largest), self.stage.pages, in_dram)
 
 
@@ -88,7 +88,7 @@ class Replay:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):
             own = {name: kind if name in self.model.module.SITES else "none" for name, kind in self.model.kinds.items()}
-            stages.append(RepStrings(self.system, own, mmu))  # what a program copies is not known
+            stages.append(RepStrings(self.system, own, mmu))  # without the program's sites: its copies are unknown
         self.loop = Loop(self.model, stages, source.files)
         told = self.machine.get("summary", "table")
         name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
@@ -97,11 +97,11 @@ class Replay:
         self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})
 
     def mmu(self, counting: Counting) -> Mmu:
-        """The stage that counts look-ups, misses and walks."""
+        """Return the stage that counts look-ups, misses and walks."""
         return Mmu(self.machine, counting)
 
     def run(self, sync_at_end: bool, progress: Progress | None) -> Run:
-        """Replay the whole trace and put the counts together."""
+        """Replay the whole trace and collect the counts."""
         run = self.result
         run.params |= {**self.params, **self.paging.params}
         if self.footprints:
@@ -140,7 +140,7 @@ class Replay:
         return run
 
     def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
-        """Replay `times` passes over a part of the trace; returns the operations of those that needed no replay."""
+        """Replay `times` passes over a part of the trace; return the number of operations that needed no replay."""
         sums, repeated = self.counting.sums[0], 0
         periodic = times > 2 and hasattr(self.model.module, "STATISTICS")
         detector = PeriodDetector(self.model, self.loop.stages, self.counting.ended) if periodic else None
@@ -150,7 +150,7 @@ class Replay:
                 if progress:
                     progress(self.model.fs, int(sums["rows"]), self.source.rows)
             times -= 1
-            failing = self.loop.failing  # its counts are taken pass by pass
+            failing = self.loop.failing  # PeriodDetector does not multiply counts of failing calls
             if detector and times and not (failing.counts or failing.long):
                 before = int(sums["operations"])
                 times -= detector.skip(times)
@@ -158,7 +158,7 @@ class Replay:
         return repeated
 
     def _sync(self) -> None:
-        """What sync(2) does at the end of the trace; no call of its own, so that figures per call stay those of the program."""
+        """Run sync(2) at the end of the trace; not counted as a call, so that figures per call stay the program's."""
         module = self.model.module
         unsynced = module.unsynced(self.model.state) if hasattr(module, "unsynced") else []
         batch = np.zeros(len(unsynced) + 1, OP).view(np.recarray)
@@ -167,7 +167,7 @@ class Replay:
         self.loop.take(batch)
 
     def _sums(self, run: Run) -> None:
-        """What the operations asked for, less what failed."""
+        """Set the numbers of operations, calls and bytes requested, less those that failed."""
         sums, status = self.counting.sums[0], self.model.status[0]
         run.operations, run.calls = int(sums["operations"]), int(sums["calls"] - status["failed_calls"])
         run.payload = {"written": int(sums["written"] - status["failed_bytes"]), "read": int(sums["read"])}
@@ -178,7 +178,7 @@ class Replay:
             )
 
     def _mappings(self, run: Run) -> None:
-        """What touches of mapped files asked for, and what of it failed; or that the model has none."""
+        """Add the touches of mapped files and their bytes; warn if the model does not replay touches."""
         sums, model = self.counting.sums[0], self.model
         if model.mapped and model.mapped.active:
             run.touches = int(sums["touches"])
@@ -191,7 +191,7 @@ class Replay:
             run.warnings.append(f"{sums['touches']:,} touches of mapped files were not replayed: {why}")
 
     def _counts(self, run: Run) -> None:
-        """Totals and breakdowns."""
+        """Set totals and breakdowns."""
         sites, counting = self.model.sites, self.counting
         cells = counting.counters[:-1].view(np.int64).reshape(counting.groups, len(sites), len(SCHEMA))
         run.counters = _summed(cells)
@@ -208,7 +208,7 @@ class Replay:
         run.stored_bytes = {kind: int(stored[k]) for k, kind in enumerate(KINDS) if kind != "none"}
 
     def _failures(self, run: Run) -> None:
-        """Operations that failed, by the error's name, and writes that were done in part."""
+        """Set the number of failed operations, by error name, and of short writes."""
         status, told = self.model.status[0], []
         if short := int(status["short"]):
             run.errors[SHORT] = short
@@ -230,6 +230,6 @@ class Replay:
 
 
 def _summed(cells: np.ndarray) -> dict[str, int]:
-    """Counters summed over cells of all of them, thousandths rounded."""
+    """Return the counters summed over all cells, with thousandths rounded."""
     total = cells.reshape(-1, len(SCHEMA)).sum(axis=0)
     return rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))

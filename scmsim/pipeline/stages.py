@@ -1,7 +1,7 @@
-"""The stages that a model's events go through, and the loop.  A replay without a stage is a shorter list.
+"""The stages that a model's events pass through, and the loop.  To leave a stage out, leave it out of the list.
 
-A stage takes the events of a buffer and may fill in fields for those behind it; the first of a full replay says which row of the
-counters each event goes to.
+A stage takes the events of a buffer and may fill in fields for later stages; the first stage of a full replay chooses the
+row of the counters for each event.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,36 +35,36 @@ MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
 
 class Stage:
-    """What takes events."""
+    """A consumer of events."""
 
     def begin(self, batch: np.recarray) -> None:
-        """Before the events of a batch of operations."""
+        """Prepare for the events of a batch of operations."""
 
     def take(self, events: np.ndarray) -> None:
-        """The events of one buffer, in order."""
+        """Process the events of one buffer, in order."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Behind the last event of a batch."""
+        """Finish a batch, after its last event."""
 
     def watched(self) -> list[Watched]:
-        """Its state, which comes back where passes repeat."""
+        """Return the stage's state, which must recur for passes to be skipped."""
         return []
 
     def totals(self) -> list[np.ndarray]:
-        """Its arrays of counts, which nothing depends on."""
+        """Return the stage's arrays of counts, on which nothing depends."""
         return []
 
 
 class Loop:
-    """A model, the calls that fail before they reach it, and the stages behind it."""
+    """A model, the calls that fail before they reach the model, and the stages after it."""
 
     def __init__(self, model: Model, stages: Sequence[Stage], files: Files) -> None:
         self.model, self.stages = model, stages
         self.failing = FailingCalls(files, getattr(model.module, "LARGEST_FILE", LARGEST_FILE))
 
     def take(self, batch: np.recarray) -> None:
-        """All operations of a batch."""
+        """Replay all operations of a batch."""
         batch = self.failing.replace(batch)
         for stage in self.stages:
             stage.begin(batch)
@@ -76,26 +76,26 @@ class Loop:
 
 
 class Counting(Stage):
-    """The row of the counters that each event goes to: (operation or file of its cause) x (site); the last counts nothing.
+    """The choice of a row of the counters for each event: (operation or file of its cause) x (site).
 
-    `by` is a breakdown of GROUPS; `bins` are the rows of the events taken last.
+    The last row is for events that do not count.  `by` is a breakdown of GROUPS; `bins` has the rows of the latest events.
     """
 
     def __init__(self, files: Files, sites: Sequence[str], by: str) -> None:
         self.by, self.sites = GROUPS.index(by), len(sites)
-        self.groups = (1, len(OPS), len(files) + 1)[self.by]  # the last of the files: no file
+        self.groups = (1, len(OPS), len(files) + 1)[self.by]  # the last file group: operations without a file
         if self.groups * self.sites > MAX_BINS:
             raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")
         self.counters = np.zeros(self.groups * self.sites + 1, COUNTERS)
         self.operations = np.zeros(self.groups, np.int64)
-        self.sums = np.zeros(1, SUMS)  # what the operations so far asked for
-        self.sizes = np.array(files.first_size, np.int64)  # of the files, as the operations so far leave them
-        self.ended = np.zeros(1, np.int64)  # trace time of the last one, ns
-        self.rows = np.zeros(0, np.int64)  # of the operations of this batch
+        self.sums = np.zeros(1, SUMS)  # what the operations so far requested
+        self.sizes = np.array(files.first_size, np.int64)  # file sizes after the operations so far, bytes
+        self.ended = np.zeros(1, np.int64)  # trace time of the last operation, ns
+        self.rows = np.zeros(0, np.int64)  # first row of each operation of this batch
         self.bins = np.zeros(ROOM, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
-        """Find the first row of each operation's group, -1 where it is not to be counted; add up what is asked for."""
+        """Find the first row of each operation's group, -1 if it does not count; sum up what the operations request."""
         self.rows = rows = np.empty(len(batch), np.int64)
         first_rows(batch.view(np.ndarray), self.by, self.sites, self.sizes, self.sums, rows)
         if self.by == BY_FILE:
@@ -110,7 +110,7 @@ class Counting(Stage):
         assign_bins(events, len(events), self.rows, len(self.counters) - 1, self.bins)
 
     def end(self) -> None:
-        """Raise UsageError when a sum has passed int64: instructions, in thousandths, are the largest."""
+        """Raise UsageError if a sum has overflowed int64: instructions, in thousandths, are the largest."""
         if min(self.counters["instructions"].min(), self.sums["written"][0], self.sums["read"][0]) < 0:
             raise UsageError("the sums of this trace pass 2^63 (instructions in thousandths, or bytes); cut the trace")
 
@@ -122,7 +122,7 @@ class Counting(Stage):
 
 
 class Placement(Stage):
-    """Virtual addresses and page sizes, by a mapping policy."""
+    """The placement of events: virtual addresses and page sizes, by a mapping policy."""
 
     def __init__(self, policy: str, params: Mapping[str, Any]) -> None:
         self.policy = registry.load("paging", policy)
@@ -132,7 +132,7 @@ class Placement(Stage):
         self.policy.place(self.pages, events, len(events))
 
     def measured_orders(self, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Sizes of the pages of the kernel's memory that was measured elsewhere, as they are here."""
+        """Return the page sizes under this policy (log2) of kernel memory that was measured on another machine."""
         return measured_orders(self.pages, vaddr, order) if "giant" in self.pages.dtype.fields else order
 
     def watched(self) -> list[Watched]:
@@ -147,7 +147,7 @@ class Mmu(Stage):
         self.known = touches.NOTHING
 
     def learn(self, book: Book) -> None:
-        """Before any event: the touches that slices are taken from."""
+        """Prepare the touches of `book`, before any event: slices refer to these."""
         places = np.zeros(len(book.pages), touches.PLACE)
         places["vaddr"], places["order"] = book.pages["vaddr"], book.pages["order"]
         places["kind"], places["which"] = np.divmod(book.pages["cache"], OPEN_FILE)[::-1]
@@ -157,14 +157,14 @@ class Mmu(Stage):
         self.count(events, self.counting.bins, NO_SLICES)
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
-        """Replay events, each with the touches ahead of it, into its row of the counters."""
+        """Replay each event and the touches ahead of it, and count both in the event's row."""
         replay_touched(self.state, self.counting.counters, self.known, slices, events, bins)
 
     def watched(self) -> list[Watched]:
         return [Watched(self.state, clocks=("now", "free_at", "active_until"), moved=self._moved_along)]
 
     def _moved_along(self, then: Mapping[str, np.ndarray]) -> bool:
-        """Whether the walkers' times lie as far from the clock as they did, or no page was walked to since then."""
+        """Return whether all walkers' times moved as far as the clock since `then`, or none of them moved."""
         now = self.state[0]
         moved = np.append(
             (now["free_at"] - then["free_at"][0])[: now["walkers"]], now["active_until"] - then["active_until"]
@@ -173,7 +173,7 @@ class Mmu(Stage):
 
 
 class Faults(Stage):
-    """Page faults of files that the program maps, or a library for it."""
+    """The count of page faults in files that the program, or a library for it, maps."""
 
     def __init__(self, status: np.ndarray, counting: Counting) -> None:
         self.status, self.counting = status, counting
@@ -184,7 +184,7 @@ class Faults(Stage):
 
 
 class Around(Mmu):
-    """What else runs, between the events that an MMU takes.  No other stage sees it."""
+    """An MMU that also replays what else runs, between the model's events.  No other stage sees these additions."""
 
     def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
@@ -197,7 +197,7 @@ class Around(Mmu):
         self.around.op[0], self.threads = -1, batch.thread
 
     def _expect(self, interrupt: np.ndarray) -> None:
-        """Interrupts touch this (surround.TOUCH); make room for what may come before an event."""
+        """Set what an interrupt touches (surround.TOUCH); reserve buffers for what may come before an event."""
         self.interrupt, room = interrupt, ROOM + int(self.around.most[0]) + len(interrupt)
         self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
 
@@ -233,7 +233,7 @@ class Around(Mmu):
 
 
 class RepStrings(Stage):
-    """What perf and the TLB count of rep-strings, which the MMU sees as one access to each page."""
+    """What perf and the TLB count for rep-strings, which the MMU sees as one access to each page."""
 
     def __init__(self, system: Mapping[str, Any], sites: Mapping[str, str], mmu: Mmu) -> None:
         self.system, self.counting = system, mmu.counting
@@ -245,11 +245,11 @@ class RepStrings(Stage):
 
 
 class Interleaved(Stage):
-    """What the kernel's own code touches, between the events that an MMU takes.  No other stage sees those touches.
+    """Measured touches of the kernel's own code, between the events for the MMU.  No other stage sees these touches.
 
-    Which measured call an operation is like follows from its first events (interleave.MOST), wherever a buffer ends: the last
-    operation of a buffer is held until they are there.  `objects` are the areas of the kernel's memory in which the model has
-    objects that were measured with it.
+    An operation's first events (interleave.MOST) determine which measured call it resembles, wherever a buffer ends: the
+    last operation of a buffer is held back until those events are there.  `objects` are the areas of kernel memory in which
+    the model has objects that the measured touches include as well.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class Interleaved(Stage):
         areas = 0 if footprints.general else sum(1 << area for area in objects)
         self.places = (areas, home(pages, footprints.book.touches).view(np.ndarray))
         self.inodes, self.known = begin(files)
-        self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
+        self.opened = np.zeros(len(files), np.int64)  # for each file, the measured open file that represents it
         self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
         self.held, self.held_bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
         mmu.learn(footprints.book)
@@ -319,11 +319,11 @@ class Medium(Stage):
 
 
 class Touches(Stage):
-    """The data addresses of the events that count, one in each page, in the place of their look-up."""
+    """A collector of the data addresses of counted events, one per page, in the order of their look-ups."""
 
     def __init__(self, counting: Counting) -> None:
         self.counting = counting
-        self.addresses: list[np.ndarray] = []  # since somebody took them out
+        self.addresses: list[np.ndarray] = []  # the caller empties this list
 
     def take(self, events: np.ndarray) -> None:
         trash = len(self.counting.counters) - 1

@@ -1,4 +1,4 @@
-"""A replay in windows of trace time: what each mechanism counted in each."""
+"""Replay a trace in windows of trace time: what each mechanism counted in each window."""
 
 import os
 import pathlib
@@ -27,11 +27,11 @@ class Timeline:
     ----------
     run : Run
     starts : int64 array
-        Trace time of the first operation of each window, in ns, and of the last operation of all.
+        Trace time, ns, of the first operation of each window, and of the last operation of the trace.
     counts : dict
-        Site -> counter -> int64 array, a number a window; they add up to those of the run's `sites`.
+        Site -> counter -> int64 array with one count per window; the counts add up to those of the run's `sites`.
     operations : int64 array
-        Operations of each window.
+        Number of operations of each window.
     """
 
     run: Run
@@ -41,7 +41,7 @@ class Timeline:
 
 
 class _Snapshots(Stage):
-    """Keeps what was counted before each batch; it comes after the stages that count."""
+    """Snapshots of the counters before each batch; this stage comes after the stages that count."""
 
     def __init__(self, counting: Counting) -> None:
         self.counting = counting
@@ -57,7 +57,7 @@ class _Snapshots(Stage):
         pass
 
     def keep(self, now: int) -> None:
-        """What was counted until now, by site and counter."""
+        """Keep the counts until now, by site and counter."""
         cells = self.counting.counters[:-1].view(np.int64).reshape(-1, self.counting.sites, len(SCHEMA))
         self.starts.append(now)
         self.kept.append(cells.sum(axis=0))
@@ -74,7 +74,7 @@ def timeline(
     params: Params | None = None,
     progress: Progress | None = None,
 ) -> Timeline:
-    """Replay a trace on one file system, in about `windows` windows of as many operations each.
+    """Replay a trace on one file system, in about `windows` windows with equal numbers of operations.
 
     The other parameters and errors are those of `replay`.
     """

@@ -1,1 +1,1 @@
-"""Charts of runs, of results with cells, of the documents, of traces and of misses; Altair draws them (the extra `report`)."""
+"""Charts of runs, results with cells, the documents' figures, traces and misses, drawn by Altair (the extra `report`)."""

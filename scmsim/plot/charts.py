@@ -1,6 +1,6 @@
-"""Charts of a report: one Vega-Lite chart, its words and its rows each; horizontal bars, so that they fit a phone.
+"""Charts of a report: each is a Vega-Lite chart with its texts and rows; horizontal bars, so that charts fit a phone.
 
-Nothing is shown by colour alone: bars have labels and tooltips, and every chart's rows come with it.
+No information is shown by colour alone: bars have labels and tooltips, and every chart comes with its rows.
 """
 
 import json
@@ -17,24 +17,24 @@ from scmsim.result import Run
 from scmsim.result.names import labels, short
 
 _SIDES = ("load", "store")
-_SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}  # as they are said, and as counters name them
-MOST_SITES = 8  # colours that can be told apart
+_SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}  # label -> part of the counters' names
+MOST_SITES = 8  # distinguishable colours
 MOST_FILES = 20
-MOST_HOT = 4  # runs whose files stand side by side
-_LABEL = 170  # px that a label on the left may take
-_LINE = 13  # px of a line of it
-_NUMBER = 52  # px that a number after a bar may take
-_GROUPED = 8  # names; more stand in groups
-_ALIKE = 0.005  # of an axis: lines that are nearer to each other cover each other
-_UNSEEN = 0.004  # of the longest bar: less than 2 px
-_SHORT = 10  # letters of a label in a legend of which two stand side by side on a phone, right of long names of bars
+MOST_HOT = 4  # runs whose files are shown side by side
+_LABEL = 170  # maximum width of a label on the left, px
+_LINE = 13  # height of a label's line, px
+_NUMBER = 52  # maximum width of a number after a bar, px
+_GROUPED = 8  # most names without groups
+_ALIKE = 0.005  # fraction of an axis: lines nearer than this cover each other
+_UNSEEN = 0.004  # fraction of the longest bar: less than 2 px
+_SHORT = 10  # maximum label length for a legend in two columns on a phone, next to long names of bars
 NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
-# A bar's number: its scale is that of the longest bar, so a short one cannot be read off the axis.
+# A bar's number: the axis is scaled to the longest bar, so the length of a short bar cannot be read from the axis.
 _SAID = "datum.value >= 1e4 ? format(datum.value, '.3~s') : format(datum.value, ',.4~r')"
 
 
 def charts(runs: Sequence[Run]) -> list[Chart]:
-    """Every chart that the runs have counters for, in the page's order."""
+    """Return every chart for which the runs have counters, in the page's order."""
     makers: tuple[Callable[[Sequence[Run]], Chart | None], ...] = (
         traffic, time, misses, regions, walks, walk_cycles, sites, amplification, stored, space, overhead, hot,
     )  # fmt: skip
@@ -42,14 +42,14 @@ def charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def per_call(run: Run, *fields: str) -> float | None:
-    """Sum of some counters, divided by the calls; None where one is absent."""
+    """Return the sum of some counters divided by the calls; None if a counter is absent."""
     if not run.calls or any(field not in run.counters for field in fields):
         return None
     return sum(run.counters[field] for field in fields) / run.calls
 
 
 def _gather(runs: Sequence[Run], parts: Mapping[str, Callable[[Run], float | None]]) -> Rows:
-    """Rows run x part of what the runs can supply."""
+    """Return a row per run and part, for the values that the runs have."""
     names = labels(runs)
     found = [
         {"run": name, "part": part, "value": value(run)}
@@ -62,7 +62,7 @@ def _gather(runs: Sequence[Run], parts: Mapping[str, Callable[[Run], float | Non
 def bars(
     name: str, title: str, caption: str, rows: Rows, unit: str, *, stack: bool = True, grouped: bool = False
 ) -> Chart | None:
-    """Horizontal bars: a run each, parts stacked; or, not stacked, one group of bars a run."""
+    """Return horizontal bars: one bar per run with stacked parts, or, not stacked, one group of bars per run."""
     rows = _visible(rows) if stack else rows
     if not any(row["value"] for row in rows):
         return None
@@ -97,13 +97,13 @@ def bars(
 
 
 def room(rows: Rows) -> Any:
-    """The scale of bars with their numbers after them: however narrow the chart, the longest bar leaves room for its number."""
+    """Return the scale of bars with numbers after them; at any width, the longest bar leaves room for its number."""
     most = max(row["value"] for row in rows)
     return altair().Scale(domainMin=0, nice=False, domainMax={"expr": f"{most!r} * width / max(width - {_NUMBER}, 20)"})
 
 
 def _names(names: Sequence[str], always: bool) -> tuple[Any, float]:
-    """The axis of the bars' names and how many lines of 26 px they take; names that begin alike stand below that word."""
+    """Return (axis of the bars' names, its height in lines of 26 px); names with the same first word are grouped."""
     alt = altair()
     domain, told = [], {}
     heads = [name.partition("\n")[0].partition(" ")[0] for name in names]
@@ -126,7 +126,7 @@ def _names(names: Sequence[str], always: bool) -> tuple[Any, float]:
 
 
 def _visible(rows: Rows) -> Rows:
-    """Rows of stacked bars without the parts that cannot be seen in any bar: together they are "other"."""
+    """Return rows of stacked bars, with the parts that are too small to see in any bar summed as "other"."""
     longest = max((row["value"] for row in _totals([{**row, "name": row["run"]} for row in rows])), default=0)
     seen = [row for row in rows if row["value"] > _UNSEEN * longest]
     kept = {row["part"] for row in seen} - {OTHER}
@@ -136,7 +136,7 @@ def _visible(rows: Rows) -> Rows:
 
 
 def _totals(rows: Rows) -> Rows:
-    """The sum of the parts of each bar."""
+    """Return the sum of the parts of each bar."""
     total: dict[str, float] = {}
     for row in rows:
         total[row["name"]] = total.get(row["name"], 0) + row["value"]
@@ -144,13 +144,13 @@ def _totals(rows: Rows) -> Rows:
 
 
 def legend(names: Sequence[str], **symbols: Any) -> Any:
-    """A legend below the chart, which a phone shows whole: long labels stand one in a line."""
+    """Return a legend below the chart that fits a phone: with long labels, one label per line."""
     columns = 1 if max(map(len, names)) > _SHORT else 2
     return altair().Legend(title=None, orient="bottom", columns=columns, labelLimit=160, **symbols)
 
 
 def traffic(runs: Sequence[Run]) -> Chart | None:
-    """Retired loads and stores per call."""
+    """Chart retired loads and stores per call."""
     parts = {
         "loads": lambda run: per_call(run, "mem_inst_retired_all_loads"),
         "stores": lambda run: per_call(run, "mem_inst_retired_all_stores"),
@@ -160,7 +160,7 @@ def traffic(runs: Sequence[Run]) -> Chart | None:
 
 
 def time(runs: Sequence[Run]) -> Chart | None:
-    """Terms of the time estimate."""
+    """Chart the terms of the time estimate."""
     terms = list(dict.fromkeys(term for run in runs for term, value in run.time_ns.items() if value))
     parts = {
         term.replace("_", " "): lambda run, term=term: run.time_ns.get(term, 0) / run.calls if run.calls else None
@@ -171,7 +171,7 @@ def time(runs: Sequence[Run]) -> Chart | None:
 
 
 def misses(runs: Sequence[Run]) -> Chart | None:
-    """First-level misses of data look-ups by page size; by what answered them where that is all that was counted."""
+    """Chart first-level misses of data look-ups by page size or, if sizes were not counted, by what answered them."""
     caption = "Data TLB look-ups per call that missed the first level, by "
     sized = _gather(runs, {f"{name} pages": partial(_misses_of, size=size) for name, size in _SIZES.items()})
     if any(row["value"] for row in sized):
@@ -185,7 +185,7 @@ def misses(runs: Sequence[Run]) -> Chart | None:
 
 
 def regions(runs: Sequence[Run]) -> Chart | None:
-    """First-level misses by whose addresses they were, and by what answered them."""
+    """Chart first-level misses by whose addresses they were, and by what answered them."""
 
     def of(event: str, user: bool) -> Callable[[Run], float | None]:
         def value(run: Run) -> float | None:
@@ -207,7 +207,7 @@ def regions(runs: Sequence[Run]) -> Chart | None:
 
 
 def walks(runs: Sequence[Run]) -> Chart | None:
-    """Page walks by page size."""
+    """Chart page walks by page size."""
     parts = {f"{name} pages": partial(_walks_of, size=size) for name, size in _SIZES.items()}
     caption = "Page walks for data per call, by the size of the page that the walk ended at."
     return bars("walks", "Page walks", caption, _gather(runs, parts), "walks per call")
@@ -224,7 +224,7 @@ def _misses_of(run: Run, size: str) -> float | None:
 
 
 def walk_cycles(runs: Sequence[Run]) -> Chart | None:
-    """Share of cycles in walks."""
+    """Chart the share of cycles in walks."""
     parts = {
         "data": lambda run: run.metrics.get("walk_cycles_percent_data"),
         "instructions": lambda run: run.metrics.get("walk_cycles_percent_instruction"),
@@ -234,7 +234,7 @@ def walk_cycles(runs: Sequence[Run]) -> Chart | None:
 
 
 def sites(runs: Sequence[Run]) -> Chart | None:
-    """Loads and stores by mechanism inside the file system; the largest by name, the rest together."""
+    """Chart loads and stores by mechanism inside the file system; the largest by name, the rest as one."""
     fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
     traffic: list[dict[str, float]] = []
     for run in runs:
@@ -254,7 +254,7 @@ def sites(runs: Sequence[Run]) -> Chart | None:
 
 
 def amplification(runs: Sequence[Run]) -> Chart | None:
-    """Bytes at four levels per byte written."""
+    """Chart the bytes at several levels per byte written."""
     levels = {
         "stored by the file system": "write_amplification",
         "cache lines written back": "write_amplification_lines",
@@ -270,7 +270,7 @@ def amplification(runs: Sequence[Run]) -> Chart | None:
 
 
 def stored(runs: Sequence[Run]) -> Chart | None:
-    """Bytes stored by kind."""
+    """Chart the bytes stored by kind."""
     parts = {
         kind: lambda run, kind=kind: (
             run.stored_bytes[kind] / run.calls if run.calls and kind in run.stored_bytes else None
@@ -283,7 +283,7 @@ def stored(runs: Sequence[Run]) -> Chart | None:
 
 
 def space(runs: Sequence[Run]) -> Chart | None:
-    """Space that files take at the end; that of the file system itself, which may be 1,000 times as large, is `overhead`."""
+    """Chart the space of files at the end; the file system's own space, maybe 1,000 times as large, is in `overhead`."""
     fields = {
         "file data": "live_bytes",
         "waste in last pages": "waste_bytes",
@@ -295,7 +295,7 @@ def space(runs: Sequence[Run]) -> Chart | None:
 
 
 def overhead(runs: Sequence[Run]) -> Chart | None:
-    """Space that the file system takes for itself at the end."""
+    """Chart the file system's own space at the end."""
     fields = {"metadata": "metadata_bytes", "page tables": "page_table_bytes"}
     parts = {part: lambda run, field=field: run.space.get(field) for part, field in fields.items()}
     caption = (
@@ -305,7 +305,7 @@ def overhead(runs: Sequence[Run]) -> Chart | None:
 
 
 def hot(runs: Sequence[Run]) -> Chart | None:
-    """Files (or operations) with the most traffic, where the result was broken down by them."""
+    """Chart the files (or operations) with the most traffic, if the result has a breakdown by them."""
     fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
     broken = [(name, run) for name, run in zip(labels(runs), runs, strict=True) if run.groups][:MOST_HOT]
     value = {
@@ -326,7 +326,7 @@ def hot(runs: Sequence[Run]) -> Chart | None:
 
 
 def curve(rows: Rows) -> Chart | None:
-    """Miss ratio over TLB entries: rows of run, entries, value."""
+    """Chart miss ratio over TLB entries; `rows` have run, entries and value."""
     if not rows:
         return None
     alt = altair()
@@ -355,14 +355,14 @@ def curve(rows: Rows) -> Chart | None:
 
 
 def merged(lines: Mapping[str, Mapping[Any, float]], log: bool = False) -> dict[str, str]:
-    """Return the lines to draw and their names: lines that cannot be told apart are one, under the names of all.
+    """Return the lines to draw and their names: indistinguishable lines become one line with all their names.
 
     Parameters
     ----------
     lines : mapping
         Name -> x -> value.
     log : bool
-        The chart's axis of values is logarithmic.
+        Whether the axis of values is logarithmic.
     """
     scaled = {
         name: {x: math.log(y) if log else y for x, y in line.items() if y > 0 or not log}
@@ -379,7 +379,7 @@ def merged(lines: Mapping[str, Mapping[Any, float]], log: bool = False) -> dict[
 
 
 def together(names: Sequence[str]) -> str:
-    """Several names as one: words that all begin with are said once."""
+    """Return several names as one, with the words that all begin with only once."""
     if len(names) == 1:
         return names[0]
     words = [name.split(" ") for name in names]

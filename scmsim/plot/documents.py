@@ -1,7 +1,7 @@
-"""Charts of the documents' figures: lines over a size, groups of bars, panels of lines; rows are dicts of what is drawn.
+"""Charts of the documents' figures: lines over a size, groups of bars, panels of lines.
 
-Rows have `system` and `value`, lines also `x`, bars `group`, panels `x` and `panel`.  What was PUBLISHED is black, and points
-among lines.
+Rows are dicts with `system` and `value`; rows of lines also have `x`, of bars `group`, of panels `x` and `panel`.  PUBLISHED values
+are black; among lines they are points.
 """
 
 import math
@@ -19,13 +19,13 @@ _COUNT = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, '
 
 
 def lines(name: str, title: str, rows: Rows, x: str, y: str, log_y: bool = True) -> Chart:
-    """One line a system over a logarithmic size."""
+    """Return a chart with one line per system over a logarithmic size."""
     title = _told(title, rows, log_y)
     return Chart(name, title, title, rows, _lined(rows, x, y, log_y).properties(height=280).to_dict())
 
 
 def panels(name: str, title: str, rows: Rows, x: str, log_y: bool = True, columns: int = 2) -> Chart:
-    """A panel of lines for each value of `panel`, each with its own scale."""
+    """Return a panel of lines for each value of `panel`, each with its own scale."""
     alt, title = altair(), _told(title, rows, log_y)
     order = list(dict.fromkeys(row["panel"] for row in rows))
     facet = alt.Facet("panel:N", title=None, sort=order, header=alt.Header(labelFontSize=12, labelFontWeight="bold"))
@@ -48,7 +48,7 @@ def _lined(rows: Rows, x: str, y: str, log_y: bool) -> Any:
         y=_y(alt, shown, y, log_y),
         color=_colour(alt, systems),
     )
-    # lines that coincide can all be seen: the first is the widest, and its points are the largest
+    # the first line is the widest, and its points are the largest, so that all of several coinciding lines are visible
     rank = [max(len(systems) - place - 1 - (PUBLISHED in systems), 0) for place in range(len(systems))]
     width = alt.Scale(type="ordinal", domain=systems, range=[1.5 + 0.6 * steps for steps in rank])
     area = alt.Scale(type="ordinal", domain=systems, range=[(5 + 2 * steps) ** 2 for steps in rank])
@@ -62,7 +62,7 @@ def _lined(rows: Rows, x: str, y: str, log_y: bool) -> Any:
 
 
 def _y(alt: Any, rows: Rows, title: str, log: bool) -> Any:
-    """The axis of values; a logarithmic one is marked at 1, 2, 5, 10, 20, 50, ..."""
+    """Return the axis of values; a logarithmic axis has ticks at 1, 2, 5, 10, 20, 50, ..."""
     y = alt.Y("value:Q", title=title or None)
     if not log or not rows:
         return y.axis(labelExpr=_COUNT, tickCount=5)
@@ -79,7 +79,7 @@ def _y(alt: Any, rows: Rows, title: str, log: bool) -> Any:
 
 
 def bars(name: str, title: str, rows: Rows, x: str, log: bool = False) -> Chart:
-    """Groups of bars; points where the axis is logarithmic, because a bar has no beginning there."""
+    """Return groups of bars; points on a logarithmic axis, where a bar has no start."""
     alt = altair()
     systems = list(dict.fromkeys(row["system"] for row in rows))
     groups = list(dict.fromkeys(row["group"] for row in rows))

@@ -1,4 +1,4 @@
-"""Files of a report, written atomically; charts as vector or pixel files for a paper."""
+"""Write files of a report atomically, and charts as vector or pixel files for a paper."""
 
 import os
 import pathlib
@@ -11,8 +11,8 @@ from scmsim.plot.library import Chart, Style, altair, drawn
 
 SUFFIXES = (".svg", ".png", ".pdf", ".html")
 
-_PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; fonts of a reader may be wider
-_WIDTH = 560  # px of a figure on paper, where no container gives it
+_PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; a reader's fonts may be wider
+_WIDTH = 560  # px of a figure on paper, where no container sets the width
 
 
 def write(path: pathlib.Path, content: bytes) -> pathlib.Path:
@@ -23,13 +23,13 @@ def write(path: pathlib.Path, content: bytes) -> pathlib.Path:
 
 
 def check_folder(folder: str | os.PathLike[str]) -> pathlib.Path:
-    """Raise before the work if figures cannot be drawn or have no place: EnvironmentProblem, UsageError."""
+    """Raise EnvironmentProblem if figures cannot be drawn, UsageError if the folder is not writable."""
     altair()
     return writable_folder(folder)
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Raise UsageError for a file that cannot be drawn, EnvironmentProblem without the library, before the work is done."""
+    """Raise UsageError for a file that cannot be drawn, EnvironmentProblem without the library; call before the work."""
     suffix = pathlib.Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{os.fspath(path)!r} ends in none of {', '.join(SUFFIXES)}, which say the format; rename it")
@@ -39,7 +39,7 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def save(spec: Mapping[str, Any], path: str | os.PathLike[str], style: Style | None = None, caption: str = "") -> None:
-    """Write a chart as the file's ending says (`drawn`)."""
+    """Write a chart in the format of the file's suffix (`drawn`)."""
     out = pathlib.Path(path)
     write(out, drawn({"padding": _PADDING, **spec}, out.suffix.lower()[1:], style, caption))
 
@@ -47,12 +47,12 @@ def save(spec: Mapping[str, Any], path: str | os.PathLike[str], style: Style | N
 def write_charts(
     found: Sequence[Chart], folder: str | os.PathLike[str], suffix: str, style: Style | None = None
 ) -> list[pathlib.Path]:
-    """Write each chart as DIR/NAME.suffix (svg, png or pdf) with its title, on white; returns the paths."""
+    """Write each chart as DIR/NAME.suffix (svg, png or pdf) with its title, on white; return the paths."""
     out = check_folder(folder)
     out.mkdir(exist_ok=True)
     paths = []
     for chart in found:
-        one = "layer" in chart.spec or "mark" in chart.spec  # panels bring their own width
+        one = "layer" in chart.spec or "mark" in chart.spec  # charts of panels have their own width
         width = {"width": _WIDTH} if one else {}
         paths.append(out / f"{chart.name}.{suffix}")
         save({**chart.spec, **width, "title": {"text": chart.title, "anchor": "start"}}, paths[-1], style)

@@ -1,4 +1,4 @@
-"""What two kernels do differently, as a picture: the functions with the largest differences of a counter."""
+"""Draw the difference between two kernels: the functions with the largest differences of a counter."""
 
 import pathlib
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from scmsim.plot.theme import COLOURS
 from scmsim.plot.tlb import check
 
 __all__ = ["check", "draw"]
-_TOP = 15  # of a file system
+_TOP = 15  # functions per file system
 _COLOURS = {"more": COLOURS[5], "less": COLOURS[0]}
 
 
 def draw(found: Sequence[dict[str, Any]], path: str, of: str = "instructions") -> None:
-    """Draw a panel for each file system: how many of a counter per call the second kernel takes more or less, by function.
+    """Draw a panel for each file system: by function, the second kernel's counts per call minus the first's.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The library that draws, and what all charts share: the record of a chart, and its content as a file."""
+"""The drawing library, and what all charts share: the record of a chart, and its content as a file."""
 
 import html
 import json
@@ -14,13 +14,13 @@ from scmsim.core.extras import install
 from scmsim.plot import theme
 
 Rows = list[dict[str, Any]]
-_ROUND = 2  # px that a width may miss
+_ROUND = 2  # tolerance of a width, px
 _HERE = pathlib.Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its words: `name` for files, `title`, `caption` (one sentence or two, with units), `rows` as drawn."""
+    """A chart and its texts: `name` for files, `title`, `caption` (one or two sentences, with units), `rows` as drawn."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """The reader's choices for a figure: width in px, title, colours; 0 or empty keeps those of the chart."""
+    """The user's choices for a figure: width in px, title, colours; 0 or empty keeps the chart's."""
 
     width: int = 0
     title: str = ""
@@ -39,7 +39,7 @@ class Style:
 
 
 def altair() -> Any:
-    """The library, or EnvironmentProblem with the command that installs it."""
+    """Return the library; raise EnvironmentProblem, with the command that installs it, if it is missing."""
     try:
         import altair
         import vl_convert  # noqa: F401 - the page and the figures need it
@@ -51,9 +51,9 @@ def altair() -> Any:
 
 
 def drawn(spec: Mapping[str, Any], suffix: str, style: Style | None = None, caption: str = "") -> bytes:
-    """Return a Vega-Lite chart as the content of a file: svg, png, pdf, or html without outside parts.
+    """Return a Vega-Lite chart as the content of a file: svg, png, pdf, or self-contained html.
 
-    `caption` is what a page says below its title, which is the chart's.
+    An html page has the chart's title, with `caption` below it.
     """
     import vl_convert
 
@@ -72,7 +72,7 @@ def drawn(spec: Mapping[str, Any], suffix: str, style: Style | None = None, capt
 
 def _titled(spec: Mapping[str, Any], style: Style) -> dict[str, Any]:
     known = spec.get("title")
-    if style.width and isinstance(known, dict):  # a subtitle in one line would decide the width
+    if style.width and isinstance(known, dict):  # a one-line subtitle would determine the width
         known = {key: value for key, value in known.items() if key != "subtitle"}
     if not style.title:
         return {"title": known} if known else {}
@@ -80,7 +80,7 @@ def _titled(spec: Mapping[str, Any], style: Style) -> dict[str, Any]:
 
 
 def _exactly(spec: dict[str, Any], width: int) -> dict[str, Any]:
-    """Return the chart so that axes, legends and labels included it is `width` px wide, or as narrow as its words allow."""
+    """Return the chart `width` px wide, including axes, legends and labels, or as narrow as its texts allow."""
     import vl_convert
 
     asked = width
@@ -95,7 +95,7 @@ def _exactly(spec: dict[str, Any], width: int) -> dict[str, Any]:
 
 
 def _wide(spec: dict[str, Any], width: int) -> dict[str, Any]:
-    """Return the chart with the panels in a row sharing the width."""
+    """Return the chart with `width` divided among the panels of a row."""
     one = dict(spec)
     across = len(one["hconcat"]) if "hconcat" in one else one.get("columns", 1) if "facet" in one else 1
     share = width // max(across, 1)
@@ -110,7 +110,7 @@ def _wide(spec: dict[str, Any], width: int) -> dict[str, Any]:
 
 
 def _page(spec: dict[str, Any], caption: str) -> str:
-    """A page of one chart: its title is the heading."""
+    """Return a page with one chart; the chart's title is the heading."""
     title = spec.get("title", "")
     title = title.get("text", "") if isinstance(title, dict) else title
     bare = {key: value for key, value in spec.items() if key != "title"}
@@ -120,7 +120,7 @@ def _page(spec: dict[str, Any], caption: str) -> str:
 
 
 def scripts(specs: Mapping[str, Any]) -> str:
-    """Return the scripts that draw charts into the elements chart-NAME of a page; no name from a file ends one."""
+    """Return the scripts that draw charts into a page's elements chart-NAME; no text from a file can end a script."""
     data = {"specs": specs, "themes": {"light": theme.config(), "dark": theme.config(dark=True)}}
     told = "".join(
         f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};\n" for name, value in data.items()

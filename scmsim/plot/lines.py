@@ -1,4 +1,4 @@
-"""Charts of many runs: a figure over the parameter that has the most values, one line for each choice of the others."""
+"""Charts of many runs: a figure over the parameter with the most values, one line per choice of the other parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,15 +9,15 @@ from scmsim.plot.theme import COLOURS
 from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 
-MANY = 12  # runs; fewer are bars
-DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # lines of one colour that can be told apart
+MANY = 12  # runs; up to this number, bars are drawn
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # distinguishable dashes of lines with one colour
 
-_MOST_LINES = 9  # colours of lines that can be told apart
+_MOST_LINES = 9  # distinguishable colours of lines
 Value = float | None
 
 
 class Figure(NamedTuple):
-    """A figure of a run: its name in files, its title with the unit, and where it is found."""
+    """A figure of a run: its name in files, its title with the unit, and the function that computes it."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ FIGURES = (
 
 
 def over(runs: Sequence[Run]) -> str | None:
-    """The parameter for the x axis: the number with the most values, that most runs have; None without one."""
+    """Return the parameter for the x axis: the numeric one with the most values, among those of half the runs; or None."""
     numeric = {
         axis: values
         for axis, values in axes(runs).items()
@@ -59,7 +59,7 @@ def over(runs: Sequence[Run]) -> str | None:
 
 
 def charts(runs: Sequence[Run]) -> list[Chart]:
-    """One chart for each figure that the runs have; none where no parameter is a number."""
+    """Return one chart per figure that the runs have; no chart if no parameter is numeric."""
     axis = over(runs)
     return [chart for figure in FIGURES if axis and (chart := _chart(runs, figure, axis)) is not None]
 
@@ -94,7 +94,7 @@ def _is_lined(rows: Rows) -> bool:
 
 
 def _merged(rows: Rows) -> Rows:
-    """The rows, lines that cover each other as one under the names of both."""
+    """Return the rows, with lines that cover each other merged under all their names."""
     lines: dict[str, dict[Any, float]] = {}
     for row in rows:
         lines.setdefault(row["line"], {})[row.get("dash"), row["others"], row["x"]] = row["value"]
@@ -107,12 +107,12 @@ def _merged(rows: Rows) -> Rows:
 
 
 def _few(values: Sequence[Any]) -> bool:
-    """Whether each run has one of so few values that dashes tell them apart."""
+    """Return whether every run has a value, and the values are few enough for dashes."""
     return None not in values and len(set(values)) <= len(DASHES)
 
 
 def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[str]:
-    """Parameters that are words, as many as there are colours for their combinations."""
+    """Return textual parameters, only as many as there are colours for their combinations."""
     found: list[str] = []
     for name in others:
         tried = [*found, name]
@@ -154,7 +154,7 @@ def _spec(rows: Rows, x_title: str, description: str) -> dict[str, Any]:
 
 
 def _dashes(names: Sequence[str]) -> Any:
-    """Lines of one colour by their dashes."""
+    """Return the encoding that distinguishes lines of one colour by dashes."""
     alt = altair()
     scale = alt.Scale(domain=list(names), range=[list(dash) for dash in DASHES[: len(names)]])
     key = legend(names, symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
@@ -162,7 +162,7 @@ def _dashes(names: Sequence[str]) -> Any:
 
 
 def _scale(alt: Any, values: Sequence[float], nice: bool = True) -> Any:
-    """Logarithmic where the values differ by more than 20 times and none is 0."""
+    """Return a scale: logarithmic if the values are positive and differ by more than a factor of 20, else linear."""
     return (
         alt.Scale(type="log", base=10 if nice else 2, nice=False)
         if _is_wide(values)
@@ -171,5 +171,5 @@ def _scale(alt: Any, values: Sequence[float], nice: bool = True) -> Any:
 
 
 def _is_wide(values: Sequence[float]) -> bool:
-    """Return whether the values fill a logarithmic axis."""
+    """Return whether the values are positive and differ by more than a factor of 20."""
     return min(values) > 0 and max(values) > 20 * min(values)

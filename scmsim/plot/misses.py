@@ -1,4 +1,4 @@
-"""The misses of `scmsim mrc` as a picture."""
+"""Draw the misses of `scmsim mrc`."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ from scmsim.plot.files import save
 from scmsim.plot.library import Style, altair
 from scmsim.plot.theme import COLOURS
 
-_WAYS = (1, 4, 16)  # of those that were counted, so few are drawn
+_WAYS = (1, 4, 16)  # numbers of ways that are drawn, of those that were counted
 
 
 def draw(rows: list[dict[str, Any]], path: str, of: str = "", style: Style | None = None) -> None:
-    """Draw misses over entries, a line for each page size (and number of ways), both axes logarithmic.
+    """Draw misses over entries, with a line for each page size (and number of ways) and logarithmic axes.
 
     Parameters
     ----------
     rows : list of dict
-        As `scmsim mrc --json` prints them.
+        Rows as printed by `scmsim mrc --json`.
     path : str
         F.svg, F.png, F.pdf or F.html.
     of : str
-        What the addresses are: a trace and its file system.
+        Source of the addresses: a trace and its file system.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """

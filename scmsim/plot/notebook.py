@@ -1,4 +1,4 @@
-"""Charts of a notebook in the report's theme, kept as pictures that are light or dark as the page around them."""
+"""Show a notebook's charts in the report's theme, stored as pictures that are light or dark like the page around them."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from scmsim.plot.library import altair, drawn
 
 
 def enable() -> None:
-    """Show Altair's charts from here on as SVG in the report's colours.
+    """Make Altair show charts as SVG in the report's colours from now on.
 
     Raises EnvironmentProblem without the extra `report`.
     """

@@ -1,4 +1,4 @@
-"""A replay over time as a picture: what each mechanism counts per call, from the first call of the trace to the last."""
+"""Draw a replay over time: counts per call of each mechanism, from the first call of the trace to the last."""
 
 import os
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def draw(found: Sequence[Timeline], counters: Sequence[str], path: str, of: str,
 
 
 def per_call(found: Timeline, counter: str) -> dict[str, np.ndarray]:
-    """Return what each mechanism counted per call in each window; mechanisms with one name are added."""
+    """Return the counts per call of each mechanism in each window; mechanisms with the same name are summed."""
     values: dict[str, Any] = {}
     for site, counts in found.counts.items():
         if counter in counts:
@@ -62,7 +62,7 @@ def per_call(found: Timeline, counter: str) -> dict[str, np.ndarray]:
 
 
 def _rows(values: dict[str, np.ndarray], names: Sequence[str], edges: np.ndarray) -> Rows:
-    """Return a row for each window and name, at the window's first call, and one at the end that closes the last step."""
+    """Return a row for each window and name, at the window's first call, and a last row that closes the last step."""
     shown = {name: values[name] for name in names if name in values}
     rest = [line for site, line in values.items() if site not in shown]
     if rest:

@@ -1,7 +1,7 @@
-"""The thesis' figures for any result with cells: a 2 x 2 panel by file size, unit size against a metric, both axes logarithmic.
+"""Draw the thesis's figures for any result with cells: 2 x 2 panels by file size, a metric over unit size, logarithmic axes.
 
-Model: thesis on the TLB overhead of NVM file systems (2020), Figures 8 to 16 (its nine metrics, Table 7).  Unlike there, the
-x axis stands at the true unit sizes (48 KiB among them, and 4 MiB at the end).
+Model: thesis on the TLB overhead of NVM file systems (2020), Figures 8 to 16 (its nine metrics, Table 7).  Unlike in the thesis,
+the x axis has the true unit sizes (including 48 KiB, and 4 MiB at the end).
 """
 
 import io
@@ -24,7 +24,7 @@ from scmsim.result.cells import Cell, Key, cells, grows, harness, machine
 
 PANELS = 4
 _THESIS_FILES = tuple(mib << 20 for mib in (1, 8, 64, 1024))
-# Okabe and Ito's colours (2008), told apart with every kind of colour vision; yellow and sky blue are too light for lines.
+# Okabe and Ito's colours (2008), distinct for every kind of colour vision; yellow and sky blue are too light for lines.
 _COLOURS = tuple(COLOURS[i] for i in (0, 5, 2, 3, 8, 1, 4))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
 _AREAS = (90, 55, 30, 75, 45, 60, 40)
@@ -36,7 +36,7 @@ _SIZE_LABEL = (
 
 
 class Point(NamedTuple):
-    """One mark of a figure: mean, and one standard deviation to either side."""
+    """One mark of a figure: mean, with one standard deviation to either side."""
 
     side: str
     fs: str
@@ -49,13 +49,13 @@ class Point(NamedTuple):
 
 @dataclass
 class Drawn:
-    """Files written, and what could not be drawn with the reason."""
+    """The written files, and the figures that could not be drawn, with the reason."""
 
     paths: list[pathlib.Path] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
-        """The first of what was left out and how many more there are; empty if nothing was."""
+        """Return the first left-out figure and the number of others; empty if none was left out."""
         more = len(self.left_out) - 1
         return "".join(self.left_out[:1]) + (f"; and {more} more figures (--json lists them)" if more > 0 else "")
 
@@ -75,21 +75,21 @@ def draw(
     Parameters
     ----------
     sides : mapping
-        Results by what they are: {"simulated": ..., "measured": ...}, or one alone.
+        Results by kind: {"simulated": ..., "measured": ...}, or only one of them.
     folder : path
-        Is made for the first figure if it is not there; a figure is `<prefix><quantity>-<operation>.<suffix>`.
+        Created, if missing, for the first figure; a figure is `<prefix><quantity>-<operation>.<suffix>`.
     suffix : "svg", "png" or "pdf"
     quantities : sequence of str
         Counters and metrics; by default the nine of Table 7.
     operations : sequence of str
-        By default all that the results have.
+        By default all operations of the results.
     ignore : sequence of str
-        Parts of a cell's key to leave out (see `cells.cells`): without "file_bytes" there is one panel for all files.
+        Parts of a cell's key to ignore (see `cells.cells`): with "file_bytes" ignored, there is one panel for all files.
 
     Raises
     ------
     EnvironmentProblem
-        Without the extra `report`, or where the disk does not take a figure.
+        Without the extra `report`, or if a figure cannot be written.
     """
     folder = check_folder(folder)
     by_side = {side: cells(result, ignore=ignore) for side, result in sides.items()}
@@ -103,7 +103,7 @@ def draw(
                     f"no figure of {quantity} for {operation}: {_why_none(by_side, quantity, operation)}"
                 )
                 continue
-            folder.mkdir(exist_ok=True)  # here, so that there is none without a figure
+            folder.mkdir(exist_ok=True)  # only here: without a figure, no folder is created
             caption = _caption(sides, by_side, operation, points, zeros)
             title, unit = _words(quantity)
             content = _rendered(_chart(points, title, f"{unit}{per}", caption), suffix)
@@ -113,7 +113,7 @@ def draw(
 
 
 def collect(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation: str) -> tuple[list[Point], str, int]:
-    """Points of a figure, " per call" or the like for its axis, and how many values of 0 a logarithm leaves out."""
+    """Return (points of a figure, " per call" or the like for its axis, number of left-out values of 0)."""
     wanted = [
         (side, cell)
         for side, table in by_side.items()
@@ -127,7 +127,7 @@ def collect(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation:
         if value is None or value.mean <= 0:
             zeros += 1
             continue
-        low = max(value.mean - value.deviation, value.mean / 10)  # a bar down to 0 has no end on a logarithmic axis
+        low = max(value.mean - value.deviation, value.mean / 10)  # a bar down to 0 is infinite on a logarithmic axis
         _, _, file_bytes, unit_bytes = cell.key
         points.append(
             Point(side, cell.key.fs, file_bytes or 0, unit_bytes or 0, value.mean, low, value.mean + value.deviation)
@@ -138,7 +138,7 @@ def collect(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation:
 
 
 def panels(sizes: Sequence[int]) -> list[int]:
-    """The file sizes that get a panel: all, or the thesis' four, or four spread evenly."""
+    """Return the file sizes that get a panel: all, the thesis's four, or four spread evenly."""
     if len(sizes) <= PANELS:
         return list(sizes)
     if set(_THESIS_FILES) <= set(sizes):
@@ -147,7 +147,7 @@ def panels(sizes: Sequence[int]) -> list[int]:
 
 
 def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -> Any:
-    """The figure: colour and shape tell the file system; the last side is drawn solid and filled, the others dashed."""
+    """Return the figure: colour and shape by file system; the last side is solid and filled, the others dashed."""
     alt = altair()
     sides = list(dict.fromkeys(point.side for point in points))
     systems = sorted({point.fs for point in points})
@@ -163,7 +163,7 @@ def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -
     line = base.mark_line(strokeWidth=1.6).encode(strokeDash=dash, detail="side:N")
     bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
     solid = f"datum.side === {json.dumps(sides[-1])}"
-    # the first is drawn largest, so that equal values of several file systems can all be seen; rings go around them
+    # the first file system's points are the largest, so that equal values of several are all visible; rings enclose the points
     size = alt.Size("fs:N", legend=None)
     size = size.scale(alt.Scale(type="ordinal", domain=systems, range=_cycled(_AREAS, systems)))
     filled = base.mark_point(filled=True, opacity=1).encode(shape=shape, size=size).transform_filter(solid)
@@ -185,7 +185,7 @@ def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -
 
 
 def _axes(alt: Any, points: Sequence[Point], unit: str) -> tuple[Any, Any]:
-    """Both axes: logarithmic, over what is drawn, the y axis over a factor of four at the least."""
+    """Return both axes: logarithmic, over the drawn values, the y axis over at least a factor of four."""
     units = sorted({point.unit_bytes for point in points})
     least, most = min(point.low for point in points), max(point.high for point in points)
     margin = max(1.15, math.sqrt(4 * least / most))
@@ -207,7 +207,7 @@ def _rendered(chart: Any, suffix: str) -> bytes:
 
 
 def _words(quantity: str) -> tuple[str, str]:
-    """Meaning and unit: "Cycles spent in page walks for data", "%"."""
+    """Return meaning and unit, e.g. ("Cycles spent in page walks for data", "%")."""
     known: Any = {**SCHEMA, **MEASURED, **metrics.METRICS}.get(quantity)
     unit, meaning = (known.unit, known.meaning.split(";")[0]) if known else ("count", quantity)
     return f"{meaning[:1].upper()}{meaning[1:]}", unit
@@ -239,7 +239,7 @@ def _caption(
 
 
 def _about(result: Result) -> str:
-    """What stands behind a side: the preset of the machine, or the CPU or event table, and the kernel."""
+    """Return the origin of a side: the machine's preset, or CPU or event table, and the kernel."""
     about = harness(result)
     if any(run.machine for run in result.runs):
         return f"model of {machine(result)}"

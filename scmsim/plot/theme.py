@@ -1,7 +1,7 @@
-"""Colours and the Vega-Lite theme that every chart shares, on white and on dark.
+"""Colours and the Vega-Lite theme of every chart, for light and dark backgrounds.
 
-Most hues are Okabe and Ito's (2008): everyone can tell them apart.  A mechanism (site) of a file system has a hue
-by what it does and a shade by its place in the table, the same in every chart.
+Most hues are Okabe and Ito's (2008), which are distinct for every kind of colour vision.  A mechanism (site) of a file system has
+a hue by its function and a shade by its place in the table, the same in every chart.
 """
 
 import zlib
@@ -23,7 +23,7 @@ PALETTES = {
     "grey": ("#333333", "#777777", "#aaaaaa", "#555555", "#cccccc", "#111111", "#999999"),
 }
 SAME = {"copy": "data copy", "block zeroing": "zeroing", "writeback": "write-back"}  # models name one thing differently
-# place in COLOURS -> names from the most frequent on; each has the hue's next shade
+# index in COLOURS -> names, the most frequent first; each name has the hue's next shade
 _FAMILIES: dict[int, tuple[str, ...]] = {
     0: ("data copy", "cow copy", "user copy", "mcow data", "mcow copy", "second copy", "shadow copy", "partial block"),
     1: ("zeroing", "migration", "conversion"),
@@ -45,16 +45,16 @@ _FAMILIES: dict[int, tuple[str, ...]] = {
     9: ("page cache", "write-back", "relink", "read-in", "mcow complete", "zfdm complete"),
     10: ("index", "radix tree", "mapping", "page table", "mcow index", "zfdm index", "mcow swap", "zfdm swap"),
 }
-# what other charts call the same thing: kinds of stored bytes, and of space
+# other charts' names for the same things: kinds of stored bytes, and of space
 _ALSO = {
     "data": "data copy", "file data": "data copy", "log": "log append", "metadata": "inode", "allocated ahead": "allocation",
     "page tables": "page table", "waste in last pages": "zeroing",
 }  # fmt: skip
-_SHADES = (0.0, 0.42, -0.36, 0.22, -0.58, 0.62, -0.18, 0.76)  # towards white, or, below 0, towards black
+_SHADES = (0.0, 0.42, -0.36, 0.22, -0.58, 0.62, -0.18, 0.76)  # fraction of white, or, if negative, of black
 
 
 def shade(colour: str, step: float) -> str:
-    """Return a colour mixed with white, or for a negative step with black."""
+    """Return a colour mixed with white, or, for a negative step, with black."""
     end = 255 if step > 0 else 0
     parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(part + (end - part) * abs(step)):02x}" for part in parts)
@@ -66,7 +66,7 @@ _SITES = {
 
 
 def site_colour(name: str) -> str:
-    """Return the colour of a mechanism; one that the table lacks has a shade by its name."""
+    """Return the colour of a mechanism; if the table lacks the mechanism, the colour is derived from its name."""
     name = SAME.get(name, name)
     known = _SITES.get(_ALSO.get(name, name))
     if known is None:
@@ -82,7 +82,7 @@ def is_site(name: str) -> bool:
 
 
 def colours(names: Sequence[str]) -> list[str]:
-    """Return the colours of a chart's names: mechanisms those of the table, other names the first free ones."""
+    """Return the colours of a chart's names: for mechanisms those of the table, for other names the first unused ones."""
     taken = {name: site_colour(name) for name in names if is_site(name)}
     free = [colour for colour in COLOURS if colour not in taken.values()] or list(COLOURS)
     others = [name for name in names if name not in taken]
@@ -91,13 +91,13 @@ def colours(names: Sequence[str]) -> list[str]:
 
 
 def config(dark: bool = False) -> dict[str, Any]:
-    """Return the Vega-Lite configuration: every text, axis and line in the colours of the background."""
+    """Return the Vega-Lite configuration, with texts, axes and lines in colours for the background."""
     colour = DARK if dark else LIGHT
     ink, line = colour["ink"], colour["line"]
     words = {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "background": "transparent" if dark else colour["paper"],
-        # px; Vega does not count the half of an axis' last label, nor a wider font of the reader, as part of the chart
+        # px; Vega does not count half of an axis's last label, nor a reader's wider font, as part of the chart
         "padding": {"left": 5, "top": 5, "right": 16, "bottom": 5},
         "view": {"stroke": None},
         "range": {"category": list(COLOURS)},
@@ -114,12 +114,12 @@ def config(dark: bool = False) -> dict[str, Any]:
 
 
 def palette(text: str) -> tuple[str, ...]:
-    """Return the colours of a palette's name, or of "#rrggbb,#rrggbb,...".
+    """Return the colours of a named palette, or of "#rrggbb,#rrggbb,...".
 
     Raises
     ------
     UsageError
-        For a name that is none of PALETTES, or a colour that is not six hexadecimal digits.
+        For a name that is not in PALETTES, or a colour that is not six hexadecimal digits.
     """
     if text in PALETTES:
         return PALETTES[text]
@@ -133,7 +133,7 @@ def palette(text: str) -> tuple[str, ...]:
 
 
 def recoloured(spec: Any, own: Sequence[str]) -> Any:
-    """Return a chart in the colours of another palette, shades included; its data do not change."""
+    """Return a chart in the colours of another palette, shades included; its data are unchanged."""
     table = {
         shade(colour, step): shade(own[i % len(own)], step) for i, colour in enumerate(COLOURS) for step in _SHADES
     }
@@ -149,7 +149,7 @@ def _replaced(part: Any, table: dict[str, str]) -> Any:
 
 
 def adaptive(svg: str) -> str:
-    """Return an SVG on white that turns dark where the reader prefers it: pages of documents show it as an image."""
+    """Return a light SVG that turns dark if the reader prefers it: pages of documents show it as an image."""
     pairs = [(LIGHT[name], DARK[name]) for name in LIGHT]
     rules = "".join(_rule(name, light, dark) for name in ("fill", "stroke") for light, dark in pairs)
     head, _, rest = svg.partition(">")

@@ -1,4 +1,4 @@
-"""The card as a picture: counts of the real kernel and of the replay, a point each."""
+"""Draw the TLB card: a point each for the counts of the real kernel and of the replay."""
 
 import os
 import pathlib
@@ -17,23 +17,23 @@ _TITLES = {"l1_misses": "first-level misses", "walks": "page walks"}
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raise UsageError for a file that cannot be drawn, before the work is done."""
+    """Raise UsageError for a file that cannot be drawn; call before the work."""
     if pathlib.Path(path).suffix not in SUFFIXES:
         raise UsageError(f"{os.fspath(path)!r}: a chart is one of {', '.join(SUFFIXES)}")
     writable(path)
 
 
 def draw(cells: list[card.Cell], path: str) -> None:
-    """Draw the kernel's side: a row for each file system and machine, a point each for the real kernel and the replay, logarithmic.
+    """Draw the kernel-side counts: a row per file system and machine, with a point each for real kernel and replay.
 
-    Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
+    The axis is logarithmic.  Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
     check(path)
     write(pathlib.Path(path), drawn(chart(cells).spec, pathlib.Path(path).suffix[1:]))
 
 
 def chart(cells: list[card.Cell]) -> Chart:
-    """The picture for a page."""
+    """Return the chart for a page."""
     alt = altair()
     points = _points(cells)
     which = list(_COLOURS)

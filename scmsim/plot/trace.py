@@ -1,4 +1,4 @@
-"""Pictures of a trace: the offsets of its reads and writes over time, or the bytes moved at each, one panel a file."""
+"""Draw a trace, one panel per file: the offsets of reads and writes over time, or the bytes moved at each offset."""
 
 import os
 from typing import Any
@@ -14,10 +14,10 @@ from scmsim.trace._rewrite import CHUNK
 from scmsim.trace.store import StoredTrace, open_trace
 
 _COLOURS = {"read": COLOURS[0], "write": COLOURS[5]}
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads consecutive numbers (Fibonacci hashing)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads consecutive numbers (Fibonacci hashing)
 _BARS = "Offsets of reads and writes over time, a panel for each file; a bar spans the bytes of a transfer."
 _COLUMNS, _ROWS = 120, 40  # cells of a heat map
-_NAME = 60  # characters of a file's name that are shown
+_NAME = 60  # maximum shown length of a file's name, characters
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 
@@ -32,22 +32,22 @@ def plot_trace(
 ) -> dict[str, Any]:
     """Draw the `files` files with the most bytes moved, each with about `points` reads and `points` writes at most.
 
-    Of more, about one in k is drawn, chosen by a hash of its number: every k-th would fall in step with a pattern.
+    If there are more, about one in k is drawn, chosen by a hash of its number: taking every k-th could alias with a pattern.
 
     Parameters
     ----------
     out : path
-        Its ending says the format: .svg, .png, .pdf or .html (one file without outside parts).
+        The suffix selects the format: .svg, .png, .pdf or .html (one self-contained file).
 
     Returns
     -------
     dict
-        files and transfers drawn, and transfers that these files have (`of`).
+        Numbers of drawn `files` and `transfers`, and of all transfers of these files (`of`).
 
     Raises
     ------
     UsageError
-        For another ending, or a trace without a read or write.
+        For another suffix, or a trace without a read or write.
     EnvironmentProblem
         If the extra `report` is not installed.
     """
@@ -65,7 +65,7 @@ def plot_trace(
 def plot_heat(
     source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, files: int = 6, style: Style | None = None
 ) -> dict[str, Any]:
-    """Draw the bytes that were read and written at each part of the `files` files with the most bytes moved, over time.
+    """Draw the bytes read and written over time in each part of the `files` files with the most bytes moved.
 
     All transfers are counted.  Parameters, result and errors are those of `plot_trace`.
     """
@@ -86,7 +86,7 @@ def plot_heat(
 
 
 def heat(trace: StoredTrace, file: int, last: int, end: int) -> np.ndarray:
-    """Bytes of one file's transfers by (part of the time until `last` ns, part of the bytes below `end`)."""
+    """Return the bytes of a file's transfers by (part of the time until `last` ns, part of the offsets below `end`)."""
     sums = np.zeros((_COLUMNS, _ROWS), np.int64)
     edges = np.arange(_ROWS + 1) * end // _ROWS
     for batch in trace.batches(CHUNK):
@@ -101,7 +101,7 @@ def heat(trace: StoredTrace, file: int, last: int, end: int) -> np.ndarray:
 
 
 def _extents(trace: StoredTrace) -> tuple[int, np.ndarray]:
-    """Time of the last transfer, and the furthest byte that is moved of each file."""
+    """Return (time of the last transfer, end of the furthest transfer of each file)."""
     last, ends = 0, np.zeros(len(trace.files), np.int64)
     for batch in trace.batches(CHUNK):
         rows = _transfers(batch)
@@ -111,7 +111,7 @@ def _extents(trace: StoredTrace) -> tuple[int, np.ndarray]:
 
 
 def _hot_panel(altair: Any, name: str, sums: np.ndarray, most: tuple[float, int], time_unit: str) -> Any:
-    """One file; a cell that moved nothing stays empty."""
+    """Return the panel of one file; a cell without transfers stays empty."""
     last, end = most
     unit, unit_name = next(unit for unit in _UNITS if unit[0] <= max(end, 1))
     values = [
@@ -138,7 +138,7 @@ def _hot_panel(altair: Any, name: str, sums: np.ndarray, most: tuple[float, int]
 
 
 def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
-    """Ids of the files with the most bytes moved, and the (reads, writes) of every file."""
+    """Return (ids of the files with the most bytes moved, (reads, writes) of every file)."""
     moved, calls = np.zeros(len(trace.files)), np.zeros((len(trace.files), 2), np.int64)
     for batch in trace.batches(CHUNK):
         rows = _transfers(batch)
@@ -151,7 +151,7 @@ def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
 
 
 def _sample(trace: StoredTrace, every: np.ndarray) -> np.ndarray:
-    """About one in every[file, write] transfers; none where that is 0."""
+    """Return about one in every[file, write] transfers; none where `every` is 0."""
     parts, seen = [], 0
     for batch in trace.batches(CHUNK):
         rows = _transfers(batch)
@@ -183,7 +183,7 @@ def _chart(altair: Any, trace: StoredTrace, chosen: list[int], every: np.ndarray
 
 
 def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> Any:
-    """One file: a vertical bar from the first to the last byte of each transfer, at least two pixels long."""
+    """Return the panel of one file: a vertical bar over the bytes of each transfer, at least two pixels long."""
     top = int((rows["offset"] + rows["length"]).max())
     unit, unit_name = next(unit for unit in _UNITS if unit[0] <= max(top, 1))
     least = top / 60
@@ -211,6 +211,6 @@ def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> A
 
 
 def _name(path: str) -> str:
-    """A name that shows everything and ends no markup: odd characters escaped, the end of a long one."""
+    """Return a name that is safe in markup: odd characters are escaped, and a long name is cut to its end."""
     plain = "".join(c if c.isprintable() and c not in "<>&" else f"\\x{ord(c):02x}" for c in path)
     return plain if len(plain) <= _NAME else "…" + plain[1 - _NAME :]

@@ -1,4 +1,4 @@
-"""A comparison as a chart: simulated over measured of each quantity, from the least to the most, and the median."""
+"""Chart a comparison: simulated / measured of each quantity, from the least to the greatest ratio, and the median."""
 
 from scmsim.compare import Comparison
 from scmsim.core.text import printable
@@ -9,7 +9,7 @@ _VERDICTS = {"within tolerance": COLOURS[0], "out of tolerance": COLOURS[5], "no
 
 
 def chart(found: Comparison) -> Chart | None:
-    """Return the chart of all quantities that have a ratio above 0; None without one."""
+    """Return the chart of all quantities with a ratio above 0; None if there are none."""
     alt = altair()
     rows: Rows = [
         {"quantity": printable(one.quantity), "least": one.least_ratio, "value": one.median_ratio, "most": one.most_ratio,

@@ -1,1 +1,1 @@
-"""A report of results as one page of HTML."""
+"""Write a report of results as one HTML page."""

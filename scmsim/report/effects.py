@@ -1,4 +1,4 @@
-"""What each parameter of a sweep changes: runs that differ in it alone are set side by side, whole run against whole run."""
+"""Find the effect of each parameter of a sweep, by comparing whole runs that differ only in that parameter."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 from scmsim.result.tables.figures import FEW, number
 
-_SAME = 0.002  # of a figure: a smaller change is none
-_MOST = 4  # sentences
+_SAME = 0.002  # relative change of a figure that is not reported
+_MOST = 4  # most sentences
 Figure = Callable[[Run], float | None]
 
 
 class Effect(NamedTuple):
-    """A parameter: its values from the slowest (time 1) to the fastest, and the pairs of runs with those two."""
+    """The effect of a parameter: its values from slowest (time 1) to fastest, and the pairs of runs with these two."""
 
     axis: str
     times: dict[Any, float]
@@ -25,7 +25,7 @@ class Effect(NamedTuple):
 
 
 def effects(runs: Sequence[Run]) -> list[Effect]:
-    """Return the effect of each parameter, the largest change of the time first; none for the file system alone."""
+    """Return the effect of each parameter, the largest change of time first; none if only the file system varies."""
     every = axes(runs)
     if "result" in every or not set(every) - {"fs"}:
         return []
@@ -34,12 +34,12 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def sentences(runs: Sequence[Run]) -> list[str]:
-    """Return a sentence for each parameter: "paging linux in place of base-4k: page walks a call 1.38 to 0.0003, time -0.7 %"."""
+    """Return a sentence per parameter: "paging linux in place of base-4k: page walks a call 1.38 to 0.0003, time -0.7 %"."""
     return [_sentence(one) for one in effects(runs)[:_MOST]]
 
 
 def charts(runs: Sequence[Run]) -> list[Chart]:
-    """Return the bars of time and of page walks by the values of each parameter."""
+    """Return charts of time and of page walks by the values of each parameter."""
     found, every = effects(runs), axes(runs)
     rows = [
         {"run": f"{title(one.axis)} {said(one.axis, value)}", "part": "time", "value": 100 * share}
@@ -90,7 +90,7 @@ def _sentence(one: Effect) -> str:
 
 
 def _walks_said(pairs: Sequence[tuple[Run, Run]]) -> str:
-    """Page walks on both sides, where they differ: few are counted in all."""
+    """Return the page walks of both sides if they differ: per call, or in total if they are few."""
     known = [(a, b) for a, b in pairs if _total(a) is not None and _total(b) is not None]
     totals = [_median(_total(pair[side]) for pair in known) for side in (0, 1)]
     rates = [_median(_walks(pair[side]) for pair in known) for side in (0, 1)]
@@ -124,7 +124,7 @@ def _walks(run: Run) -> float | None:
 
 
 def _work(run: Run) -> Any:
-    """What two runs must share to be the same work: bytes written and read, or, of a measurement, the calls."""
+    """Return a key of a run's work: bytes written and read, or, for a measurement, the calls."""
     return (run.payload.get("written"), run.payload.get("read")) if run.payload else run.calls
 
 

@@ -1,4 +1,4 @@
-"""What a report says about its runs as a whole: what was replayed at the top, who counted at the bottom."""
+"""Texts of a report on its runs as a whole: what was replayed (at the top), and what counted (at the bottom)."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,15 @@ from scmsim.core.text import printable, shortened, words
 from scmsim.result import Result, Run, names
 from scmsim.result.cells import harness
 
-_MOST_NAMED = 3  # traces
-_WIDTH = 60  # characters of a trace's name
+_MOST_NAMED = 3  # most traces that are named
+_WIDTH = 60  # maximum shown length of a trace's name, characters
 SIMULATED = (
     "Simulated counts follow from structure, instructions, loads and stores from fitted costs; times are estimates."
 )
 
 
 def asked(result: Result) -> str:
-    """Return the trace or workload, and what all runs share: "varmail.parquet, 6,721 calls; machine i7-8700k, medium nvdimm"."""
+    """Return the trace or workload, and what all runs share, e.g. "varmail.parquet, 6,721 calls; machine i7-8700k"."""
     runs = result.runs
     calls = {run.calls for run in runs}
     of = [*_traces(result), *([f"{calls.pop():,} calls"] if len(calls) == 1 else [])]
@@ -28,7 +28,7 @@ def asked(result: Result) -> str:
 
 
 def _traces(result: Result) -> list[str]:
-    """The names of the replayed traces without their folders, or the workload; none if the result does not record it."""
+    """Return the names of the replayed traces without folders, or the workload; empty if neither is recorded."""
     inputs = result.manifest.get("inputs")
     found = [os.path.basename(str(name)) for name in inputs] if isinstance(inputs, dict) else []
     found = found or list(
@@ -42,19 +42,19 @@ def _traces(result: Result) -> list[str]:
 
 
 def made_up(result: Result) -> list[str]:
-    """Return the sentence that counts are made up, if they are: it belongs to the top, too."""
+    """Return a sentence if the counts are made up: the top of the report needs it, too."""
     return [who(harness(result))] if harness(result).get("backend") == "fake" else []
 
 
 def trust(result: Result) -> str:
-    """Return what the numbers are and whose."""
+    """Return sentences on the origin of the numbers."""
     kinds = {names.is_measured(run) for run in result.runs}
     said = {False: SIMULATED, True: who(harness(result))}
     return " ".join(text for kind, text in said.items() if kind in kinds)
 
 
 def who(about: Mapping[str, Any]) -> str:
-    """Return who counted what was measured, from a manifest's `harness`."""
+    """Return a sentence on what counted the measured events, from a manifest's `harness`."""
     by, formats = about.get("backend"), about.get("formats")
     if by == "fake":
         return "The measured counts are made up by the fake back end, to try the tools."
@@ -73,7 +73,7 @@ def who(about: Mapping[str, Any]) -> str:
 def merged(
     manifests: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[Run]], paths: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the manifest of several results on one page: their names, all inputs, and the harness of those that were measured."""
+    """Return the manifest of several results on one page: names, all inputs, and the common harness of measured ones."""
     inputs = {name: one for each in manifests for name, one in _table(each.get("inputs")).items()}
     measured = [each for each, part in zip(manifests, runs, strict=True) if any(map(names.is_measured, part))]
     found = [each["harness"] for each in measured if isinstance(each.get("harness"), dict)]

@@ -1,7 +1,7 @@
-"""The report: one HTML file without a single request to a network, readable on a phone, in the dark and on paper.
+"""Write the report: one HTML file that makes no network request, readable on a phone, in dark mode and on paper.
 
-Text from files (names of files and models, warnings) is hostile: it is escaped in the text, in the specifications of the charts "<"
-never appears, and the page's policy forbids every fetch.
+Text from files (names of files and models, warnings) is hostile.  So it is escaped in the page, "<" never appears in the
+specifications of charts, and the page's policy forbids every fetch.
 """
 
 import base64
@@ -45,9 +45,9 @@ ORDER = (
     "Miss-ratio curve", "Hot files", "Judged by a real kernel",
     "Warnings", "All figures", "Not supplied", "What was run",
 )  # fmt: skip
-MOST_RUNS = 10_000  # of one page
-MOST_NAMED = 8  # file systems in the heading
-MOST_BARS = 60  # runs that bars are drawn for
+MOST_RUNS = 10_000  # most runs of one page
+MOST_NAMED = 8  # most file systems named in the heading
+MOST_BARS = 60  # most runs for which bars are drawn
 
 
 def write(
@@ -59,24 +59,24 @@ def write(
     compared: Comparison | None = None,
     card: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the report; returns its bytes.
+    """Write the report and return its size in bytes.
 
     Parameters
     ----------
     result : Result
-        All runs that the page is about.
+        All runs of the page.
     path : file ending in .html
     title : str, by default the file systems
     curves : list of {"run", "entries", "value"}, miss ratios (see `charts.curve`)
     compared : Comparison, optional
-        Of the simulated runs with the measured ones.
+        The comparison of the simulated with the measured runs.
     card : mapping, optional
-        What `scmsim lab tlb` made (`scmsim.study.tlb.card.read`).
+        The output of `scmsim lab tlb` (`scmsim.study.tlb.card.read`).
 
     Raises
     ------
     UsageError, EnvironmentProblem
-        For a result without runs or with too many, another suffix, a missing library, or a disk that does not take it.
+        For a result without runs or with too many, another suffix, a missing library, or a page that cannot be written.
     """
     out = check(path)
     content = page(result, title=title, curves=curves, compared=compared, card=card).encode()
@@ -85,7 +85,7 @@ def write(
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Raise before the work if the page cannot be made there."""
+    """Return the path; raise, before the work, if the page cannot be written there."""
     drawing.altair()
     out = pathlib.Path(path)
     if out.suffix != ".html":
@@ -102,7 +102,7 @@ def page(
     compared: Comparison | None = None,
     card: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page as text (see `write`)."""
+    """Return the page as text (see `write`)."""
     if not result.runs:
         raise UsageError("the result has no runs; nothing to report")
     if len(result.runs) > MOST_RUNS:
@@ -144,7 +144,7 @@ def page(
 
 
 def _lead(result: Result, warnings: int, compared: Comparison | None) -> str:
-    """What was asked, the first sentences, and whether there is something to heed."""
+    """Return the top of the page: what was replayed, the first sentences, and a link to the warnings, if any."""
     verdict = [tables.verdict(compared)] if compared else []
     said = [*verdict, *summary(result), *lead.made_up(result)]
     heed = (
@@ -155,7 +155,7 @@ def _lead(result: Result, warnings: int, compared: Comparison | None) -> str:
 
 
 def _without_addresses(runs: Sequence[Run]) -> str:
-    """A paragraph on what the misses of replays without footprints lack."""
+    """Return a paragraph on what is missing from the misses of replays without footprints."""
     known = [
         share
         for run in runs
@@ -175,7 +175,7 @@ def _without_addresses(runs: Sequence[Run]) -> str:
 def drawn(
     runs: Sequence[Run], curves: Sequence[dict[str, Any]] = (), compared: Comparison | None = None
 ) -> list[Chart]:
-    """The charts of a page: what the parameters change, then bars, or lines over a parameter where there are many runs."""
+    """Return the charts of a page: effects of parameters, then bars, or, for many runs, lines over a parameter."""
     bars = drawing.charts(runs) if len(runs) <= MOST_BARS else []
     found = lines.charts(runs) if _many(runs) else bars
     answers = [] if compared else effects.charts(runs)
@@ -184,7 +184,7 @@ def drawn(
 
 
 def _section(chart: Chart, many: bool) -> str:
-    """The section of a chart; the figures of many runs are together."""
+    """Return the section of a chart; charts of many runs are all in section OVER."""
     own = SECTION_OF.get(chart.name, OVER)
     return OVER if many and own not in (ANSWER, COMPARED) and chart.name != "judged" else own
 
@@ -213,7 +213,7 @@ def _figure(chart: Chart) -> str:
 
 
 def _csv(rows: Rows) -> str:
-    """The rows; a text that a spreadsheet would take for a formula gets a quote before it."""
+    """Return the rows as CSV, with a quote before each text that a spreadsheet would read as a formula."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(rows[0])
@@ -236,7 +236,7 @@ def _manifest(result: Result) -> str:
 
 
 def _command(argv: Any) -> str:
-    """The command line, without the path of the program; a file may hold anything."""
+    """Return the command line without the program's path; the value comes from a file, so it may not be a list."""
     return f"scmsim {shlex.join(map(str, argv[1:]))}" if isinstance(argv, list) else _flat(argv)
 
 
@@ -257,7 +257,7 @@ def _warnings(runs: Sequence[Run]) -> str:
 
 
 def _absent(runs: Sequence[Run]) -> str:
-    """Figures that no run has, each with the reason, folded: they are no warnings."""
+    """Return a folded list of the figures that no run has, with reasons; these are not warnings."""
     reasons: dict[str, list[str]] = {}
     for name, why in runs[0].why_absent.items():
         if all(name in run.why_absent for run in runs):

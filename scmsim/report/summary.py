@@ -1,4 +1,4 @@
-"""The first sentences of a report: which run needs least and most of what, and where it comes from."""
+"""Write the first sentences of a report: which runs have the least and the most of a figure, and what causes it."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,15 +10,15 @@ from scmsim.result.names import axes, labels, said, title
 from scmsim.result.tables.figures import FEW, number
 from scmsim.result.tables.summary import Figure, extremes, traffic_of_sites
 
-_MANY = 8  # runs; of more, what varies is said, and between what the figures lie
-_NAMED = 5  # values of a parameter that are named; of more, the first and the last
+_MANY = 8  # with more runs, the sentences are on what varies, and on the ranges of figures
+_NAMED = 5  # most values of a parameter that are all named; of more, the first and the last are
 
 
 _IN_ALL = " in all"
 
 
 class _Topic(NamedTuple):
-    """A figure in words; `total` is what it counts in the whole run, where it is that a call."""
+    """A figure in words; for a figure per call, `total` is the count of the whole run."""
 
     what: str
     value: Figure
@@ -42,7 +42,7 @@ _TOPICS = (
 
 
 def summary(result: Result) -> list[str]:
-    """Sentences about a result, the most important first."""
+    """Return sentences on a result, the most important first."""
     runs = result.runs
     changed = effects.sentences(runs)
     if len(runs) <= _MANY and not changed:
@@ -53,7 +53,7 @@ def summary(result: Result) -> list[str]:
 
 
 def _values(axis: str, values: Sequence[Any]) -> str:
-    """The values of a parameter, or how many there are between which."""
+    """Return the values of a parameter, or their number with the first and the last."""
     found = list(dict.fromkeys(value for value in values if value is not None))
     if len(found) <= _NAMED:
         return ", ".join(said(axis, value) for value in found)
@@ -71,7 +71,7 @@ def _range(runs: Sequence[Run], topic: _Topic) -> str:
 
 
 def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
-    """The run with most against the one with least; few of something are counted in all, not a call, as in the table."""
+    """Compare the runs with the most and the least of a figure; few events are given in total, as in the table."""
     known = [run for run in runs if topic.value(run)]
     found = extremes(known, topic.value)
     if found is None:
@@ -92,7 +92,7 @@ def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
 
 
 def _few(run: Run, topic: _Topic) -> bool:
-    """Return whether a rate says nothing because it counts few events."""
+    """Return whether a run has too few events for a meaningful rate."""
     total = topic.total(run)
     return total is not None and total < FEW and 10 * total < run.calls
 
@@ -102,7 +102,7 @@ def _figure(run: Run, topic: _Topic) -> str:
 
 
 def _main_site(run: Run) -> str:
-    """The mechanism behind most of the traffic, if it is half of it or more."""
+    """Return the mechanism that causes at least half of the traffic, as text; empty if there is none."""
     traffic = traffic_of_sites(run)
     if not traffic:
         return ""

@@ -1,4 +1,4 @@
-"""Tables of a report as HTML: all figures, what varies between many runs, a comparison with a measurement."""
+"""Format a report's tables as HTML: all figures, what varies between many runs, a comparison with a measurement."""
 
 import html
 import math
@@ -17,19 +17,19 @@ from scmsim.result.tables.figures import TLB_PARTS, number
 from scmsim.study.tlb import table as verdicts
 from scmsim.study.tlb.card import summary
 
-MOST_COLUMNS = 8  # runs side by side; more are rows
+MOST_COLUMNS = 8  # most runs that are columns; more runs are rows
 MOST_ROWS = 500
-_LEFT_OUT = ("dTLB look-ups",)  # the parts of misses say more
-_UNITS = ("ns", "bytes", "cycles")  # said with a counter's meaning; of other counters the meaning says it
+_LEFT_OUT = ("dTLB look-ups",)  # the rows of misses are more informative
+_UNITS = ("ns", "bytes", "cycles")  # appended to a counter's meaning; other meanings include the unit
 
 
 def figures(runs: Sequence[Run]) -> str:
-    """Every figure that a run has: runs as columns, or as rows where there are many."""
+    """Return every figure that a run has: runs as columns, or as rows if there are many."""
     return _wide(runs) if len(runs) <= MOST_COLUMNS else _long(runs)
 
 
 def varying(runs: Sequence[Run]) -> str:
-    """The parameters of many runs and their values."""
+    """Return the varying parameters of many runs and their values."""
     rows = [["parameter", "values"]]
     for axis, values in axes(runs).items():
         rows.append([title(axis), ", ".join(dict.fromkeys(said(axis, value) for value in values if value is not None))])
@@ -47,7 +47,7 @@ def verdict(found: Comparison) -> str:
 
 
 def comparison(found: Comparison) -> str:
-    """What `scmsim compare` prints, as tables: the quantities summed up, the rows of every cell folded."""
+    """Return the output of `scmsim compare` as tables: a summary by quantity, and folded rows of every cell."""
     parts = [f"<p><strong>{html.escape(printable(verdict(found)))}</strong></p>"]
     *cells, last = compare_table.tables(found) or [([["nothing to compare"]], (0,))]
     parts.append(table([[*map(printable, row)] for row in last[0][: MOST_ROWS + 1]], last[1]))
@@ -64,7 +64,7 @@ def comparison(found: Comparison) -> str:
 
 
 def card(made: Mapping[str, Any]) -> str:
-    """What `scmsim lab tlb` prints: verdicts, and what they come to."""
+    """Return the output of `scmsim lab tlb`: the verdicts and their summary."""
     said = [verdicts.head(made), *summary(made["cells"])]
     parts = [f"<p>{html.escape(printable(line))}</p>" for line in said]
     rows = [[printable(cell) for cell in row] for row in verdicts.verdicts(made["cells"])]
@@ -72,7 +72,7 @@ def card(made: Mapping[str, Any]) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """A table that scrolls sideways where it must; the first row is its head, `left` its columns of words."""
+    """Return a table that scrolls sideways if too wide; the first row is the head, `left` are left-aligned columns."""
     head, *body = (_cells(row, "th" if i == 0 or not any(row[1:]) else "td", left) for i, row in enumerate(rows))
     lines = "".join(f"<tr>{row}</tr>" for row in body)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
@@ -85,7 +85,7 @@ def _cells(row: Sequence[str], tag: str, left: Sequence[int]) -> str:
 
 
 def _rows(runs: Sequence[Run]) -> dict[str, list[Row]]:
-    """Rows of the comparison table and those that only a measurement has, as far as a run has them."""
+    """Return the rows of the comparison table and of measurements, without rows that no run has."""
     calls = [row for row in SECTIONS["per call"] if row.label not in _LEFT_OUT]
     at = 1 + [row.label for row in calls].index("dTLB page walks")
     calls[at:at] = TLB_PARTS
@@ -112,7 +112,7 @@ def _wide(runs: Sequence[Run]) -> str:
 
 
 def _long(runs: Sequence[Run]) -> str:
-    """A row for each run: its parameters, then its figures; totals follow from those per call."""
+    """Return a row for each run: its parameters, then its figures; totals follow from figures per call."""
     every = axes(runs)
     found = [row for section, rows in _rows(runs).items() if section != "totals" for row in rows]
     lines = [[*(title(axis) for axis in every), *(row.label for row in found)]]

@@ -1,6 +1,6 @@
-"""The figures of the papers from the models' figures, one file each; for SCM manager's tables published beside simulated.
+"""Draw the papers' figures from simulated values, one file each; for the SCM manager's tables, published beside simulated.
 
-What a figure shows is in its title; axes and systems are those of the document as far as the models have them, times estimates.
+The title of a figure describes it; axes and systems are those of the document as far as models exist; times are estimates.
 """
 
 import os
@@ -20,9 +20,9 @@ KI, MI = 1 << 10, 1 << 20
 def draw(
     folder: str | os.PathLike[str], suffix: str, quick: bool, cells: str | os.PathLike[str] | None = None
 ) -> list[pathlib.Path]:
-    """Draw every figure into `folder` as svg, png or pdf; returns the paths.
+    """Draw every figure into `folder` as svg, png or pdf; return the paths.
 
-    `cells` is the folder of the sweep sweep-thesis for the thesis' Figures 8 to 13 and 17; without it small cells are replayed.
+    `cells` is the folder of the sweep sweep-thesis, for the thesis's Figures 8 to 13 and 17; without it, small cells are replayed.
     """
     found = matrix.read(cells) if cells else matrix.small(quick)
     makers = (_scmfs, thesis_figures.charts, lambda _: thesis_figures.overheads(found), _vsm, _scm_manager)
@@ -31,7 +31,7 @@ def draw(
 
 
 def _scmfs(quick: bool) -> Iterator[Chart]:
-    """Figures 5 to 8 (IOzone) and 9 to 12 (Postmark) of the SCMFS paper."""
+    """Yield Figures 5 to 8 (IOzone) and 9 to 12 (Postmark) of the SCMFS paper."""
     size, records = scmfs._sizes(quick)
     systems = (*scmfs.PAIR, *scmfs.BASELINES)
     for order in ("sequential", "random"):
@@ -54,7 +54,7 @@ def _scmfs(quick: bool) -> Iterator[Chart]:
 
 
 def _vsm(quick: bool) -> Iterator[Chart]:
-    """Figures 1, 5, 6 and 7 of the VSM paper."""
+    """Yield Figures 1, 5, 6 and 7 of the VSM paper."""
     names = {WRITE: "write", READ: "read"}
     for op in (WRITE, READ):
         for order in ("seq", "random"):
@@ -80,7 +80,7 @@ def _vsm(quick: bool) -> Iterator[Chart]:
 
 
 def _scm_manager(quick: bool) -> Iterator[Chart]:
-    """Tables 2 to 5 of the SCM manager paper."""
+    """Yield a chart of Tables 2 to 5 of the SCM manager paper."""
     rows: Rows = []
     for row in reproduce(["scm_manager"], quick):
         rows += _published_and_simulated(row)

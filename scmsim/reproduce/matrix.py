@@ -1,7 +1,7 @@
-"""The thesis' matrix as a result: the table of the sweep `sweep-thesis`, or a few of its cells replayed small.
+"""The thesis's matrix as a result: the table of the sweep `sweep-thesis`, or a few of its cells replayed at small size.
 
-A cell passes over one file in units until `total` bytes are moved (workload/thesis.py); the thesis prints those of the write
-operation for files of 1, 8, 64 and 1024 MiB.  Its Figures 14 to 16 are misses of data caches, which no model here has.
+A cell passes over one file in units until `total` bytes are moved (workload/thesis.py); the thesis prints the cells of the write
+operation for files of 1, 8, 64 and 1024 MiB.  Figures 14 to 16 are missing: they show misses of data caches, which no model has.
 """
 
 import os
@@ -24,7 +24,7 @@ WALKS = tuple(name for name in metrics.TABLE7 if "walk" in name)
 
 
 def read(folder: str | os.PathLike[str]) -> Result:
-    """The cells that the sweep has in `folder`; raises UsageError where there are none."""
+    """Return the cells of the sweep in `folder`; raise UsageError if there are none."""
     if not table.is_sweep(folder):
         raise UsageError(f"{str(folder)!r} is not of a sweep; make it with 'scmsim sweep sweep-thesis -o {folder}'")
     found = table.read(folder)
@@ -35,7 +35,7 @@ def read(folder: str | os.PathLike[str]) -> Result:
 
 
 def small(quick: bool) -> Result:
-    """Write cells of the thesis' four file sizes at every other unit; quick: 64 MiB each, which leaves out the largest file."""
+    """Replay write cells of the thesis's four file sizes at every other unit; quick: 64 MiB each, without the largest file."""
     total = 64 * MI if quick else 1024 * MI
     runs = []
     for size in (size for size in FILES if size <= total):
@@ -46,5 +46,5 @@ def small(quick: bool) -> Result:
 
 
 def draw(found: Result, folder: str | os.PathLike[str], suffix: str) -> list[pathlib.Path]:
-    """Draw the page walks of each operation, the thesis' Figures 8 to 13 among them; returns the paths."""
+    """Draw the page walks of each operation, including the thesis's Figures 8 to 13; return the paths."""
     return panels.draw({"simulated": found}, folder, suffix, quantities=WALKS, prefix="thesis-").paths

@@ -1,6 +1,6 @@
-"""Replays of the reproduction: without the kernel's own memory in the TLB, since the documents' rows were judged so.
+"""Replays of the reproduction, without footprints, because the documents' rows were evaluated that way.
 
-docs/reproduce.md says what it changes.
+docs/reproduce.md describes the effect.
 """
 
 import functools

@@ -1,9 +1,10 @@
-"""Published rows beside simulated ones: the table, who answers for a row, and the verdict.
+"""Published rows beside simulated ones: the table, the document of each row, and the verdicts.
 
-A verdict is given where the models could have said something else: rows of the kinds exact and derived, by the columns that set
-nothing.  An exact row is met if it is equal.  `about` and `equals` of a derived row: met within a factor of 1.25, near within 2; a
-ratio also has to keep its distance from 1 within a factor of 2 to be met.  `range` judges the greatest value; `at_most`, which
-has no lower side, gets no verdict.  The other sign, or the other side of 1, is contradicted.  Several columns: the worst decides.
+Only rows with a falsifiable result get a verdict: kinds exact and derived, by the columns that did not set a cost of the model.
+An exact row is met if the values are equal.  A derived row with `about` or `equals` is met within a factor of 1.25 and near within
+2; for a ratio to be met, its distance from 1 (the logarithm) must also be within a factor of 2.  For `range`, the greatest value
+counts; `at_most`, which has no lower bound, gets no verdict.  The opposite sign, or the other side of 1, is contradicted.  Of
+several columns, the worst decides.
 """
 
 import csv
@@ -22,8 +23,8 @@ from scmsim.core.processes import processes
 from scmsim.pipeline.arguments import Progress
 from scmsim.pipeline.compile_ahead import compile_missing
 
-DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this room
-MET, NEAR = 1.25, 2.0  # factors; no claim of accuracy: the table shows every ratio
+DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this package
+MET, NEAR = 1.25, 2.0  # factors; not a claim of accuracy: the table shows every ratio
 
 KINDS = {
     "exact": "the model computes it and it must be equal",
@@ -34,7 +35,7 @@ KINDS = {
 VERDICTS = ("met", "near", "off", "contradicted")  # best first
 INFORMATIVE = ("exact", "derived")  # kinds that the summary counts
 CALLS = ("mkdir", "create", "open", "write", "read", "fsync", "stat", "readdir", "close", "unlink")  # to compile ahead
-RATIOS = ("ratio",)  # units of which 1 means no difference
+RATIOS = ("ratio",)  # units in which 1 means no difference
 
 Number = int | float
 
@@ -59,22 +60,22 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the models say.
+    """The simulated answer to a published row.
 
     Attributes
     ----------
     simulated : number, tuple of numbers, text or None
-        A single value; (least, greatest) for a range; one value a system where the published row lists several.
+        A single value; (least, greatest) for a range; one value per system if the published row lists several.
     kind : str
         One of KINDS.
     note : str
-        What was run, and why it differs if it does.
+        What was run, and the reason for a difference.
     holds : bool or None
-        For a trend: whether the direction is the published one.
+        For a trend: whether the direction equals the published one.
     set_by_row : tuple of int
-        Columns that set a cost of the model: not judged.
+        Columns that set a cost of the model, and so have no verdict.
     with_cost : number or None
-        The same with a cost that the document left out; the note names it.
+        The simulated value including a cost that the document left out; the note names the cost.
     """
 
     simulated: Number | tuple[Number, ...] | str | None
@@ -86,7 +87,7 @@ class Answer:
 
 
 def full_only(note: str, kind: str = "derived") -> Answer:
-    """The answer of a row that --quick leaves out."""
+    """Return the answer to a row that --quick leaves out."""
     return Answer(None, kind, f"takes minutes: leave --quick out ({note})")
 
 
@@ -100,22 +101,22 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """Why the row is not met, in a line; empty where it is, or has no verdict."""
+        """The reason, in one line, why the row is not met; empty if it is met or has no verdict."""
         return _module(self.document).REASONS.get(self.published.id, "") if self.verdict in VERDICTS[1:] else ""
 
     @property
     def published_numbers(self) -> list[float]:
-        """The published value as numbers: several for a range or a list of systems, none for words."""
+        """The published value as numbers: several for a range or a list of systems, none for text."""
         return _numbers(self.published.value)
 
     @property
     def simulated_numbers(self) -> list[float]:
-        """The answer as numbers, none for words."""
+        """The answer as numbers; none for text."""
         return _listed(self.answer.simulated)
 
     @property
     def judged(self) -> list[tuple[float, float]]:
-        """(simulated, published) of the columns that set nothing; empty where the two cannot be paired."""
+        """Pairs (simulated, published) of the columns that did not set a cost; empty if they cannot be paired."""
         ours, theirs = self.simulated_numbers, self.published_numbers
         if len(ours) != len(theirs) or self.published.relation == "range":
             return []
@@ -124,7 +125,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Simulated over published; the geometric mean where the row lists several values, None where it has no number."""
+        """Simulated / published, as a geometric mean over several values; None without positive numbers."""
         pairs = self.judged
         if not pairs or any(ours <= 0 or theirs <= 0 for ours, theirs in pairs):
             return None
@@ -132,7 +133,7 @@ class Row:
 
     @property
     def verdict(self) -> str | None:
-        """One of VERDICTS (see the module's text); None where there is nothing to judge, or the row was not run."""
+        """One of VERDICTS (see the module's docstring); None if the row has no verdict or was not run."""
         if self.answer.simulated is None or self.answer.kind not in INFORMATIVE:
             return None
         if self.answer.holds is not None:
@@ -176,7 +177,7 @@ class Row:
         return "near" if factor <= NEAR else "off"
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: id, document, kind, published, simulated, ratio, verdict, reason, note and what the row is about."""
+        """Return the row as JSON-able values."""
         p, ours = self.published, self.answer.simulated
         return {
             "id": p.id, "document": self.document, "kind": self.answer.kind, "published": p.value, "relation": p.relation,
@@ -188,7 +189,7 @@ class Row:
 
 
 def published() -> list[Published]:
-    """All rows of published.csv, in its order."""
+    """Return all rows of published.csv, in order."""
     with open(pathlib.Path(__file__).with_name("published.csv"), newline="", encoding="utf-8") as file:
         return [Published(*line) for line in list(csv.reader(file))[1:]]
 
@@ -198,12 +199,12 @@ def _module(document: str) -> Any:
 
 
 def titles() -> dict[str, str]:
-    """Document -> its title."""
+    """Return the title of each document."""
     return {document: _module(document).TITLE for document in DOCUMENTS}
 
 
 def summary(rows: Iterable[Row]) -> dict[str, int]:
-    """How many rows carry information, how many of them were run, and how many have each verdict."""
+    """Return the numbers of informative rows, of those that were run, and of each verdict."""
     known = [row for row in rows if row.informative]
     counts = {verdict: sum(row.verdict == verdict for row in known) for verdict in VERDICTS}
     return {"rows_with_information": len(known), "run": sum(counts.values()), **counts}
@@ -222,18 +223,18 @@ def reproduce(
     ----------
     wanted : ids such as "VSM-1", or documents: scmfs, thesis, vsm, scm_manager
     quick : bool
-        Small workloads; rows that need gigabytes say "full only".
+        Small workloads; rows that need gigabytes get no simulated value (`full_only`).
     jobs : int
         Processes, each with some rows of a document at a time (`PARTS`); 1: this process.
     start : callable, optional
-        What each of these processes calls first.
+        Called first in each of these processes.
     progress : callable(what, done, total), optional
-        Told of rows as they are finished, in any order.
+        Called when a row is finished, in any order of rows.
 
     Raises
     ------
     UsageError
-        For an id or a document that is not there (the nearest is named).
+        For an unknown id or document (the message names the nearest one).
     """
     chosen = _chosen(wanted)
     parts = [] if jobs == 1 else _parts(chosen)
@@ -259,7 +260,7 @@ def reproduce(
 
 
 def compile_ahead(wanted: Iterable[str], jobs: int, progress: Progress) -> None:
-    """Compile, in at most `jobs` processes, what the rows of the wanted ids or documents need and what is not compiled yet."""
+    """Compile, in at most `jobs` processes, the missing kernels for the rows of the wanted ids or documents."""
     modules = [_module(document) for document in dict.fromkeys(document for _, document in _chosen(wanted))]
     names = {name for module in modules for name in module.SYSTEMS}
     policies = {policy for module in modules for policy in module.POLICIES}
@@ -267,7 +268,7 @@ def compile_ahead(wanted: Iterable[str], jobs: int, progress: Progress) -> None:
 
 
 def _chosen(wanted: Iterable[str]) -> list[tuple[Published, str]]:
-    """The rows of the wanted ids or documents, each with its document, in the order of the table."""
+    """Return the rows of the wanted ids or documents, each with its document, in the order of the table."""
     table = [(row, document) for row in published() for document in DOCUMENTS if _belongs(row, document)]
     names = set(wanted)
     for name in names:
@@ -277,7 +278,7 @@ def _chosen(wanted: Iterable[str]) -> list[tuple[Published, str]]:
 
 
 def _parts(chosen: list[tuple[Published, str]]) -> list[list[tuple[Published, str]]]:
-    """The rows in pieces of work that share no replay worth sharing: what takes long first, then what is left of each document."""
+    """Divide the rows into independent pieces of work: the slow PARTS first, then the rest of each document."""
     left = {row.id: (row, document) for row, document in chosen}
     documents = dict.fromkeys(document for _, document in chosen)
     parts = [[left.pop(name) for name in part if name in left] for each in documents for part in _module(each).PARTS]
@@ -286,7 +287,7 @@ def _parts(chosen: list[tuple[Published, str]]) -> list[list[tuple[Published, st
 
 
 def answered(row: Published, document: str, quick: bool) -> Row:
-    """A row with its document's answer."""
+    """Return a row with its document's answer."""
     return Row(row, _module(document).ANSWERS[row.id](quick), document)
 
 
@@ -299,7 +300,7 @@ def _belongs(row: Published, document: str) -> bool:
 
 
 def _numbers(text: str) -> list[float]:
-    """The numbers of a published value: one, "1..3", or "1 | 2 | 3"; none where it is words."""
+    """Return the numbers of a published value "1", "1..3" or "1 | 2 | 3"; none for text."""
     parts = text.split("..") if ".." in text else text.split("|")
     try:
         return [float(part) for part in parts]

@@ -1,8 +1,7 @@
-"""The SCM driver and manager ("Research on a software architecture for SCM"): its tables on the models of its board.
+"""The SCM driver and manager ("Research on a software architecture for SCM"): its tables, simulated for the paper's board.
 
-Times are estimates from counts: machine xscale, media feram, sdram and nand.  Costs that were set by single figures of these tables
-are named in fs/scm_manager/costs (derived by tools/calibration/scm_manager.py); every system of every
-row: docs/fs/scm_manager.md.
+Times are estimates from counts: machine xscale, media feram, sdram and nand.  fs/scm_manager/costs names the costs that were set by
+single figures of these tables (derived by tools/calibration/scm_manager.py); docs/fs/scm_manager.md has every system of every row.
 """
 
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ COLUMNS = ("fat-nand", "fat-scm", "ext2-scm", "scm-manager")  # of Tables 3 to 5
 SYSTEMS, POLICIES = COLUMNS, ("base-4k",)
 PARTS = ()
 MEDIUM = {"fat-nand": "nand", "fat-scm": "feram", "ext2-scm": "feram", "scm-manager": "feram"}
-OBJECT_OPS = ("malloc", "free", "load", "store")  # no system calls in the paper's test
+OBJECT_OPS = ("malloc", "free", "load", "store")  # not system calls in the paper's test
 TIMES = 10  # executions of each case, as in the paper
 
 TABLE2 = {
@@ -40,13 +39,13 @@ TABLE3 = {
     "SCMM-17": ("close", 512),
 }  # fmt: skip
 PROGRAMS = {"SCMM-21": "distillery", "SCMM-22": "ftpget", "SCMM-23": "insmod", "SCMM-24": "cp", "SCMM-25": "cat"}
-# The paper gives the times of the first two per 512 bytes; cp's can be nothing else, since five files took less than one cold read
-# of 4096 bytes in Table 3.
+# The paper gives the times of the first two per 512 bytes; cp's time must be per 512 bytes, too, since five files took less time
+# than one cold read of 4096 bytes in Table 3.
 PER_PIECE = ("distillery", "ftpget", "cp")
 
 
 class _Rows:
-    """A trace of a few operations: (op, file, offset, length, file2, flag)."""
+    """A trace of a few operations, given as (op, file, offset, length, file2, flag)."""
 
     def __init__(self, rows: list[tuple[str, int, int, int, int, int]], files: int) -> None:
         self.header = {"tool": "scmsim reproduce"}
@@ -66,21 +65,21 @@ class _Rows:
 
 
 def run(fs: str, trace: Any, medium: str = "", **params: str) -> Any:
-    """Replay on the paper's board, by operation."""
+    """Replay a trace on the paper's board, with a breakdown by operation."""
     given = {fs: {"capacity": BOARD, **params}}
     source = cast(Source, trace)
     return replay(source, fs, MACHINE, medium=medium or MEDIUM[fs], params=given, by="op", paging="base-4k").runs[0]
 
 
 def nanoseconds(run: Any, op: str | None, calls: int) -> float:
-    """Estimated time of all operations of a kind in a run (None: of all operations) that are `calls` system calls."""
+    """Return the estimated ns of all operations of a kind in a run (None: all kinds), which made `calls` system calls."""
     counters = run.groups.get(op, {}) if op else run.counters
     return estimate(counters, timing(MACHINE), media.read(run.medium), calls=calls).total_ns
 
 
 @cache
 def micro(fs: str, size: int, medium: str = "") -> dict[str, float]:
-    """Tables 2 and 3: microseconds of each operation on a file of `size` bytes, and on a memory object of the SCM manager."""
+    """Return us per operation on a file of `size` bytes, and on a memory object of the SCM manager (Tables 2 and 3)."""
     rows = [("create", 1, 0, 0, 0, SETUP), ("unlink", 1, 0, 0, 0, SETUP)]
     calls = [("create", 0), ("close", 0), ("open", 0), ("write", size), ("read", size), ("close", 0)]
     objects = [("malloc", size), ("store", size), ("load", size), ("free", 0)]
@@ -97,7 +96,7 @@ def micro(fs: str, size: int, medium: str = "") -> dict[str, float]:
 
 @cache
 def program(fs: str, app: str, interface: str) -> float:
-    """Table 5: milliseconds of one run of a program over the five files, its own work left out."""
+    """Return ms of one run of a program over the five files, without its own work (Table 5)."""
     source = memory_objects.Workload(app=app, interface=interface, repeats=TIMES)
     cold = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
     found = run(fs, source, **cold)
@@ -108,7 +107,7 @@ def program(fs: str, app: str, interface: str) -> float:
 
 @cache
 def macro(fs: str, row: str) -> float:
-    """Table 4: seconds, the programs' own work left out."""
+    """Return the seconds of a row of Table 4, without the programs' own work."""
     source = andrew.Workload() if row == "SCMM-18" else postmark.Workload()
     mount = {} if fs == "scm-manager" else {"mount": "sync" if row == "SCMM-19" else "async"}
     found = run(fs, source, **mount)
@@ -116,23 +115,23 @@ def macro(fs: str, row: str) -> float:
 
 
 def values(row: str) -> list[float]:
-    """The published figures of a row, in the order of the columns."""
+    """Return the published figures of a row, in the order of the columns."""
     return [float(part) for line in published() if line.id == row for part in line.value.split("|")]
 
 
 def baseline(row: str) -> float:
-    """Table 2's figure of Linux' buddy system on SDRAM."""
+    """Return Table 2's figure of Linux's buddy system on SDRAM."""
     return next(float(line.note.removeprefix("baseline ")) for line in published() if line.id == row)
 
 
 def with_own_work(row: str, simulated: list[float]) -> list[float]:
-    """The columns of a row, each with the programs' own work that the last one, the SCM manager's, leaves."""
+    """Return the columns plus the programs' own work: the published minus the simulated SCM manager's time."""
     own = max(values(row)[-1] - simulated[-1], 0)
     return [own + time for time in simulated]
 
 
 def columns(row: str) -> list[float]:
-    """Every simulated column of a row of Tables 3 to 5."""
+    """Return every simulated column of a row of Tables 3 to 5."""
     if row in TABLE3:
         op, size = TABLE3[row]
         return [micro(fs, size)[op] for fs in COLUMNS]
@@ -146,12 +145,12 @@ def columns(row: str) -> list[float]:
 
 
 def latency(medium: str) -> float:
-    """Nanoseconds of one access, as the medium's preset has them."""
+    """Return the ns of one access from the medium's preset."""
     return float(media.read(medium)["load_ns"])
 
 
 NAND, FAT, EXT2, MANAGER = range(len(COLUMNS))
-SET = {  # row -> what it set, and the columns that therefore say nothing
+SET = {  # row -> the costs that it set, and the columns that are therefore not informative
     "SCMM-1": ("the cost of malloc", ()), "SCMM-2": ("the cost of free", ()),
     "SCMM-9": ("a directory entry's 8 bytes (the SCM manager's creat)", (MANAGER,)),
     "SCMM-10": ("open of the SCM manager, FAT (both its columns) and ext2", (NAND, FAT, EXT2, MANAGER)),

@@ -1,7 +1,7 @@
 """Superpages in SCMFS (Qiu and Reddy, 2013): its conclusion and section V, on the machine core2-q8200 with 4 GiB of SCM.
 
-The paper gives averages over runs whose file sizes it does not state; those here are choices (docs/fs/scmfs.md).  The
-migration thread has a core of its own: its events are left out of misses and time.  Nothing is fitted.
+The paper gives averages over runs whose file sizes it does not state; the sizes here are our choice (docs/fs/scmfs.md).  The
+migration thread has its own core: its events are left out of misses and time.  Nothing is fitted.
 """
 
 from collections.abc import Iterator
@@ -32,30 +32,30 @@ PARTS = ()
 WAITING = "the cost left out: a write waits for its file's migration (IV.B)"
 QUIET = "the parameter quiet was chosen after seeing this row"
 Measure = tuple[int, float, float]
-CUTS = 6  # points of a trace at which its space is looked at
+CUTS = 6  # pieces of a trace between which its space is measured
 
 
 class Head:
-    """The first of the rows that a source has made."""
+    """The first rows of a source, as a source."""
 
     def __init__(self, source: Source, made: np.ndarray, rows: int) -> None:
         self.made, self.rows = made, rows
         self.header, self.files = source.header, source.files
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the rows up to the last that is wanted."""
+        """Yield the first `rows` rows."""
         for first in range(0, self.rows, chunk):
             yield self.made[first : min(first + chunk, self.rows)].view(np.recarray)
 
 
 def run(trace: Source, fs: str) -> Run:
-    """One run on the paper's machine."""
+    """Replay a trace on the paper's machine."""
     params = {fs: {"capacity": 4 * GIB}}
     return replay(trace, fs, MACHINE, paging=PAGING, medium=MEDIUM, params=params).runs[0]
 
 
 def walks_and_time(found: Run) -> tuple[int, float, float]:
-    """(data page walks, estimated ns, the same with what writes waited for migrations), without the migration thread."""
+    """Return (data page walks, estimated ns, ns including writes' waits for migrations), without the migration thread."""
     away = found.sites.get("migration", {})
     counts = {name: count - away.get(name, 0) for name, count in found.counters.items()}
     walks = counts["dtlb_load_misses_walk_completed"] + counts["dtlb_store_misses_walk_completed"]
@@ -65,7 +65,7 @@ def walks_and_time(found: Run) -> tuple[int, float, float]:
 
 @cache
 def writes(fs: str, size: int, record: int) -> dict[str, Measure]:
-    """(walks, ns, ns with waiting) of IOzone's sequential test (write, rewrite) and of its random one (read, write)."""
+    """Return (walks, ns, ns with waiting) of IOzone's sequential (write, rewrite) and random test (read, write)."""
     part, whole = (
         walks_and_time(run(cast(Source, iozone.Workload(size, size, record, record, 0, tests)), fs))
         for tests in ("0", "0,2")
@@ -74,7 +74,7 @@ def writes(fs: str, size: int, record: int) -> dict[str, Measure]:
 
 
 def mail(quick: bool) -> list[Source]:
-    """Postmark with small and large files: mostly appends, mostly reads."""
+    """Return two Postmark workloads with small and large files: mostly appends, mostly reads."""
     count = 30 if quick else 150
     common = {
         "files": count,
@@ -93,7 +93,7 @@ def _sizes(quick: bool) -> tuple[int, list[int]]:
 
 @cache
 def _pairs(quick: bool) -> list[tuple[Measure, Measure]]:
-    """(scmfs, scmfs-lp) of every run."""
+    """Return the measures (scmfs, scmfs-lp) of every run."""
     size, records = _sizes(quick)
     found = []
     for record in records:
@@ -118,7 +118,7 @@ def _time(quick: bool) -> Answer:
 
 
 def _fragmentation(quick: bool) -> Answer:
-    """Waste of allocated bytes, averaged over points of each trace while files exist."""
+    """Answer with the wasted share of allocated bytes, averaged over points of each trace while files exist."""
     size, count = _sizes(quick)[0], 10 if quick else 16
     common = {"files": count, "transactions": 2 * count, "size_low": 4 * KIB, "size_high": 256 * MIB, "buffering": 0}
     large = postmark.Workload(**common, read=256 * KIB, write=256 * KIB)
@@ -135,13 +135,13 @@ def _fragmentation(quick: bool) -> Answer:
 
 
 def _waste_percent(trace: Source) -> float:
-    made = np.concatenate(list(trace.batches()))  # once: the content of Postmark's files takes 2 random numbers a byte
+    made = np.concatenate(list(trace.batches()))  # only once: Postmark draws 2 random numbers per byte of content
     cuts = [run(Head(trace, made, len(made) * k // CUTS), "scmfs-lp").space for k in range(1, CUTS)]
     return mean(100 * cut["waste_bytes"] / max(cut["allocated_bytes"], 1) for cut in cuts)
 
 
 def _spread(size: int, record: int) -> float:
-    """Percent by which the system with the fewest walks lies below the one with the most."""
+    """Return by how many percent the fewest walks of a system are below the most walks of a system."""
     counts = [writes(fs, size, record)["sequential"][0] for fs in (*PAIR, *BASELINES)]
     return 100 * (1 - min(counts) / max(counts))
 

@@ -1,12 +1,12 @@
 """The thesis on the TLB overhead of ext4, ext4-DAX and NOVA (University of Maine, 2020): its chapters 4 and 5.
 
-It ran Ubuntu 16.04 with a Linux "4.1" and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  Its profiles name
-functions that 4.1 does not have (`percpu_down_read` in a write, since August 2015), and `dax_do_io`, which 4.10 does not use.
-The models are NOVA's FAST'16 variant with costs of a 5.13 kernel, and ext4 as Ubuntu 16.04's own 4.4 has it, measured.
+The thesis used Ubuntu 16.04 with a Linux "4.1" and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  Its profiles
+name functions that 4.1 does not have (`percpu_down_read` in a write, since August 2015), and `dax_do_io`, which 4.10 does not use.
+The models are NOVA's FAST'16 variant with costs of a 5.13 kernel, and ext4 with costs measured on Ubuntu 16.04's kernel 4.4.
 
 Program 1 opens its file without O_TRUNC and writes from offset 0, and each experiment is the mean of ten runs (chapter 5).  So all
-runs of ext4-DAX but the first overwrite the file.  NOVA is formatted by its own mount (Table 5: -o init), so each run is over a new
-file, as its total and its profiles are (TLB-15 to -21): ten runs over one file would have 1.38 times the published total.
+runs of ext4-DAX but the first overwrite the file.  NOVA is formatted by its own mount (Table 5: -o init), so each run writes a new
+file.  Its published total and profiles (TLB-15 to -21) agree: ten runs over one file would have 1.38 times the published total.
 """
 
 import math
@@ -36,7 +36,7 @@ PARTS = (
 )
 KI, MI, GI = 1 << 10, 1 << 20, 1 << 30
 OTHER_KERNEL = "NOVA with costs of a 5.13 kernel; the thesis ran 4.x"
-LIBC = 0.1650 / 0.7858  # Figure 24: what libc retires over what the write call does, ext4-DAX by 1 KiB
+LIBC = 0.1650 / 0.7858  # Figure 24: traffic of libc / traffic of the write call, ext4-DAX in units of 1 KiB
 RUNS = 10  # chapter 5: each experiment is repeated 10 times
 MANY_GIB = full_only("up to 24 GiB of writes")
 
@@ -61,13 +61,13 @@ def _traffic(run: Run) -> float:
 
 
 def _share(run: Run, *sites: str) -> float:
-    """Percent of the run's loads and stores that the sites retired."""
+    """Return the sites' share of the run's loads and stores, in percent."""
     fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
     return 100 * sum(run.sites.get(site, {}).get(field, 0) for site in sites for field in fields) / _traffic(run)
 
 
 def _matrix(quick: bool, metric: str) -> tuple[float, float]:
-    """Least and greatest value of a metric over units and file systems, with persistent memory on 4 KiB pages."""
+    """Return least and greatest value of a metric over units and file systems, with persistent memory on 4 KiB pages."""
     total = 64 * MI if quick else 10 * GI
     units = (KI, 64 * KI, 4 * MI) if quick else tuple(KI << i for i in range(13))
     values = [_metric(run, metric) for unit in units for run in _writes(ALL, unit, total, "base-4k").values()]
@@ -106,7 +106,10 @@ def _miss_rate(personality: str, quick: bool) -> Answer:
 
 
 def _fwrite(quick: bool) -> Answer:
-    """stdio hands over whole buffers of 4 KiB; the same libc fills them on both, and its share of one is published."""
+    """Answer with the ratio of ext4-DAX to NOVA for fwrite.
+
+    stdio writes whole buffers of 4 KiB.  The same libc fills them on both file systems, and its share is published for one.
+    """
     totals = (64 * MI,) if quick else (GI, 20 * GI)
     runs = [_writes(f"{DAX},{NOVA}", 4 * KI, total) for total in totals]
     pairs = [(_traffic(each[DAX]), _traffic(each[NOVA])) for each in runs]
@@ -118,7 +121,7 @@ def _fwrite(quick: bool) -> Answer:
 
 
 def _of_ten(fs: str, total: int) -> float:
-    """Mean traffic of ten runs of Program 1 over one file: the first one appends, the others overwrite what it wrote."""
+    """Return the mean traffic of ten runs of Program 1 over one file: the first appends, the others overwrite."""
     first, later = _traffic(_writes(fs, KI, total)[fs]), _traffic(_writes(fs, KI, total, op="rewrite")[fs])
     return (first + (RUNS - 1) * later) / RUNS
 
@@ -136,7 +139,7 @@ def _nova_over_dax(gigabytes: int, quick: bool) -> Answer:
 
 
 def _dax_do_io(quick: bool) -> Answer:
-    """Look-up of blocks with its handle (of three in an append), allocation and copy."""
+    """Answer with the share of `dax_do_io`: look-up of blocks with its handle (one of an append's three), allocation, copy."""
     run = _writes(DAX, 4 * KI, 64 * MI)[DAX]
     share = _share(run, "mapping", "allocation", "zeroing", "copy") + _share(run, "journal handle") / 3
     note = (

@@ -1,4 +1,4 @@
-"""The thesis' figures from the models; what it printed as numbers stands beside them as points.
+"""Draw the thesis's figures from the models; numbers printed in the thesis are shown as points.
 
 Not here: Figures 8 to 13 (matrix.py), 1 and 2 (drawings), 14 to 16 (data caches, not modelled).  Its hard disk is not modelled.
 """
@@ -17,14 +17,14 @@ from scmsim.result import Result, Run
 from scmsim.workload import iozone
 
 UNITS = tuple(KI << i for i in range(0, 13, 2))
-TOTALS = {26: 1, 27: 2, 28: 4, 29: 8, 30: 16, 31: 32}  # figure: GiB written
+TOTALS = {26: 1, 27: 2, 28: 4, 29: 8, 30: 16, 31: 32}  # figure -> GiB written
 STDIO_TOTALS = {18: 1, 19: 2, 20: 4, 21: 8, 22: 16, 23: 20}
-STDIO_BUFFER = 4 * KI  # fwrite of less than this becomes writes of this (workload/_stdio.py)
+STDIO_BUFFER = 4 * KI  # shorter fwrites are combined to writes of this length (workload/_stdio.py)
 IOZONE = {5: ("0", "write and rewrite"), 6: ("0,4", "rewrite of one record"), 7: ("0,6", "fwrite and refwrite")}
 
 
 class Profile(NamedTuple):
-    """Shares of TLB traffic by mechanism: the model's sites, and what the thesis' profile gives to the same code, in %."""
+    """Shares of TLB traffic by mechanism: the model's sites, and the thesis's profile of the same code, in %."""
 
     fs: str
     unit: int
@@ -33,7 +33,7 @@ class Profile(NamedTuple):
     published: Mapping[str, float]
 
 
-# Published: the thesis' Figures 24, 25 (shares of the write system call, 78.58 and 73.25 % of all) and 32 to 34 (of all traffic).
+# Published: the thesis's Figures 24, 25 (shares of the write system call, 78.58 and 73.25 % of all) and 32 to 34 (of all traffic).
 _SCAN = {
     "log scan": ("log scan",),
     "log extension, append": ("log extension", "log append"),
@@ -55,7 +55,7 @@ PROFILES = {
 
 
 def charts(quick: bool) -> Iterator[Chart]:
-    """Every figure of the thesis but those of its matrix."""
+    """Yield every figure of the thesis except those of its matrix."""
     yield from _filebench()
     for figure in IOZONE:
         yield _iozone(figure, quick)
@@ -71,7 +71,7 @@ def charts(quick: bool) -> Iterator[Chart]:
 
 
 def overheads(found: Result) -> Iterator[Chart]:
-    """Figure 17: the greatest share of cycles in page walks in the cells of the write operation."""
+    """Yield Figure 17: the greatest share of cycles in page walks over the cells of the write operation."""
     rows: Rows = []
     for fs in dict.fromkeys(run.fs for run in found.runs):
         runs = [run for run in found.runs if run.fs == fs and run.cell["operation"] == "write"]
@@ -85,7 +85,7 @@ def overheads(found: Result) -> Iterator[Chart]:
 
 
 def _filebench() -> Iterator[Chart]:
-    """Figures 3 and 4."""
+    """Yield Figures 3 and 4."""
     traffic: Rows = []
     missing: Rows = []
     for personality in thesis.PERSONALITIES:
@@ -111,9 +111,9 @@ def _of_iozone(fs: str, size: int, tests: str) -> Run:
 
 
 def _iozone(figure: int, quick: bool) -> Chart:
-    """Figures 5 to 7: misses, miss rate, traffic and instruction look-ups over the file's size, in records of 4 KiB.
+    """Draw Figures 5 to 7: misses, miss rate, traffic and instruction look-ups over file size, in records of 4 KiB.
 
-    Persistent memory lies on 4 KiB pages, the most misses; on pages of 1 GiB there are next to none.
+    Persistent memory is on 4 KiB pages, which have the most misses; with pages of 1 GiB there are nearly none.
     """
     tests, what = IOZONE[figure]
     rows: Rows = []
@@ -134,7 +134,7 @@ def _iozone(figure: int, quick: bool) -> Chart:
 
 
 def _traffic(kind: str, where: str, total: int) -> Chart:
-    """Figures 18 to 31: loads, stores and both over the unit."""
+    """Draw Figures 18 to 31: loads, stores and their sum over the unit."""
     systems = f"{DAX},{NOVA}" if kind == "fwrite" else ALL
     rows: Rows = []
     for unit in UNITS:
@@ -148,7 +148,7 @@ def _traffic(kind: str, where: str, total: int) -> Chart:
 
 
 def _growth(quick: bool) -> Chart:
-    """What Figures 26 to 31 say about sizes: NOVA's traffic over ext4-DAX's at units of 1 KiB."""
+    """Draw the effect of sizes in Figures 26 to 31: NOVA's traffic / ext4-DAX's in units of 1 KiB."""
     rows: Rows = []
     for total in (16 * MI, 64 * MI, 256 * MI) if quick else (64 * MI, GI, 4 * GI, 16 * GI, 24 * GI):
         nova, dax = (thesis._traffic(thesis._writes(fs, KI, total)[fs]) for fs in (NOVA, DAX))
@@ -161,7 +161,7 @@ def _growth(quick: bool) -> Chart:
 
 
 def _profile(figure: int, quick: bool) -> Chart:
-    """Figures 24, 25, 32 to 34: where the traffic comes from."""
+    """Draw Figures 24, 25, 32 to 34: the traffic by mechanism."""
     profile = PROFILES[figure]
     total = 64 * MI if quick else profile.total * GI
     run = thesis._writes(profile.fs, profile.unit, total)[profile.fs]

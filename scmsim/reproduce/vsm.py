@@ -1,8 +1,8 @@
-"""Virtual superpages and multi-grained copy-on-write (VSM): its examples, exact; its evaluation, by estimated time.
+"""Virtual superpages and multi-grained copy-on-write (VSM): exact for its examples, estimated times for its evaluation.
 
-Counts follow from the models; times are estimates for the paper's machine (E5-2640 v4) with DRAM for persistent memory.  Files,
-requests and Postmark's numbers are scaled down; a ratio is of the same calls on both systems.  No constant is fitted to these rows.
-What one core copies is taken from a published measurement of its family (CORE_GB_S), in the place of the machine's estimate.
+Counts follow from the models; times are estimates for the paper's machine (E5-2640 v4) with DRAM as persistent memory.  Files,
+requests and Postmark's numbers are scaled down; a ratio compares the same calls on both systems.  No constant is fitted to these
+rows.  One core's copy bandwidth is a published measurement of its family (CORE_GB_S), instead of the machine's estimate.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,13 +29,13 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FILE_BYTES = 8 * GIB
 SMALL = 2000  # files of 4 KiB
 TLB_PAGES = 2048  # more than the TLB has entries
-# Figure 1 has 1 to 2048 KB; Figure 5 has, too, since IV.B speaks of cases "when the I/O size is less than the superpage size".
+# Figure 1 shows 1 to 2048 KB; so does Figure 5, since IV.B mentions cases "when the I/O size is less than the superpage size".
 SIZES = tuple(1 << k for k in range(10, 22))
 PAGE = 4096
 OLD: dict[str, str | int] = {"version": "original"}  # PMFS of Linux 4.4.30: non-temporal copies
 COW: dict[str, str | int] = {"data_path": "cow"}
-# IV.B: PMFS-2MB's reads grow faster with the request than PMFS-4KB's, and what vsm lacks of them is its TLB misses.  So both look
-# up a block at a time; by PMFS's own loop over pages of 4 KiB, PMFS-2MB would grow as PMFS-4KB does.
+# IV.B: PMFS-2MB's read throughput grows faster with the request size than PMFS-4KB's, and vsm's is less only by its TLB misses.  So
+# both look up one block at a time; with PMFS's own loop over pages of 4 KiB, PMFS-2MB would grow like PMFS-4KB.
 BLOCKS: dict[str, str | int] = {"lookup": "block"}
 PARAMS: dict[str, dict[str, str | int]] = {
     "vsm": OLD,
@@ -43,28 +43,29 @@ PARAMS: dict[str, dict[str, str | int]] = {
     "pmfs-4k": {**OLD, **COW},
     "nova-fast16": {},
 }
-PAGING = {"vsm": "virtual-superpages"}  # the others: the direct map, two levels
+PAGING = {"vsm": "virtual-superpages"}  # other file systems: the direct map, two levels
 MEDIUM = "nvdimm"
 SYSTEMS, POLICIES = (*PARAMS, "nova-cow", "vsm-1g"), (*PAGING.values(), "directmap-1g")
 PARTS = ()
 # One core of a Broadwell-E with DDR4-2133 copies 25,000,000 bytes in 4.5 ms (stackoverflow.com/questions/39260020), 5.6 GB/s.
-# A line passes the core's fill buffers twice, loaded and stored, so each way has twice that.  The machine's own figure is an
-# estimate, 7.
+# A line passes the core's fill buffers twice, loaded and stored, so each direction has twice that bandwidth.  The machine's preset
+# has an estimate, 7.
 CORE_GB_S = 2 * 5.56
 LOCAL, SAFE = (
     "local",
     "broadcast",
-)  # who forgets swapped entries: the own CPU, as the paper's figures say; all, as they must
+)  # CPUs that flush swapped entries: only the writer's, as in the paper's figures; all, as correctness requires
 OTHER_CPUS = "estimated time; the cost left out: one multicast a write, for the other CPUs forget swapped entries too"
 
 
 class Requests:
-    """One thread's requests of one size over a file that exists: in order, or at random.
+    """One thread's requests of one size over an existing file: in order, or at random.
 
     The tests of a figure share one file ("an existing 8GB file"; II.A: "to write the two existing 8GB-sized files with various I/O
-    sizes"), from 1 KiB on.  fio lays it out in order by the first test's requests, so each page is an entry in NOVA's log, and
-    writes none anew that is long enough (filesetup.c).  Random writes by 1 KiB leave its pages anywhere for the larger ones
-    (tests/verification/reasons, `of_state`).  With `unit` it was written in order, by that many bytes at a time; 0: at once.
+    sizes"), starting with 1 KiB.  fio lays the file out in order with the first test's requests, so each page is an entry in NOVA's
+    log, and does not rewrite a file that is long enough (filesetup.c).  Random writes of 1 KiB leave its pages in random places for
+    the larger requests (tests/verification/reasons, `of_state`).  With `unit`, the file was written in order, `unit` bytes at a
+    time; 0: all at once.
     """
 
     header: dict[str, Any] = {"tool": "scmsim reproduce"}
@@ -81,7 +82,7 @@ class Requests:
             laid_out = draw.permutation(laid_out) if unit is None and op == WRITE else laid_out
             elsewhere = FILE_BYTES - KIB * np.arange(
                 4, 4 * TLB_PAGES + 1, 4
-            )  # so that no page is in the TLB from its layout
+            )  # evicts the pages of the layout from the TLB
             parts = [_calls(WRITE, laid_out, by, SETUP), _calls(READ, elsewhere, 8, SETUP), *parts]
         self.batch = np.concatenate(parts).view(np.recarray)
         self.batch.time_ns = 1000 * np.arange(len(self.batch))
@@ -94,7 +95,7 @@ class Requests:
 
 
 def _calls(op: int, offsets: np.ndarray, length: int, flag: int = 0) -> np.ndarray:
-    """Calls of one length on the file."""
+    """Return calls of one length on the file."""
     batch = np.zeros(len(offsets), OP).view(np.recarray)
     batch.op, batch.file, batch.file2, batch.offset, batch.length, batch.flag = op, 1, -1, offsets, length, flag
     return batch
@@ -102,20 +103,20 @@ def _calls(op: int, offsets: np.ndarray, length: int, flag: int = 0) -> np.ndarr
 
 @cache
 def machine() -> dict[str, Any]:
-    """The paper's machine, with CORE_GB_S."""
+    """Return the paper's machine, with CORE_GB_S."""
     table = machine_table("e5-2640v4")
     return {**table, "time": {**table["time"], "copy_gb_s": CORE_GB_S, "load_gb_s": CORE_GB_S}}
 
 
 def run(fs: str, source: Source, **params: str | int) -> Run:
-    """The run on the paper's machine."""
+    """Replay a source on the paper's machine."""
     given = {fs: {**PARAMS[fs], **params}}
     paging = PAGING.get(fs, "directmap-1g")
     return replay(source, fs, machine(), paging=paging, medium=MEDIUM, params=given).runs[0]
 
 
 def nanoseconds(fs: str, source: Source, **params: str | int) -> np.ndarray:
-    """(time of all calls as the paper ran them, the same with one multicast a write), ns."""
+    """Return the times of all calls, ns: (as in the paper, with one multicast per write)."""
     if fs != "vsm":
         return np.full(2, sum(run(fs, source, **params).time_ns.values()))
     each = [run(fs, source, shootdown=shootdown, **params) for shootdown in (LOCAL, SAFE)]
@@ -124,13 +125,13 @@ def nanoseconds(fs: str, source: Source, **params: str | int) -> np.ndarray:
 
 @cache
 def cell(fs: str, op: int, order: str, size: int, quick: bool) -> np.ndarray:
-    """Time of one call of one cell, in both readings."""
+    """Return the time of one call of a cell, ns, in both variants of `nanoseconds`."""
     source = Requests(op, order, size, 200 if quick else 2000, GIB // 8 if quick else GIB)
     return nanoseconds(fs, source) / source.calls
 
 
 def faster(fs: str, than: str, op: int, order: str, sizes: tuple[int, ...], quick: bool) -> tuple[float, float]:
-    """Mean over the sizes of `than`'s time over `fs`'s, in both readings."""
+    """Return the mean over the sizes of `than`'s time / `fs`'s time, in both variants of `nanoseconds`."""
     ratios = [cell(than, op, order, size, quick) / cell(fs, op, order, size, quick) for size in sizes]
     return mean(float(r[0]) for r in ratios), mean(float(r[1]) for r in ratios)
 
@@ -141,20 +142,20 @@ def _throughput(fs: str, than: str, op: int, order: str, sizes: tuple[int, ...],
     return Answer(local, "derived", OTHER_CPUS if swaps else "estimated time", with_cost=safe if swaps else None)
 
 
-# Instructions of Postmark itself for a byte, in blocks of 512 bytes through streams (its defaults), counted with
+# Instructions of Postmark itself per byte, in blocks of 512 bytes through streams (its defaults), counted with
 # `valgrind --tool=lackey` for files of 2,000,000 bytes: Debian's 1.53-2, glibc 2.36.
 OWN = {WRITE: 0.45, READ: 0.42}
 
 
 @cache
 def mail_source(files: int, transactions: int) -> postmark.Workload:
-    """Postmark with files of 2 to 6 MB; blocks and buffering are its defaults, as the paper states none."""
+    """Return Postmark with files of 2 to 6 MB; blocks and buffering are its defaults, since the paper states neither."""
     return postmark.Workload(files=files, transactions=transactions, size_low=2_000_000, size_high=6_000_000)
 
 
 @cache
 def own_work(files: int, transactions: int) -> float:
-    """Nanoseconds of Postmark itself, which an elapsed time has in it."""
+    """Return the time of Postmark's own instructions, ns, which an elapsed time includes."""
     time = machine()["time"]
     counts = (
         OWN[op] * int(rows.length[rows.op == op].sum())
@@ -166,7 +167,7 @@ def own_work(files: int, transactions: int) -> float:
 
 @cache
 def mail(fs: str, quick: bool, transactions: int = 0) -> np.ndarray:
-    """Elapsed time of Postmark, scaled down, in both readings; 0: as many transactions as files."""
+    """Return Postmark's elapsed time, ns, scaled down, in both variants; with 0, one transaction per file."""
     files = 15 if quick else 60
     work = files, transactions or files
     return nanoseconds(fs, cast(Source, mail_source(*work)), capacity=4 * GIB) + own_work(*work)
@@ -190,14 +191,14 @@ def _slightly_less(quick: bool) -> Answer:
 
 @cache
 def extra(fs: str, unit: int) -> float | None:
-    """Extra data bytes per byte of an aligned overwrite."""
+    """Return the extra data bytes per byte of an aligned overwrite."""
     work = pattern.Workload(op="overwrite", unit=unit, stride=2 * MIB, file_size=16 * MIB, calls=8)
     params = {fs: COW} if fs.startswith("pmfs") else {}
     return replay(cast(Source, work), fs, params=params).runs[0].metrics["cow_extra_ratio"]
 
 
 def _extra(systems: tuple[str, ...], unit: int, quick: bool) -> Answer:
-    """The same: one value, or a text where the systems differ."""
+    """Answer with `extra`: one value if all systems agree, else a text."""
     found = {fs: extra(fs, unit) for fs in systems}
     values = set(found.values())
     same = values.pop() if len(values) == 1 else None
@@ -211,7 +212,7 @@ def _waste(page: int, quick: bool) -> Answer:
 
 
 def _closed_waste(quick: bool) -> Answer:
-    """Space of closed files on vsm over that on 4 KiB pages: waste of large ones, and how many small ones fit."""
+    """Answer with the space of closed files on vsm / on 4 KiB pages: waste of large files, and fitting small files."""
     source = postmark.Workload(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
     rows = np.concatenate(list(source.batches()))
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]
@@ -225,7 +226,7 @@ def _closed_waste(quick: bool) -> Answer:
 
 
 class _Rows:
-    """Rows as a source."""
+    """Rows of operations as a source."""
 
     header: dict[str, Any] = {"tool": "scmsim reproduce"}
 
@@ -239,7 +240,7 @@ class _Rows:
 
 
 def _small_files() -> _Rows:
-    """Files of 4 KiB that are created, written and closed, one after the other."""
+    """Return calls that create, write and close files of 4 KiB, one after another."""
     calls = [(op, 0, 4096 if op == WRITE else 0) for op in (CREATE, WRITE, CLOSE)]
     batch = _ops(*calls * SMALL)
     batch.file = np.arange(len(batch)) // len(calls) + 1
@@ -253,7 +254,7 @@ def _small_files() -> _Rows:
 
 
 def _ops(*rows: tuple[int, int, int]) -> np.recarray:
-    """Operations on the file of row 1: (op, offset, length)."""
+    """Return operations (op, offset, length) on the file of row 1."""
     batch = np.zeros(len(rows), OP).view(np.recarray)
     batch.file, batch.file2 = 1, -1
     for i, (op, offset, length) in enumerate(rows):
@@ -262,7 +263,10 @@ def _ops(*rows: tuple[int, int, int]) -> np.recarray:
 
 
 def _worked_example(quick: bool) -> Answer:
-    """Which entries change when 4 MiB at 3 MiB of an 8 MiB file are overwritten, from the stores that the model emits."""
+    """Answer with the entries that change when 4 MiB at offset 3 MiB of an 8 MiB file are overwritten.
+
+    The entries follow from the stores that the model emits.
+    """
     files = Files(["/d", "/d/f"], np.array([0, -1], np.int64), np.array([True, False]))
     model = Model("vsm", model_params("fs", "vsm", {"capacity": GIB}), files)
     state, sites = model.state, model.sites
@@ -293,7 +297,7 @@ def _nth(place: int) -> str:
 
 
 def _migration(quick: bool) -> Answer:
-    """Entries that reopening a file of 513 pages for an append swaps."""
+    """Answer with the entries that are swapped when a file of 513 pages is reopened for an append."""
     rows = _ops((CREATE, 0, 0), (WRITE, 0, 513 * 4096), (CLOSE, 0, 0), (OPEN, 0, 0), (WRITE, 513 * 4096, 100))
     files = Files(["/d", "/d/f"], np.array([0, -1], np.int64), np.array([True, False]))
     space = replay(_Rows(files, rows), "vsm-1g").runs[0].space

@@ -1,4 +1,5 @@
-"""Sweeps: many replays that differ in some parameters, resumable, on threads, processes or a cluster; one table at the end.
+"""Sweeps: many replays that differ in some parameters, resumable, on threads, processes or a cluster, with one result table.
 
-`config` turns a file into points, `point` evaluates one, `store` keeps finished ones, `executors` runs them, `run` is the whole.
+`config` turns a file into points, `point` evaluates a point, `store` keeps finished points, `executors` runs points, and `run` runs
+a whole sweep.
 """

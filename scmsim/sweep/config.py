@@ -1,7 +1,7 @@
-"""A sweep in TOML -> its points; every mistake at once, each with file, line, dotted key and rule.
+"""Read the points of a sweep from TOML; report every mistake at once, with file, line, dotted key and rule.
 
 Keys: `summary`; `mode` = grid (every combination of the axes, the default), random (`points` of them, drawn with `seed`) or list
-(the `[[point]]` tables); `[fixed]` what all points share; `[axes]` a list of values, or {from, to, times} or {from, to, step}, for
+(the `[[point]]` tables); `[fixed]` settings of all points; `[axes]` a list of values, or {from, to, times} or {from, to, step}, for
 each parameter that varies.  Parameters are those of `point.SETTINGS`.
 """
 
@@ -27,7 +27,7 @@ _RANGE = {"from", "to", "times", "step"}
 
 @dataclass(frozen=True)
 class Sweep:
-    """A checked sweep; `points` are different from each other and in the order of the file."""
+    """A checked sweep; `points` are distinct and in the order of the file."""
 
     path: pathlib.Path
     summary: str
@@ -35,7 +35,7 @@ class Sweep:
 
 
 def resolve(text: str) -> pathlib.Path:
-    """Path of a sweep: a file if there is one, else the name of a shipped one (sweep-*)."""
+    """Return the path of a sweep: an existing file, else the bundled sweep of this name (sweep-*)."""
     path = pathlib.Path(text)
     if path.is_file():
         return path
@@ -45,7 +45,7 @@ def resolve(text: str) -> pathlib.Path:
 
 
 def check(path: str | pathlib.Path) -> None:
-    """Read a sweep, and build the models of its points; raises as `load`, and ConfigError for points that cannot be run."""
+    """Read a sweep and build the models of its points; raise ConfigError for points that cannot be run, else as `load`."""
     from scmsim.sweep import trial
 
     sweep = load(path)
@@ -64,14 +64,14 @@ def check(path: str | pathlib.Path) -> None:
 
 
 def load(path: str | pathlib.Path) -> Sweep:
-    """Read and check a sweep; raises ConfigError with every mistake, UsageError if the file cannot be read."""
+    """Read and check a sweep; raise ConfigError with every mistake, UsageError if the file cannot be read."""
     path = pathlib.Path(path)
     summary, points = toml.load(path, lambda given: (str(given.get("summary", "")), _Reader(path.parent).points(given)))
     return Sweep(path, summary, points)
 
 
 class _Reader:
-    """Reads tables key by key and remembers what is wrong instead of stopping."""
+    """A reader of tables that collects mistakes instead of stopping at the first."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
@@ -105,7 +105,7 @@ class _Reader:
         return found
 
     def _flat(self, given: Any, at: Path) -> Iterator[tuple[str, Any]]:
-        """Keys of nested tables with dots; a range stays one."""
+        """Yield (dotted key, value) of nested tables; a range is a value."""
         if not isinstance(given, dict):
             self.mistakes.note(at, "must be a table")
             return
@@ -141,7 +141,7 @@ def _grid(axes: dict[str, list[Any]]) -> Iterator[Settings]:
 
 
 def _drawn(given: Mapping[str, Any], axes: dict[str, list[Any]]) -> Iterator[Settings]:
-    """Combinations drawn at random, none twice as far as there are so many."""
+    """Yield random combinations without duplicates, up to `points`."""
     count, draw, seen = given.get("points", 100), random.Random(given.get("seed", 1)), set()
     for _ in range(20 * count):
         chosen = {key: draw.randrange(len(values)) for key, values in axes.items()}
@@ -153,7 +153,7 @@ def _drawn(given: Mapping[str, Any], axes: dict[str, list[Any]]) -> Iterator[Set
 
 
 def _different(raw: Iterator[Settings]) -> list[Settings]:
-    """The points without what does not concern them, each once."""
+    """Return the normalised points, without duplicates."""
     found: dict[tuple, Settings] = {}
     for i, one in enumerate(raw):
         if i >= MOST:
@@ -164,7 +164,7 @@ def _different(raw: Iterator[Settings]) -> list[Settings]:
 
 
 def _anything(value: Any) -> Any:
-    return value  # looked at with the settings that it holds
+    return value  # checked later, with the settings that it contains
 
 
 _KEYS: dict[str, Rule] = {

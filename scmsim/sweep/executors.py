@@ -1,7 +1,7 @@
-"""Where points are computed: threads of this process, processes, or the workers of a Dask cluster; all give the same rows.
+"""Compute points in threads of this process, in processes, or in a Dask cluster's workers; all give the same rows.
 
-Each yields (key, row or None, error or None) as points finish.  A worker that dies takes its points with it; they are given to
-others, up to `TRIES` times, and then count as failed.
+Each executor yields (key, row or None, error or None) as points finish.  When a worker dies, its points go to other workers, up to
+`TRIES` times, and then count as failed.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ from scmsim.sweep.point import Settings, evaluate
 Outcome = tuple[str, dict[str, Any] | None, str | None]
 TRIES = 3
 EXECUTORS = ("threads", "processes", "dask")
-_AHEAD = 2  # points waiting for each worker
+_AHEAD = 2  # points submitted per worker
 
 
 def run(
     name: str, points: list[tuple[str, Settings]], jobs: int, scheduler: str | None, stop: threading.Event
 ) -> Iterator[Outcome]:
-    """Compute points; `stop` set: begin no further one."""
+    """Compute points; once `stop` is set, begin no more points."""
     if name not in EXECUTORS:
         raise unknown("executor", name, EXECUTORS)
     if name == "dask":
@@ -38,21 +38,21 @@ def run(
 
 
 def outcome(key: str, settings: Settings) -> Outcome:
-    """A point's row, or what is wrong with it; a point must not stop the others, whatever it raises."""
+    """Return (key, row, None), or (key, None, error) for any exception: a failed point must not stop the others."""
     try:
         return key, evaluate(settings), None
     except ScmsimError as error:
         return key, None, str(error)
-    except Exception as error:  # a bug in one model: said with the point
+    except Exception as error:  # a bug in one model: reported with the point
         return key, None, f"{type(error).__name__}: {error}"
 
 
 def _pooled(pool: futures.Executor, points: dict[str, Settings], most: int, stop: threading.Event) -> Iterator[Outcome]:
-    """Keep `most` points with a pool; what is taken out of `points` is under way or done."""
+    """Keep `most` points submitted to a pool; points removed from `points` are under way or done."""
     under_way: dict[futures.Future, tuple[str, Settings]] = {}
     try:
         yield from _finishing(pool, points, under_way, most, stop)
-    finally:  # stopped early: what has not begun is not waited for
+    finally:  # if stopped early, do not wait for points that have not begun
         for future in under_way:
             future.cancel()
 
@@ -85,7 +85,7 @@ def _finishing(
 
 
 class _Lost(Exception):
-    """A worker died: its points, and those that waited behind them."""
+    """Raised when a worker died, with its points and those that waited."""
 
     def __init__(self, points: list[tuple[str, Settings]]) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _Lost(Exception):
 
 @contextlib.contextmanager
 def _threads(jobs: int) -> Iterator[futures.Executor]:
-    """Worker threads, which are not waited for if the block is left by an error or a signal."""
+    """Provide worker threads; do not wait for them if the block is left by an error or a signal."""
     pool = futures.ThreadPoolExecutor(jobs)
     try:
         yield pool
@@ -107,7 +107,7 @@ def _threads(jobs: int) -> Iterator[futures.Executor]:
 def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Event) -> Iterator[Outcome]:
     left, tries = dict(points), dict.fromkeys(dict(points), 0)
     while left and not stop.is_set():
-        suspect = any(tries[key] for key in left)  # after a loss one at a time, so that the point to blame is known
+        suspect = any(tries[key] for key in left)  # after a loss, one at a time, to identify the point that caused it
         width, most = (1, 1) if suspect else (jobs, _AHEAD * jobs)
         with processes(width) as pool:
             try:
@@ -133,7 +133,7 @@ def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) 
             client.submit(outcome, key, settings, key=f"scmsim-{key}", retries=TRIES): key for key, settings in points
         }
         for task, found in distributed.as_completed(list(tasks), with_results=True, raise_errors=False):
-            key = tasks.pop(task)  # a row that has come back is forgotten by the cluster
+            key = tasks.pop(task)  # dropping the reference lets the cluster free the row
             if task.status == "finished":
                 yield found
             else:

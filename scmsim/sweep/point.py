@@ -1,8 +1,8 @@
 """One point of a sweep: its settings, their digest, and its row of figures.
 
-A point is a flat mapping: `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `kernel`, `footprints`,
-`meminfo`, `system`, `workload.KEY`, `set.NAME.KEY`, `machine.PART.KEY`, where PART is the name of a TLB array, or `walk`
-(`machine.stlb.entries`), and `sync_at_end`.
+A point is a flat mapping with keys `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `kernel`,
+`footprints`, `meminfo`, `system`, `sync_at_end`, `workload.KEY`, `set.NAME.KEY` and `machine.PART.KEY`, where PART is the name of a
+TLB array or `walk` (`machine.stlb.entries`).
 """
 
 import functools
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 Settings = dict[str, Any]
 FORMAT = 1
-WARNINGS = "\n"  # between the warnings of a row, which hold semicolons
+WARNINGS = "\n"  # separator of a row's warnings, which may contain semicolons
 PLAIN = ("fs", "policy", "machine", "paging", "medium", "trace", "workload.kind")
 SETTINGS = (*PLAIN, *SURROUNDINGS, SYNC_AT_END, "workload.KEY", "set.NAME.KEY", "machine.PART.KEY")
-_OWNERS = ("fs", "policy", "paging")  # kinds whose parameters `set` gives
+_OWNERS = ("fs", "policy", "paging")  # kinds whose parameters are given by `set`
 
 
 def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
-    """A setting's value as it is kept: plug-ins checked, paths made absolute; raises UsageError.
+    """Return a setting's stored value: plug-ins are checked, paths made absolute; raise UsageError for a wrong value.
 
-    Parameters of plug-ins are parsed by `normal`, which knows the plug-in.
+    `normal` parses parameters of plug-ins, because it knows the plug-in.
     """
     if isinstance(value, list | dict) or value is None:
         raise UsageError(f"must be one value, not {str(value)[:40]}; lists belong into [axes]")
@@ -61,12 +61,12 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
 
 
 def _owner(name: str) -> str:
-    """The kind of a plug-in whose parameters can be set."""
+    """Return the kind of a plug-in whose parameters can be set."""
     return params.owner(name, _OWNERS, "file system, policy or paging")
 
 
 def normal(settings: Settings) -> Settings:
-    """The settings that concern the point, numbers in their base units, sorted; raises UsageError for what cannot be one."""
+    """Return the settings that affect the point, sorted, with numbers in base units; raise UsageError for an invalid point."""
     if ("fs" in settings) == ("policy" in settings):
         raise UsageError("a point needs fs (a file system) or policy (a page-size policy), not both")
     if ("trace" in settings) == ("workload.kind" in settings):
@@ -93,7 +93,7 @@ def normal(settings: Settings) -> Settings:
 
 
 def key_of(settings: Settings) -> str:
-    """Digest of what a point's row depends on: its settings, the content of its files, the models and scmsim itself."""
+    """Return a digest of everything that a point's row depends on: settings, contents of files, models and scmsim itself."""
     content = {key: _digest(value) if _is_path(key, value) else value for key, value in settings.items()}
     text = json.dumps({"format": FORMAT, "scmsim": registry.sources(), **content}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
@@ -105,7 +105,7 @@ def _is_path(key: str, value: Any) -> bool:
 
 @functools.lru_cache(64)
 def _digest(path: str) -> str:
-    """Digest of a file, or of the footprints in a folder."""
+    """Return a digest of a file, or of the footprints in a folder."""
     if os.path.isdir(path):
         return " ".join(f"{file.name} {_digest(str(file))}" for file in sorted(pathlib.Path(path).glob("*.npz")))
     with open(path, "rb") as file:
@@ -113,7 +113,7 @@ def _digest(path: str) -> str:
 
 
 def source(settings: Settings) -> Any:
-    """What a point replays: the path of a trace, or a workload."""
+    """Return what a point replays: the path of a trace, or a workload."""
     if "trace" in settings:
         return settings["trace"]
     given = {key.removeprefix("workload."): value for key, value in settings.items() if key.startswith("workload.")}
@@ -121,19 +121,19 @@ def source(settings: Settings) -> Any:
 
 
 def varying(points: list[Settings]) -> set[str]:
-    """The parameters in which points differ."""
+    """Return the parameters in which points differ."""
     keys = {key for settings in points for key in settings}
     return {key for key in keys if len({str(settings.get(key)) for settings in points}) > 1}
 
 
 def differing(points: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the parameters that have several values among the points that they concern; one that is fixed has a single value."""
+    """Return the parameters with several values among the points that they affect."""
     keys = {key for settings in points for key in settings}
     return {key for key in keys if len({str(one.get(key)) for one in points if _concerns(key, one)}) > 1}
 
 
 def _concerns(key: str, settings: Mapping[str, Any]) -> bool:
-    """Return whether a parameter has a part in a point: one of another file system, policy, mapping or workload has none."""
+    """Return whether a parameter affects a point, i.e. is not of another file system, policy, mapping or workload."""
     kind, *rest = key.split(".")
     if kind == "set":
         return key in settings or rest[0] in {settings.get(owner) for owner in _OWNERS}
@@ -143,7 +143,7 @@ def _concerns(key: str, settings: Mapping[str, Any]) -> bool:
 
 
 def in_words(settings: Settings, keys: set[str]) -> str:
-    """A point by those of its parameters that are in `keys`, "fs=nova-cow, workload.unit=4KiB"; by all if it has none of them."""
+    """Return a point's parameters in `keys`, e.g. "fs=nova-cow, workload.unit=4KiB"; all parameters if none is in `keys`."""
     chosen = [key for key in settings if key in keys] or list(settings)
     return ", ".join(f"{key}={_shown(settings, key)}" for key in chosen)
 
@@ -159,7 +159,7 @@ def _shown(settings: Settings, key: str) -> str:
 
 
 def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any]:
-    """The row of figures of a point, the same wherever and whenever it is computed; `given` is replayed in place of its own trace.
+    """Return a point's row of figures, which is deterministic; `given` is replayed instead of the point's own trace.
 
     Raises
     ------
@@ -182,12 +182,12 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0]
     row["warnings"] = WARNINGS.join(result.runs[0].warnings)
-    told = settings.keys() - {"paging"}  # what ran, which may not be what was asked for
+    told = settings.keys() - {"paging"}  # the policy that ran, which may differ from the requested one
     return {key: value for key, value in row.items() if key not in told and value is not None}
 
 
 def _machine(settings: Settings) -> Any:
-    """Name of the machine, or its table with the point's changes."""
+    """Return the name of the machine, or its table with the point's changes."""
     from scmsim.pipeline import DEFAULTS
 
     name = settings.get("machine", DEFAULTS["machine"])

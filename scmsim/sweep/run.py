@@ -1,4 +1,4 @@
-"""A sweep from its points to its data set."""
+"""Run a sweep, from its points to its data set."""
 
 import contextlib
 import os
@@ -14,16 +14,16 @@ from scmsim.sweep import executors, store
 from scmsim.sweep.config import Sweep
 from scmsim.sweep.point import Settings, evaluate, in_words, key_of, source, varying
 
-OPERATIONS_PER_S = 1e6  # assumption: a replay through MMU and medium; a policy alone, and passes that repeat, take less
-START_S = 0.2  # opening the trace, building the models
+OPERATIONS_PER_S = 1e6  # assumption for a replay through MMU and medium; a policy alone and repeated passes are faster
+START_S = 0.2  # time to open the trace and build the models, s
 
 Progress = Callable[[int, int, float], None]  # points done, points, seconds left
-Compiling = Callable[[str, int, int], None]  # what, pieces done, pieces
+Compiling = Callable[[str, int, int], None]  # what is compiled, pieces done, pieces
 
 
 @dataclass
 class Plan:
-    """What a sweep will take: its points by key, those that are finished already, and an estimate for the rest."""
+    """The plan of a sweep: its points by key, the finished ones, and the estimated time of the rest."""
 
     points: dict[str, Settings]
     finished: set[str]
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """Where the data set lies, how many points it has, what failed (parameters -> reason), and what was replayed this time."""
+    """The outcome of a sweep: its data set, numbers of points, failures (parameters -> reason), and this run's work."""
 
     results: pathlib.Path
     points: int
@@ -44,23 +44,23 @@ class Outcome:
 
 @dataclass
 class Work:
-    """What the points that were computed this time simulated: operations, those of them that only repeat a pass, bytes."""
+    """What this run of a sweep simulated: operations, those that only repeat a pass, and bytes moved."""
 
     operations: int = 0
     repeated: int = 0
     moved: int = 0
     seconds: float = 0.0
-    warned: int = 0  # of all points, those computed before too: whose run has warnings
+    warned: int = 0  # points whose run has warnings, including points computed earlier
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a point's row; one without operations, of a policy, adds nothing."""
+        """Add a point's row; a policy's row has no operations and adds nothing."""
         self.operations += row.get("operations", 0)
         self.repeated += row.get("repeated", 0)
         self.moved += row.get("payload_written", 0) + row.get("payload_read", 0)
 
 
 def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
-    """Count and estimate; nothing is written."""
+    """Return the plan of a sweep; write nothing."""
     points = {key_of(settings): settings for settings in sweep.points}
     if not points:
         raise UsageError(f"{str(sweep.path)!r} has no points; give [axes] or [[point]]")
@@ -77,7 +77,7 @@ def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
 
 
 def _replayed(settings: Settings) -> Settings:
-    """Those of a point's settings that say what it replays."""
+    """Return the settings that define what a point replays."""
     return {name: value for name, value in settings.items() if name.split(".")[0] in ("trace", "workload")}
 
 
@@ -87,7 +87,7 @@ def _rows(settings: Settings) -> float:
     try:
         return open_source(source(settings))[0].rows
     except ScmsimError:
-        return 0.0  # the point will say so
+        return 0.0  # computing the point reports the error
 
 
 def run(
@@ -100,7 +100,7 @@ def run(
     progress: Progress | None = None,
     compiling: Compiling = lambda *_: None,
 ) -> Outcome:
-    """Compute the points that the folder lacks and gather all of them.
+    """Compute the points that the folder lacks, and gather all points.
 
     Parameters
     ----------
@@ -110,15 +110,15 @@ def run(
     jobs : int
         Workers; 0: as many as CPUs.
     scheduler : str, optional
-        Address of a running Dask scheduler; else a cluster on this machine.
+        Address of a running Dask scheduler; by default, a cluster is started on this machine.
     progress : callable(done, points, seconds left), optional
     compiling : callable(what, pieces done, pieces), optional
-        Told of what is compiled before the first point, once after an installation.
+        Called for what is compiled before the first point, once after an installation.
 
     Raises
     ------
     UsageError, EnvironmentProblem
-        For a folder that is no sweep's or cannot be written, or an executor that is not there.  Finished points are kept.
+        For a folder that is not a sweep's or is not writable, or a missing executor.  Finished points are kept.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     ahead = plan(sweep, out, jobs)
@@ -150,7 +150,7 @@ def run(
 
 
 def compile_points(points: list[Settings], jobs: int, compiling: Compiling) -> None:
-    """Compile what points with file systems need and the disk lacks, in at most `jobs` processes."""
+    """Compile the missing kernels of points with file systems, in at most `jobs` processes."""
     from scmsim.pipeline import DEFAULTS, compile_ahead
     from scmsim.pipeline.arguments import models_of
 
@@ -159,14 +159,14 @@ def compile_points(points: list[Settings], jobs: int, compiling: Compiling) -> N
     for fs, machine, paging in {
         (one["fs"], one.get("machine", DEFAULTS["machine"]), one.get("paging")) for one in placed
     }:
-        with contextlib.suppress(ScmsimError):  # whatever it is, the points say it with their settings
+        with contextlib.suppress(ScmsimError):  # computing the points reports the error, with their settings
             models |= models_of([fs], machine, paging)
     names = {one["fs"] for one in placed} & models
     compile_ahead.compile_missing(names, models - names, lambda: _calls(placed), jobs, compiling)
 
 
 def _calls(points: list[Settings]) -> set[str]:
-    """Names of the operations with which what the points replay begins."""
+    """Return the names of the operations with which the points' traces and workloads begin."""
     from scmsim.pipeline import compile_ahead, open_source
 
     found: set[str] = set()
@@ -177,17 +177,17 @@ def _calls(points: list[Settings]) -> set[str]:
 
 
 def warm(points: list[Settings]) -> None:
-    """Compile, or load from the cache, the kernels that the points need, once and before any worker starts."""
+    """Compile the points' kernels, or load them from the cache, once and before any worker starts."""
     tiny = {"workload.kind": "microbench", "workload.op": "append", "workload.total": 8192, "workload.unit": 4096}
     for kind, name in dict.fromkeys((kind, one[kind]) for one in points for kind in ("fs", "policy") if kind in one):
         try:
             evaluate({kind: name, **tiny})
         except ScmsimError:
-            continue  # whatever it is, the points say it with their settings
+            continue  # computing the points reports the error, with their settings
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:
-    """A JSON-able account of a run."""
+    """Return a summary of a run as JSON-able values."""
     work = outcome.work
     return {
         "results": str(outcome.results), "points": outcome.points, "computed": outcome.computed, "failed": outcome.failed,

@@ -1,4 +1,4 @@
-"""Finished points on disk (see `scmsim.core.resumable`), and the data set that they make up."""
+"""Store finished points on disk (see `scmsim.core.resumable`), and gather them in a data set."""
 
 import contextlib
 import json
@@ -18,16 +18,16 @@ SWEEP = Kind("sweep", "point")
 
 @contextlib.contextmanager
 def opened(folder: str | os.PathLike[str]) -> Iterator[Folder]:
-    """Make or resume the folder of a sweep, locked; raises as `resumable.opened`.
+    """Create or resume the folder of a sweep, and lock it; raises as `resumable.opened`.
 
-    A folder may hold points of several versions of a sweep: each knows its points by their content.
+    A folder may hold points of several versions of a sweep: points are identified by their content.
     """
     with resumable.opened(folder, SWEEP, {}) as found:
         yield found
 
 
 def check(path: pathlib.Path) -> set[str]:
-    """Keys of the points that the folder holds; raises UsageError if it cannot be a sweep's."""
+    """Return the keys of the points in the folder; raise UsageError if it is not a sweep's folder."""
     resumable.check(path, SWEEP, {})
     return Folder(path, SWEEP).finished()
 
@@ -40,7 +40,7 @@ def save(folder: Folder, key: str, settings: Settings, row: Mapping[str, Any]) -
 def gather(folder: Folder, keys: Sequence[str], failed: Mapping[str, str]) -> tuple[pathlib.Path, int]:
     """Write the rows of `keys`, in that order, as one Parquet file, and the failures beside it.
 
-    Returns its path, and how many rows have warnings.
+    Returns (path of the table, number of rows with warnings).
     """
     import pyarrow
     import pyarrow.parquet
@@ -60,7 +60,7 @@ def _row(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _column(values: list[Any]) -> Any:
-    """A column of one type: text where a parameter is text in some points and a number in others."""
+    """Return a column of one type: text if a parameter is text in some points and a number in others."""
     import pyarrow
 
     kinds = {type(value) for value in values if value is not None}

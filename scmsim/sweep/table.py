@@ -1,4 +1,4 @@
-"""The table of a sweep as a Result: one Run a point, what varies between the points as its cell."""
+"""Read the table of a sweep as a Result: one Run per point, with the varying settings as its cell."""
 
 import json
 import os
@@ -14,18 +14,18 @@ from scmsim.sweep.point import WARNINGS, differing
 from scmsim.sweep.store import FAILED, RESULTS, SWEEP
 
 _TABLES = ("payload", "stored_bytes", "space", "time_ns", "errors")
-_NAMED = ("fs", "machine", "paging", "medium")  # settings that a Run has a field for
+_NAMED = ("fs", "machine", "paging", "medium")  # settings that are fields of a Run
 _SETTINGS = ("trace", "policy", "workload.", "set.", "machine.")
 
 
 def is_sweep(path: str | os.PathLike[str]) -> bool:
-    """True for the folder of a sweep, or the table in it."""
+    """Return whether a path is the folder of a sweep, or the table in it."""
     folder = _folder(path)
     return (folder / SWEEP.name).is_file() and (folder / "points").is_dir()
 
 
 def read(path: str | os.PathLike[str]) -> Result:
-    """The points of a sweep that were computed; their parameters that vary are in each run's `cell`.
+    """Return the computed points of a sweep, with the varying parameters in each run's `cell`.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def _folder(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def _failed(path: pathlib.Path) -> str:
-    """How many points could not be run; empty if none."""
+    """Return the number of points that could not be run, as text; empty if there are none."""
     try:
         count = len(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
@@ -66,7 +66,7 @@ def _failed(path: pathlib.Path) -> str:
 
 
 def _axes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Settings that vary, without those that a run says already: its names, and the operation and sizes of its cell."""
+    """Return the varying settings, except those already in a run: its names, and the operation and sizes of its cell."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     said = [[row.get(name) for row in rows] for name in names if name in _NAMED or name.startswith("cell_")]
     said.append([row.get("fs") or row.get("policy") for row in rows])
@@ -81,7 +81,7 @@ def _axes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _run(row: Mapping[str, Any], axes: Sequence[str]) -> Run:
-    """A row as the run that it was; a point of a policy has no file system but the policy's name."""
+    """Return a row as a run; for a point of a policy, the run's file system is the policy's name."""
     given = {name: value for name, value in row.items() if value is not None}
     machine, paging, medium = (given.get(name) for name in _NAMED[1:])
     run = Run(given.get("fs") or given["policy"], machine, paging, medium)

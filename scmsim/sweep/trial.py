@@ -1,4 +1,4 @@
-"""Which points of a sweep cannot be run: their models are built and nothing is replayed, each different set of models once."""
+"""Find the points of a sweep that cannot be run, by building each distinct set of models once, without a replay."""
 
 from collections.abc import Iterator
 
@@ -18,12 +18,12 @@ class WithoutOperations:
         self.header, self.files, self.rows = source.header, source.files, 0
 
     def batches(self, chunk: int = 0) -> Iterator[np.recarray]:
-        """Yield nothing."""
+        """Return an empty iterator."""
         return iter(())
 
 
 def failures(points: list[Settings]) -> list[tuple[Settings, str]]:
-    """The points that cannot be run, with the reason."""
+    """Return the points that cannot be run, each with the reason."""
     sources: dict[str, WithoutOperations | str] = {}
     broken: dict[str, str | None] = {}
     found = []

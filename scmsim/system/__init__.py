@@ -1,7 +1,7 @@
-"""What else runs on a machine, and how its counts are taken: one TOML file each, of which `alone` says that nothing does.
+"""Systems: what else runs on a machine, and how perf counts there.  One TOML file each; in `alone` nothing else runs.
 
-A replay has the calls of a trace.  A machine has more that takes room in the TLB: timer interrupts, other processes, the program's
-own pages, a second page table (KPTI).  And what perf counts of a rep-string depends on the CPU.  Each is a number with a source.
+A replay has the calls of a trace.  On a real machine, more occupies the TLB: timer interrupts, other processes, the program's
+own pages, a second page table (KPTI).  And perf's counts for a rep-string depend on the CPU.  Each is a number with a source.
 """
 
 import pathlib
@@ -14,22 +14,22 @@ ALONE = "alone"
 _PAGES, _BYTES = whole(0, 1 << 20), number(0, 1e6)
 _FIELDS: dict[str, Rule] = {
     "hz": whole(0, 100_000),  # timer interrupts a second of CPU time
-    "slice_us": whole(0, 1 << 40),  # CPU time after which another process runs; 0: there is none
-    "other_pages": _PAGES,  # of 4 KiB, that the other process touches each time
-    "program_pages": _PAGES,  # of 4 KiB, of its own, that the program touches before each system call
-    "thread_stacks": flag,  # each thread of the trace has a kernel stack of its own
-    "kpti": flag,  # two page tables, for user and kernel
-    "pcid": flag,  # address spaces keep their entries, where the CPU can
-    "levels": whole(4, 5),  # of the page table, where it is not as the machine's preset says
-    "rep_copy_bytes": _BYTES,  # copied by a rep-string for each load or store that is counted; 0: it counts none
-    "rep_clear_bytes": _BYTES,  # cleared by a rep-string for each store that is counted
-    "rep_lookup_bytes": whole(0, 1 << 20),  # for each look-up of a rep-string; 0: one a page
+    "slice_us": whole(0, 1 << 40),  # CPU time after which another process runs, us; 0: never
+    "other_pages": _PAGES,  # pages of 4 KiB that the other process touches in each time slice
+    "program_pages": _PAGES,  # own pages of 4 KiB that the program touches before each system call
+    "thread_stacks": flag,  # each thread of the trace has its own kernel stack
+    "kpti": flag,  # separate page tables for user and kernel
+    "pcid": flag,  # TLB entries survive a change of address space, if the CPU supports it
+    "levels": whole(4, 5),  # of the page table, if different from the machine's preset
+    "rep_copy_bytes": _BYTES,  # bytes that a rep-string copies per counted load or store; 0: none are counted
+    "rep_clear_bytes": _BYTES,  # bytes that a rep-string clears per counted store
+    "rep_lookup_bytes": whole(0, 1 << 20),  # bytes of a rep-string per TLB look-up; 0: one look-up per page
 }
 DEFAULTS: dict[str, Any] = dict.fromkeys(_FIELDS, 0) | {"pcid": True, "levels": None}
 
 
 def _sourced(kept: dict[str, Any]) -> dict[str, Any]:
-    """Every number has a source."""
+    """Check that every number has a source."""
     mistakes, sources = Mistakes(), kept.get("source", {})
     for key in kept.keys() & _FIELDS.keys():
         if not sources.get(key, "").strip():
@@ -42,29 +42,29 @@ _RULE = then(table({"summary": text, "source": named(text), **_FIELDS}, ("summar
 
 
 def on_machine(system: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]:
-    """The table of a machine on which a system runs: what its kernel makes of what the CPU can."""
+    """Return the machine's table with this system's page-table levels and use of PCIDs."""
     levels, used = system["levels"], machine.get("invalidate", {}).get("pcid", 1) and system["pcid"]
     walk = {**machine["walk"], "levels": levels} if levels else machine["walk"]
     return {**machine, "walk": walk, "invalidate": {**machine.get("invalidate", {}), "pcid": int(used)}}
 
 
 def surrounds(system: dict[str, Any]) -> bool:
-    """Whether anything runs besides the calls."""
+    """Return whether anything runs besides the calls."""
     return any(system[name] for name in ("hz", "slice_us", "program_pages", "thread_stacks", "kpti"))
 
 
 def counts_rep_strings(system: dict[str, Any]) -> bool:
-    """Whether rep-strings count for more than a look-up a page."""
+    """Return whether rep-strings count for more than one look-up per page."""
     return any(system[name] for name in ("rep_copy_bytes", "rep_clear_bytes", "rep_lookup_bytes"))
 
 
 def read(name: str) -> dict[str, Any]:
-    """Checked table of a system, complete: a name of `registry.names("system")` or the path of a TOML file.
+    """Return the checked, complete table of a system: a name of `registry.names("system")` or a TOML file's path.
 
     Raises
     ------
     UsageError
-        For a file that is missing, or with every mistake in it.
+        For a missing file, or with every mistake in the file.
     """
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("system", name)
     return {**DEFAULTS, **toml.load(file, _RULE)}

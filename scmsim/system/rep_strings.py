@@ -1,7 +1,7 @@
-"""What perf and the TLB see of rep-strings: copies and clearing by one instruction, whose width an event leaves open.
+"""Count what perf and the TLB see of rep-strings: one instruction that copies or clears; its events have width 0.
 
-The measured tables leave them out, as the lab does.  A CPU retires one instruction, yet its counters of loads and stores move by
-something in between one and the bytes; and each step of its microcode looks an address up.
+The measured tables leave rep-strings out, as the lab does.  A CPU retires one instruction, yet its counters of loads and stores
+advance by a number between one and the bytes moved, and each step of the microcode looks up an address.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ import numpy as np
 from scmsim.core.records import LOAD, MILLI, STORE
 
 LEAST = 64  # bytes; shorter copies are unrolled (Linux arch/x86/lib/copy_user_64.S)
-MOVES = ("copy", "zeroing")  # sites of file systems in DRAM, where nothing is stored to persistent memory
+MOVES = ("copy", "zeroing")  # sites of file systems in DRAM, which do not store to persistent memory
 _SIDES = ((LOAD, "load", "loads"), (STORE, "store", "stores"))
 
 
 def kinds_of(sites: Mapping[str, str]) -> np.ndarray:
-    """What the rep-strings of each site do: 0 none, 1 copy, 2 clear."""
+    """Return what the rep-strings of each site do: 0 nothing, 1 copy, 2 clear."""
     clears = {name for name, kind in sites.items() if kind == "zeroing" or name == "zeroing"}
     moves = {name for name, kind in sites.items() if kind == "data" or name in MOVES}
     return np.array([2 if name in clears else int(name in moves) for name in sites])
@@ -31,15 +31,15 @@ def count(
     events: np.ndarray,
     rows: np.ndarray,
 ) -> None:
-    """Add to the counters what the rep-strings among events count.
+    """Add the counts of rep-strings among the events to the counters.
 
-    The MMU has counted one look-up for each page; `shift` has log2 of a page's bytes by the event's code and `order`.
+    The MMU has already counted one look-up per page; `shift` is log2 of the page size, by the event's code and `order`.
     """
     repeated = (events["width"] == 0) & (events["length"] >= LEAST) & (kinds[events["site"]] > 0)
     for code, side, retired in _SIDES:
         at = np.flatnonzero(repeated & (events["code"] == code))
         length, row = events["length"][at], rows[: len(events)][at]
-        # a copy of n bytes is a run of loads and one of stores: each counts half
+        # a copy of n bytes is a run of loads and a run of stores: each counts half
         every = np.array([0, 2 * system["rep_copy_bytes"], system["rep_clear_bytes"]])[kinds[events["site"][at]]]
         amount = np.divide(MILLI * length, every, out=np.zeros(len(at)), where=every > 0)
         np.add.at(counters[f"mem_inst_retired_all_{retired}"], row, np.rint(amount).astype(np.int64))
@@ -52,7 +52,7 @@ def count(
 
 
 def _pages(events: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """How many pages each run touches."""
+    """Return how many pages each run touches."""
     last = events["vaddr"] + events["length"] - 1
     pages: np.ndarray = (last >> shift) - (events["vaddr"] >> shift) + 1
     return pages

@@ -1,17 +1,17 @@
-"""Puts what else runs between the events of system calls, on their way to the MMU.
+"""Insert what else runs between the events of system calls, before the events reach the MMU.
 
-Before a call the program touches pages of its own.  With two page tables (KPTI) each call begins and ends with a change of
-tables: another address-space number where the CPU and the kernel have them, else everything is flushed, since the kernel's
-pages are not global then (Linux Documentation/x86/pti.rst).  A timer interrupt comes after so many instructions, and touches
-what one of the kernel of the footprints did; where none was measured, what one of Debian's 6.1 did (tick.csv).  Another process
-runs after so many more: it has an address space and pages of its own.
+Before each call, the program touches pages of its own.  With two page tables (KPTI), each call begins and ends with a change of
+tables: another PCID if CPU and kernel use PCIDs; otherwise everything is flushed, since the kernel's pages are not global with
+KPTI (Linux Documentation/x86/pti.rst).  Timer interrupts come at regular numbers of instructions.  Each touches the pages of a
+measured interrupt of the footprints' kernel, or, if none was measured, of one in Debian's 6.1 (tick.csv).  Another process,
+with its own address space and pages, runs after each time slice.
 
-The kernel stack of a measured call is that of one thread; each thread of a trace may have one of its own, so many bytes further on.
+The kernel stack of a measured call is that of one thread; with `thread_stacks`, thread n uses a stack n * STACK_BYTES higher.
 
-Time is instructions here (the machine's GHz by its CPI), those of the calls alone.  The touches are no instructions.  Those of
-the program and of interrupts count where they happen; those of the other process count nothing.
+Time is the number of the calls' instructions (the machine's GHz / CPI per ns).  Touches are not instructions.  Touches of the
+program and of interrupts count in the row of the next event; those of the other process do not count.
 
-Not modelled: pages of the kernel that another process has touched under its own number (KPTI), what the scheduler touches.
+Not modelled: kernel pages that another process has touched under its own PCID (KPTI), and what the scheduler touches.
 """
 
 import csv
@@ -28,17 +28,17 @@ STATE = np.dtype(
     (
         np.record,
         [
-            ("op", "i8"),  # row of the operation in work, -1: none
+            ("op", "i8"),  # row of the current operation, -1: none
             ("at", "i8"),  # next event
             ("emitted", "i8"),  # events in `out`
             ("sliced", "i8"),  # next slice of touches
-            ("slices", "i8"),  # in `out`
-            ("most", "i8"),  # events that can come before one, besides those of an interrupt
-            ("trash", "i8"),  # row of the counters that counts nothing
-            ("started", "i8"),
+            ("slices", "i8"),  # slices in `out`
+            ("most", "i8"),  # most events inserted before one event, besides those of an interrupt
+            ("trash", "i8"),  # row of the counters for events that do not count
+            ("started", "i8"),  # 1 after the first call
             ("since_tick", "i8"),  # thousandths of instructions
             ("since_switch", "i8"),
-            ("tick", "i8"),  # thousandths of instructions between two interrupts; 0: none
+            ("tick", "i8"),  # thousandths of instructions between two interrupts; 0: no interrupts
             ("slice", "i8"),
             ("program_pages", "i8"),
             ("other_pages", "i8"),
@@ -48,16 +48,16 @@ STATE = np.dtype(
     )
 )
 TOUCH = np.dtype((np.record, [("vaddr", "i8"), ("order", "u1"), ("stores", "u1")]))
-# Linux 6.1 Documentation/x86/x86_64/mm.rst; a stack of 16 KiB lies at a multiple of that, behind a guard page (kernel/fork.c).
+# Linux 6.1 Documentation/x86/x86_64/mm.rst; a stack of 16 KiB is aligned to its size and follows a guard page (kernel/fork.c).
 VMALLOC, VMALLOC_END, STACK_BYTES = 0xFFFF_C900_0000_0000 - (1 << 64), 0xFFFF_E900_0000_0000 - (1 << 64), 32 << 10
-PROGRAM, OTHER = 3 << 45, 7 << 44  # pages of the program and of another process: above all buffers of threads
+PROGRAM, OTHER = 3 << 45, 7 << 44  # pages of the program and of the other process: above all threads' buffers
 _SMALL = 12  # log2 of the bytes of a page
-_EVERYTHING = 1 << 40  # bytes of kernel addresses: more than can be invalidated one by one
+_EVERYTHING = 1 << 40  # bytes of kernel addresses: too many to invalidate page by page
 PROCESS, IN_KERNEL, ANOTHER = range(1, 4)  # address spaces, as INVALIDATE names them
 
 
 def start(system: Mapping[str, Any], time: Mapping[str, float], pcid: bool, trash: int) -> np.recarray:
-    """State for a system on a machine, whose [time] table says how long an instruction takes."""
+    """Return the state for a system on a machine; `time` is the machine's [time] table (GHz, CPI)."""
     state = np.zeros(1, STATE).view(np.recarray)
     second = MILLI * 1e9 * time.get("ghz", 1.0) / time.get("cpi", 1.0)  # thousandths of instructions
     state.tick = round(second / system["hz"]) if system["hz"] else 0
@@ -70,13 +70,13 @@ def start(system: Mapping[str, Any], time: Mapping[str, float], pcid: bool, tras
 
 
 def own_stacks(events: np.ndarray, threads: np.ndarray) -> None:
-    """Move what was measured on one thread's stack to that of the thread of each event's operation."""
+    """Move events on the measured kernel stack to the stack of the operation's thread, in place."""
     at = np.flatnonzero((events["space"] == KERNEL) & (events["vaddr"] >= VMALLOC) & (events["vaddr"] < VMALLOC_END))
     events["vaddr"][at] += STACK_BYTES * threads[events["op"][at]]
 
 
 def _measured_tick() -> np.ndarray:
-    """First touches of each page in a timer interrupt: the one of median length of nine in an SQLite load on tmpfs."""
+    """Return the first touch of each page in a timer interrupt: the median-length one of nine in an SQLite load on tmpfs."""
     with pathlib.Path(__file__).with_name("tick.csv").open(encoding="utf-8") as file:
         rows = [(int(row["page"], 16) - (1 << 64), row["order"], row["store"]) for row in csv.DictReader(file)]
     return np.array(rows, TOUCH)
@@ -87,9 +87,9 @@ TICK = _measured_tick()
 
 @kernel
 def surround(state, tick, out, taken):
-    """Copy events to `out`, each behind what comes before it; False: `out` is full, call again.
+    """Copy events to `out`, with what else runs inserted before them; return False if `out` is full: call again.
 
-    Both are tuples of events, their rows of the counters and the slices of touches ahead of some of them.
+    `out` and `taken` are tuples of events, their rows of the counters, and the slices of touches before some events.
     """
     s = state[0]
     s.emitted, s.slices = 0, 0
@@ -126,7 +126,7 @@ def surround(state, tick, out, taken):
 
 @subroutine
 def instructions(event):
-    """Thousandths of the instructions of an event."""
+    """Return the instructions of an event, in thousandths."""
     if event.code == WORK:
         return event.addr
     if (event.code == LOAD or event.code == STORE or event.code == NTSTORE) and event.width > 0:
@@ -136,7 +136,7 @@ def instructions(event):
 
 @subroutine
 def between_calls(s, out, event, row):
-    """The end of the call before, the program, and the way into the next call."""
+    """Emit what happens between two calls: return to user space, the program's touches, entry into the kernel."""
     if s.started == 0:
         s.started = 1
         change(s, out, event, row, PROCESS)
@@ -150,7 +150,7 @@ def between_calls(s, out, event, row):
 
 @subroutine
 def another_process(s, out, event):
-    """A time slice of another process: counts nothing, but takes room."""
+    """Emit a time slice of another process: it occupies the TLB, but does not count."""
     change(s, out, event, s.trash, ANOTHER)
     for page in range(s.other_pages):
         touch(s, out, event, s.trash, (LOAD, OTHER + (page << _SMALL), _SMALL))
@@ -159,7 +159,7 @@ def another_process(s, out, event):
 
 @subroutine
 def change(s, out, event, row, space):
-    """Go on in another address space; with KPTI and without PCIDs the kernel's pages go too."""
+    """Emit a change of address space; with KPTI and without PCIDs it also flushes the kernel's pages."""
     touch(s, out, event, row, (INVALIDATE, 0, _SMALL))
     e = out[0][s.emitted - 1]
     e.length, e.width = 0, space
@@ -169,7 +169,7 @@ def change(s, out, event, row, space):
 
 @subroutine
 def touch(s, out, event, row, what):
-    """An event of one byte: (code, address, log2 of the page), for the counts of `row`."""
+    """Emit an event of one byte, `what` = (code, address, log2 of the page), counted in `row`."""
     e = out[0][s.emitted]
     e.code, e.vaddr, e.order = what
     e.addr, e.length, e.width = e.vaddr, 1, 0

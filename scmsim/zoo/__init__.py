@@ -1,6 +1,7 @@
-"""The zoo: what is shipped to replay, on every file system, as one table.
+"""The zoo: one table of every bundled trace and some workloads, replayed on every file system.
 
-An entry of zoo.toml is a trace or a workload.  Entries times file systems are the points of a sweep, whose folder resumes.
+An entry of zoo.toml is a trace or a workload.  The pairs of an entry and a file system are the points of a sweep, whose folder can
+be resumed.
 """
 
 import fnmatch
@@ -23,10 +24,10 @@ from scmsim.sweep import point, run
 from scmsim.sweep.config import Sweep
 
 _HERE = pathlib.Path(__file__).parent
-_TRACES = (_HERE.parent / "traces", _HERE.parents[1] / "traces")  # of an installed package, of a checkout
-_HASH = 16  # hexadecimal digits of SHA-256 that are shown
-_LEFT_OUT = "were not replayed"  # in the warning of a replay that leaves operations out
-_COUNTS = ("payload_", "stored_bytes_", "space_", "errors_")  # what a row counts besides the counters
+_TRACES = (_HERE.parent / "traces", _HERE.parents[1] / "traces")  # in an installed package, in a checkout
+_HASH = 16  # hexadecimal digits of a shown SHA-256
+_LEFT_OUT = "were not replayed"  # part of a replay's warning about left-out operations
+_COUNTS = ("payload_", "stored_bytes_", "space_", "errors_")  # prefixes of a row's counts besides the counters
 
 # column -> key of a point's row
 FIGURES = {
@@ -43,7 +44,7 @@ PER_CALL = ("tlb_traffic",)
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to replay: `settings` are those of a point of a sweep, a trace or a workload."""
+    """A trace or workload to replay; `settings` are those of a point of a sweep."""
 
     name: str
     what: str
@@ -55,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """An entry on a file system; `figures` by column and `sha256` of all its counts, or the reason why there are none."""
+    """The result of an entry on a file system: `figures` by column and `sha256` of all counts, or `error`."""
 
     entry: str
     fs: str
@@ -68,13 +69,13 @@ class Row:
 
     @property
     def whole(self) -> bool:
-        """Whether every operation was replayed and succeeded, so that figures compare with those of other rows."""
+        """Whether every operation was replayed and succeeded, so that figures are comparable with other rows."""
         return not self.error and not self.failed and _LEFT_OUT not in self.warnings
 
 
 @dataclass(frozen=True)
 class Class:
-    """How far the times of some file systems may be trusted."""
+    """A class of file systems by how far their times may be trusted."""
 
     name: str
     meaning: str
@@ -84,7 +85,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Zoo:
-    """All of it: what was replayed and what came out."""
+    """The whole zoo: what was replayed, and the results."""
 
     entries: Sequence[Entry]
     rows: Sequence[Row]
@@ -99,7 +100,7 @@ class Zoo:
 
 
 def chosen(traces: str = "all") -> list[Entry]:
-    """The entries that a list of names and patterns names; raises UnknownName for one that none has."""
+    """Return the entries that match a list of names and patterns; raise UnknownName for one without a match."""
     known = {given["name"]: given for given in _table()["entry"]}
     names: dict[str, None] = {}
     for pattern in (part.strip() for part in traces.split(",")):
@@ -118,7 +119,7 @@ def gathered(
     jobs: int = 0,
     progress: run.Progress | None = None,
 ) -> Zoo:
-    """Replay what the folder lacks and gather all of it; raises as `scmsim.sweep.run.run`."""
+    """Replay what the folder lacks, and gather all results; raises what `scmsim.sweep.run.run` raises."""
     from scmsim.pipeline import DEFAULTS
 
     for name in fs:
@@ -152,7 +153,7 @@ def _table() -> Any:
 
 
 def _anything(value: Any) -> Any:
-    return value  # the workload checks it
+    return value  # the workload checks this value
 
 
 def _entry(given: Mapping[str, Any]) -> Entry:
@@ -173,7 +174,7 @@ def _entry(given: Mapping[str, Any]) -> Entry:
 
 
 def _of_rows(source: Source) -> str:
-    """Digest of a trace's operations, field by field, wherever its batches end; it names no file's place and no date."""
+    """Return a digest of a trace's operations, field by field; it does not depend on batches, paths or dates."""
     fields = {name: hashlib.sha256() for name in OP.names or ()}
     for batch in source.batches():
         for name, whole in fields.items():

@@ -1,16 +1,16 @@
-"""The zoo's overview as a picture: how many times a file system takes what the one beside it takes."""
+"""Draw the zoo's overview: each file system's figures as multiples of those of BESIDE."""
 
 from scmsim.plot import theme
 from scmsim.plot.library import altair, drawn
 from scmsim.zoo import Zoo
 from scmsim.zoo.compared import BESIDE, COLUMNS, compared
 
-_ROW = 18  # px of a file system
+_ROW = 18  # height of a file system's row, px
 _SHAPES = ("circle", "square", "triangle-up")
 
 
 def svg(zoo: Zoo) -> bytes:
-    """Return the picture, on white or dark as the reader prefers; empty if there is nothing to compare.
+    """Return the picture, light or dark by the reader's preference; empty if there is nothing to compare.
 
     Raises EnvironmentProblem without the extra `report`.
     """
@@ -19,7 +19,7 @@ def svg(zoo: Zoo) -> bytes:
         {"fs": each.fs, "of": column, "times": median}
         for each in found
         for column, median in zip(COLUMNS, each.medians, strict=True)
-        if median  # a logarithmic axis has no 0
+        if median  # 0 has no place on a logarithmic axis
     ]
     if not rows:
         return b""

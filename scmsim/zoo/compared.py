@@ -1,4 +1,4 @@
-"""The zoo's file systems beside one of them: the median ratio of a figure, over the entries that both replayed whole."""
+"""Compare the zoo's file systems with BESIDE: the median ratio of a figure, over entries that both replayed whole."""
 
 import statistics
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ COLUMNS = (SORTED_BY, "stored / written", "ns a call")
 
 @dataclass(frozen=True)
 class Ratios:
-    """A file system's median ratios to BESIDE, in the order of COLUMNS; None where there is nothing to divide."""
+    """A file system's median ratios to BESIDE, in the order of COLUMNS; None if there is no ratio."""
 
     fs: str
     medians: Sequence[float | None]
@@ -21,7 +21,7 @@ class Ratios:
 
 
 def compared(rows: Sequence[Row]) -> list[Ratios]:
-    """Return every file system's ratios, the fewest loads and stores first; empty without rows of BESIDE."""
+    """Return every file system's ratios, the fewest loads and stores first; empty if BESIDE has no rows."""
     base = {row.entry: row.figures for row in rows if row.fs == BESIDE and row.whole}
     found = []
     for fs in dict.fromkeys(row.fs for row in rows):
@@ -37,7 +37,7 @@ def compared(rows: Sequence[Row]) -> list[Ratios]:
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Return rows by loads and stores, fewest first; those of replays that left operations out come after all others."""
+    """Return rows by loads and stores, fewest first; rows of incomplete replays come last."""
 
     def place(row: Row) -> tuple[bool, bool, float, str]:
         value = row.figures[SORTED_BY]

@@ -1,4 +1,4 @@
-"""The zoo as a page of Markdown and as one table of CSV; the page is the same bytes wherever the same version made it."""
+"""Write the zoo as a Markdown page and as one CSV table; one version writes the same bytes on every machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from scmsim.zoo.compared import BESIDE, COLUMNS, SORTED_BY, compared, ranked
 
 PICTURE = "zoo.svg"  # beside the page
 _HEAD = ["file system", *FIGURES, "failed", "sha256"]
-_DIGITS = 8  # of a hash in a row; the CSV has all that are known
+_DIGITS = 8  # of a hash in a row; the CSV has _HASH digits
 
 _FIRST = """# Zoo
 Every trace of `traces` and some workloads, on every file system. Machine {machine}, medium {medium}, each file system's own
@@ -47,7 +47,7 @@ def text(zoo: Zoo, picture: bool = False) -> str:
 
 
 def table(zoo: Zoo) -> str:
-    """All of it as one table, what an entry is and its licence first."""
+    """Return the zoo as one CSV table; the columns on the entry come first."""
     entries = {entry.name: entry for entry in zoo.entries}
     head = [
         "entry",
@@ -93,7 +93,7 @@ def _lines(zoo: Zoo, picture: bool) -> Iterator[str]:
 
 
 def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
-    """Yield the median ratios of the file systems to one of them."""
+    """Yield the section of median ratios to BESIDE."""
     found = compared(rows)
     if not found:
         return
@@ -121,7 +121,7 @@ def _section(entry: Entry, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _extremes(rows: Sequence[Row]) -> str:
-    """Return the answer of a table in a sentence."""
+    """Return a sentence with the file systems of the fewest and the most loads and stores."""
     named = {row.fs: number(row.figures[SORTED_BY]) for row in rows if row.figures[SORTED_BY] is not None}
     if len(named) < 2:
         return ""
@@ -143,7 +143,7 @@ def _without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _notes(said: Mapping[str, str], before: str) -> Iterator[str]:
-    """What is said of file systems, each text once."""
+    """Yield the notes on file systems, each text once."""
     names: dict[str, list[str]] = {}
     for fs, text in said.items():
         if text:

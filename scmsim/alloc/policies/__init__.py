@@ -1,1 +1,1 @@
-"""Page-size policies: which pages the bytes of a file lie in.  One file a policy; `scmsim.alloc.pages` carries them out."""
+"""Page-size policies: which page sizes files use.  One module per policy; `scmsim.alloc.pages` applies them."""

@@ -1,7 +1,7 @@
-"""Normal pages and superpages out of the same space: what happens to superpages without a region of their own.
+"""Normal pages and superpages from the same space: shows what happens to superpages without a region of their own.
 
 Units: bytes; frames of 4096 bytes.  Source: the case that the SCMFS superpage paper (2013), section IV.A, argues against: as the
-file system ages, a superpage cannot be had although there is enough free space.
+file system ages, no superpage is free although there is enough free space.
 """
 
 from scmsim.alloc.frames import HUGE
@@ -15,5 +15,5 @@ PARAMS = {
 
 
 def rules(params):
-    """Rules for `scmsim.alloc.pages`."""
+    """Return the rules for `scmsim.alloc.pages`."""
     return {"threshold": params["threshold"] >> 12, "super_order": HUGE}

@@ -9,5 +9,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are us
 
 
 def rules(params):
-    """Rules for `scmsim.alloc.pages`."""
+    """Return the rules for `scmsim.alloc.pages`."""
     return {"order": 18}

@@ -1,4 +1,4 @@
-"""Superpages alone: the waste that equation 1 of the VSM paper counts, 512 times fewer entries.
+"""Superpages alone: the waste of equation 1 of the VSM paper, and 512 times fewer entries.
 
 Units: frames of 4096 bytes.  Source: VSM paper, section II.B.
 """
@@ -9,5 +9,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are us
 
 
 def rules(params):
-    """Rules for `scmsim.alloc.pages`."""
+    """Return the rules for `scmsim.alloc.pages`."""
     return {"order": 9}

@@ -1,4 +1,4 @@
-"""Base pages alone: what every file system can do, no waste beyond the last page, an entry for each 4 KiB.
+"""Base pages alone, which every file system supports: no waste beyond the last page, one entry per 4 KiB.
 
 Units: frames of 4096 bytes.  Source: SCMFS before its superpages; PMFS, NOVA: the file systems' base page.
 """
@@ -9,5 +9,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are us
 
 
 def rules(params):
-    """Rules for `scmsim.alloc.pages`."""
+    """Return the rules for `scmsim.alloc.pages`."""
     return {"order": 0}

@@ -1,8 +1,8 @@
 """Tailored page sizes: a file is cut into pages of powers of two, each aligned in the file and on the device.
 
 Units: frames of 4096 bytes.  Source: Guvenilir and Patt, Tailored Page Sizes, ISCA 2020 (thesis, University of Maine, 2020,
-1.2.4): all sizes 2**n from n = 12 on; `exact` takes no frame that the file does not need, `doubling` reserves so that a file is
-few pages.  How a file system would use the sizes is ours: the paper is about memory of programs.
+1.2.4): all sizes 2**n from n = 12 on; `exact` takes no frame that the file does not need, `doubling` reserves frames so that a
+file has few pages.  How a file system would use the sizes is ours: the paper is about the memory of programs.
 """
 
 SUMMARY = "tailored page sizes: every power of two from 4 KiB to 1 GiB"
@@ -14,5 +14,5 @@ PARAMS = {
 
 
 def rules(params):
-    """Rules for `scmsim.alloc.pages`."""
+    """Return the rules for `scmsim.alloc.pages`."""
     return {"sizing": 1 if params["sizing"] == "exact" else 2}

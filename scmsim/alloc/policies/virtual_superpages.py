@@ -1,7 +1,7 @@
-"""Virtual superpages: contiguous addresses of 2 MiB over frames that need not be, the unused tail given back at close.
+"""Virtual superpages: 2 MiB of contiguous addresses over frames that need not be contiguous; the unused tail is freed at close.
 
-Units: frames of 4096 bytes.  Source: VSM paper, sections III.A (mapping by a 4-level table, so an entry for each 4 KiB) and III.C
-(zero-copy migration: at close the frames of the last superpage without data are freed).  A reconstruction: no source is public.
+Units: frames of 4096 bytes.  Source: VSM paper, sections III.A (mapping by a 4-level table, so one entry per 4 KiB) and III.C
+(zero-copy migration: at close, the frames of the last superpage without data are freed).  A reconstruction: no source is public.
 """
 
 from scmsim.alloc.frames import HUGE
@@ -12,5 +12,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device")}
 
 
 def rules(params):
-    """Rules for `scmsim.alloc.pages`."""
+    """Return the rules for `scmsim.alloc.pages`."""
     return {"order": HUGE, "pieces": 1}

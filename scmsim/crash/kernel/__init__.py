@@ -1,4 +1,4 @@
-"""Crash states of a real kernel: recorded and tried in the lab's guests, enumerated and judged as those of a model."""
+"""Check crash states of a real kernel: record and try them in the lab's guests, by the rules for models."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,12 +24,12 @@ PROMISES = {
 
 
 def guarantee_of(fs: str, promise: str = "") -> Guarantee:
-    """Return the guarantee that a file system of the lab must keep: one of PROMISES, or that of the model of its name.
+    """Return the guarantee to check for a file system of the lab: one of PROMISES, or that of the model of its name.
 
     Raises
     ------
     UsageError
-        If nothing is given and there is no such model, or it has nothing to check.
+        If `promise` is empty and there is no such model, or the model has no guarantee.
     """
     if promise:
         return PROMISES[promise]
@@ -51,7 +51,7 @@ def check(
     progress: Callable[[str, int, int], None] | None = None,
     **bounds: Any,
 ) -> "Report":
-    """Record a trace on a kernel, and try the states that crashes may leave on the same kernel.
+    """Record a trace on a kernel, and try on the same kernel the states that crashes may leave.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def check(
     source : Source
         The trace.
     promise : str
-        One of PROMISES, "": that of the model of the same name.
+        One of PROMISES, or "" for the guarantee of the model of the same name.
     model : bool
-        Whether the states that the model of the same name shows are set beside the kernel's.
+        Whether to compare the kernel's states with those of the model of the same name.
     progress : callable(what, done, of), optional
     bounds
         Fields of `_check.Plan`.
@@ -74,7 +74,7 @@ def check(
     EnvironmentProblem
         If a guest cannot run or fails before the first state.
     UsageError
-        For a trace that is not followed or has too many names, or a system without a device.
+        For a trace that cannot be checked or has too many names, or a system without a device.
     """
     from scmsim.crash.kernel import _check, _walk
     from scmsim.lab import machine, persistence

@@ -1,4 +1,4 @@
-"""States of a recording, tried on the kernel that made it, and judged."""
+"""Try the states of a recording on the kernel that made it, and compare them with the guarantee."""
 
 import concurrent.futures
 import os
@@ -27,14 +27,14 @@ from scmsim.lab.systems import System
 
 Progress = Callable[[str, int, int], None]
 Counts = tuple[int, ...]
-Chosen = dict[int, list[Counts]]  # point -> how many stores of each extent arrived
-MOST_ALONE = 256  # lines that are lost alone in the search for a smaller counterexample
+Chosen = dict[int, list[Counts]]  # point -> for each state, how many stores of each extent arrived
+MOST_ALONE = 256  # most lines tried one by one in the search for a smaller counterexample
 MOUNT, READ, DIED = "does not mount", "cannot be read", "the kernel did not survive"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to look at, by which rules."""
+    """How much to check, and by which rules."""
 
     lines: int = 6
     samples: int = 64
@@ -47,7 +47,7 @@ class Plan:
 
 
 class Check:
-    """One recording, one kernel, one guarantee; temporary files go into a folder of the caller."""
+    """The check of one recording on one kernel against one guarantee; temporary files go into the caller's folder."""
 
     def __init__(
         self, setting: Setting, system: System, recording: Recording, guarantee: Guarantee, paths: list[str], plan: Plan,
@@ -61,10 +61,10 @@ class Check:
         self.report.entries = sum(1 for _ in recording.entries)
         self.report.recording_seconds = round(recording.seconds, 2)
         self._verdicts: dict[Any, tuple[Wrong | None, Outcome]] = {}
-        self.outcomes: Outcomes = {}  # what the kernel showed
+        self.outcomes: Outcomes = {}  # the states of files that the kernel showed
 
     def run(self) -> Report:
-        """Try the states, and smaller ones of those that fail."""
+        """Try the states, then smaller states for each failure."""
         failures: dict[int, tuple[int, Counts, Failure]] = {}  # by operation
         chosen = self._choose()
         self.report.states = sum(map(len, chosen.values()))
@@ -77,7 +77,7 @@ class Check:
         return self.report
 
     def against_model(self, source: Source, assignments: dict[str, str]) -> None:
-        """Put into the report which states of files, after `run`, only the kernel showed, or only the model of its name."""
+        """Report which states of files only the kernel, or only the model of its name, showed; call after `run`."""
         plan, report = self.plan, self.report
         found = against_model(self.outcomes, source, self.system.name, assignments, plan.lines, plan.samples, plan.seed)
         report.model_both = sum(one.both for one in found)
@@ -96,7 +96,7 @@ class Check:
         return Walk(self.recording, self.guarantee, self.plan.locked, self.plan.dropped, writer)
 
     def _choose(self) -> Chosen:
-        """The states to look at: those of each point, thinned by the seed to as many as there may be."""
+        """Return the states to check: those of each point, randomly thinned to at most `plan.states`."""
         plan, report, chosen = self.plan, self.report, {}
         walk = self._walk()
         for number, point in enumerate(walk.points()):
@@ -116,7 +116,7 @@ class Check:
         return thinned
 
     def _try(self, chosen: Chosen, what: str) -> Iterator[Seen]:
-        """What the kernel finds in each state, several guests at a time."""
+        """Return what the kernel finds in each state, tried in several guests at a time."""
         path = self.folder / "states"
         with path.open("wb") as file:
             writer = StateWriter(file)
@@ -171,7 +171,7 @@ class Check:
         problem: tuple[str, Wrong],
         count: bool,
     ) -> None:
-        """The failure of an operation that loses the fewest lines."""
+        """Keep the failure of each operation with the fewest lost lines."""
         old = failures.get(point.operation)
         if old is None and len(failures) >= self.plan.failures:
             return
@@ -188,7 +188,7 @@ class Check:
         )  # fmt: skip
 
     def _smaller(self, failures: dict[int, tuple[int, Counts, Failure]]) -> Chosen:
-        """States with each line alone of those that a failure loses, where it loses several."""
+        """Return, for failures that lose several lines, the states that lose only one of these lines."""
         wanted = {number: counts for number, counts, failure in failures.values() if len(failure.lost) > 1}
         chosen: Chosen = {}
         for number, point in enumerate(self._walk().points() if wanted else ()):
@@ -201,7 +201,7 @@ class Check:
         return chosen
 
     def _problem(self, walk: Walk, operation: int, seen: Seen) -> tuple[str, Wrong] | None:
-        """(File, what is wrong with it) in a state, None: all is as promised."""
+        """Return (file, what is wrong with it) for a state, or None if the guarantee holds."""
         if isinstance(seen.error, str):
             return self.system.name, Wrong(DIED, f"died at the mount: {seen.error}")
         if seen.error:

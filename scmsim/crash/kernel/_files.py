@@ -1,4 +1,4 @@
-"""What a guest read after a crash -> files as the comparison with what was promised knows them."""
+"""Convert what a guest read after a crash to files that can be compared with the guarantee."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from scmsim.fs.recovery.expected import FileState, Found, labels
 from scmsim.fs.recovery.image import GARBAGE, PAGE, VERSION_SHIFT, WORD, WORDS, Image, label_of
 from scmsim.lab.persistence import Name, Recording, SeenFile
 
-FIRST = 1  # version of what is there before the first operation; operation k is version k + 2
+FIRST = 1  # version of the state before the first operation; operation k is version k + 2
 _MOST_DEPTH = 48
 
 
 class Names:
-    """Every name that the guest gave: the file that it is of, the version that gave it, and the paths that lead there."""
+    """All names given in the guest: each with its file, the version that gave it, and the paths to it."""
 
     def __init__(self, recording: Recording) -> None:
         self._of: dict[int, list[tuple[int, Name, int]]] = {}  # file -> version, name, inode
@@ -46,12 +46,12 @@ class Names:
         return [f"{path}/{name.leaf}" for path in sorted(above)]
 
     def seen(self, file: int, files: tuple[SeenFile, ...]) -> tuple[tuple[str, SeenFile], ...]:
-        """What was found at the paths that ever led to a file."""
+        """Return what was found at all paths that ever led to a file."""
         paths = dict.fromkeys(path for _, path, _ in self.by_file.get(file, []))
         return tuple((path, files[self.number[path]]) for path in paths)
 
     def found(self, file: int, seen: tuple[tuple[str, SeenFile], ...], history: History) -> frozenset[int]:
-        """Versions of the names that a file has; where two gave the same path, the one that is expected."""
+        """Return the versions of the names that a file has; if two gave the same path, the expected one."""
         wanted = {version for state in history.allowed(file).states for version in state.names}
         names = set()
         for path, one in seen:
@@ -61,11 +61,11 @@ class Names:
         return frozenset(names)
 
     def shared(self, file: int) -> bool:
-        """Whether another file had one of a file's names, with the same inode."""
+        """Return whether another file had one of the file's names, with the same inode."""
         return any(len(self._owners[path, inode]) > 1 for _, path, inode in self.by_file[file])
 
     def _owner(self, path: str, one: SeenFile, history: History) -> int:
-        """Whose name a path is: of files that had the same inode under the same name, its content tells, or what is expected."""
+        """Return the file of a path: if several had this inode and name, decide by content, else by expectation."""
         files = self._owners[path, one.inode]
         if len(files) == 1:
             return files[0]
@@ -80,14 +80,14 @@ class Names:
 
 
 class Words:
-    """Words that an operation wrote in part: what they hold then, and the label that the comparison has for them."""
+    """Words that operations wrote in part: their content, and their label in the comparison."""
 
     def __init__(self, versions: int) -> None:
         self.versions = versions
         self._known: dict[int, dict[int, list[tuple[bytes, int]]]] = {}  # file -> word -> content, label
 
     def take(self, op: Any, version: int, before: FileState) -> None:
-        """Note the ends of an operation that are not multiples of a word; `before`: the file's state until then."""
+        """Note the words that an operation writes in part; `before` is the file's state before the operation."""
         if op.op == WRITE and op.length > 0:
             stop = int(op.offset + op.length)
             for word in {int(op.offset) // WORD} | ({stop // WORD} if stop % WORD else set()):
@@ -110,7 +110,7 @@ class Words:
                 known.append((new, label))
 
     def normal(self, file: int, words: np.ndarray, size: int, states: list[FileState]) -> np.ndarray:
-        """Labels of what was read."""
+        """Return the labels of the words that were read."""
         found = words.view(np.int64).copy()
         known = self._known.get(file, {})
         last = size // WORD
@@ -141,7 +141,7 @@ def _expected(states: list[FileState], word: int) -> set[int]:
 
 
 def as_found(names: frozenset[int], one: SeenFile | None, words: np.ndarray) -> tuple[Found, Image]:
-    """A file for the comparison: page p of the file is page p of the image."""
+    """Return a file for the comparison, in which page p of the file is page p of the image."""
     image, size = Image(), 0 if one is None or one.directory else one.length
     pages: dict[int, int | None] = {}
     for page in range(-(-size // PAGE)):
@@ -154,7 +154,7 @@ def as_found(names: frozenset[int], one: SeenFile | None, words: np.ndarray) -> 
 
 
 def words_of(one: SeenFile) -> np.ndarray:
-    """The words of a file."""
+    """Return the words of a file."""
     if not one.runs:
         return np.zeros(0, np.uint64)
     runs = np.array(one.runs, np.uint64)

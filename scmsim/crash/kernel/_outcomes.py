@@ -1,7 +1,8 @@
-"""The states of files that crashes left on a kernel, beside those that they leave on the model of the same name.
+"""Compare the states of files after crashes on a kernel with those on the model of the same name.
 
-A file's state: the operations that gave its names, its size, and of each page the operations whose words it holds.  Operation -1:
-before the trace.  Names and each page are compared with the size, and not with each other: which pages arrive together is drawn.
+A file's state: the operations that gave its names, its size, and for each page the operations whose words it holds.  Operation -1
+is before the trace.  Names, and each page, are compared together with the size, but not with each other: which pages arrive
+together is random.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from scmsim.fs.recovery.model import Unrecoverable
 from scmsim.fs.recovery.observe import prologue
 from scmsim.pipeline import model_params
 
-NOT_KNOWN, NEVER_WRITTEN, ZEROES = -4, -3, -2  # NOT_KNOWN: a page that the recovery model does not speak for
+NOT_KNOWN, NEVER_WRITTEN, ZEROES = -4, -3, -2  # NOT_KNOWN: a page that the recovery model does not cover
 
 
 class Outcome(NamedTuple):
@@ -30,7 +31,7 @@ class Outcome(NamedTuple):
     pages: tuple[tuple[int, ...], ...]
 
     def parts(self) -> "set[Part]":
-        """What is compared of it."""
+        """Return the parts that are compared."""
         pages = {(page, (*numbers, self.size)) for page, numbers in enumerate(self.pages)}
         return {(-1, (*self.names, self.size)), *pages}
 
@@ -40,7 +41,7 @@ Part = tuple[int, tuple[int, ...]]  # page, or -1 for the names; the operations,
 
 
 class Difference(NamedTuple):
-    """Parts of outcomes of one file, of crashes in or after one operation."""
+    """The differences between outcomes of one file after crashes in one operation."""
 
     operation: int
     file: int
@@ -50,7 +51,7 @@ class Difference(NamedTuple):
 
 
 def text(part: Part) -> str:
-    """In words: name of 3, 8,192 bytes; page 2 of 1 and zeroes, 8,192 bytes."""
+    """Return a part in words: name of 3, 8,192 bytes; page 2 of 1 and zeroes, 8,192 bytes."""
     page, (*numbers, size) = part
     if not numbers:
         return "no name"
@@ -63,7 +64,7 @@ def _said(number: int) -> str:
 
 
 def outcome_of(found: Found, image: Image, skipped: int) -> Outcome:
-    """A file as a recovery found it; `skipped`: versions before the trace's first operation."""
+    """Return the outcome of a recovered file; `skipped` is the number of versions before the trace's first operation."""
     if not found.names:
         return Outcome((), 0, ())
     names = tuple(sorted(max(-1, version - 1 - skipped) for version in found.names))
@@ -88,7 +89,7 @@ def _operations(label: Label, words: int, skipped: int) -> tuple[int, ...]:
 
 
 class _Observed(Check):
-    """A check of a model that judges nothing and keeps what it sees."""
+    """A check of a model that records outcomes instead of comparing them with the guarantee."""
 
     operation_number = -1
 
@@ -112,7 +113,7 @@ class _Observed(Check):
 def against_model(
     kernel: Outcomes, source: Source, fs: str, params: dict[str, str], lines: int, samples: int, seed: int
 ) -> list[Difference]:
-    """What only one of the two showed, by operation and file; only operations at which both have crash points are compared."""
+    """Return what only the kernel or only the model showed, for operations and files with crash points on both."""
     model = _of_model(source, fs, params, lines, samples, seed)
     found = []
     for operation, file in sorted(kernel.keys() & model.keys()):

@@ -1,4 +1,4 @@
-"""What a check of a real kernel looked at and what it found."""
+"""The report of a check of a real kernel."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 
 @dataclass
 class Failure:
-    """A crash after which a file is not what was promised, with as few lost lines as it takes."""
+    """A crash after which a file violates the guarantee, with the fewest lost lines that show it."""
 
     operation: int
     call: str
-    before: str  # what the power goes before
+    before: str  # the event before which power fails
     lost: list[dict[str, Any]]  # see _walk.lost
     file: str
     kind: str
     wrong: str
-    states: int = 1  # of this operation that fail
+    states: int = 1  # failing states of this operation
 
 
 @dataclass
 class Report:
-    """What was looked at and what was found; `seconds` are those of the guests that looked at the states."""
+    """What was checked and what was found; `seconds` is the time of the guests that tried the states."""
 
     fs: str
     kernel: str
@@ -30,7 +30,7 @@ class Report:
     entries: int = 0  # of the recording: stores, write-backs, fences
     crash_points: int = 0
     states: int = 0
-    possible_states: int = 0  # 10**18: as many or more
+    possible_states: int = 0  # at most 10**18, which means at least that many
     sampled_points: int = 0
     failing_states: int = 0
     failing_operations: int = 0
@@ -42,5 +42,5 @@ class Report:
     model_differences: list[dict[str, Any]] = field(default_factory=list)  # by operation and file
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """Return the report as JSON-able values."""
         return asdict(self)

@@ -1,6 +1,6 @@
-"""The crash points of a recording: what may have arrived in the device, and what may be left of the files.
+"""Walk over the crash points of a recording: which stores may have arrived, and which states of files are allowed.
 
-A crash is taken before each fence that makes something certain and after each call, as in the check of a model.
+Crash points are before each fence that makes a store durable and after each call, as in the check of a model.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _FENCES = {persistence.FENCED: "the fence", persistence.LOCKED_FENCE: "the locke
 
 
 class Store(NamedTuple):
-    """A run of stores of one kind; takes the place of a model's write in `_cache.Cache`."""
+    """A run of stores of one kind; used in `_cache.Cache` in place of a model's write."""
 
     addr: int
     length: int
@@ -33,7 +33,7 @@ class Store(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A crash point: in or after which operation, before what, and what may be lost there."""
+    """A crash point: its operation, the event before which power fails, and the extents that may be lost."""
 
     operation: int
     before: str
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 class _Arrived:
-    """Stands for the image of what has certainly arrived: hands it to a writer of states."""
+    """A replacement for the image `Cache.durable` that passes arrived stores to a writer of states."""
 
     def __init__(self, writer: StateWriter | None) -> None:
         self.writer = writer
@@ -57,11 +57,11 @@ class Walk(History):
     Parameters
     ----------
     locked : bool
-        Whether a locked instruction orders write-backs, as x86 has it; else only fences do.
+        Whether a locked instruction orders write-backs, as on x86; otherwise only fences do.
     dropped : str
-        Function whose write-backs, and those of what it calls, are taken away; "": none.
+        Function whose write-backs, including those of its callees, are ignored; "" for none.
     writer : StateWriter, optional
-        Is told what has certainly arrived.
+        Receives the stores that have certainly arrived.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Walk(History):
         self.cache.durable = cast(Image, _Arrived(writer))
         self.operations = recording.operations.copy().view(np.recarray)
         done = (self.operations.op == WRITE) & (np.array(recording.results) > 0)
-        self.operations.length[done] = np.array(recording.results)[done]  # as far as they were done
+        self.operations.length[done] = np.array(recording.results)[done]  # short writes: the bytes written
         self.now = -1  # the operation that began last
         self.words = Words(len(recording.results) + FIRST)
-        self.stamp: dict[int, int] = {}  # changes when what may be left of a file changes
+        self.stamp: dict[int, int] = {}  # file -> a number that changes with its allowed states
         self.not_followed: set[int] = set()  # files
         self._stores = 0
-        self._moved = False  # since the last point
+        self._moved = False  # whether a store was executed since the last point
         for file, row in enumerate(recording.files):
             if row["first_size"] >= 0:
                 size = 0 if row["directory"] else int(row["first_size"])
@@ -92,7 +92,7 @@ class Walk(History):
                 self.files.now[file] = FileState(frozenset({FIRST}), size, pages)
 
     def points(self) -> Iterator[Point]:
-        """The crash points, in order; the state of the walk is that of the point while it is looked at."""
+        """Yield the crash points in order; until the next is requested, the walk's state is that of the point."""
         for entry in self.recording.entries:
             if entry.kind == persistence.BEGUN:
                 self._begin()
@@ -126,10 +126,10 @@ class Walk(History):
         self.files.changed = {}
         if not succeeded:
             if op.op == WRITE:
-                self.not_followed.add(int(op.file))  # it may have written a part
+                self.not_followed.add(int(op.file))  # a failed write may have written a part
             return
         if op.op == RENAME and len(self.files.of(int(op.file)).names) > 1:
-            self.not_followed.add(int(op.file))  # which of several names goes is not told
+            self.not_followed.add(int(op.file))  # the trace does not record which of several names was renamed
         self.words.take(op, self.now + FIRST + 1, self.files.of(int(op.file)))
         self.files.apply(op, self.now + FIRST + 1)
         self.remember(op, before, self.files.changed)
@@ -155,13 +155,13 @@ class Walk(History):
 
 
 def clipped(write: Store, low: int, high: int) -> tuple[int, bytes]:
-    """The part of a store in [low, high): where, and its bytes."""
+    """Return the part of a store in [low, high): (address, bytes)."""
     low, high = max(low, write.addr), min(high, write.addr + write.length)
     return low, write.entry.data[low - write.addr : high - write.addr]
 
 
 def left(extents: list[Extent], counts: tuple[int, ...]) -> list[tuple[int, bytes]]:
-    """What a crash leaves in the device in which extent i persisted its first `counts[i]` stores."""
+    """Return the stores (address, bytes) of a crash in which extent i persisted its first `counts[i]` stores."""
     chosen: list[tuple[int, Any, Extent]] = [
         (number, write, extent)
         for extent, count in zip(extents, counts, strict=True)
@@ -172,7 +172,7 @@ def left(extents: list[Extent], counts: tuple[int, ...]) -> list[tuple[int, byte
 
 
 def lost(recording: Recording, extents: list[Extent], counts: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The lines that do not arrive: where, how many, the functions of the first store that is lost, and its operation."""
+    """Return the lost lines: address, number of lines, and the functions and operation of the first lost store."""
     found = []
     for extent, count in zip(extents, counts, strict=True):
         if count == len(extent.writes):
