@@ -106,7 +106,7 @@ def _of_file(
     try:
         size, place = os.fstat(descriptor).st_size, of_file.place_of(descriptor)
         if begin % rules.PAGE or begin >= size:
-            raise UsageError(f"--offset {offset} is no multiple of 4KiB within the file's {size:,} bytes")
+            raise UsageError(f"--offset {offset} is not a multiple of 4KiB within the file's {size:,} bytes")
         start = of_file.device_start(place.device)
         end = size if length is None else min(size, begin + parse_bytes(length))
         if end == begin:

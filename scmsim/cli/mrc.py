@@ -148,7 +148,7 @@ def _numbers(text: str, what: str) -> list[int]:
             raise UsageError(f"--{what} {text!r}: write numbers with commas, or a range such as 1-16")
         low, high = int(first), int(last or first)
         if not 1 <= low <= high or high - low > 1 << 16:
-            raise UsageError(f"--{what} {text!r}: {part.strip()!r} is no range of numbers from 1 up")
+            raise UsageError(f"--{what} {text!r}: {part.strip()!r} is not a range of numbers from 1 up")
         numbers.update(range(low, high + 1))
     return sorted(numbers)
 
