@@ -1,8 +1,7 @@
-"""The command line: a subcommand is one file of this folder, and only the one that runs is imported.
+"""The command line: each subcommand is a file of this folder, and only the one that runs is imported.
 
-A subcommand file defines `SUMMARY` (one line, a literal on one line) and a click command named `command`.  An integer
-that a command returns is the exit code (0 ok, 1 comparison failed, 2 usage or input, 3 environment, 4 input lost or understood
-only in part).
+A subcommand's file defines `SUMMARY` (a literal on one line) and a click command named `command`.  If a command returns an integer,
+it is the exit code (0 ok, 1 comparison failed, 2 usage or input, 3 environment, 4 input lost or only partly understood).
 A folder is a group: the file `perf/stat.py` is the subcommand `scmsim perf stat`.
 """
 
@@ -23,8 +22,8 @@ from scmsim.cli._process import Stopped
 from scmsim.core.errors import ScmsimError, unknown
 from scmsim.core.text import printable
 
-_FOLDER = os.path.dirname(__file__)  # not pathlib: importing it costs `scmsim --help` a tenth of its time
-_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+_FOLDER = os.path.dirname(__file__)  # without pathlib, whose import takes a tenth of the time of `scmsim --help`
+_INTERRUPTED = 130  # 128 + SIGINT, like in a shell
 _PIPE_CLOSED = 141  # 128 + SIGPIPE
 _PLAIN = {"integer": "a whole number", "float": "a number"}
 _NUMBERS = re.compile(r"a valid (integer|float)(?: range)?")
@@ -43,7 +42,7 @@ QUIET = click.Option(
 
 
 class Group(click.Group):
-    """A group that names a wrong command with its nearest, shows the whole first sentence of each, and lets each be quiet."""
+    """A group that suggests the nearest name for an unknown command, lists whole first sentences, and adds --quiet."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,13 +62,13 @@ class Group(click.Group):
             formatter.write_dl([(name, self.sentence(ctx, name)) for name in self.list_commands(ctx)])
 
     def sentence(self, ctx: click.Context, name: str) -> str:
-        """What the help of the group says of a command."""
+        """Return the sentence on a command in the group's help."""
         command = self.get_command(ctx, name)
         return (command.short_help or command.help or "").partition("\n")[0] if command else ""
 
 
 class LazyGroup(Group):
-    """A group whose commands are the files and folders of a folder; help and completion import none of them.
+    """A group whose commands are the files and folders of a folder; help and completion import no command.
 
     Parameters
     ----------
@@ -121,7 +120,7 @@ class LazyGroup(Group):
 
 
 def completed(command: click.Command, path: str) -> click.Command:
-    """The command; where a shell asks for completions, with the values of its parameters."""
+    """Return the command, with completions of its parameters' values if a shell requests completion."""
     if "_SCMSIM_COMPLETE" in os.environ:
         from scmsim.cli._completion import attach
 
@@ -130,7 +129,7 @@ def completed(command: click.Command, path: str) -> click.Command:
 
 
 class _PipeClosed(Exception):
-    """The reader of stdout has gone; not an OSError, because click would leave with code 1 for it."""
+    """The reader of stdout has closed the pipe; not an OSError, for which click would exit with code 1."""
 
 
 @contextlib.contextmanager
@@ -142,7 +141,7 @@ def _pipe_watched() -> Iterator[None]:
 
 
 def _files(parent: str) -> dict[str, str]:
-    """Command of a group -> its file below `scmsim/cli`; `import_.py`, named so because of the keyword, is `import`."""
+    """Return the file below `scmsim/cli` of each command of a group; `import_.py` (`import` is a keyword) is `import`."""
     found = {}
     for entry in os.listdir(os.path.join(_FOLDER, parent)):
         file = f"{parent}/{entry}" if parent else entry
@@ -153,14 +152,14 @@ def _files(parent: str) -> dict[str, str]:
 
 
 def summary(name: str, parent: str = "") -> str:
-    """The one-line help of a subcommand, read from its file without importing it."""
+    """Return the one-line help of a subcommand, read from its file without importing it."""
     with open(os.path.join(_FOLDER, _files(parent)[name]), encoding="utf-8") as file:
         match = re.search(r"^SUMMARY = (.+)$", file.read(), re.MULTILINE)
     return str(ast.literal_eval(match[1])) if match else ""
 
 
 def _exit_code(run: Callable[[], Any]) -> int:
-    """Run the command line; every expected failure becomes one line on stderr and an exit code."""
+    """Run the command line; turn every expected failure into one line on stderr and an exit code."""
     try:
         result = run()
         sys.stdout.flush()
@@ -170,13 +169,13 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except Stopped as stop:
         return _fail(f"stopped by {stop.name}", stop.exit_code)
     except click.Abort as abort:
-        if isinstance(abort.__cause__, EOFError):  # which click takes for Ctrl-D at a prompt
+        if isinstance(abort.__cause__, EOFError):  # click treats EOFError as Ctrl-D at a prompt
             raise abort.__cause__ from None
         return _fail("interrupted", _INTERRUPTED)
     except click.ClickException as error:
         return _fail(_click_message(error), 2)
     except (_PipeClosed, BrokenPipeError):
-        # the reader (head, less) has gone: keep Python from complaining about it at exit
+        # the reader (head, less) is gone: keep Python from reporting the closed pipe at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
     except MemoryError:
@@ -196,7 +195,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
 
 def _click_message(error: click.ClickException) -> str:
-    """click's message in the house style: lower case, no full stop, and where to read more."""
+    """Return a message of click in the house style: lower case, no full stop, and where to read more."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and context:
         options = [
@@ -210,7 +209,7 @@ def _click_message(error: click.ClickException) -> str:
 def _fail(message: str, code: int) -> int:
     try:
         click.echo(f"scmsim: error: {printable(message, keep=chr(10))}", err=True)
-    except OSError:  # stderr is closed too: the exit code is all that is left to say
+    except OSError:  # stderr is closed, too: only the exit code can report the error
         pass
     return code
 

@@ -1,6 +1,7 @@
-"""Values that a shell completes.  Parameters are known by their names, so a new command has them without a line of its own.
+"""Complete values of parameters in a shell.
 
-Nothing is loaded but what is asked for: names of plug-ins are names of files, parameters are literals in them.
+Parameters are recognised by their names, so a new command gets completion without code of its own.  No plug-in is imported: names
+of plug-ins are names of files, and their parameters are literals in these files.
 """
 
 import os
@@ -24,16 +25,16 @@ _KINDS = (
     "policy",
     "backend",
     "format",
-)  # options that take names of such plug-ins
-_LISTS = ("fs", "machine", "paging", "medium", "policy")  # of these, the ones that take several, separated by commas
-_SET = ("fs", "paging", "policy")  # kinds whose parameters --set takes
+)  # options that take names of plug-ins of this kind
+_LISTS = ("fs", "machine", "paging", "medium", "policy")  # options that take several names, separated by commas
+_SET = ("fs", "paging", "policy")  # kinds whose parameters --set accepts
 _PREFIXES = {"perf run": "perf-", "sweep": "sweep-"}
 _CONFIGURED = ("advise", "amplify", "check", "crash", "replay", "space", *_PREFIXES)
-Found = Iterable[tuple[str, str]]  # values with what they mean
+Found = Iterable[tuple[str, str]]  # values with their meaning
 
 
 def attach(command: click.Command, path: str) -> click.Command:
-    """Give the parameters of a command values to complete; `path` is its name behind `scmsim`, such as "perf run"."""
+    """Add completion to the parameters of a command; `path` is its name after `scmsim`, such as "perf run"."""
     for param in command.params:
         finder = _finder(param, path)
         if finder and isinstance(param.type, click.types.StringParamType | click.Path):
@@ -44,7 +45,7 @@ def attach(command: click.Command, path: str) -> click.Command:
 
 
 def _finder(param: click.Parameter, path: str) -> Callable[[str], Found] | None:
-    """What completes a parameter, by the name under which a user knows it."""
+    """Return the function that completes a parameter, by the parameter's name on the command line."""
     first = param.opts[0].lstrip("-")
     if isinstance(param, click.Argument):
         if first in ("trace", "config", "file") and path in _CONFIGURED:
@@ -55,7 +56,7 @@ def _finder(param: click.Parameter, path: str) -> Callable[[str], Found] | None:
         return lambda text: [(each, "") for each in choices if each.startswith(text)]
     if first == "set":
         return _assignments if "." in (param.metavar or "") else None
-    if first not in _KINDS or path == "perf setup":  # which knows a few file systems only
+    if first not in _KINDS or path == "perf setup":  # `perf setup` supports only a few file systems
         return None
     kind = "capture" if (path, first) == ("capture", "backend") else first
     return lambda text: _listed(kind, text)
@@ -70,14 +71,14 @@ def _summary(kind: str, name: str) -> str:
 
 
 def _listed(kind: str, text: str) -> Found:
-    """Names behind the last comma; those that are there already are left out."""
+    """Complete the name after the last comma; leave out names that are already given."""
     front, comma, last = text.rpartition(",") if kind in _LISTS else ("", "", text)
     given = front.split(",")
     return [(f"{front}{comma}{name}", about) for name, about in _plugins(kind, last) if name not in given]
 
 
 def _assignments(text: str) -> Found:
-    """MODEL. first, then MODEL.KEY=."""
+    """Complete first MODEL., then MODEL.KEY=."""
     model, dot, key = text.partition(".")
     if not dot:
         return [(f"{name}.", about) for kind in _SET for name, about in _plugins(kind, text)]
@@ -91,7 +92,7 @@ def _assignments(text: str) -> Found:
 
 
 def _configurations(prefix: str, text: str, every: bool = False) -> Found:
-    """Shipped experiments (sweeps, matrices), then files of that name."""
+    """Return bundled experiments (or sweeps, matrices), then matching files."""
     shipped = {path.stem for folder in _CONFIGS for path in folder.glob("*.toml")}
     special = tuple(_PREFIXES.values())
     wanted = {
@@ -121,7 +122,7 @@ def _documents(text: str) -> Found:
 
 
 class _Values(click.types.StringParamType):
-    """Text with values to complete; it takes any other text too, whose check is the command's."""
+    """A text parameter with values to complete; other text is accepted, too, and checked by the command."""
 
     def __init__(self, finder: Callable[[str], Found]) -> None:
         self.finder = finder
@@ -129,5 +130,5 @@ class _Values(click.types.StringParamType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
             return [CompletionItem(value, help=about or None) for value, about in self.finder(incomplete)]
-        except ScmsimError:  # a folder of plug-ins that is none: the command itself says so
+        except ScmsimError:  # an invalid folder of plug-ins: the command itself reports the error
             return []

@@ -1,4 +1,4 @@
-"""What checks of crash states end with, of models and of real kernels: their reports printed, and the exit code."""
+"""Print the reports of crash checks, of models and of real kernels, and choose the exit code."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ import click
 
 
 def conclude(reports: Sequence[Any], as_json: bool, show: Callable[[Any], None]) -> int:
-    """Print the report of each file system by `show`, or all as JSON; 1 if a promise is broken."""
+    """Print the report of each file system by `show`, or all as JSON; return 1 if a promise is broken, else 0."""
     if as_json:
         found = [report.to_dict() for report in reports]
         click.echo(json.dumps(found if len(found) > 1 else found[0]))

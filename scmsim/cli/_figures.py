@@ -20,7 +20,7 @@ figure_title = click.option("--title", default="", help="Title of the figure.  [
 
 
 def figure_style(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that a figure for a paper needs: its width and its colours."""
+    """Add the options of a figure for a paper: its width and its colours."""
     command = click.option(
         "--palette",
         default="",
@@ -33,7 +33,7 @@ def figure_style(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen(width: int | None, title: str, palette: str) -> "Style":
-    """Return the style that the options ask for; raises UsageError for an unknown palette."""
+    """Return the style given by the options; raise UsageError for an unknown palette."""
     from scmsim.plot import theme
     from scmsim.plot.library import Style
 

@@ -1,7 +1,7 @@
-"""Protection of a command's inputs: no file that its arguments name is overwritten by its output.
+"""Protect a command's inputs: its output never overwrites a file named by its arguments.
 
-Parameters are known by their names, so a new command is protected without a line of its own.  A parameter that is not in OUTPUTS
-counts as an input, so an output under a new name is refused the second time it is written, not silently left unprotected.
+Parameters are recognised by their names, so a new command is protected without code of its own.  A parameter that is not in OUTPUTS
+counts as an input: an output parameter with a new name is refused when its file exists, instead of silently being unprotected.
 """
 
 import functools
@@ -14,7 +14,7 @@ OUTPUTS = frozenset({"out", "named", "plot", "chart", "figures", "junit", "keep"
 
 
 def protect(command: click.Command) -> None:
-    """Make the command refuse to write over a file that one of its arguments names."""
+    """Make the command refuse to overwrite a file named by one of its arguments."""
     run = command.callback
     if run is None or isinstance(command, click.Group):
         return

@@ -1,4 +1,4 @@
-"""What `scmsim advise` says of the files that a trace maps: what 2 MiB pages are worth to each, on file systems."""
+"""The part of `scmsim advise` on mapped files: the benefit of 2 MiB pages for each file, by file system."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ _WIDTH = 60
 
 
 def worths(source: Any, names: list[str], machine: str) -> dict[str, Any]:
-    """By file system: `worth.Worth`, or why its model cannot tell; empty if the trace touches no mapped file."""
+    """Return a `worth.Worth`, or the reason why there is none, by file system; empty if no mapped file is touched."""
     from scmsim.cli._progress import Progress
     from scmsim.study.page_size.of_model import touched_files
     from scmsim.study.page_size.worth import worth
@@ -24,7 +24,7 @@ def worths(source: Any, names: list[str], machine: str) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> dict[str, Any]:
-    """The same as a JSON-able dict, without a key where there is nothing."""
+    """Return the result of `worths` as a JSON-able dict; empty if `found` is empty."""
 
     def one(worth: Any) -> dict[str, Any]:
         if isinstance(worth, str):
@@ -38,7 +38,7 @@ def table(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def lines(found: dict[str, Any], machine: str, top: int) -> Iterator[str]:
-    """The same as text."""
+    """Yield the result of `worths` as lines of text."""
     if found:
         yield f"\nmapped files on {machine}, as replayed:"
     for fs, worth in found.items():
@@ -55,7 +55,7 @@ def lines(found: dict[str, Any], machine: str, top: int) -> Iterator[str]:
 
 
 def _files(worth: Any, top: int) -> Iterator[str]:
-    """Which files gain by large pages, most first."""
+    """Yield lines on the files that gain from large pages, the largest gain first."""
     if not worth.files:
         yield "  no mapped file is touched"
     for one in worth.files[:top] if worth.setting else ():

@@ -1,4 +1,4 @@
-"""What a result says beside its figures, on stderr where no table is printed that holds it."""
+"""Print a result's failures and warnings on stderr, for commands whose table lacks them."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ import click
 if TYPE_CHECKING:
     from scmsim.result import Result
 
-MOST = 20  # notes that are shown
+MOST = 20  # most notes to print
 
 
 def print_notes(result: "Result") -> None:
@@ -17,7 +17,7 @@ def print_notes(result: "Result") -> None:
 
 
 def print_distinct(notes: Iterable[str], rest: str) -> None:
-    """Print notes on stderr, each once and at most MOST of them; `rest` says where the others are."""
+    """Print notes on stderr, each once and at most MOST of them; `rest` is the text on where to find the others."""
     distinct = list(dict.fromkeys(notes))
     for note in distinct[:MOST]:
         click.echo(f"scmsim: {note}", err=True)

@@ -1,4 +1,4 @@
-"""What a shell hands to a process and expects of it: signals, and standard streams that may be closed."""
+"""Handle signals, and standard streams that may be closed, like a well-behaved shell command."""
 
 import contextlib
 import os
@@ -18,18 +18,19 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(SystemExit):
-    """SIGTERM or SIGHUP: raised where the work is, so that everything is cleaned up on the way out."""
+    """SIGTERM or SIGHUP, raised in the working thread, so that clean-up code runs on the way out."""
 
     def __init__(self, number: int) -> None:
-        self.exit_code = 128 + number  # as a shell reports it
+        self.exit_code = 128 + number  # like in a shell
         self.name = signal.Signals(number).name
         super().__init__(self.exit_code)
 
 
 def run(command_line: Callable[[], Any]) -> None:
-    """Run the command line as a process of its own, and end."""
+    """Run the command line as the whole process, with signal handlers, and exit."""
     _open_streams()
-    caught = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]  # others: nohup
+    # a signal that is ignored, as SIGHUP is under nohup, stays ignored
+    caught = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in caught:
         signal.signal(number, _stop)
     sys.unraisablehook = _lost
@@ -39,21 +40,24 @@ def run(command_line: Callable[[], Any]) -> None:
         command_line()
     except SystemExit as end:
         for number in caught:
-            signal.signal(number, signal.SIG_DFL)  # nothing is left to clean up
+            signal.signal(number, signal.SIG_DFL)  # clean-up is done
         if end.code and any(not each.daemon for each in threading.enumerate() if each is not threading.main_thread()):
-            _leave(end.code)  # its threads work on what nobody wants any more
+            _leave(end.code)  # do not wait for worker threads: their results are no longer needed
         raise
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+    signal.signal(number, signal.SIG_DFL)  # a second signal ends the process at once
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise Stopped(number)
 
 
 def _lost(report: Any) -> None:
-    """Python drops what is raised in a destructor or in a callback of C code (LLVM's, on loading a kernel): raise an end again."""
+    """Raise Stopped or KeyboardInterrupt again after Python dropped it.
+
+    Python drops exceptions raised in a destructor or in a callback of C code (LLVM's, while a kernel is loaded).
+    """
     if isinstance(report.exc_value, Exception) or not hasattr(signal, "setitimer"):
         sys.__unraisablehook__(report)
         return
@@ -62,11 +66,11 @@ def _lost(report: Any) -> None:
         raise report.exc_value
 
     signal.signal(signal.SIGALRM, again)
-    signal.setitimer(signal.ITIMER_REAL, 0.001)  # seconds: when the callback has returned
+    signal.setitimer(signal.ITIMER_REAL, 0.001)  # seconds: by then the callback has returned
 
 
 def _abandon(code: int) -> None:
-    """End the process while a kernel is at work: results are written whole at the end, so that none is cut."""
+    """End the process while a kernel is running: results are written as a whole at the end, so none is truncated."""
     with contextlib.suppress(OSError, ValueError):
         print(f"\nstopped by {signal.Signals(code - 128).name}; nothing is kept", file=sys.stderr)
     _leave(code)
@@ -80,7 +84,7 @@ def _leave(code: Any) -> None:
 
 
 class _Closed:
-    """A stdout that was closed before the start (`>&-`): only a command whose result goes to a file may do without it."""
+    """A stdout that was closed before the start (`>&-`): only a command with its result in a file can work without."""
 
     encoding, errors, closed = "utf-8", "replace", False
 
@@ -101,7 +105,7 @@ class _Closed:
 
 
 def _open_streams() -> None:
-    """Give each closed stream a descriptor, or the next file that is opened gets its number, and all output with it."""
+    """Open a descriptor for each closed stream; otherwise the next opened file gets its number, and then the output."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""What goes on, on stderr: one line that is redrawn where stderr is a terminal; elsewhere only what is compiled is said."""
+"""Show progress on stderr: on a terminal, one line that is redrawn; elsewhere, only messages on compilation."""
 
 import functools
 import signal
@@ -14,33 +14,33 @@ from scmsim.core import compiling
 
 INTERVAL = 0.3  # seconds between two updates
 _MEASURED = 1.0  # seconds before a rate is shown
-_SAID_AFTER = 1.0  # seconds of compiling before it is said where stderr is no terminal
+_SAID_AFTER = 1.0  # seconds of compilation before a message if stderr is not a terminal
 
 _quiet = False
 _lock = threading.Lock()
 _drawn = False
-_subject = ""  # what is at work, as `Progress` was told
+_subject = ""  # the latest `what` of `Progress`: what is being worked on
 
 
 def start(quiet: bool) -> None:
-    """Begin a command: watch what it compiles."""
+    """Begin a command: start to watch what it compiles."""
     global _quiet, _subject
     _quiet, _subject = quiet, ""
     compiling.watcher = Compiling()
 
 
 def starter() -> Callable[[], None]:
-    """The same for a worker process of this one."""
+    """Return a function that calls `start` in a worker process of this process."""
     return functools.partial(start, _quiet)
 
 
 def on_terminal() -> bool:
-    """Whether progress is to be drawn."""
+    """Return whether to draw progress."""
     return not _quiet and sys.stderr.isatty()
 
 
 def draw(text: str) -> None:
-    """Put a text into the line."""
+    """Replace the text of the line."""
     global _drawn
     sys.stderr.write(f"\r\x1b[K{text}")
     sys.stderr.flush()
@@ -48,7 +48,7 @@ def draw(text: str) -> None:
 
 
 def wipe() -> None:
-    """Rub the line out."""
+    """Erase the line."""
     global _drawn
     if _drawn:
         sys.stderr.write("\r\x1b[K")
@@ -57,7 +57,7 @@ def wipe() -> None:
 
 
 class Progress:
-    """Callable (what, done, total), drawn as a share and, once measured, a rate; rubbed out at the end.
+    """A callable (what, done, total) that draws a percentage and, once measured, a rate; erased at the end.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Progress:
     def __init__(self, unit: str = "operations") -> None:
         self.unit = unit
         self.last = 0.0
-        self.began: tuple[float, int] | None = None  # when the first of it was done, and how much that was
+        self.began: tuple[float, int] | None = None  # time of the first progress, and `done` at that time
         self.done = self.total = 0
 
     def __enter__(self) -> "Progress":
@@ -91,7 +91,7 @@ class Progress:
         return f"{100 * self.done / self.total:3.0f} %" if self.total else f"{self.done:,} {self.unit}"
 
     def _rate(self, now: float) -> str:
-        """Rate and time left, from what was done since the first of it: what came before was compiling."""
+        """Return rate and time left, measured from the first progress: before that, kernels were compiled."""
         if self.began is None:
             return ""
         seconds, done = now - self.began[0], self.done - self.began[1]
@@ -109,7 +109,7 @@ class Progress:
 
 
 class CompilingAhead(Progress):
-    """The same of pieces that other processes compile; said once where stderr is no terminal."""
+    """Progress of pieces that other processes compile; one message if stderr is not a terminal."""
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if on_terminal():
@@ -120,7 +120,7 @@ class CompilingAhead(Progress):
 
 
 class Points:
-    """Callable (done, points, seconds left) of a sweep; rubbed out at the end."""
+    """A callable (done, points, seconds left) for a sweep's progress; erased at the end."""
 
     def __init__(self) -> None:
         self.last = 0.0
@@ -142,7 +142,7 @@ class Points:
 
 
 class Compiling(compiling.Watcher):
-    """Says that functions are compiled, for which model, how many so far and since when."""
+    """A watcher that shows the compilation of functions: for which model, how many so far, and for how long."""
 
     def __init__(self) -> None:
         self.depth = self.functions = 0
@@ -176,8 +176,8 @@ class Compiling(compiling.Watcher):
             click.echo(f"scmsim: warning: {compiling.not_kept(folder, why)}", err=True)
 
     def _tell(self, over: threading.Event) -> None:
-        """While one kernel is compiled, which may take seconds in LLVM, where no Python runs but this thread's."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the thread that works
+        """Show progress while a kernel is compiled: for seconds, LLVM may leave only this thread running Python."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the working thread
         while not over.wait(INTERVAL):
             with _lock:
                 if over.is_set():
@@ -193,7 +193,7 @@ class Compiling(compiling.Watcher):
 
 
 def _named(module: str) -> str:
-    """What a module's kernels belong to, where nobody has said what is at work."""
+    """Return what a module's kernels belong to, for use when `_subject` is empty."""
     room, *rest = module.removeprefix("scmsim.").split(".")
     if room == "fs":
         return f"the models of {next(name for name in rest if name != 'parts').partition('_')[0]}"

@@ -1,4 +1,4 @@
-"""Reading what a user names as results: a file, a folder of results, the folder of a sweep, or the judge's."""
+"""Read results that a user names: a file, a folder of results, the folder of a sweep, or of `scmsim lab tlb`."""
 
 import shlex
 from collections.abc import Iterable
@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from scmsim.result import Result
 
 
-_MAX_HEAD = 1 << 20  # characters that are read to know perf's output
+_MAX_HEAD = 1 << 20  # characters to read to recognise perf's output
 
 
 def read_results(path: str, machines: Iterable[str] = ()) -> "Result":
-    """The runs under a path as one result; of a judge's folder the real kernel's side, on one of `machines` if any are given.
+    """Return the runs under a path as one result.
 
+    For a folder of `scmsim lab tlb`, these are the real kernel's runs, on one of `machines` if any are given.
     Raises UsageError for anything else.
     """
     from scmsim.result import read_all
@@ -35,7 +36,7 @@ def read_results(path: str, machines: Iterable[str] = ()) -> "Result":
 
 
 def _refuse_perf(path: str) -> None:
-    """Raise UsageError with the way to import it if the file is the output of perf stat."""
+    """Raise UsageError, with the command to import the file, if it is the output of perf stat."""
     from scmsim.perf.parse import stat_kind
 
     try:

@@ -1,8 +1,8 @@
-"""Ends a process that a signal cannot reach, because a thread is inside a compiled kernel that does not return.
+"""End a process that a signal cannot reach, because a thread is inside a compiled kernel that does not return.
 
-Python runs a signal's handler when the main thread is back from compiled code.  A pool of threads is waited for as well.  A kernel
-that has a chunk of a trace at work may take long, so a thread of our own reads the signal from Python's wakeup descriptor, and
-looks at what the other threads do.
+Python runs a signal's handler only after the main thread returns from compiled code, and waits for the threads of a pool.  A
+kernel may work on a chunk of a trace for long.  So a separate thread reads the signal from Python's wakeup descriptor, and checks
+whether the other threads make progress.
 """
 
 import os
@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 
 _PACKAGE = str(pathlib.Path(__file__).parents[1])
-_GRACE_S = 1.5  # what a kernel has to return, and Python to clean up
+_GRACE_S = 1.5  # time for a kernel to return and for Python to clean up, s
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def watch(leave: Callable[[int], None], package: str = _PACKAGE) -> None:
-    """Call `leave` with 128 + the signal if a thread is in a kernel called by `package` and stays there after a signal."""
+    """Call `leave` with 128 + the signal's number if, after a signal, a thread stays in a kernel called by `package`."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -37,7 +37,7 @@ def watch(leave: Callable[[int], None], package: str = _PACKAGE) -> None:
 
 
 def _positions(package: str) -> set[tuple[int, int, int]]:
-    """Return the position of each thread whose innermost Python frame is code of `package`: what it called is not Python."""
+    """Return the position of each thread whose innermost Python frame is in `package`, so that it called compiled code."""
     own = threading.get_ident()
     return {
         (thread, id(frame), frame.f_lasti)

@@ -74,7 +74,7 @@ def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, 
 
 
 def _pages(counts: dict[str, int]) -> str:
-    """Which pages the files of a row get: "2MiB", or shares where they differ."""
+    """Return the recommended page of a row's files, e.g. "2MiB", or the shares of several pages."""
     whole = sum(counts.values())
     used = {page: count for page, count in counts.items() if count}
     return (

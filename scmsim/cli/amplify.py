@@ -1,4 +1,4 @@
-"""`scmsim amplify`: what update schemes store for the same writes."""
+"""`scmsim amplify`: the bytes that update schemes store for the same writes."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`scmsim capture`: run a command, or attach to a process, and store what it did to files."""
+"""`scmsim capture`: run a command, or attach to a process, and store its file operations."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.text import printable
 
 SUMMARY = "Run a command and record its file operations as a trace."
-# what every program reads before its own files: the loader, libraries, locales
+# files that every program reads before its own: the loader, libraries, locales
 _SYSTEM = (
     "/lib/",
     "/lib64/",
@@ -90,7 +90,7 @@ def command(
 
 
 def _system_files(out: str) -> str:
-    """A hint for a trace that holds libraries, locales and the loader besides the files of the program."""
+    """Return a hint if a trace has libraries, locales and the loader besides the program's files; else ""."""
     from scmsim.trace import open_trace
 
     files = open_trace(out).files

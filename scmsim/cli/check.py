@@ -1,4 +1,4 @@
-"""`scmsim check`: is the file of an experiment, a sweep or a matrix right?  All mistakes at once, each with its line."""
+"""`scmsim check`: check the file of an experiment, a sweep or a matrix; show all mistakes at once, each with its line."""
 
 import json
 import pathlib
@@ -45,10 +45,10 @@ def command(file: str, as_json: bool) -> int:
 
 
 def _check_experiment(path: pathlib.Path) -> None:
-    """Read an experiment and build its models; raises ConfigError with every mistake."""
+    """Read an experiment and build its models; raise ConfigError with every mistake."""
     from scmsim.config import load
 
-    load(path)  # its mistakes come first, and need no models
+    load(path)  # mistakes in the file come first; finding them needs no models
 
     from scmsim.cli.replay import replays_of
     from scmsim.core import toml

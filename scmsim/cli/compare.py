@@ -1,4 +1,4 @@
-"""`scmsim compare`: how far a simulation is from a measurement, or two of either from each other."""
+"""`scmsim compare`: compare a simulation with a measurement, or two results of one kind."""
 
 import re
 
@@ -102,7 +102,7 @@ def command(
 
 
 def _tolerance(text: str) -> tuple[str, float]:
-    """("instructions", 5.0) from "instructions=5%"."""
+    """Parse "instructions=5%" to ("instructions", 5.0)."""
     match = re.fullmatch(r"(.+)=(\d{1,6}(?:\.\d{1,6})?) ?%?", text)
     if not match:
         raise UsageError(f"{text!r} is not COUNTER=PERCENT; write it like instructions=5%")
@@ -117,7 +117,7 @@ def _check_renamed(names: dict[str, str], known: set[str]) -> None:
 
 
 def _rename(text: str) -> tuple[str, str]:
-    """("nova", "nova-cow") from "nova=nova-cow"."""
+    """Parse "nova=nova-cow" to ("nova", "nova-cow")."""
     old, _, new = text.partition("=")
     if not (old and new):
         raise UsageError(f"{text!r} is not OLD=NEW; write it like nova=nova-cow")

@@ -1,4 +1,4 @@
-"""`scmsim crash`: what crashes may leave of a file system's files."""
+"""`scmsim crash`: check which states crashes may leave of a file system's files."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json
 
 
 def _range(text: str) -> tuple[int, int]:
-    """[first, stop) of "3", "3-9"."""
+    """Parse "3" or "3-9" to [first, stop)."""
     if not text:
         return 0, 1 << 62
     first, dash, last = text.partition("-")
@@ -75,7 +75,7 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def _params(fs: str, names: list[str], assignments: tuple[str, ...]) -> dict[str, str]:
-    """The parameters of one file system: those given for it, and those given for all."""
+    """Return the parameters of one file system: those given for it, and those given for all."""
     params = {}
     for text in assignments:
         name, equals, value = text.partition("=")

@@ -41,7 +41,7 @@ def command(keep: str | None) -> None:
 
 
 def _capture(program: pathlib.Path, scratch: pathlib.Path) -> pathlib.Path | None:
-    """Trace of an SQLite load under strace; None if that is not possible here, which is said."""
+    """Capture a trace of an SQLite load under strace; print why and return None if that is impossible here."""
     click.echo("1. capturing a real program: an SQLite load through Python's own sqlite3 module, under strace")
     if shutil.which("strace") is None:
         click.echo(f"   strace is not installed (apt-get install strace); using the stored trace {STORED}")
@@ -50,7 +50,7 @@ def _capture(program: pathlib.Path, scratch: pathlib.Path) -> pathlib.Path | Non
     database.mkdir()
     line = [sys.executable, "-m", "scmsim", "capture", "--under", str(database), "-o", str(trace), "--"]
     line += [sys.executable, str(program), str(database)]
-    # a session of its own, which ends without a word: Ctrl-C would make the program show where in Python it was
+    # in its own session, so that Ctrl-C does not reach it: the program would print a Python traceback
     with subprocess.Popen(line, stdout=subprocess.DEVNULL, start_new_session=True) as child:
         try:
             status = child.wait()

@@ -1,4 +1,4 @@
-"""`scmsim explain`: what a word of the output means."""
+"""`scmsim explain`: explain a term of the output."""
 
 import dataclasses
 import json
@@ -50,7 +50,7 @@ def command(word: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
 
 
 def _plugins(name: str) -> list[str]:
-    """A line for each plug-in of that name."""
+    """Return a line for each plug-in with this name."""
     from scmsim.core import registry
 
     kinds = [kind for kind in registry.KINDS if kind != "sites" and name in registry.names(kind)]

@@ -1,4 +1,4 @@
-"""`scmsim export`: a result by mechanism for profilers."""
+"""`scmsim export`: write a result by mechanism for profilers."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`scmsim help COMMAND`: the same as `scmsim COMMAND --help`."""
+"""`scmsim help COMMAND`: show the help of a command, like `scmsim COMMAND --help`."""
 
 import click
 
@@ -16,6 +16,6 @@ def command(ctx: click.Context, names: tuple[str, ...]) -> None:
         if not isinstance(context.command, click.Group):
             raise UsageError(f"{context.command_path!r} has no commands of its own; leave {name!r} out")
         _, found, _ = context.command.resolve_command(context, [name])
-        assert found is not None  # else it has been refused
+        assert found is not None  # resolve_command raises for an unknown name
         context = click.Context(found, context, name)
     click.echo(context.get_help())

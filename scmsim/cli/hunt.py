@@ -1,4 +1,4 @@
-"""`scmsim hunt`: the access patterns that a file system likes least."""
+"""`scmsim hunt`: find the access patterns with the worst figures on a file system."""
 
 import pathlib
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,7 @@ def command(
 
 
 def _lines(metric: str, found: "Finding") -> list[str]:
-    """A finding, or that there is none."""
+    """Return a finding as lines of text, or a line that no pattern stands out."""
     from scmsim.study.worst_case import GROWTH, MARGIN
 
     against = "1 would be even" if metric == GROWTH else f"median of drawn patterns {found.typical:.4g}"

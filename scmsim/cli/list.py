@@ -1,4 +1,4 @@
-"""`scmsim list`: what there is to choose from, read from the files' literals (nothing heavy is imported)."""
+"""`scmsim list`: list the plug-ins, read from literals in their files (without heavy imports)."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ _TERMS = {
     "counters": "counter",
     "metrics": "metric",
     "rows": "row",
-}  # kinds of the glossary, beside those of the registry
+}  # kinds of the glossary, in addition to those of the registry
 _KINDS = (*registry.KINDS, *_TERMS)
 
 
@@ -79,7 +79,7 @@ def command(kind: str | None, name: str | None, params: bool, as_json: bool) -> 
 
 
 def _terms(kind: str, name: str | None) -> "list[Term]":
-    """Terms of the glossary, one or all."""
+    """Return one term of the glossary, or all terms of a kind."""
     from scmsim.result import glossary
 
     known = {term.name: term for term in glossary.terms() if term.kind == _TERMS[kind]}
@@ -89,7 +89,7 @@ def _terms(kind: str, name: str | None) -> "list[Term]":
 
 
 def _describe(kind: str, name: str) -> dict[str, Any]:
-    """Summary and parameters of one plug-in; for a TOML preset, its tables."""
+    """Return summary and parameters of one plug-in; for a TOML preset, its tables."""
     literals = dict(registry.literals(kind, name))
     about: dict[str, Any] = {"summary": literals.pop("SUMMARY", "")}
     if registry.KINDS[kind][1] == ".toml":
@@ -118,7 +118,7 @@ def _details(name: str, about: dict[str, Any]) -> str:
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """A nested table as (dotted key, value) rows; an array of tables is numbered."""
+    """Return a nested table as rows (dotted key, value); an array of tables is numbered."""
     rows: list[tuple[str, str]] = []
     for key, value in table.items():
         items = {key: value}

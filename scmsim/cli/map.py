@@ -1,4 +1,4 @@
-"""`scmsim map`: which page size the mapping of a file gets, why, what it costs, and what mends it."""
+"""`scmsim map`: show which page sizes the mapping of a file gets, why, their cost, and how to fix it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from scmsim.core.text import printable, shortened
 SUMMARY = "Which 2 MiB of a file can be mapped at once, which not and why, what it costs, and what mends it."
 _FS = "ext4-dax,xfs-dax,winefs,nova-cow,tmpfs"
 _WIDTH = 48
-_RUNS = 20  # of a process's pages that are shown
+_RUNS = 20  # most runs of a process's pages to print
 _NOW = {"nothing": "not mapped now", "4 KiB": "by small entries", "2 MiB": "at once"}
 
 
@@ -66,7 +66,7 @@ def command(
 
 
 def _costs(table: dict[str, Any], parts: list[tuple[tuple[Any, int, int], tuple]]) -> dict[str, Any]:
-    """Faults and walks of mappings, each with its arguments of `rules.pages_of` and the others of `rules.faults`."""
+    """Return faults and walks of mappings; each part is (arguments of `rules.pages_of`, other arguments of `rules.faults`)."""
     import numpy as np
 
     from scmsim.study.page_size import rules
@@ -106,7 +106,7 @@ def _of_file(
     try:
         size, place = os.fstat(descriptor).st_size, of_file.place_of(descriptor)
         if begin % rules.PAGE or begin >= size:
-            raise UsageError(f"--offset {offset} is no multiple of 4KiB within the file's {size:,} bytes")
+            raise UsageError(f"--offset {offset} is not a multiple of 4KiB within the file's {size:,} bytes")
         start = of_file.device_start(place.device)
         end = size if length is None else min(size, begin + parse_bytes(length))
         if end == begin:
@@ -136,7 +136,7 @@ def _of_file(
 
 
 def _of_process(pid: int, path: str, first: int, count: int) -> dict[str, Any]:
-    """What a process has mapped of `count` 2 MiB of a file, from number `first` on."""
+    """Return what a process has mapped of `count` ranges of 2 MiB of a file, from number `first` on."""
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.study.page_size import of_process
 
@@ -200,7 +200,7 @@ def _file_text(answer: dict[str, Any], machine: str) -> str:
 
 
 def _page_lines(now: "list[dict[str, Any]] | str") -> list[str]:
-    """Which 2 MiB a process has mapped by which entries."""
+    """Return lines on which ranges of 2 MiB a process has mapped, and by which entries."""
     if isinstance(now, str):
         return [f"  by which entries: {now}"]
     lines = [
@@ -211,7 +211,7 @@ def _page_lines(now: "list[dict[str, Any]] | str") -> list[str]:
 
 
 def _cost_lines(columns: list[tuple[str, dict[str, Any]]], any_of: dict[str, Any], machine: str) -> list[str]:
-    """Faults and walks, with what they were if all pages were of one size."""
+    """Return lines of faults and walks, beside those if all pages had one size."""
     one_size = [
         (label, {"load_faults": any_of[key]["faults"], "store_faults": any_of[key]["faults"], **any_of[key]})
         for label, key in (("all 4 KiB", "all_4k"), ("all 2 MiB", "all_2m"))

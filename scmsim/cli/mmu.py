@@ -1,4 +1,4 @@
-"""`scmsim mmu`: a file of memory accesses through a machine's TLBs."""
+"""`scmsim mmu`: simulate a machine's TLBs for a file of memory accesses."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`scmsim mrc`: the TLB misses of every geometry, and of every capacity, in one pass."""
+"""`scmsim mrc`: count the TLB misses of every geometry, or of every capacity, in one pass."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.text import printable, shortened
 
 SUMMARY = "Exact LRU misses of all TLB geometries, or over all capacities, in one pass."
-_FEWEST = 100  # pages of a sample that a capacity must hold
+_FEWEST = 100  # minimum number of sampled pages that a capacity must hold
 _PAGES = "4KiB,64KiB,2MiB,1GiB"
 
 
@@ -72,7 +72,7 @@ def command(
     if max(widths) > mrc.WAYS:
         raise UsageError(f"--ways {ways}: at most {mrc.WAYS}; use --curve for full associativity")
     parts = _addresses(file, fs, paging)
-    first = next(parts, None)  # a file that cannot be read is refused before kernels are compiled
+    first = next(parts, None)  # raises for an unreadable file before kernels are compiled
     tables: dict[str, Any] = {}
     for text, order in orders.items():
         if sample is not None:
@@ -114,7 +114,7 @@ def command(
 
 
 def _of(file: str, fs: str, paging: str | None) -> str:
-    """Return what was counted: the file, and for a trace of operations the file system that it was replayed on."""
+    """Return a label: the file's name, and for a trace of operations the file system of the replay."""
     from scmsim.mmu import accesses
 
     name = shortened(pathlib.Path(file).name, 60)
@@ -122,7 +122,7 @@ def _of(file: str, fs: str, paging: str | None) -> str:
 
 
 def _unused(file: str, curve: bool) -> None:
-    """Refuse options that would have no effect."""
+    """Raise UsageError for options that would have no effect."""
     from scmsim.mmu import accesses
 
     context = click.get_current_context()
@@ -140,7 +140,7 @@ def _unused(file: str, curve: bool) -> None:
 
 
 def _numbers(text: str, what: str) -> list[int]:
-    """The numbers of "1,2,4" or "1-16"."""
+    """Parse the numbers of "1,2,4" or "1-16"."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -148,7 +148,7 @@ def _numbers(text: str, what: str) -> list[int]:
             raise UsageError(f"--{what} {text!r}: write numbers with commas, or a range such as 1-16")
         low, high = int(first), int(last or first)
         if not 1 <= low <= high or high - low > 1 << 16:
-            raise UsageError(f"--{what} {text!r}: {part.strip()!r} is no range of numbers from 1 up")
+            raise UsageError(f"--{what} {text!r}: {part.strip()!r} is not a range of numbers from 1 up")
         numbers.update(range(low, high + 1))
     return sorted(numbers)
 
@@ -182,7 +182,7 @@ def _rows(page: str, table: Any, sets: list[int], ways: list[int]) -> Iterator[d
     else:
         for entries, count, spread in zip(table.capacities, *table.misses(), strict=True):
             if entries * table.rate < _FEWEST or entries > 2 * table.pages:
-                continue  # too few pages of the sample to tell, or all of them
+                continue  # too few sampled pages for an estimate, or the capacity holds all pages
             yield {"page": page, "entries": int(entries), "misses": round(count), "interval_95": round(spread)}
 
 

@@ -1,4 +1,4 @@
-"""`scmsim replay`: a trace through models, side by side."""
+"""`scmsim replay`: replay a trace on models, and show the counters side by side."""
 
 import contextlib
 import os
@@ -115,7 +115,7 @@ def command(
     check(**given)
     replays, by, out = _replays(trace, fs, (machine, paging, medium), by, out)
     if out is not None:
-        check_writable(out)  # again: the experiment has named its inputs by now
+        check_writable(out)  # again: now the experiment's inputs are known, too
     for job in replays:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
@@ -136,7 +136,7 @@ def command(
 
 
 def _costs(paths: tuple[str, ...]) -> contextlib.AbstractContextManager[None]:
-    """The models' own costs, or those of the files."""
+    """Return a context with the costs of the files, or with the models' own costs if there are no files."""
     if not paths:
         return contextlib.nullcontext()
     from scmsim.study.calibrate import using
@@ -145,7 +145,7 @@ def _costs(paths: tuple[str, ...]) -> contextlib.AbstractContextManager[None]:
 
 
 def _replays(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -> tuple[list[dict], str | None, Any]:
-    """Keyword sets for `pipeline.replay`, one per combination of machine, paging and medium."""
+    """Return (keyword arguments of `pipeline.replay` for each combination of machine, paging and medium; by; out)."""
     from scmsim.core import registry
     from scmsim.pipeline import DEFAULTS
 
@@ -199,13 +199,13 @@ def _source(experiment: Any) -> Any:
 
 
 def source_of(trace: str) -> Any:
-    """What a command's TRACE stands for: the path of a stored trace, or what an experiment replays."""
+    """Return what a command's TRACE names: the path of a stored trace, or what an experiment replays."""
     experiment = _experiment(trace)
     return trace if experiment is None else _source(experiment)
 
 
 def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """{"nova-cow": {"capacity": "1GiB"}} from ("nova-cow.capacity=1GiB", ...)."""
+    """Parse ("nova-cow.capacity=1GiB", ...) to {"nova-cow": {"capacity": "1GiB"}}."""
     params: dict[str, dict[str, str]] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
@@ -217,7 +217,7 @@ def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 
 def _compile_ahead(replays: list[dict], jobs: int) -> None:
-    """Compile in processes what the replays need, if that is more than one piece."""
+    """Compile the kernels of the replays in processes, if they are more than one piece."""
     from scmsim.cli._progress import CompilingAhead
     from scmsim.pipeline import compile_ahead
     from scmsim.pipeline.arguments import models_of, names_of, open_source
@@ -235,14 +235,14 @@ def _compile_ahead(replays: list[dict], jobs: int) -> None:
 
 
 def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | None, jobs: int | None = None) -> Any:
-    """Replay all with progress on stderr, `jobs` file systems at once (None: as many as CPUs); one Result with the runs of all."""
+    """Run all replays with progress on stderr, `jobs` file systems at once (None: one per CPU); return one Result."""
     from scmsim.cli._progress import Progress
     from scmsim.pipeline import replay
     from scmsim.pipeline.arguments import models_of, names_of
 
     jobs, result = jobs or len(os.sched_getaffinity(0)), None
     _compile_ahead(replays, jobs)
-    elsewhere = {job["paging"] for job in replays}  # parameters of one paging mean nothing to the replays of another
+    elsewhere = {job["paging"] for job in replays}  # a replay ignores parameters of the other replays' paging
     with Progress() as progress:
         for job in replays:
             merged = {k: {**job["params"].get(k, {}), **params.get(k, {})} for k in {*job["params"], *params}}

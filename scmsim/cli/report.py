@@ -1,4 +1,4 @@
-"""`scmsim report`: results as one HTML page, or as figures for a paper."""
+"""`scmsim report`: write results as one HTML page, or as figures for a paper."""
 
 import os
 from collections.abc import Mapping
@@ -91,7 +91,10 @@ def command(
 
 
 def _compared(results: "list[Result]") -> "Comparison | None":
-    """The comparison of simulated with measured runs, each side under the manifest of its first result; None for one kind."""
+    """Compare simulated with measured runs; return None if a kind is missing.
+
+    Each side has the manifest of its first result.
+    """
     from scmsim.compare import compare
     from scmsim.result import Result
     from scmsim.result.names import is_measured
@@ -106,7 +109,7 @@ def _compared(results: "list[Result]") -> "Comparison | None":
 
 
 def _check_trace(read: "Mapping[str, Result]", trace: str) -> None:
-    """Raise UsageError unless every simulated run says that it replayed this very trace."""
+    """Raise UsageError unless the manifest of every simulated result records this very trace."""
     from scmsim.result.provenance import digest
 
     if not os.path.isfile(trace):
@@ -126,20 +129,20 @@ def _check_trace(read: "Mapping[str, Result]", trace: str) -> None:
 
 
 def _parts(path: str) -> list[str]:
-    """The results in a folder, which may be of several traces; or the one file."""
+    """Return the results in a folder, which may be of several traces, or the one file."""
     files = sorted(os.listdir(path)) if os.path.isdir(path) else []
     parts = [os.path.join(path, name) for name in files if name.endswith((".json", ".parquet"))]
     return [path] if not parts or "result.json" in files or "points" in files else parts
 
 
 def _digests(inputs: Any) -> dict[str, Any]:
-    """The sha256 of each input that a manifest names; a file may hold anything."""
+    """Return the sha256 of each input in a manifest, which may have any content."""
     table = inputs if isinstance(inputs, dict) else {}
     return {name: one.get("sha256") for name, one in table.items() if isinstance(one, dict)}
 
 
 def _curves(result: "Result", read: "Mapping[str, Result]", trace: str) -> list[dict[str, Any]]:
-    """Miss ratios over powers of two of entries, one curve for each simulated run."""
+    """Return miss ratios over powers of two of entries, one curve per simulated run."""
     from scmsim.cli._progress import Progress
     from scmsim.mmu import mrc, order_of
     from scmsim.pipeline import touches

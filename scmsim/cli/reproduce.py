@@ -1,4 +1,4 @@
-"""`scmsim reproduce`: what the documents published, beside what the models say."""
+"""`scmsim reproduce`: compare the documents' published values with the models."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -67,7 +67,7 @@ def command(
     with CompilingAhead() as progress:
         compile_ahead(wanted, cpus, progress)
     with Progress("rows") as progress:
-        # the figures take what their rows have computed: in this process
+        # in this process if there are figures, because figures reuse the cached values of their rows
         rows = list(reproduce(wanted, quick, 1 if figures else cpus, starter(), progress))
     if as_json:
         found = {"rows": [row.as_dict() for row in rows], "summary": summary(rows)}

@@ -1,4 +1,4 @@
-"""`scmsim space`: where the space of a device goes, on file systems and page-size policies."""
+"""`scmsim space`: show how the space of a device is used, on file systems and page-size policies."""
 
 import json
 from typing import Any
@@ -88,7 +88,7 @@ def command(
 
 
 def _with_large_pages(source: Any, fs: str, params: dict[str, str], progress: Any) -> list[Any]:
-    """A file system as it stands; if the trace touches mapped files and a parameter allows large pages, with that, too."""
+    """Return a file system's space; for mapped files, also with the parameter that allows large pages, if any."""
     import dataclasses
 
     from scmsim.study import space
@@ -118,7 +118,7 @@ def _object(one: Any, files: Any, by_file: bool) -> dict[str, Any]:
 
 
 def _table(found: list[Any]) -> None:
-    """Rows of figures with their units, one column a policy or file system."""
+    """Print rows of figures with their units, with one column per policy or file system."""
     from scmsim.core.units import format_bytes
     from scmsim.result import glossary
     from scmsim.result.tables.layout import grid, terminal_width

@@ -1,4 +1,4 @@
-"""`scmsim sweep`: many replays that differ in some parameters, as one table."""
+"""`scmsim sweep`: run many replays that differ in some parameters, and write one table."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Replay every combination of parameters, resumable, on threads, processes or a cluster; one table at the end."
 
-_SHOWN = 20  # failed points on stderr
+_SHOWN = 20  # most failed points to print on stderr
 
 
 @click.command(

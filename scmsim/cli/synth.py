@@ -1,4 +1,4 @@
-"""`scmsim synth`: a generated workload as a stored trace."""
+"""`scmsim synth`: write a generated workload as a stored trace."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ SUMMARY = "Write the trace of a generated workload: a classic benchmark, call by
 
 
 class Workloads(Group):
-    """One subcommand per file of the workload folder; its options are the workload's PARAMS.
+    """A group with one subcommand per file of the workload folder; its options are the workload's PARAMS.
 
     A parameter of the unit "file" is the subcommand's argument: `scmsim synth fio JOB.fio -o OUT.parquet`.
     """
@@ -24,7 +24,7 @@ class Workloads(Group):
         from scmsim.core import registry
 
         if cmd_name not in registry.names("workload"):
-            registry.path("workload", cmd_name)  # raises with the nearest match
+            registry.path("workload", cmd_name)  # raises UnknownName with the nearest match
         literals = registry.literals("workload", cmd_name)
         params = [_parameter(name, *about) for name, about in literals["PARAMS"].items()]
         params.append(click.Option(["-o", "--out"], required=True, metavar="OUT.parquet", help="Trace to write."))
@@ -42,12 +42,12 @@ class Workloads(Group):
 
 
 def _parameter(name: str, default: str, unit: str, meaning: str) -> click.Parameter:
-    """The command line's form of one entry of PARAMS."""
+    """Return one entry of PARAMS as a parameter of the command line."""
     if unit == "file":
         return click.Argument([name], type=click.Path(), default=default, required=False, metavar=f"[{name.upper()}]")
     metavar = f"[{unit}]" if "|" in unit else unit.upper()
     flag = f"--{name.replace('_', '-')}"
-    if name == "set":  # as in replay: --set a=1 --set b=2, beside --set 'a=1 b=2'
+    if name == "set":  # as in replay: --set a=1 --set b=2, besides --set 'a=1 b=2'
         return click.Option(
             [flag, name], multiple=True, metavar="NAME=VALUE", help=f"{meaning}; may be given several times"
         )
@@ -66,7 +66,7 @@ def _writer(name: str) -> Any:
 
         given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
         source = registry.load("workload", name).Workload(**model_params("workload", name, given))
-        total = source.rows if on_terminal() else 0  # some workloads count by running once
+        total = source.rows if on_terminal() else 0  # some workloads must run once to count their rows
         rows = calls = 0
         with Progress() as progress, TraceWriter(out, source.header) as writer:
             for batch in source.batches():

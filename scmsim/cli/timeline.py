@@ -1,4 +1,4 @@
-"""`scmsim timeline`: a replay over time for Perfetto, or as a picture."""
+"""`scmsim timeline`: write a replay over time for Perfetto, or as a picture."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`scmsim version`: the same as `scmsim --version`."""
+"""`scmsim version`: show the version, like `scmsim --version`."""
 
 import click
 

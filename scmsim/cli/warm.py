@@ -1,4 +1,4 @@
-"""`scmsim warm`: compile ahead of the first replay, as for the image of a container."""
+"""`scmsim warm`: compile before the first replay, e.g. for the image of a container."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""`scmsim zoo`: the shipped traces and workloads on every file system, as one page and one table."""
+"""`scmsim zoo`: replay the bundled traces and workloads on every file system; write one page and one table."""
 
 import json
 import pathlib
@@ -55,7 +55,7 @@ def command(out: str, fs: str, trace: str, jobs: int | None, as_json: bool) -> i
 
 
 def _picture(found: "Zoo") -> bytes:
-    """Return the picture of the page; without the library that draws it, warn and return nothing."""
+    """Return the picture of the page; without the drawing library, warn and return no bytes."""
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.zoo import chart
 

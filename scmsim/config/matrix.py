@@ -75,7 +75,7 @@ def _targets(given: Mapping[str, Mapping[str, Any]]) -> tuple[Target, ...]:
 
 def _label(value: str) -> str:
     if not _LABEL.fullmatch(value):
-        raise UsageError(f"{value!r} is no label; use lower-case letters, digits and dashes, like nova-cow")
+        raise UsageError(f"{value!r} is not a label; use lower-case letters, digits and dashes, like nova-cow")
     return value
 
 

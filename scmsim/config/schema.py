@@ -90,7 +90,7 @@ def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:
             "key out and give -o"
         )
     if os.path.lexists(path) and not is_result(path):
-        raise UsageError(f"{str(path)!r} exists and is no result of scmsim; name another file, or remove that one")
+        raise UsageError(f"{str(path)!r} exists and is not a result of scmsim; name another file, or remove that one")
     return path
 
 

@@ -29,7 +29,7 @@ def recovery_model_of(fs: str) -> Any:
     known = models()
     if fs not in known:
         raise UsageError(
-            f"no crash guarantee is modelled for {fs!r}: no recovery model says what its stores mean; "
+            f"no crash guarantee is modelled for {fs!r}: no recovery model defines what its stores mean; "
             f"choose from {_some(known)}"
         )
     why = registry.literals("crash", known[fs]).get("NONE")

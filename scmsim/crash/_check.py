@@ -95,7 +95,7 @@ class Check(History):
                 self._stores += 1
                 length = getattr(part, "length", 1)
                 if part.addr // PAGE < event.addr // PAGE or part.addr + length > event.addr + event.length + PAGE:
-                    raise AssertionError(f"{part} is no part of {event}")
+                    raise AssertionError(f"{part} is not part of {event}")
                 self.volatile.apply(part, part.addr, part.addr + length)
                 self.cache.store(self._stores, part, event.code == NTSTORE)
 

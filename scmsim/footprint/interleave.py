@@ -118,7 +118,7 @@ def _begin(s, book, opened, operation, sites, amount):
 
 @inlined
 def _spread(s, slices, count, first, behind):
-    """Spread an operation's chunks evenly before its events [first, behind); return the new number of slices."""
+    """Spread an operation's chunks evenly before its events `[first, behind)`; return the new number of slices."""
     chunks, i = s.behind - s.next, first
     while s.next < s.behind:
         upto = s.behind - chunks * (behind - 1 - i) // (behind - first)
@@ -169,7 +169,7 @@ def _nearest(s, groups, kind, sites):
 
 @subroutine
 def _first_of(calls, first, behind, amount):
-    """Return the first call in [first, behind), sorted by amount, with at least this amount (binary search)."""
+    """Return the first call in `[first, behind)`, sorted by amount, with at least this amount (binary search)."""
     while first < behind:
         middle = (first + behind) // 2
         if calls[middle].amount < amount:
@@ -181,7 +181,7 @@ def _first_of(calls, first, behind, amount):
 
 @inlined
 def _next_alike(s, book, first, behind):
-    """Return the call in [first, behind) that was measured next after the call chosen last.
+    """Return the call in `[first, behind)` that was measured next after the call chosen last.
 
     So calls measured together stay together: with the slab objects then in use, and with the rate of timer ticks.
     """

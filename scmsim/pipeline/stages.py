@@ -305,7 +305,7 @@ class Interleaved(Stage):
 
 
 class Medium(Stage):
-    """The memory technology behind the caches."""
+    """The memory technology below the caches."""
 
     def __init__(self, table: Mapping[str, Any], kinds: Sequence[str], counting: Counting) -> None:
         self.state = medium.start(list(kinds), table["buffer"]).view(np.ndarray)

@@ -148,7 +148,7 @@ def test_an_experiment_overwrites_nothing_but_a_result(tmp_path: Path) -> None:
     for name, content in (("a.json", '{"mine": 1}'), ("b.csv", "name,age\n"), ("c.parquet", "PAR1"), ("d.json", "")):
         (tmp_path / name).write_text(content)
         file.write_text(f'out = "{name}"\n' + GOOD)
-        with pytest.raises(ConfigError, match=f"{name}' exists and is no result of scmsim"):
+        with pytest.raises(ConfigError, match=f"{name}' exists and is not a result of scmsim"):
             load(file)
     result = Result({}, [Run("ext4", "m", "p", "nvdimm")])
     for suffix in SUFFIXES:

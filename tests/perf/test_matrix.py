@@ -107,7 +107,7 @@ drop_caches = 1
         load(path)
     told = str(caught.value).splitlines()
     for line, what in [
-        (2, "'EXT4' is no label"),
+        (2, "'EXT4' is not a label"),
         (3, "absolute path"),
         (4, "dir: is missing; give dir = "),
         (5, "did you mean 'dir'"),

@@ -1,4 +1,4 @@
-"""What the commands that run guests for a trace have in common: options, checks, the run."""
+"""Options, checks and the run, shared by all commands that run guests for a trace."""
 
 import contextlib
 import os
@@ -43,17 +43,17 @@ _JOB = (
 
 
 def guest_options(command: Callable) -> Callable:
-    """Add the options that say how guests run, and with which kernel."""
+    """Add the options on how guests run, and with which kernel."""
     return _added(command, (*_RUN, *_KERNEL))
 
 
 def run_options(command: Callable) -> Callable:
-    """Add the options that say how guests run."""
+    """Add the options on how guests run."""
     return _added(command, _RUN)
 
 
 def job_options(command: Callable) -> Callable:
-    """Add the options that say what a job's guests run."""
+    """Add the options on what a job's guests run."""
     return _added(command, _JOB)
 
 
@@ -64,7 +64,7 @@ def _added(command: Callable, options: tuple[Callable, ...]) -> Callable:
 
 
 def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
-    """A job with what the command line says over it, and its file systems."""
+    """Return (job, overridden by the command line; its file systems)."""
     from scmsim.core.units import parse_time
     from scmsim.lab import job, systems
 
@@ -84,7 +84,7 @@ def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
 def run_job(
     loaded: "Job", setting: "Setting", chosen: "dict[str, System]", out: str | os.PathLike[str], given: dict[str, Any]
 ) -> "tuple[Result, int, int]":
-    """Run what the folder lacks of a job; its result, guests run now and before."""
+    """Run what the folder lacks of a job; return (result, guests run now, guests run before)."""
     from scmsim.lab import runner
 
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(runner.guests(loaded)))
@@ -94,14 +94,14 @@ def run_job(
 
 
 def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], boots: int = 1, **kept: Any) -> str:
-    """Run a trace on file systems where the folder `given["out"]` lacks them; the kernel's version.
+    """Run a trace on the file systems that the folder `given["out"]` lacks; return the kernel's version.
 
     Parameters
     ----------
     boots
-        Guests of each file system, every one another boot.
+        Guests of each file system; each guest is a separate boot.
     kept
-        Fields of the setting: what the guests are to leave (`window`, `touches`).
+        Fields of the setting: what the guests must record (`window`, `touches`).
     """
     from scmsim.core.units import parse_time
     from scmsim.lab import runner, systems
@@ -121,25 +121,25 @@ def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], boots: in
 
 
 def misses_of(machine: str | None) -> dict[str, Any]:
-    """Fields of the setting of guests whose misses are counted on a machine; none without one."""
+    """Return the fields of a setting that counts guests' misses on a machine; none without a machine."""
     from scmsim.lab.machine import Window
     from scmsim.mmu import presets
 
     if not machine:
         return {}
-    presets.machine(machine)  # refuses what is none
+    presets.machine(machine)  # raises UsageError for an unknown machine
     return {"window": Window(1, 1, calls=True), "machine": machine}
 
 
 def setting_of(job: "Job", given: dict[str, Any], dax: bool, **kept: Any) -> "Setting":
-    """Emulator and kernel, checked before anything runs."""
+    """Return the setting: emulator and kernel, checked before any guest runs."""
     from scmsim.lab import kernel
 
     return setting_with(kernel.find(given["package"], given["image"], given["modules"]), job, dax, **kept)
 
 
 def setting_with(found: "Kernel", job: "Job", dax: bool, **kept: Any) -> "Setting":
-    """Emulator and a kernel, checked before anything runs."""
+    """Return the setting with a given kernel, checked before any guest runs."""
     from scmsim.core.errors import UsageError
     from scmsim.lab import machine, qemu
 
@@ -151,7 +151,7 @@ def setting_with(found: "Kernel", job: "Job", dax: bool, **kept: Any) -> "Settin
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make the folder for several kernels' results, unless it is there."""
+    """Create the folder for several kernels' results, if missing."""
     from scmsim.core.atomic import writable_folder
 
     writable_folder(path).mkdir(exist_ok=True)
@@ -159,7 +159,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str, int, int, float], None] | None]:
-    """Draws one line on stderr, where that is a terminal."""
+    """Provide a function that draws one line on stderr; None if stderr is not a terminal."""
     from scmsim.cli._progress import on_terminal
 
     if not on_terminal():

@@ -1,4 +1,4 @@
-"""`scmsim lab calibrate`: the costs of a model from what the lab measured on a kernel."""
+"""`scmsim lab calibrate`: fit the costs of a model to the lab's measurements on a kernel."""
 
 import click
 

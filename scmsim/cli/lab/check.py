@@ -1,4 +1,4 @@
-"""`scmsim lab check`: what the emulated machine needs, and the one command that brings what is missing."""
+"""`scmsim lab check`: show what the emulated machine needs, and the one command that installs what is missing."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`scmsim lab crash`: what crashes may leave of the files of a real kernel."""
+"""`scmsim lab crash`: check which states crashes may leave of a real kernel's files."""
 
 import os
 from typing import Any
@@ -9,7 +9,7 @@ from scmsim.cli._crash_reports import conclude
 from scmsim.cli.lab._guests import guest_options, setting_of
 from scmsim.core.text import printable
 
-_SHOWN = 8  # lost lines of a failure
+_SHOWN = 8  # most lost lines to print per failure
 SUMMARY = "Crash a real kernel's file system at every fence of a trace, mount what may be left, and compare."
 
 

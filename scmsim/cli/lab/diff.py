@@ -1,4 +1,4 @@
-"""`scmsim lab diff`: two kernels, the same calls, the exact difference."""
+"""`scmsim lab diff`: count the exact difference between two kernels for the same calls."""
 
 import pathlib
 from typing import TYPE_CHECKING, Any
@@ -105,7 +105,7 @@ def _compared(a: str, b: str, job: str, limit: float | None, given: dict[str, An
 
 
 def _share(text: str) -> float:
-    """5% -> 0.05."""
+    """Parse "5%" to 0.05."""
     number = text.removesuffix("%")
     if not number.replace(".", "", 1).isdecimal() or len(text) > 20:
         raise UsageError(f"--limit {text[:20]!r}: write a share like 5%")
@@ -113,7 +113,7 @@ def _share(text: str) -> float:
 
 
 def _measured(name: str, loaded: "Job", chosen: "dict[str, System]", given: dict[str, Any]) -> pathlib.Path:
-    """Folder with a kernel's counts, made if need be."""
+    """Return the folder with a kernel's counts; measure them if missing."""
     from scmsim.lab import kernel, runner
 
     if pathlib.Path(name).is_dir():

@@ -1,4 +1,4 @@
-"""`scmsim lab footprints`: what the kernel's own code touches in each kind of call, as the lab saw it."""
+"""`scmsim lab footprints`: write what the kernel's own code touches in each kind of call, as recorded by the lab."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`scmsim lab run`: a trace or a microbenchmark on real file systems, counted."""
+"""`scmsim lab run`: run a trace or a microbenchmark on real file systems, and count."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def command(job: str, out: str, **given: Any) -> None:
 
 
 def _window(text: str | None) -> Any:
-    """1000/100000 -> Window(1000, 100000)."""
+    """Parse "1000/100000" to Window(1000, 100000)."""
     from scmsim.lab.machine import Window
 
     if not text:
@@ -81,7 +81,7 @@ def _window(text: str | None) -> Any:
 
 
 def _table(result: Any, title: str) -> str:
-    """Per call: the counters that file systems are compared by; instructions with those deferred, without those left out."""
+    """Return a table of counters per call; instructions include deferred ones and exclude left-out ones."""
     columns = {
         "instructions": "instructions", "deferred": "deferred_instructions", "left out": "other_instructions",
         "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
@@ -100,7 +100,7 @@ def _table(result: Any, title: str) -> str:
 
 
 def _faults(run: Any) -> str:
-    """What became of the touches of mapped files: faults by the size of their entries, and signals."""
+    """Return a line on touches of mapped files: faults by the size of their entries, and signals."""
     sizes = {"page_faults_pte": "of 4 KiB", "page_faults_pmd": "of 2 MiB", "page_faults_major": "major"}
     parts = [f"{run.counters[name]:,} {what}" for name, what in sizes.items() if name in run.counters]
     parts += [f"{run.errors[name]:,} {name}" for name in ("SIGBUS", "SIGSEGV") if name in run.errors]

@@ -1,4 +1,4 @@
-"""`scmsim lab tlb`: a replay's TLB misses beside those of a real kernel's address stream."""
+"""`scmsim lab tlb`: compare a replay's TLB misses with those of a real kernel's address stream."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def command(trace: str, **given: Any) -> int:
 
 
 def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Run what the folder lacks."""
+    """Run the guests that the folder lacks, and compare."""
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params
     from scmsim.core import registry

@@ -1,4 +1,4 @@
-"""`scmsim lab touches`: which pages each call of a trace touches on a real kernel."""
+"""`scmsim lab touches`: record which pages each call of a trace touches on a real kernel."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`scmsim machine detect`: the machine that this runs on as a machine file."""
+"""`scmsim machine detect`: describe the machine that scmsim runs on as a machine file."""
 
 import click
 

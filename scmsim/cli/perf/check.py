@@ -1,4 +1,4 @@
-"""`scmsim perf check`: what can be measured here, and what stands in the way."""
+"""`scmsim perf check`: show what can be measured here, and the obstacles."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def command(require_pmu: bool, root: str, as_json: bool) -> None:
 
 
 def _text(report: Any) -> str:
-    """Findings, mounts, what is possible, and what to do, as aligned tables."""
+    """Return findings, mounts, what is possible, and what to do, as aligned tables."""
     found = [(f.name, f.value, f.remark) for f in report.findings]
     mounted = [(m.point, m.type, f"{_yes(m.dax)}  {m.remark}") for m in report.mounts]
     possible = [(name.replace("_", " "), answer) for name, answer in report.possible.items()]

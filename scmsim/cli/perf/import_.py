@@ -1,4 +1,4 @@
-"""`scmsim perf import`: measurements made elsewhere as a result of scmsim."""
+"""`scmsim perf import`: convert measurements made with other tools to a result of scmsim."""
 
 import click
 
@@ -77,7 +77,7 @@ def command(
 
 
 def _systems(given: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """Label and renames, from "ext4" and "NOVA=nova-cow"."""
+    """Parse e.g. "ext4" and "NOVA=nova-cow" to (label, renames)."""
     names = dict(text.split("=", 1) for text in given if "=" in text)
     labels = [text for text in given if "=" not in text]
     if len(labels) > 1 or "" in names or "" in names.values() or "" in labels:

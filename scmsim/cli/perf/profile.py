@@ -1,4 +1,4 @@
-"""`scmsim perf profile`: where in the file system a program's events happen."""
+"""`scmsim perf profile`: show where in the file system a program's events happen."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +102,7 @@ def _reduce(path: str, fs: str | None) -> "Sites":
 
 
 def _predicted(path: str, fs: str | None, counter: str) -> dict[str, float]:
-    """Share of each mechanism in a simulated counter, in percent."""
+    """Return the share of each mechanism in a simulated counter, in percent."""
     from scmsim.result import read
 
     runs = [run for run in read(path).runs if run.fs == fs]
@@ -117,7 +117,7 @@ def _predicted(path: str, fs: str | None, counter: str) -> dict[str, float]:
 
 
 def _table(found: "Sites", event: str, predicted: dict[str, float] | None, symbols: int) -> list[str]:
-    """Lines: shares by mechanism, measured and predicted, then the functions."""
+    """Return lines: shares by mechanism, measured and predicted, then the functions."""
     from scmsim.perf.profile import ELSEWHERE, PROGRAM
 
     total = found.profile.events[event]

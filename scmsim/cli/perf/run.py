@@ -69,7 +69,7 @@ def command(
 
 
 def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[str, int, int]:
-    """The result as JSON, and how many cells were measured now and before."""
+    """Return (result as JSON, cells measured now, cells measured before)."""
     from scmsim.core import resumable
     from scmsim.perf import cells, plan, runner, to_result
 
@@ -88,7 +88,7 @@ def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[s
 
 
 def _write_sweep(matrix: "Matrix", backend: "Backend", folder: "pathlib.Path") -> None:
-    """Put the same cells as a sweep of the models beside the result, if there is something to compare."""
+    """Write a sweep of the models over the same cells beside the result, if there is something to compare."""
     from scmsim.core import resumable
     from scmsim.perf import simulate
 
@@ -98,7 +98,7 @@ def _write_sweep(matrix: "Matrix", backend: "Backend", folder: "pathlib.Path") -
 
 
 def _next(matrix: "Matrix", backend: "Backend", out: str) -> str:
-    """The commands that show the result, and set a simulation beside it if it counted anything that a model predicts."""
+    """Return the next commands: show the result, or compare it with a simulation if a model predicts its counters."""
     import shlex
 
     from scmsim.perf import simulate
@@ -115,7 +115,7 @@ def _next(matrix: "Matrix", backend: "Backend", out: str) -> str:
 
 
 def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> int:
-    """Show the plan and every obstacle; 3 if there is one."""
+    """Show the plan and every obstacle; raise EnvironmentProblem (exit code 3) if there is an obstacle."""
     import json
 
     from scmsim.perf import plan, runner
@@ -146,7 +146,7 @@ def _stopped(stops: list[str]) -> int:
 
 
 def _absent(backend: "Backend") -> str:
-    """One line on what cannot be counted."""
+    """Return one line on the counters that cannot be counted."""
     reasons: dict[str, int] = {}
     for why in backend.why_absent.values():
         reasons[why] = reasons.get(why, 0) + 1
@@ -159,7 +159,7 @@ def _absent(backend: "Backend") -> str:
 
 @contextlib.contextmanager
 def _progress() -> "Iterator[Progress | None]":
-    """Draws one line with the time left on stderr, where that is a terminal."""
+    """Provide a function that draws one line with the time left on stderr; None if stderr is not a terminal."""
     from scmsim.cli._progress import on_terminal
     from scmsim.perf.plan import duration
 

@@ -1,4 +1,4 @@
-"""`scmsim perf setup`: from a bare machine to a file system on persistent memory."""
+"""`scmsim perf setup`: set up a file system on persistent memory, starting from a bare machine."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`scmsim perf stat`: count any program with the events of a matrix."""
+"""`scmsim perf stat`: count the events of any program."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`scmsim perf teardown`: undo what `scmsim perf setup --apply` did."""
+"""`scmsim perf teardown`: undo `scmsim perf setup --apply`."""
 
 import click
 

@@ -36,7 +36,7 @@ for _tool in COMMANDS:
 
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A callable(done, total) that shows a percentage on stderr if that is a terminal, else None."""
+    """Provide a callable(done, total) that shows a percentage on stderr if it is a terminal, else None."""
     if not on_terminal():
         yield None
         return
@@ -85,7 +85,7 @@ def _seconds(ns: int) -> str:
 
 
 def _fact(name: str, value: Any) -> str:
-    """An entry of a header in one line as wide as the terminal; the whole of it is in the JSON."""
+    """Return an entry of a header as one line, cut to the terminal's width; the JSON has the whole entry."""
     if name.endswith("_ns") and isinstance(value, int):
         name, value = name.removesuffix("_ns"), _seconds(value)
     text = f"{value:,}" if type(value) is int else words(value)
@@ -118,7 +118,7 @@ def _print_concerns(header: dict[str, Any]) -> None:
 @click.option("-n", "--rows", default=10, show_default=True, type=click.IntRange(min=0), help="How many rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def head(file: str, rows: int, as_json: bool) -> None:
-    """The first rows of a trace."""
+    """Show the first rows of a trace."""
     from scmsim.trace import open_trace
 
     trace = open_trace(file)

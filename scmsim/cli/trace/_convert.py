@@ -1,6 +1,6 @@
-"""`scmsim trace convert`: any format in, or a trace out to a format that can be written.
+"""`scmsim trace convert`: convert any format to a trace, or a trace to a writable format.
 
-What it says of loss, `scmsim capture` says too.
+`scmsim capture` reports losses by this module, too.
 """
 
 import json
@@ -15,7 +15,7 @@ from scmsim.core import atomic
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
-INCOMPLETE = 4  # exit code: more was lost, or is uncertain, than is allowed
+INCOMPLETE = 4  # exit code: more is lost or uncertain than allowed
 Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
@@ -33,7 +33,7 @@ def convert(
 
 
 def by_ending(out: str) -> str | None:
-    """The format to write that a file's name ends in, or None."""
+    """Return the writable format with the suffix of a file's name, or None."""
     from scmsim.core import registry
     from scmsim.trace.formats import writable
 
@@ -75,7 +75,7 @@ def _export(
 
 
 def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
-    """Values of --set by the unit that the format declares for each."""
+    """Parse the values of --set by the units that the format declares."""
     from scmsim.core import registry
     from scmsim.core.units import parse_param
 
@@ -95,7 +95,7 @@ def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
 
 
 def pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE as a dictionary."""
+    """Parse NAME=VALUE texts to a dictionary."""
     for text in texts:
         if "=" not in text:
             raise UsageError(f"--set {text!r} is not NAME=VALUE, like --set unit=512")
@@ -128,7 +128,7 @@ allow_loss = click.option(
 
 
 def loss(out: str, report: Any, allowed: float | None) -> int:
-    """Say on stderr what was lost, if that is more than is allowed; returns the exit code."""
+    """Print on stderr what was lost, if it is more than allowed; return the exit code."""
     if not report.is_incomplete(allowed):
         return 0
     first = f", the first in line {report.bad_lines[0][0]}: {report.bad_lines[0][1]}" if report.bad_lines else ""
@@ -141,25 +141,25 @@ def loss(out: str, report: Any, allowed: float | None) -> int:
 
 
 def summary_line(out: str, name: str, report: Any, *, exported: bool) -> str:
-    """One line about a finished conversion."""
+    """Return one line about a finished conversion."""
     if exported:
         return f"{out}: {report.rows} lines of {name} from {report.calls} of {report.lines} rows, {report.files} files"
     return f"{out}: {report.rows} rows from {report.calls} calls ({report.lines} lines of {name}), {report.files} files"
 
 
 def as_json(source: str, out: str, name: str, report: Any) -> str:
-    """The same and all the rest, as JSON."""
+    """Return everything about a finished conversion, as JSON."""
     return json.dumps({"in": source, "out": out, "format": name, **report.as_dict()}, indent=2)
 
 
 def left_out(report: Any) -> list[str]:
-    """A line for each reason why something was left out, most frequent first."""
+    """Return a line for each reason why rows were left out, the most frequent first."""
     ordered = sorted(report.left_out.items(), key=lambda item: -item[1])
     return [f"  left out {count:>10}  {reason}{_names(reason, report)}" for reason, count in ordered]
 
 
 def _names(reason: str, report: Any) -> str:
-    """Names of the calls behind a reason, most frequent first."""
+    """Return the names of the calls with a reason, the most frequent first."""
     if not reason.startswith(("failed", "not a file op")):
         return ""
     counts = report.failed if reason.startswith("failed") else report.other

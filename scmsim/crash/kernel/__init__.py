@@ -35,7 +35,7 @@ def guarantee_of(fs: str, promise: str = "") -> Guarantee:
         return PROMISES[promise]
     if fs not in models():
         raise UsageError(
-            f"no model says what {fs!r} promises; say what it is held to with --promise {', '.join(PROMISES)}"
+            f"no model defines what {fs!r} promises; give the promise to check with --promise {', '.join(PROMISES)}"
         )
     found: Guarantee = of_model(fs)
     return found
