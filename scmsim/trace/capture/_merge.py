@@ -260,7 +260,7 @@ class Merge:
             self.report.dax[kind] = self.report.dax.get(kind, 0) + 1
 
     def _forked(self, tid: int, child: int) -> None:
-        """Note a child whose fork only perf saw; clone3's flags are in memory, so its first event must show its kind."""
+        """Note a child whose fork only perf saw; after clone3 (flags in memory) its first event shows its kind."""
         self._members.add(child)
         name, args = self._pending.get(tid, ("fork", []))
         kind = flags(args[0], _CLONE) if name == "clone" else "CLONE_VM" if name == "vfork" else "0"

@@ -73,7 +73,7 @@ def _work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
-    """Report a full or broken disk in one line that names it; `path` is the file written, `kept` if the user named it."""
+    """Report a full or broken disk in one line that names it; `path` is the file, `kept` whether the user named it."""
     try:
         yield
     except OSError as error:
@@ -223,7 +223,7 @@ def store(
     convert: Callable[..., Report] | None = None,
     tool: str = "strace",
 ) -> Report:
-    """Convert a capture's text to the trace, as strace's unless `convert` is given; `header` overrides its header entries."""
+    """Convert a capture's text to the trace, as strace's unless `convert` is given; `header` overrides its entries."""
     from scmsim.trace.capture._writer import CaptureWriter
     from scmsim.trace.formats.tracers import strace
 

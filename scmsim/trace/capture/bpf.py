@@ -109,7 +109,7 @@ def probe() -> str:
 
 @contextlib.contextmanager
 def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
-    """Run the program; yield the file that it writes once all its probes are attached. At the end the file is complete."""
+    """Run the program; once all its probes are attached, yield its output file, which is complete at the end."""
     lines, said = work / "calls.txt", work / "bpftrace.err"
     lines.touch()
     argv = ["bpftrace", "-q", "-B", "full", "-o", os.fspath(lines), os.fspath(_PROGRAM)]
@@ -161,7 +161,7 @@ def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhi
 
 
 def _stopped(process: subprocess.Popen[bytes]) -> int:
-    """Stop bpftrace and return its exit status; signal it repeatedly, as it misses signals while it processes events."""
+    """Stop bpftrace and return its exit status; repeat the signal, as bpftrace misses it while it processes events."""
     end = time.monotonic() + _PATIENCE_S
     while True:
         process.send_signal(signal.SIGINT if time.monotonic() < end else signal.SIGKILL)

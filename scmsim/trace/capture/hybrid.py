@@ -1,4 +1,4 @@
-"""Capture with strace for calls on paths and perf for all other calls: complete, and fast for programs that move data."""
+"""Capture with strace for calls on paths and perf for all others: complete, and fast for programs that move data."""
 
 import os
 import pathlib
