@@ -1,8 +1,8 @@
 """Import VMware's vscsi traces (CloudPhysics), versions 1 and 2: binary SCSI commands of a virtual disk.
 
-Records of 32 or 40 bytes, little endian (libCacheSim/traceReader/customizedReader/vscsi.h); `ver >> 8` is the version, `len` the length in bytes,
-`lbn` a sector of 512 bytes, `ts` the time in microseconds, `cmd` the command's operation code (SBC-3): READ and WRITE of
-6, 10, 12 and 16 bytes are rows of the device `/device`, other commands are left out.
+Records of 32 or 40 bytes, little endian (libCacheSim/traceReader/customizedReader/vscsi.h); `ver >> 8` is the version,
+`len` the length in bytes, `lbn` a sector of 512 bytes, `ts` the time in microseconds, `cmd` the command's operation code
+(SBC-3): READ and WRITE of 6, 10, 12 and 16 bytes are rows of the device `/device`, other commands are left out.
 """
 
 import os
