@@ -1,4 +1,4 @@
-"""Sphinx: python -m sphinx docs docs/_build (extra `docs`)."""
+"""Configure Sphinx: python -m sphinx docs docs/_build (extra `docs`)."""
 
 import pathlib
 import re
@@ -15,7 +15,7 @@ author = "scmsim authors"
 version = release = scmsim.__version__
 extensions = ["myst_nb"]
 exclude_patterns = ["_build", "jupyter_execute", "notebooks/*.py"]
-nb_execution_mode = "off"  # the notebooks are kept with their outputs, which the gate makes again
+nb_execution_mode = "off"  # the repository has the notebooks with their outputs, which the gate renews
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type"]
 html_theme = "furo"
@@ -24,7 +24,7 @@ language = "en"
 
 
 def copy_notebooks() -> None:
-    """The notebooks as pages: Sphinx takes only what lies below its own folder."""
+    """Copy the notebooks into the Sphinx folder, because Sphinx reads only files below it."""
     folder = HERE / "notebooks"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -33,7 +33,7 @@ def copy_notebooks() -> None:
 
 
 def on_source_read(app: object, page: str, text: list[str]) -> None:
-    """Links that are right in the repository -> links that are right in the site; index.md's lists -> the site's menu."""
+    """Convert the repository's links to links of the site, and the lists of index.md to the site's menu."""
     text[0] = re.sub(r"\]\(\.\./notebooks/(\w+)\.ipynb\)", r"](notebooks/\1.ipynb)", text[0])
     if page == "index":
         text[0] += "".join(map(_menu, re.split(r"^## ", text[0], flags=re.MULTILINE)[1:]))
@@ -42,7 +42,7 @@ def on_source_read(app: object, page: str, text: list[str]) -> None:
 
 
 def _menu(section: str) -> str:
-    """Hidden table of contents of a section: every page that it links to, in that order."""
+    """Return a hidden table of contents of a section: every page that the section links to, in that order."""
     title = section.partition("\n")[0]
     linked = dict.fromkeys(re.findall(r"\]\(([\w/-]+)\.(?:md|ipynb)\)", section))
     return "\n".join(["\n```{toctree}", f":caption: {title}", ":hidden:", *linked, "```\n"])

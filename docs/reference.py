@@ -1,6 +1,6 @@
-"""Pages of the reference, from the code itself: command line, models with their parameters and sources, counters, metrics.
+"""Write the pages of the reference from the code: command line, models with parameters and sources, counters, metrics.
 
-`python docs/reference.py` writes docs/reference; the pages are kept in the repository, and a test says when they are out of date.
+`python docs/reference.py` writes docs/reference; the pages are in the repository, and a test fails when they are outdated.
 """
 
 import os
@@ -18,7 +18,7 @@ from scmsim.result.metrics import METRICS
 
 FOLDER = pathlib.Path(__file__).parent / "reference"
 
-# kind of plug-in -> (page, title, what to know first)
+# kind of plug-in -> (page, title, introduction)
 KINDS = {
     "fs": ("file-systems", "File systems", "Choose with `--fs`; parameters are set with `--set NAME.KEY=VALUE`."),
     "machine": (
@@ -51,14 +51,14 @@ KINDS = {
 
 
 def pages() -> dict[str, str]:
-    """Text of every page by its name."""
+    """Return the text of every page by its name."""
     made = {"README": _index(), "cli": _command_line(), "counters": _counters()}
     made |= {page: _plugins(kind, title, first) for kind, (page, title, first) in KINDS.items()}
     return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in made.items()}
 
 
 def write(folder: pathlib.Path = FOLDER) -> None:
-    """Write every page into `folder`, which is made anew."""
+    """Write every page into `folder`, which is emptied first."""
     texts = pages()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -75,7 +75,7 @@ def _index() -> Iterator[str]:
 
 
 def _command_line() -> Iterator[str]:
-    """Help of every command and subcommand."""
+    """Yield the help of every command and subcommand."""
     os.environ["COLUMNS"] = "100"
     yield "# Command line\n"
     yield from _command(cli.main, "scmsim", 2)
@@ -88,13 +88,13 @@ def _command(command: click.Command, name: str, level: int, parent: click.Contex
     yield f"```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
-            _, child, _ = command.resolve_command(context, [each])  # as on a call: with the options that all have
+            _, child, _ = command.resolve_command(context, [each])  # resolved as in a call, with the common options
             if child is not None:
                 yield from _command(child, f"{name} {each}", level + 1, context)
 
 
 def _plugins(kind: str, title: str, first: str) -> Iterator[str]:
-    """Every plug-in of a kind: what it is, where it comes from, its parameters."""
+    """Yield the page of a kind: every plug-in's summary, source and parameters."""
     found = {name: registry.literals(kind, name) for name in registry.names(kind)}
     detailed = {name for name, model in found.items() if model.get("PARAMS") or model.get("SITES")}
     yield f"# {title}\n\n{first}\n"
@@ -119,7 +119,7 @@ def _plugin(name: str, model: dict[str, Any]) -> Iterator[str]:
 
 
 def _counters() -> Iterator[str]:
-    """The counter schema and the metrics."""
+    """Yield the page of the counter schema and the metrics."""
     yield "# Counters and metrics\n\n## Counters that models and measurements share\n"
     yield from _table(
         ("field", "perf event", "unit", "meaning"),

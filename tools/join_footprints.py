@@ -1,9 +1,10 @@
-"""Put the calls of one file of footprints that came behind many changes without a sync beside all calls of another.
+"""Add the calls of one footprint file that ran after many changes without a sync to all calls of another file.
 
 Run: python tools/join_footprints.py ALL.npz PILED.npz OUT.npz
 
-The guest of a longer mix has its objects elsewhere, and where they lie makes as much as the model is off.  So the package's calls
-stay as they are.  A replay has the other guest's pages only while so much has piled up (`scmsim.footprint.describe.PILED`).
+The guest of a longer mix has its objects at other addresses, and the effect of the addresses is as large as the model's
+error.  So the bundled calls stay unchanged.  A replay uses the other guest's pages only while that many changes are
+pending (`scmsim.footprint.describe.PILED`).
 """
 
 import json
@@ -21,14 +22,14 @@ Arrays = dict[str, np.ndarray]
 
 
 def read(path: str) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays of a file."""
+    """Return header and arrays of a file."""
     with np.load(path, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     return json.loads(str(arrays.pop("header"))), arrays
 
 
 def joined(every: Arrays, other: Arrays) -> Arrays:
-    """`every`, and the calls of `other` with PILED behind them; both tables of objects, one below the other."""
+    """Return `every` followed by the calls of `other` with PILED, and both tables of objects, one below the other."""
     chosen = other["calls"]["sites"] & PILED != 0
     pages, tables, count = other["pages"].copy(), len(every["inodes"]), len(every["pages"])
     objects = pages["cache"] > 0
@@ -46,13 +47,13 @@ def joined(every: Arrays, other: Arrays) -> Arrays:
 
 
 def stacked(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Two tables, one below the other; the last column stands for all further objects."""
+    """Return two tables, one below the other; the last column stands for all further objects."""
     width = max(one.shape[1], other.shape[1])
     return np.concatenate([np.pad(table, ((0, 0), (0, width - table.shape[1])), "edge") for table in (one, other)])
 
 
 def main(every: str, other: str, out: str) -> None:
-    """Read both, write one."""
+    """Read both files and write the joined one."""
     (header, first), (theirs, second) = read(every), read(other)
     if header["sites"] != theirs["sites"] or header["kernel"] != theirs["kernel"]:
         raise SystemExit(

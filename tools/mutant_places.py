@@ -1,4 +1,4 @@
-"""The places of a source that can be changed: operators, conditions and constants of what runs when a function is called."""
+"""Find the places of a source that a mutant can change: operators, conditions and constants that a function runs."""
 
 import ast
 import copy
@@ -15,24 +15,24 @@ OTHER = {
 
 
 class Mutant(NamedTuple):
-    """One change: the text between two positions of a file is replaced."""
+    """One change: a replacement of the text between two positions of a file."""
 
-    path: str  # in the package
+    path: str  # relative to the package
     line: int
     start: int
     stop: int
     old: str
     new: str
-    name: str  # of the function, or of the constant
+    name: str  # name of the function, or of the constant
 
     @property
     def file(self) -> str:
-        """Name of the file in code objects."""
+        """Return the name of the file in code objects."""
         return str(PACKAGE / self.path)
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
-    """The node with one thing in it changed."""
+    """Yield the node with its operator or constant changed, if it has one that can be."""
     changed = copy.copy(node)
     match node:
         case ast.Compare(ops=[op, *rest]) if type(op) in OTHER:
@@ -51,7 +51,7 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def inside(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes that run when a function is called: no annotations, decorators, defaults or texts."""
+    """Yield all nodes that run when a function is called: no annotations, decorators, defaults or texts."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "args") and not isinstance(node, ast.Call):
             continue
@@ -62,7 +62,7 @@ def inside(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def parts_of(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """(Name, node) of the numbers that have a name, of the functions, and of the methods."""
+    """Yield (name, node) of named constants, of functions, and of methods."""
     for part in tree.body:
         if (
             isinstance(part, ast.Assign)
@@ -77,7 +77,7 @@ def parts_of(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 
 
 def mutants_of(path: pathlib.Path) -> Iterator[Mutant]:
-    """All changes of functions in a file, and of numbers that have a name."""
+    """Yield all mutants of a file: changes of functions and of named constants."""
     text = path.read_bytes()
     lines = [0]
     for line in text.splitlines(keepends=True):

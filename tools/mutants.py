@@ -1,11 +1,11 @@
-"""Tests of the tests: change one operator or constant of a kernel or importer at a time; a test of its room must fail.
+"""Test the tests: change one operator or constant of a kernel or importer at a time; a test of its room must fail.
 
     python tools/mutants.py [--count 40] [--seed 1] [--only trace/formats] [-o mutants.csv]
 
-All runs as plain Python (NUMBA_DISABLE_JIT=1), in one process that has the tests of the sample's rooms loaded.  They run once
-without a change, which tells which test calls which function, and how long each takes.  A mutant is a fork of that process in
-which the changed function has its new code; it runs the tests that call the function until one fails or `--seconds` are over:
-the fastest first, then the stored events, which fail at the first call that differs, then the others.
+Everything runs as plain Python (NUMBA_DISABLE_JIT=1), in one process that loads the tests of the sample's rooms.  The tests run
+once without a change, to find which functions each test calls, and its time.  A mutant is a fork of the process in which the
+changed function has its new code; the fork runs the tests that call the function until one fails or `--seconds` are over: the
+fastest first, then the stored events, which fail at the first call that differs, then the others.
 The sample is drawn evenly from all places; the same seed draws the same mutants of the same sources.
 """
 
@@ -35,16 +35,16 @@ from hypothesis import Phase, settings
 from mutant_places import PACKAGE, Mutant, mutants_of
 
 ROOT = PACKAGE.parent
-# Tests of all models that are quick without a compiler; a mutant meets those of the models of its room.
+# Tests of all models that are quick without a compiler; a mutant runs them for the models of its room.
 STORED = "test_events.py"
 OF_ALL = tuple(f"conformance/{name}" for name in ("test_contents.py", "test_arena.py", "test_limits.py", STORED))
-# Models that a room has beside those of the families whose tests it has.
+# Models of a room besides those of the families whose tests it has.
 MODELS = {
     "fs/mapping": ("ext4", "ext4-dax", "nova-inplace", "pmfs-2m", "tmpfs", "xfs-dax"),
     "fs/engine": ("ext4", "nova-cow", "scmfs"),
     "fs/linux": ("xfs-dax", "splitfs"),
 }
-# Sources and the tests of their room, the first that fits; tests are patterns under tests/.
+# Prefix of sources -> tests of their room, as patterns under tests/; the first match counts.
 ROOMS = {
     **dict.fromkeys(
         ("trace/formats", "trace/kernels", "trace/reading", "trace/syscalls"),
@@ -72,7 +72,7 @@ ROOMS = {
     "paging": ("paging",),
     "footprint": ("footprint",),
 }  # fmt: skip
-# tables, and what other rooms test
+# tables, and sources that other rooms test
 LEFT_OUT = (
     "crash.py",
     "crash_dax.py",
@@ -86,22 +86,22 @@ LEFT_OUT = (
     "name_recipes.py",
     "plot.py",
 )
-DIED, BROKEN = 1, 3  # exit status of a fork
-ENDLESS = 4  # s of CPU, beside three times what it takes as it is, after which a test is taken not to end
-QUICK = 0.7  # s of CPU that the tests before the stored events take in all
-EXAMPLES = (100, 20)  # of a property, if it takes no longer than so
-LONG = 1  # s of CPU
+DIED, BROKEN = 1, 3  # exit statuses of a fork
+ENDLESS = 4  # s of CPU time, plus three times that without a change, after which a test counts as endless
+QUICK = 0.7  # s of CPU time of all tests before the stored events
+EXAMPLES = (100, 20)  # examples of a property test, if it takes less than LONG
+LONG = 1  # s of CPU time
 
 
 def room_of(path: str) -> tuple[str, ...] | None:
-    """The tests of a source, as patterns under tests/."""
+    """Return the tests of a source, as patterns under tests/, or None."""
     if pathlib.Path(path).name in LEFT_OUT:
         return None
     return next((tests for prefix, tests in ROOMS.items() if path.startswith(prefix)), None)
 
 
 def drawn(count: int, seed: int, only: str) -> list[Mutant]:
-    """A sample of all mutants."""
+    """Return a random sample of all mutants whose paths begin with the prefixes `only`."""
     places = [
         mutant
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -113,7 +113,7 @@ def drawn(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def again(path: str) -> list[Mutant]:
-    """Those that lived, from the rows of an earlier run, where the source still says what they change."""
+    """Return the surviving mutants of an earlier run whose source text is unchanged."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row.pop("verdict") != "died"]
     numbers = ("line", "start", "stop")
@@ -124,7 +124,7 @@ def again(path: str) -> list[Mutant]:
 
 
 def code_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """All code that stands in other code."""
+    """Yield all code objects nested in a code object."""
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
             yield const
@@ -132,7 +132,7 @@ def code_in(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def apply(mutant: Mutant | None) -> None:
-    """Give the functions of this process, or its modules, what the mutant changes, and forget what functions remember."""
+    """Apply the mutant to the functions or modules of this process, and clear all caches of functions."""
     for each in gc.get_objects():
         if isinstance(each, functools._lru_cache_wrapper):
             each.cache_clear()
@@ -153,15 +153,15 @@ def apply(mutant: Mutant | None) -> None:
 
 
 class Test(NamedTuple):
-    """A test, how long it takes as it is, and what it calls."""
+    """A test, its time without a change, and the functions that it calls."""
 
     item: pytest.Item
-    seconds: float  # of CPU
+    seconds: float  # CPU time, s
     called: set[tuple[str, str]]  # file and name of functions
-    constants: set[str]  # names in capitals that these use
+    constants: set[str]  # names in capitals that the functions use
 
     def sees(self, mutant: Mutant) -> bool:
-        """Whether it calls the function that is changed, or one that uses the constant."""
+        """Return whether the test calls the changed function, or a function that uses the changed constant."""
         name = f"{mutant.name}."
         return mutant.name in self.constants or any(
             file == mutant.file and f"{called}.".startswith(name) for file, called in self.called
@@ -169,26 +169,26 @@ class Test(NamedTuple):
 
 
 class Trials:
-    """A plug-in of pytest that runs each test once as it is, and then those of every mutant, in forks of this process."""
+    """A pytest plug-in that runs each test once without a change, then the tests of every mutant, in forks."""
 
     def __init__(self, sample: list[Mutant], models: set[str], longest: float, told: Callable[[Sequence], Any]) -> None:
         self.sample, self.models, self.longest, self.told = sample, models, longest, told
         self.failed = False
-        self.count: Counter[str] = Counter()  # what became of them
+        self.count: Counter[str] = Counter()  # mutants by verdict
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a test that fails."""
         self.failed |= report.failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """In the place of pytest's own loop."""
+        """Run the tests and the mutants in place of pytest's own loop."""
         if session.testsfailed:
             sys.exit("the tests cannot be loaded")
         tests = [test for item in session.items if self._is_of_models(item) and (test := self._thorough(item))]
         tests.sort(key=lambda test: test.seconds)
         for path in {
             file for test in tests for file, name in test.called if name == "<module>"
-        }:  # forks have loaded them
+        }:  # modules that tests loaded in their forks
             importlib.import_module(".".join(pathlib.Path(path).relative_to(ROOT).with_suffix("").parts))
         print(f"{len(tests)} tests, {sum(test.seconds for test in tests):.0f} s", file=sys.stderr, flush=True)
         for mutant in self.sample:
@@ -200,12 +200,12 @@ class Trials:
         return True
 
     def _is_of_models(self, item: pytest.Item) -> bool:
-        """Whether a test is of a room, or of all models and here of one whose room is changed."""
+        """Return whether a test is of a room, or is a conformance test of a model of the sample's rooms."""
         params = item.callspec.params if hasattr(item, "callspec") else {}
         return item.path.parent.name != "conformance" or params.get("fs") in self.models
 
     def _thorough(self, item: pytest.Item) -> Test | None:
-        """`_watched`, with more examples where they are quick."""
+        """Return `_watched` of a test, with more examples if they are quick."""
         test, function = self._watched(item), getattr(item, "obj", None)
         known = getattr(function, "_hypothesis_internal_use_settings", None)
         if test is None or known is None:
@@ -219,7 +219,7 @@ class Trials:
         return test
 
     def _watched(self, item: pytest.Item) -> Test | None:
-        """Run a test as it is, and note what it calls and how long it takes; None: it takes too long, or fails."""
+        """Run a test without a change and note its calls and its time; return None if it fails or takes too long."""
         seen: dict[int, types.CodeType] = {}
 
         def noted(frame: types.FrameType, event: str, arg: Any) -> None:
@@ -242,7 +242,7 @@ class Trials:
         return Test(item, *found) if status == 0 else None
 
     def _verdict(self, mutant: Mutant, tests: list[Test]) -> tuple[str, str]:
-        """Run the tests that see the mutant until one fails; one that needs too much CPU time fails, too."""
+        """Run the tests that see the mutant until one fails or takes too much CPU time; return verdict and test."""
         chosen = in_order([test for test in tests if test.sees(mutant)], self.longest)
 
         def run() -> tuple[bool, Any]:
@@ -261,7 +261,7 @@ class Trials:
 
 
 def in_order(tests: list[Test], longest: float) -> list[Test]:
-    """Tests as a mutant meets them, `longest` seconds in all: the fastest, the stored events, the others."""
+    """Return the tests in a mutant's order, `longest` seconds in total: the fastest, the stored events, the others."""
     stored = [test for test in tests if test.item.path.name == STORED]
     others = [test for test in tests if test.item.path.name != STORED]
     quick = sum(end <= QUICK for end in itertools.accumulate(test.seconds for test in others))
@@ -274,7 +274,7 @@ def in_order(tests: list[Test], longest: float) -> list[Test]:
 
 
 def forked(run: Callable[[], tuple[bool, Any]], seconds: float) -> tuple[int, Any]:
-    """Call in a fork of this process that may take so much CPU time: its status (DIED: the call said so), and what it found."""
+    """Call `run` in a fork with `seconds` of CPU time; return its status (DIED: `run` reports failure) and its result."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -297,7 +297,7 @@ def forked(run: Callable[[], tuple[bool, Any]], seconds: float) -> tuple[int, An
 
 
 def main() -> None:
-    """Try a sample and print who lived."""
+    """Try a sample of mutants and print the verdicts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)

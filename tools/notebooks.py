@@ -1,9 +1,8 @@
-"""Runs notebooks from start to end and keeps their outputs in the .ipynb beside each .py.
+"""Run notebooks from start to end and keep their outputs in the .ipynb beside each .py.
 
     python tools/notebooks.py notebooks/01_first_replay.py ...
 
-Needs the extra `notebook`.  Cells keep their ids; times and what a cell says on stderr are left out, so that outputs differ only
-where results do.
+Needs the extra `notebook`.  Cells keep their ids; times and stderr are dropped, so that outputs differ only if results do.
 """
 
 import json
@@ -14,11 +13,11 @@ from typing import Any
 import jupytext
 import nbclient
 
-LIMIT = 900  # seconds a cell: the first replay of a model compiles it
+LIMIT = 900  # seconds per cell: the first replay of a model compiles it
 
 
 def run(path: pathlib.Path) -> None:
-    """Run one and write it."""
+    """Run a notebook and write it with its outputs."""
     book, stored = jupytext.read(path), path.with_suffix(".ipynb")
     where = {"metadata": {"path": str(path.parent)}}
     nbclient.NotebookClient(book, kernel_name="python3", timeout=LIMIT, record_timing=False, resources=where).execute()
@@ -33,7 +32,7 @@ def run(path: pathlib.Path) -> None:
 
 
 def joined(outputs: list[Any]) -> list[Any]:
-    """Outputs without those on stderr, each run of text on stdout as one."""
+    """Return the outputs without stderr, with consecutive texts on stdout joined."""
     found: list[Any] = []
     for output in outputs:
         if output["output_type"] != "stream":

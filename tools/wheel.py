@@ -1,10 +1,10 @@
-"""A wheel with compiled kernels, so that a first replay from it starts as a later one: `make wheel`.
+"""Build a wheel with compiled kernels, so that its first replay starts as fast as later ones: `make wheel`.
 
     python tools/wheel.py [--fs 'nova*,ext4'] [--jobs 2] [-o dist]
 
-The kernels are for this version of Python and numba and for any CPU of `shipped.CPU`.  To run with other versions a wheel
-compiles them as a checkout does; several versions can bring theirs into one wheel, each by a run of this in an environment of
-that version, on the same sources.
+The kernels are for this version of Python and numba and for any CPU of `shipped.CPU`.  With other versions, an installed wheel
+compiles its kernels as a checkout does.  One wheel can have the kernels of several versions: run this program on the same
+sources in an environment of each version.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from scmsim.jit import shipped
 
 
 def compile_into(folder: pathlib.Path, fs: str, jobs: int) -> None:
-    """Compile file systems and the stages behind them for `shipped.CPU`, into a folder that is made anew."""
+    """Compile file systems and the stages after them for `shipped.CPU`, into a folder that is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
     environment = {
         **os.environ,

@@ -1,4 +1,7 @@
-"""Traces: the Parquet store, importers (one a file, in `formats/`) and capture back ends (one a file in `capture/`)."""
+"""Store, import and capture traces.
+
+The store is a Parquet file; each module in `formats/` is an importer, each public module in `capture/` a back end.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,11 +1,11 @@
-"""Which pages a trace touches: sets of page ranges, merged as they grow, in bounded memory."""
+"""Count the pages that a trace touches: sets of page ranges, merged as they grow, in bounded memory."""
 
 import numpy as np
 
 from scmsim.trace._sizes import running_maximum
 
 PAGE = 4 << 10  # bytes
-MOST = 1 << 21  # ranges kept (24 bytes each); beyond it a set only counts what it knows
+MOST = 1 << 21  # limit of ranges in a set (24 bytes each); a set with more ignores further touches
 
 
 class Pages:
@@ -14,17 +14,17 @@ class Pages:
     Attributes
     ----------
     complete : bool
-        False once more than `most` separate ranges were touched: `count` is a lower bound then.
+        False once more than `most` separate ranges were touched; `count` is then a lower bound.
     """
 
     def __init__(self, most: int = MOST) -> None:
         self.most, self.complete = most, True
-        self._ranges = np.zeros((0, 3), np.int64)  # object, first page, page behind the last
+        self._ranges = np.zeros((0, 3), np.int64)  # object, first page, page after the last
         self._new: list[np.ndarray] = []
         self._waiting = 0
 
     def add(self, thing: np.ndarray, offset: np.ndarray, length: np.ndarray) -> None:
-        """Touch bytes [offset, offset + length) of objects; empty ones touch nothing."""
+        """Add the pages of the bytes [offset, offset + length) of objects; ignore empty ranges and negative offsets."""
         some = (length > 0) & (offset >= 0)
         if not some.any() or not self.complete:
             return
@@ -36,7 +36,7 @@ class Pages:
             self._settle()
 
     def count(self) -> int:
-        """Pages in the set."""
+        """Return how many pages the set has."""
         self._settle()
         return int((self._ranges[:, 2] - self._ranges[:, 1]).sum())
 
@@ -48,7 +48,7 @@ class Pages:
 
 
 def _merged(ranges: np.ndarray) -> np.ndarray:
-    """The union of ranges (object, first, end): sorted, ranges that overlap or touch joined."""
+    """Return the sorted union of ranges (object, first, end), with overlapping and adjacent ranges joined."""
     things, span = int(ranges[:, 0].max()) + 1, int(ranges[:, 1].max()) + 1
     if things * span < 1 << 62:
         order = np.argsort(ranges[:, 0] * span + ranges[:, 1])

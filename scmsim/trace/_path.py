@@ -1,4 +1,4 @@
-"""The name of a trace to write.  Apart from the store, so that a capture can ask before NumPy is loaded."""
+"""Check the name of a trace to write; separate from the store, so that a capture can check before NumPy is loaded."""
 
 import os
 import pathlib
@@ -11,12 +11,12 @@ MAGIC = b"PAR1"
 
 
 def trace_path(path: str | os.PathLike[str]) -> pathlib.Path:
-    """The path of a trace that may be written there, links followed.
+    """Return the path, with links followed, after checking that a trace may be written there.
 
     Raises
     ------
     UsageError
-        What `writable` refuses; a name that ends like another kind of file, or that of another kind of file.
+        If `writable` refuses the path, its suffix is that of another kind of file, or a file of another kind exists.
     """
     target = writable(path)
     if target.suffix.lower() not in ("", SUFFIX):

@@ -1,4 +1,4 @@
-"""What the tools that make a trace from traces share: renumbering of files, provenance, and one way to write."""
+"""Share code among the tools that derive a trace from traces: renumbering of files, provenance and writing."""
 
 import os
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ def different(out: "str | os.PathLike[str]", *sources: "str | os.PathLike[str]")
 
 
 def derived(step: str, traces: Iterable[StoredTrace], **parameters: Any) -> dict[str, Any]:
-    """Header of a trace made from others: the step, its parameters, the headers of its inputs, and their concerns."""
+    """Return the header of a derived trace: the step, its parameters, the inputs' headers, blind spots and notes."""
     headers = [trace.header for trace in traces]
     out: dict[str, Any] = {"tool": f"scmsim trace {step}", "step": {"name": step, **parameters}, "inputs": headers}
     for concern in ("blind_spots", "notes"):
@@ -31,7 +31,7 @@ def derived(step: str, traces: Iterable[StoredTrace], **parameters: Any) -> dict
 
 
 class Renumber:
-    """Drops the files that no kept row names, and numbers the others anew in their old order."""
+    """A renumbering that drops the files that no kept row names and numbers the others in their old order."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -44,13 +44,13 @@ class Renumber:
             self.used[rows[column][rows[column] >= 0]] = True
 
     def table(self, first_size: np.ndarray) -> Files:
-        """The side table of the files seen, with these first sizes of the old table's rows."""
+        """Return the side table of the files seen; `first_size` has an entry for each row of the old table."""
         self._new = np.cumsum(self.used) - 1
         kept = np.flatnonzero(self.used)
         return Files([self.files.path[i] for i in kept], first_size[kept].astype(np.int64), self.files.is_dir[kept])
 
     def apply(self, rows: np.ndarray) -> np.ndarray:
-        """A copy of the rows with the new numbers; call `table` before."""
+        """Return a copy of the rows with the new file numbers; call `table` first."""
         rows = rows.copy()
         for column in ("file", "file2"):
             named = rows[column] >= 0
@@ -59,7 +59,7 @@ class Renumber:
 
 
 def write(out: "str | os.PathLike[str]", header: dict[str, Any], rows: Iterable[np.ndarray], files: Files) -> int:
-    """Write a trace that replaces `out` only when it is complete; returns its rows."""
+    """Write a trace that replaces `out` only when it is complete; return its number of rows."""
     with TraceWriter(out, header) as writer:
         for batch in rows:
             if len(batch):

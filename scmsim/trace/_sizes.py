@@ -1,4 +1,4 @@
-"""The size of every file while a trace runs: what append, overwrite and the starting state of a cut are told from."""
+"""Follow the size of every file through a trace, to find appends, overwrites and the file sizes at a cut's start."""
 
 import numpy as np
 
@@ -25,20 +25,19 @@ _CHANGING = (*_SETTING, WRITE, FALLOCATE, RENAME)
 
 
 class Sizes:
-    """Sizes in bytes by object id, `GONE` where the object does not exist; follows batches in trace order."""
+    """Sizes in bytes by object id, `GONE` if the object does not exist; pass the batches in trace order."""
 
     def __init__(self, files: Files) -> None:
         self.now = np.array(files.first_size, np.int64)
 
     def follow(self, batch: np.ndarray) -> np.ndarray:
-        """Take a batch into account; returns the size of its file just before each row that can change one
-        (0 for other rows)."""
+        """Apply a batch; return its file's size just before each row that can change a size (0 for other rows)."""
         before = np.zeros(len(batch), np.int64)
         row = np.flatnonzero(np.isin(batch["op"], _CHANGING) & (batch["file"] >= 0))
         rows = batch[row]
         file, (value, sets) = rows["file"].astype(np.int64), _effects(rows)
         own = len(row)
-        # a rename has a second event: the file that it replaces is gone
+        # a rename has a second event: the file that the rename replaces is gone
         replaced = np.flatnonzero((rows["op"] == RENAME) & (rows["file2"] >= 0) & (rows["file2"] != file))
         if len(replaced):
             row = np.concatenate([row, row[replaced]])
@@ -50,7 +49,7 @@ class Sizes:
         order = np.lexsort((row, file)) if len(replaced) else np.argsort(file, kind="stable")
         file = file[order]
         first = np.flatnonzero(np.diff(file, prepend=-1))
-        # one event more for each file, before its own: the size it has now
+        # each file's events start with one that sets the file's current size
         value = np.insert(value[order], first, self.now[file[first]])
         sets = np.insert(sets[order], first, True)
         after = running_maximum(value, sets)
@@ -63,9 +62,9 @@ class Sizes:
 
 
 def _effects(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(value, whether the size becomes it; else the size is at least it) of each row."""
+    """Return (value, sets) of each row: the size becomes the value if `sets`, else at least the value."""
     op, end = rows["op"], rows["offset"].astype(np.int64) + rows["length"]
-    value = np.full(len(rows), GONE, np.int64)  # no effect, where the size becomes "at least gone"
+    value = np.full(len(rows), GONE, np.int64)  # without `sets`, "at least GONE" has no effect
     grows = (op == WRITE) & (rows["length"] > 0)
     grows |= (op == FALLOCATE) & ((rows["flag"] & (KEEP_SIZE | PUNCH_HOLE)) == 0)
     value[grows] = end[grows]
@@ -76,12 +75,12 @@ def _effects(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def running_maximum(value: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Maximum so far within each run that begins at a `starts` (values from -1 on)."""
+    """Return the running maximum within each run; a run begins where `starts` is true. Values are at least -1."""
     run = np.cumsum(starts)
     span = int(value.max()) + 2
     if span * (len(value) + 1) < 1 << 62:
         result: np.ndarray = np.maximum.accumulate(run * span + value + 1) - run * span - 1
         return result
-    ranked, rank = np.unique(value, return_inverse=True)  # values up to 2^62: compare their ranks
+    ranked, rank = np.unique(value, return_inverse=True)  # values up to 2^62 would overflow: compare their ranks
     result = ranked[np.maximum.accumulate(run * len(ranked) + rank) % len(ranked)]
     return result

@@ -1,4 +1,4 @@
-"""Keep the rows of a span of time; files have the size then that the rows before gave them."""
+"""Keep the rows of a span of time; files start with the sizes that the earlier rows gave them."""
 
 import os
 from collections.abc import Iterator
@@ -25,10 +25,10 @@ def cut_trace(
     Parameters
     ----------
     stop : int, optional
-        End of the span; None: the end of the trace.
+        End of the span, ns; None: the end of the trace.
     prepare : bool
-        Keep the rows before `start` as preparation (SETUP, time 0), so that the file system is as aged as it was; else they are
-        dropped and the side table says what size each file had at `start`.
+        Keep the rows before `start` as preparation (SETUP, time 0), so that the file system is as aged as it was; else
+        drop them and record each file's size at `start` in the side table.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def cut_trace(
 
 
 def _span(trace: StoredTrace, start: int, stop: int | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (rows before `stop`, which of them are not before `start`)."""
+    """Yield (rows before `stop`, mask of the rows at or after `start`) of each batch."""
     for batch in trace.batches(CHUNK):
         rows = batch.view(np.ndarray)
         if stop is not None:

@@ -23,7 +23,7 @@ def filter_trace(
     threads: Sequence[int] = (),
     setup: bool = True,
 ) -> int:
-    """Write the rows that pass all conditions; files that no kept row names leave the side table.
+    """Write the rows that pass all conditions; drop files that no kept row names from the side table.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def filter_trace(
     Returns
     -------
     int
-        Rows written.  Operations without a file (sync) are dropped by `under` and `match`.
+        Rows written. `under` and `match` drop operations without a file (sync).
 
     Raises
     ------
     UsageError
-        For an unknown operation, an input that is no trace, or no row left.
+        For an unknown operation, an input that is not a trace, or no row left.
     """
     different(out, source)
     for name in ops:

@@ -1,4 +1,4 @@
-"""Several traces as one, in the order of time; their files and threads stay apart."""
+"""Merge traces by time; their files and threads stay separate."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,15 @@ from scmsim.trace.store import StoredTrace, open_trace
 
 
 def merge_traces(sources: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]") -> int:
-    """Write all rows of all traces by time (rows of one time in the order of the sources); returns the rows written.
+    """Write all rows of all traces by time (rows of equal time in source order); return the number of rows written.
 
-    A file of one trace is never a file of another, even under the same name; thread numbers follow each other.
+    Files of different traces stay different, even under the same name; each trace's thread numbers start after those
+    of the trace before.
 
     Raises
     ------
     UsageError
-        For fewer than two traces, or an input that is no trace or whose times go backwards.
+        For fewer than two traces, or an input that is not a trace or whose times go backwards.
     """
     if len(sources) < 2:
         raise UsageError("merging takes at least two traces; name them before -o")
@@ -36,9 +37,10 @@ def merge_traces(sources: "Sequence[str | os.PathLike[str]]", out: "str | os.Pat
 
 
 def interleaved(streams: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:
-    """Merge streams of rows by time; holds about one batch of each.
+    """Merge streams of rows by time, with about one batch of each stream in memory.
 
-    Every batch ends at the earliest of the last times at hand, because a stream's next batch may begin with its last time.
+    Every merged batch ends at the earliest last time of the waiting batches, because a stream's next batch may begin
+    with the last time of its current batch.
     """
     waiting: list[np.ndarray | None] = [next(stream, None) for stream in streams]
     while any(batch is not None for batch in waiting):
@@ -58,7 +60,7 @@ def interleaved(streams: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]
 
 
 def _offsets(traces: Sequence[StoredTrace]) -> tuple[list[int], list[int]]:
-    """First file and first thread number of each trace in the merged one."""
+    """Return the first file numbers and the first thread numbers of the traces in the merged trace."""
     files = np.cumsum([0, *[len(trace.files) for trace in traces[:-1]]]).tolist()
     counts = [1 + max((int(b["thread"].max()) for b in trace.batches(CHUNK)), default=0) for trace in traces[:-1]]
     return files, np.cumsum([0, *counts]).tolist()

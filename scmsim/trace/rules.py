@@ -1,4 +1,4 @@
-"""What a row of a trace must fulfil to be replayed: used when reading and by `scmsim trace check`."""
+"""Check the rules that a trace must fulfil to be replayed, on reading and in `scmsim trace check`."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -35,20 +35,23 @@ NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
 NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE, UFENCE)
 _KNOWN_FLAGS = 2 * REMAPPED - 1
 _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
-# Limits of the models.  Their work and their sums of thousandths of instructions stay within int64 by them (docs/architecture.md).
+# Limits of the models: they keep work and sums of thousandths of instructions within int64 (docs/architecture.md).
 FILE_END = 1 << 44  # bytes, ext4's limit; a write, truncate or fallocate beyond it fails (pipeline/failing_calls.py)
-# operations whose work follows their length, so that they must end before it
+# operations whose work grows with their length, so they must end at or before FILE_END
 MAPS = (READDIR, MMAP, MUNMAP, MSYNC, MADVISE, ULOAD, USTORE, UFLUSH, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)
-NEVER = -(1 << 62)  # ns; the time of the row above the first one
-THREAD_BYTES = 1 << 36  # bytes of a thread's memory
-OFFSET_OF_OP, FILE_OF_OP = np.zeros(len(OPS), bool), np.ones(len(OPS), bool)  # by operation: must it have one?
+NEVER = -(1 << 62)  # ns; stands for the time before the first row
+THREAD_BYTES = 1 << 36  # size of a thread's memory
+OFFSET_OF_OP, FILE_OF_OP = (
+    np.zeros(len(OPS), bool),
+    np.ones(len(OPS), bool),
+)  # by operation: whether a row must have one
 _MAPS = np.zeros(len(OPS), bool)
 _MAPS[list(MAPS)] = True
 OFFSET_OF_OP[list(NEEDS_OFFSET)], FILE_OF_OP[list(NEEDS_NO_FILE)] = True, False
 
 
 class Broken(NamedTuple):
-    """The rows of a batch that break one rule, and what is wrong with the first of them."""
+    """The rows of a batch that break one rule, and a description of the first such row."""
 
     rule: str
     rows: np.ndarray
@@ -56,15 +59,15 @@ class Broken(NamedTuple):
 
 
 def first_problem(batch: np.ndarray, files: int, before: int = NEVER) -> tuple[int, str] | None:
-    """Row (index into `batch`) and text of the first row that would corrupt a replay, or None."""
+    """Return the index in `batch` and the problem of the first row that would corrupt a replay, or None."""
     found = [(int(rows[0]), text) for _, rows, text in chain(problems(batch, files), time_problems(batch, before))]
     return min(found) if found else None
 
 
 def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER) -> bool:
-    """Whether the extremes of each column alone show that no rule is broken: much faster than looking for the row.
+    """Return whether a batch breaks no rule, mostly from each column's extremes: faster than a search for the row.
 
-    `columns` are the fields of records.OP, each an array of its own; `before` is the time of the row above them.
+    `columns` has an array for each field of records.OP; `before` is the time of the row before the batch.
     """
     times = columns["time_ns"]
 
@@ -92,13 +95,13 @@ def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER
 
 
 def _ends_too_far(op: np.ndarray, offset: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Return which known operations end beyond what a mapping can have."""
+    """Return a mask of the known operations in `MAPS` that end beyond FILE_END."""
     ends = offset.clip(0, _FAR) + length.clip(0, _FAR)
     return _MAPS[op.clip(0, len(OPS) - 1)] & (op >= 0) & (ends > FILE_END)
 
 
 def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
-    """Yield every broken rule.
+    """Yield each broken rule, except the rule of times, with its rows.
 
     Parameters
     ----------
@@ -141,7 +144,7 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
 
 
 def time_problems(batch: np.ndarray, before: int) -> Iterator[Broken]:
-    """Yield the rows whose time lies before that of the row above (`before`: time of the row above the batch)."""
+    """Yield the rows whose time is less than that of the row above; `before`: time of the row above the batch."""
     times = batch["time_ns"]
     rows = np.flatnonzero(times < np.concatenate(([before], times))[:-1])
     if len(rows):
@@ -149,7 +152,7 @@ def time_problems(batch: np.ndarray, before: int) -> Iterator[Broken]:
 
 
 def files_problems(files: Files) -> Iterator[str]:
-    """Yield what is wrong with the side table."""
+    """Yield a text for each problem of the side table."""
     if not len(files.path) == len(files.first_size) == len(files.is_dir):
         yield "the columns of the side table differ in length"
     sizes = np.asarray(files.first_size)
@@ -159,7 +162,7 @@ def files_problems(files: Files) -> Iterator[str]:
 
 
 def clip_first_sizes(files: Files) -> tuple[Files, str]:
-    """Return the side table with first sizes that a model can hold, and a note if one was larger ("" if none was)."""
+    """Return the side table with first sizes below FILE_END, and a note if a file was larger ("" if none was)."""
     sizes = np.asarray(files.first_size)
     large = int((sizes >= FILE_END).sum())
     if not large:
@@ -177,7 +180,7 @@ def check_files(files: Files, where: str = "the trace") -> None:
 
 
 def check_rows(batch: np.ndarray, files: int, first: int) -> None:
-    """Raise UsageError at the first row that cannot be replayed; `first` is the number of the batch's first row."""
+    """Raise UsageError for the first row that breaks `problems`; `first` is the number of the batch's first row."""
     found = [(int(broken.rows[0]), broken.text) for broken in problems(batch, files)]
     if found:
         row, text = min(found)

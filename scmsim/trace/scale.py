@@ -1,4 +1,4 @@
-"""Repeat a trace on fresh files: one copy after the other, or all at once on threads of their own."""
+"""Repeat a trace on new files: one copy after the other, or all copies at once, each on its own threads."""
 
 import os
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ MOST_FILES = 1 << 27  # rows of a side table
 def scale_trace(
     source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, times: int, together: bool = False
 ) -> int:
-    """Write `times` copies of a trace, each on files of its own (`.1`, `.2`, ... behind their names); returns the rows.
+    """Write `times` copies of a trace, each on its own files (suffixes `.1`, `.2`, ...); return the number of rows.
 
     Parameters
     ----------
     times : int
-        Copies, the original included.
+        Copies, including the original.
     together : bool
-        All copies begin at time 0 on threads of their own; else a copy begins when the one before has ended.
+        All copies begin at time 0 on their own threads; else each copy begins when the copy before has ended.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def _moved(rows: np.ndarray, file: int, thread: int, later: int) -> np.ndarray:
 
 
 def _extent(trace: StoredTrace) -> tuple[int, int]:
-    """(threads, nanoseconds from the start to behind the last row)."""
+    """Return (number of threads, ns from the trace's start to just after its last row)."""
     threads = span = 0
     for batch in trace.batches(CHUNK):
         threads, span = max(threads, 1 + int(batch["thread"].max())), max(span, 1 + int(batch["time_ns"].max()))

@@ -1,6 +1,6 @@
-"""What a trace asks for: operations, sizes, order, working set, overwrites, appends and buffers, in one pass.
+"""Compute a trace's statistics in one pass: operations, sizes, order, working set, overwrites, appends and buffers.
 
-Memory follows the number of files and of separate page ranges (bounded, see `_pages.py`), not the number of rows.
+Memory grows with the number of files and of separate page ranges (bounded, see `_pages.py`), not of rows.
 """
 
 from typing import Any
@@ -12,20 +12,22 @@ from scmsim.trace._pages import PAGE, Pages
 from scmsim.trace._sizes import Sizes
 
 CHUNK = 1 << 16
-TOP = 10  # files that are named
-_BUFFERS = 1 << 20  # buffers whose last file is remembered
+TOP = 10  # files in the list of files with the most data
+_BUFFERS = 1 << 20  # entries of the table of buffers with their last file
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio (Fibonacci hashing)
 
 
 def stats(trace: Source, *, setup: bool = False) -> dict[str, Any]:
-    """Statistics of a trace as a JSON-able dict (sizes in bytes, shares from 0 to 1, None where nothing was transferred).
+    """Return the statistics of a trace as a JSON-able dict.
+
+    Sizes are in bytes, shares are from 0 to 1 and None if nothing was transferred.
 
     Parameters
     ----------
     trace : Source
         A stored trace or a workload.
     setup : bool
-        Count rows marked SETUP too; they always change the state that the others are compared with.
+        Count rows marked SETUP too; they change the file sizes that other rows are compared with in any case.
 
     Raises
     ------
@@ -39,11 +41,11 @@ def stats(trace: Source, *, setup: bool = False) -> dict[str, Any]:
 
 
 class _Way:
-    """Reads, or writes: sizes and order."""
+    """The sizes and the order of all reads, or of all writes."""
 
     def __init__(self, files: int) -> None:
         self.end = np.full(files, -1, np.int64)  # where the last transfer of each file ended
-        self.sizes = np.zeros(65, np.int64)  # by bits of the length
+        self.sizes = np.zeros(65, np.int64)  # number of calls, by bit length of the size
         self.bytes = self.sequential = self.first = self.calls = 0
 
     def add(self, rows: np.ndarray) -> None:
@@ -72,9 +74,9 @@ class _Way:
 
 
 class _Buffers:
-    """Where the program's memory of the transfers lies, and whether a buffer served another file the last time.
+    """The program's memory in transfers, and how often a buffer's previous transfer was of another file.
 
-    The last file of a buffer is kept in a table of fixed size; a buffer whose place is taken by another counts as new.
+    The last file of a buffer is in a hash table of fixed size; a buffer whose slot another buffer took counts as new.
     """
 
     def __init__(self) -> None:
@@ -110,7 +112,7 @@ class _Buffers:
 
 
 class _State:
-    """Everything that is known after the batches so far."""
+    """The statistics of the batches so far."""
 
     def __init__(self, trace: Source) -> None:
         self.trace, files = trace, len(trace.files)
@@ -186,10 +188,10 @@ class _State:
 
 
 def _bits(length: np.ndarray) -> np.ndarray:
-    """Bits of each length: 0 -> 0, 1 -> 1, 4096 to 8191 -> 13."""
+    """Return the bit length of each length: 0 for 0, 1 for 1, 13 for 4096 to 8191."""
     return np.frexp(length.astype(np.float64))[1]
 
 
 def _sum(length: np.ndarray) -> int:
-    """Sum without overflow: a trace may ask for 2^62 bytes, often."""
+    """Return the sum without overflow: many rows of a trace may have lengths up to 2^62 bytes."""
     return int(length.sum()) if not len(length) or length.max() < 1 << 46 else sum(length.tolist())

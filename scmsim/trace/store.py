@@ -1,9 +1,9 @@
-"""The stored trace: one Parquet file (zstd), columns = the fields of OP, provenance and side table in its metadata.
+"""Write and read stored traces: Parquet files (zstd) with a column for each field of OP.
 
-The column `op` holds the name of the operation (dictionary encoded), `flags` the bits of OP.flag; the other columns
-have the name and type of their field.  Three keys of the file's key-value metadata make it a trace: `scmsim.schema` (a
+The column `op` has the operation's name (dictionary encoded), `flags` the bits of OP.flag; the other columns have
+the name and type of their field.  Three keys of the file's key-value metadata make it a trace: `scmsim.schema` (a
 number), `scmsim.header` (the provenance as JSON), `scmsim.files` (the side table: an Arrow IPC stream, zstd, base64).
-pyarrow is imported on first use, because it takes longer to load than a light command may run.
+pyarrow is imported on first use, because loading it takes longer than a light command may run.
 """
 
 import base64
@@ -35,23 +35,23 @@ COLUMNS = (
     ("flags", "i4"),
     ("buffer", "i8"),
 )
-_SINCE = {"buffer": 2}  # columns that older schemas lack: all zero there
+_SINCE = {"buffer": 2}  # first schema of columns that older schemas lack; read as zero there
 _HEADER_TYPES: dict[str, type] = {"counts": dict, "bad_lines": dict, "blind_spots": list, "notes": list}
 _IN_WORDS: dict[type, str] = {dict: "table", list: "list"}
 _BLOCK = 1 << 11  # rows that stay in a core's cache while they are filled column by column
 
 
 class TraceWriter:
-    """Writes a trace in row groups to a temporary name beside `path` and moves it into place at `close`.
+    """A writer of a trace: row groups go to a temporary file beside `path`, which `close` renames to `path`.
 
     Parameters
     ----------
     path : path-like
         Name of the finished file; an existing file is replaced only by a complete one.
     header : dict
-        Provenance, JSON-able; kept by reference, so it may grow until `close`.
+        Provenance, JSON-able; kept by reference, so the caller may add to it until `close`.
 
-    Use it as a context manager: without a `close` before its end, the temporary file is removed.
+    Use the writer as a context manager: without a `close` before its end, the temporary file is removed.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ class TraceWriter:
                 column_encoding={"time_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"},
                 write_page_checksum=True,
             )
-        except BaseException as error:  # a signal, too: the file is there before its writer is
+        except BaseException as error:  # also for a signal: the file exists before its writer does
             self._temporary.unlink(missing_ok=True)
             if isinstance(error, OSError):
                 raise unwritten(self.path, error) from None
@@ -86,12 +86,12 @@ class TraceWriter:
     def __exit__(self, *error: object) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            with contextlib.suppress(OSError):  # the error that ends the writing says more
+            with contextlib.suppress(OSError):  # the error that ended the writing is more useful
                 writer.close()
         self._temporary.unlink(missing_ok=True)
 
     def append(self, batch: np.ndarray) -> None:
-        """Add records of dtype OP; written as soon as a row group is full."""
+        """Add records of dtype OP; write them once a row group is full."""
         if batch.dtype != OP:
             raise TypeError(f"a batch must have the dtype records.OP, not {batch.dtype}")
         self._waiting.append(np.array(batch, copy=True))
@@ -101,7 +101,7 @@ class TraceWriter:
             self._flush(ROWS_PER_GROUP)
 
     def close(self, files: Files) -> None:
-        """Write what is left and the side table, and put the file in its place."""
+        """Write the remaining rows and the side table, and rename the temporary file to `path`."""
         files, note = clip_first_sizes(files)
         if note:
             self.header["notes"] = [*self.header.get("notes", []), note]
@@ -134,7 +134,7 @@ class TraceWriter:
 
 
 class StoredTrace:
-    """A trace on disk; fulfils `records.Source`.  Holds the side table in memory and streams the rows."""
+    """A trace on disk, a `records.Source`, with its side table in memory; rows are streamed."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = pathlib.Path(path)
@@ -143,7 +143,7 @@ class StoredTrace:
         self.files: Files = _decode(self.path, "side table", lambda: _unpack_files(metadata[b"scmsim.files"]))
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield record arrays of OP with at most `chunk` rows; raises UsageError at a row that cannot be replayed."""
+        """Yield record arrays of OP with at most `chunk` rows; raise UsageError for a row that cannot be replayed."""
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
         check_files(self.files, repr(str(self.path)))
@@ -181,7 +181,7 @@ class StoredTrace:
 
 
 def open_trace(path: str | os.PathLike[str]) -> StoredTrace:
-    """Open a stored trace; raises UsageError (one line) for anything that is not one."""
+    """Open a stored trace; raise UsageError (one line) if the file is not a trace."""
     protect(path)
     return StoredTrace(path)
 
@@ -210,7 +210,7 @@ def _to_table(group: np.ndarray) -> Any:
 
 
 def _fields(batch: Any) -> dict[str, np.ndarray]:
-    """The fields of OP, each an array of its own."""
+    """Return an array for each field of OP."""
     known = batch.schema.names
     out = {
         "flag" if name == "flags" else name: _numbers(batch.column(name))
@@ -236,7 +236,7 @@ def _records(fields: dict[str, np.ndarray]) -> np.recarray:
 
 
 def _numbers(array: Any) -> np.ndarray:
-    """The values of an Arrow array of integers without nulls (`to_numpy` would import pandas, 0.3 s)."""
+    """Return the values of an Arrow array of integers without nulls (`to_numpy` would import pandas, 0.3 s)."""
     array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
     return np.from_dlpack(array) if len(array) else np.zeros(0, np.int64)
 
@@ -268,7 +268,7 @@ def _files_schema() -> Any:
 
 
 def _footer(path: pathlib.Path) -> tuple[dict[bytes, bytes], int]:
-    """Key-value metadata and number of rows, after every check that needs no row."""
+    """Return the key-value metadata and the number of rows, after every check that needs no row."""
     import pyarrow as pa
 
     _check_kind(path)
@@ -307,7 +307,7 @@ def _same_type(found: Any, wanted: Any) -> bool:
 def _check_kind(path: pathlib.Path) -> None:
     if os.path.isdir(path):
         raise UsageError(f"{str(path)!r} is a directory; name a trace file in it")
-    if not os.path.exists(path):  # nor for a name that is too long, where Path.exists raises OSError
+    if not os.path.exists(path):  # for a name that is too long, Path.exists would raise OSError
         raise UsageError(f"no trace file {str(path)!r}; make one with 'scmsim capture -o {path} -- CMD'")
     with open(path, "rb") as file:
         head = file.read(1 << 14)
@@ -330,7 +330,7 @@ def _open(path: pathlib.Path) -> Any:
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    """Return the provenance of a trace, whose entries have the types that their readers rely on."""
+    """Return the provenance of a trace; raise ValueError if an entry has a type that its readers do not expect."""
     header = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(header, dict):
         raise ValueError("it must be a table")
@@ -340,7 +340,7 @@ def _header(text: bytes) -> dict[str, Any]:
     for name in ("blind_spots", "notes"):
         if not all(isinstance(line, str) for line in header.get(name, [])):
             raise ValueError(f"its {name!r} must be texts")
-    json.dumps(header)  # as deep as Python can write it again: else a RecursionError
+    json.dumps(header)  # RecursionError if it is nested too deeply for Python to write
     return header
 
 

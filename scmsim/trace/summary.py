@@ -1,4 +1,4 @@
-"""Totals of a trace for `scmsim trace info`, and all its problems for `scmsim trace check`."""
+"""Compute a trace's totals for `scmsim trace info` and find its problems for `scmsim trace check`."""
 
 from itertools import chain
 from typing import Any
@@ -11,7 +11,7 @@ from scmsim.trace.store import StoredTrace
 
 
 def totals(trace: StoredTrace) -> dict[str, Any]:
-    """Rows, calls, bytes (read, written), duration in ns, counts by operation; one pass over the rows."""
+    """Return rows, calls, bytes (read, written), duration in ns and counts by operation, in one pass."""
     out = dict.fromkeys(("calls", "setup_rows", "bytes_read", "bytes_written", "unknown_offsets", "duration_ns"), 0)
     counts, threads, used = np.zeros(len(OPS), "i8"), -1, np.zeros(len(trace.files), bool)
     for batch in trace.batches(1 << 16):
@@ -32,7 +32,7 @@ def totals(trace: StoredTrace) -> dict[str, Any]:
 
 
 def all_problems(trace: StoredTrace) -> list[str]:
-    """Every broken rule once a kind, with its first row and how many rows break it; empty for a sound trace."""
+    """Return each broken rule once, with its first row and its number of rows; empty for a sound trace."""
     seen: dict[str, list[Any]] = {}
     rows, before = 0, NEVER
     for first, group in trace.groups():

@@ -1,7 +1,7 @@
-"""Derives the cost tables of a family from measured rows: python -m tools.calibration FAMILY [--write] [--leave-out UNIT]
+"""Derive the cost tables of a family from measured rows.
 
-Prints by how much the fitted costs miss the measured cells; with --write the tables in scmsim/fs/FAMILY/costs are replaced.
-`--leave-out UNIT` does not fit to the cells of one unit, as a test of the others (nova, pmfs, xfs).
+Prints the fitted costs' errors in the measured cells; --write replaces the tables in scmsim/fs/FAMILY/costs.
+`--leave-out UNIT` excludes the cells of one unit from the fit, as test cells (nova, pmfs, xfs).
 """
 
 import argparse

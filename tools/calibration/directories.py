@@ -1,10 +1,11 @@
-"""Costs of reading a directory, `readdir` and `list_entry`, from the lab.
+"""Measure the costs of reading a directory, `readdir` and `list_entry`, in the lab.
 
     python -m tools.calibration.directories FOLDER [--kernel 6.1,6.12]
 
-A directory of some names is read again and again: by calls that return all of them, and by calls that find no further one.  The
-second are `readdir`; what the first take beyond them in the longest directory is `list_entry`; shorter ones are tests.  FOLDER keeps
-what ran.  The amounts of other kernels than 6.1 are put into their tables by hand, after kernels.py has made the others.
+Each trace reads a directory repeatedly: by calls that return all names, or by calls at the end that return none.  Calls at the
+end give `readdir`; the additional amounts of calls that return the longest directory give `list_entry`; shorter directories
+are tests.  FOLDER keeps the runs.  Amounts of kernels other than 6.1 are copied into their tables by hand, after kernels.py
+has written the other costs.
 """
 
 import numpy as np
@@ -17,13 +18,13 @@ from tools.calibration.tables import Cost
 
 SYSTEMS = ("ext4-dax", "ext4", "xfs-dax", "ext2-dax", "ext2", "tmpfs", "ramfs")
 CALLS = 200
-NAMES = (2, 60, 250)  # beside the dots
+NAMES = (2, 60, 250)  # without the dots
 DOTS = 2
 MEANING = {
     "readdir": ("namespace", "getdents(), its names left out"),
     "list_entry": ("namespace", "name that getdents() returns"),
 }
-ON_61 = {  # by this program; ext2 is served by ext4's driver, ramfs by the code of tmpfs
+ON_61 = {  # measured by this program; ext4's driver also serves ext2, the code of tmpfs also ramfs
     "ext4": {"readdir": (870.8, 280.9, 159.0), "list_entry": (1203.8, 258.8, 153.1)},
     "xfs": {"readdir": (1267.5, 384.4, 242.0), "list_entry": (372.3, 79.7, 41.0)},
     "tmpfs": {"readdir": (830.0, 262.6, 153.0), "list_entry": (323.5, 82.3, 59.2)},
@@ -32,18 +33,18 @@ SOURCE = "lab, directories.py, Linux 6.1"
 
 
 def listing(driver, kind="measured", source=SOURCE):
-    """{cost: Cost} of a driver's directories on 6.1."""
+    """Return {cost: Cost} of a driver's directories on 6.1."""
     return {name: Cost(amounts, *MEANING[name], kind, source) for name, amounts in ON_61[driver].items()}
 
 
 def rows(names, length):
-    """A trace: a directory of names that is read, by calls of so many bytes."""
+    """Return the rows of a trace that reads a directory of `names` names, by calls of `length` bytes."""
     made = [row for i in range(1, names + 1) for row in ((CREATE, i, 0, 0, SETUP), (CLOSE, i, 0, 0, SETUP))]
     return made + [(READDIR, 0, 0, length, SETUP if k == 0 else 0) for k in range(1 + CALLS)]
 
 
 def measured(folder, kernel):
-    """{file system: {(names, whether they are returned): amounts a call}}."""
+    """Return {file system: {(names, whether the calls return them): amounts per call}}."""
     paths = {}
     for names in NAMES:
         for kind, length in (("list", DOTS_BYTES + ENTRY_BYTES * names), ("end", 0)):
@@ -59,7 +60,7 @@ def measured(folder, kernel):
 
 
 def costs(found):
-    """(readdir, list_entry, how far shorter directories are off, relative), amounts of each."""
+    """Return the amounts of readdir and of list_entry, and the relative errors for each shorter directory."""
     few, middle, many = NAMES
     call = found[middle, False]
     entry = (found[many, True] - call) / (many + DOTS)
@@ -67,7 +68,7 @@ def costs(found):
 
 
 def main():
-    """Print the costs, and what they miss in the tests."""
+    """Print the costs, and their errors in the tests."""
     for kernel, folder in tables.folders(__doc__.splitlines()[0]):
         for fs, found in measured(folder, kernel).items():
             call, entry, *errors = costs(found)

@@ -1,10 +1,10 @@
-"""Derives fs/ext2/costs/{ext2-dax-5.13,ext2-dax-6.1,ext2-6.1,ext2-ramdisk}.toml: what ext2's code costs per mechanism.
+"""Derive fs/ext2/costs/{ext2-dax-5.13,ext2-dax-6.1,ext2-6.1,ext2-ramdisk}.toml: costs of ext2's code per mechanism.
 
-How: the model itself says how often each cost is charged in each measured row (its structure) and what bulk copies count; a ridge
-fit moves priors as little as possible until the totals of a kernel's 12 rows are met.  Names: the driver of ext4 has measured rows,
-less what the model charges beside.  ext2's own driver has none: its names are those rows without the work on a hashed directory
-(an entry that is added: row link less ramfs' link; one that is removed: the search of half a leaf), and its search costs what
-PMFS' same loop does; both are estimates.
+The model gives how often each cost is charged in each measured row (its structure), and the amounts of bulk copies; a ridge
+fit moves priors as little as possible until the totals of a kernel's 12 rows are met.  The driver of ext4 has measured rows of
+names, less what the model charges besides.  ext2's own driver has none: its costs of names are those rows without the work on
+a hashed directory (an added entry: row link less ramfs' link; a removed entry: the search of half a leaf), and its search
+costs as much as the same loop of PMFS; both are estimates.
 """
 
 import numpy as np
@@ -58,7 +58,7 @@ MEANING = {
     **{name: ext4.MEANING[name][:2] for name in ENTRY_COSTS},
 }  # fmt: skip
 ENTRIES = ext4.ENTRIES | ext4.NAMES
-# By name_costs.py: names in a directory without others by the driver of ext4, and what entries that are looked at take of ext4-dax'.
+# By name_costs.py: names in a directory without others, by ext4's driver; and the factor from ext4-dax' costs of entries.
 SMALL = {
     "ext2-dax": {
         "create": (12864.5, 3947.1, 2413.3),
@@ -84,7 +84,7 @@ SMALL_SOURCE = "lab, name_costs.py, Linux 6.1: no others in the directory"
 ENTRY_SOURCE = "lab, name_costs.py, Linux 6.1: ext4-dax' (lab_costs.py) times a factor, by 100 others in the directory"
 NAMES = ("create", "open", "close", "unlink", "remove", "rename", "link", "mkdir", "rmdir", "stat")
 
-# (instructions, loads, stores, weight) before the fit, and why.
+# (instructions, loads, stores, weight) before the fit, and their source.
 DAX = {
     "write_call": (700, 230, 150, 0.1, "vfs_write, new_sync_write, ext2_file_write_iter, file_update_time, dax_iomap_rw, entry and exit"),
     "read_call": (650, 200, 110, 0.1, "vfs_read, new_sync_read, ext2_file_read_iter, atime_needs_update, entry and exit"),
@@ -121,14 +121,15 @@ CACHED = {
 }  # fmt: skip
 TICK = (5.9, 1.8, 1.2)  # as fitted for ext4 to its reads of 262144
 SCAN = (38.6, 10.3, 4.1)  # match_entry of pmfs-5.13.toml, measured: the same loop over the same names
-# Lab, 6.1.0-56 (Debian 12): creates of 1000 files after 1000 unlinks in an earlier second (1.1 s of reads between), less the same
-# without the reads, by 1000 * 1000.
+# Lab, 6.1.0-56 (Debian 12): creates of 1000 files after 1000 unlinks in an earlier second (1.1 s of reads between), less
+# the same without the reads, divided by 1000 * 1000.
 RECENT = (277.7, 84.0, 33.8)
 RECENT_SOURCE = (
     "lab, Debian's kernel 6.1.0-56: 1000 creates after 1000 unlinks of an earlier second less the same of one second"
 )
-# Directories of mkdir's 1000 that stay in the parent's block group (fs/ext4/ialloc.c, find_group_orlov: a sixteenth of its 8192 inodes
-# and of all directories), each past the 1000 files unlinked before in an earlier second: the row holds that many looks a call.
+# Directories of mkdir's 1000 that stay in the parent's block group (fs/ext4/ialloc.c, find_group_orlov: a sixteenth of
+# its 8192 inodes and of all directories); each passes over the 1000 files unlinked in an earlier second, so that a call
+# of the row has this many recent_inode.
 PASSED_BY_MKDIR = 546
 HALF_LEAF = 95  # entries: leaves of 4096 bytes, three quarters full of entries of 16 bytes
 
@@ -148,7 +149,7 @@ TABLES = {
 
 
 def counted(fs: str, rows: str, row: dict) -> tuple[np.ndarray, np.ndarray]:
-    """(how often each cost is charged, instructions, loads and stores of the copies) per call of a row."""
+    """Return (counts of each cost, instructions, loads and stores of the copies) per call of a row."""
     work, names = cells.workload(row), DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS
     model = lab.begin(fs, work.files, **cells.kernel({**row, "kernel": "6.1" if ":" in rows else "5.13"}))
     state = model.state
@@ -167,7 +168,7 @@ def counted(fs: str, rows: str, row: dict) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(table: str) -> dict[str, list[float]]:
-    """Costs after the fit; prints what is left."""
+    """Return the fitted costs, and print the errors."""
     fs, rows, priors, *_ = TABLES[table]
     measured, names = cells.measured(rows), DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS
     counts, direct = (np.array(part) for part in zip(*(counted(fs, rows, row) for row in measured), strict=True))
@@ -178,7 +179,7 @@ def fit(table: str) -> dict[str, list[float]]:
 
 
 def name_costs(fitted: dict[str, list[float]], fs: str, hashed: bool) -> dict[str, tuple[np.ndarray, str, str]]:
-    """Cost of each name and of what is freed: (amounts, kind, source)."""
+    """Return the costs of operations on names and of freeing: (amounts, kind, source)."""
     row, plain = tables.names("ext2", "6.1"), tables.names("ramfs", "6.1")
     entry, gone = row["link"] - plain["link"], HALF_LEAF * np.array(SCAN)
     pair = row["openclose"]
@@ -244,7 +245,7 @@ def name_costs(fitted: dict[str, list[float]], fs: str, hashed: bool) -> dict[st
 
 
 def costs(table: str) -> dict[str, tuple[np.ndarray, str, str]]:
-    """Every cost of a table: (amounts, kind, source)."""
+    """Return every cost of a table: (amounts, kind, source)."""
     fs, rows, priors, _, hashed = TABLES[table]
     fitted = fit(table)
     names, kernel = DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS, "610" if ":" in rows else "513"
@@ -285,7 +286,7 @@ def costs(table: str) -> dict[str, tuple[np.ndarray, str, str]]:
 
 
 def ram_disk(found: dict[str, tuple[np.ndarray, str, str]]) -> dict[str, tuple[np.ndarray, str, str]]:
-    """What a RAM disk changes: brd copies a page by a rep-string, memcpy_flushcache's 512 loads are not there."""
+    """Return the costs that differ on a RAM disk: brd copies by rep-strings, without memcpy_flushcache's 512 loads."""
     less = {"flush_page": (1061, 518, 5), "metadata_block": (1061, 518, 5), "cache_fill_page": (1061, 518, 517)}
     return {
         name: (
@@ -298,7 +299,7 @@ def ram_disk(found: dict[str, tuple[np.ndarray, str, str]]) -> dict[str, tuple[n
 
 
 def derive() -> dict[str, str]:
-    """The cost tables."""
+    """Return the cost tables."""
     found = {}
     for table, (_, _, _, kernel, _) in TABLES.items():
         head = (

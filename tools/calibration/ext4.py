@@ -1,8 +1,8 @@
-"""Derives scmsim/fs/ext4/costs/ext4-5.13.toml from the measured rows, and compares the model with all of them.
+"""Derive scmsim/fs/ext4/costs/ext4-5.13.toml from the measured rows, and compare the model with all of them.
 
-How: the model itself says how often each cost is charged in each measured row (its structure); what bulk copies count
-by width is taken off; then non-negative least squares on relative errors gives the costs, for instructions, loads and
-stores apart.  Costs that a row or a set of function rows gives by itself are not fitted.
+The model gives how often each cost is charged in each measured row (its structure); the amounts that bulk copies count
+by width are subtracted; then non-negative least squares on relative errors gives the costs, separately for instructions,
+loads and stores.  Costs that a row or a set of function rows gives directly are not fitted.
 """
 
 import csv
@@ -20,13 +20,12 @@ from tools.calibration.tables import COLUMNS, Cost
 
 TABLE = "ext4-5.13"
 SYSTEMS = ("ext4-dax", "ext4")
-UNITS = (1024, 16384, 262144, 512)  # in the order in which they were measured
+UNITS = (1024, 16384, 262144, 512)  # in the order of the measurement
 
-# Rows that the fit leaves out, to check it: sums of mechanisms that other rows give.
+# Rows excluded from the fit as its test: sums of mechanisms that other rows give.
 CHECKS = ("cwrite64k", "cwrite64k_sync", "create_fsync", "unlink0_sync", "unlinkl_sync", "unlink64k_sync")
 
-# What each cost is charged for, its site, and where it comes from: rows of measured_513.csv and, for names,
-# measured_namespace_ext4.csv.
+# cost: site, unit, source: rows of measured_513.csv and, for names, measured_namespace_ext4.csv
 MEANING = {
     "null_call": ("syscall", "call that is not modelled further", "null"),
     "dax_write_call": ("syscall", "write() without what each mapped run costs", "rewrite of ext4-dax"),
@@ -98,7 +97,7 @@ MEANING = {
     "probe": ("namespace", "search of a directory's index", "hashed, scaled to rows of names"),
     **{name: (*words, "directories.py, on 6.1") for name, words in directories.MEANING.items()},
 }
-# Measured on 6.1 by lab_costs.py, because no row of 5.13 tells them.
+# Measured on 6.1 by lab_costs.py, because no row of 5.13 determines them.
 LAB = {
     "fsync_call": (1468.0, 478.0, 298.0),
     "join_block": (582.8, 174.9, 128.1),
@@ -108,7 +107,7 @@ LAB = {
     "split_extent": (5150.1, 2204.2, 636.4),
     **directories.ON_61["ext4"],
 }
-# The same for names.  A row of 5.13 is one factor times what 6.1 took besides looking at entries, and another times that.
+# The same for names.  A row of 5.13 is a factor times 6.1's amounts for entries, plus another factor times 6.1's rest.
 ENTRIES = {
     "search_entry": (138.9, 38.5, 18.0),
     "place_entry": (256.8, 64.6, 30.0),
@@ -116,16 +115,16 @@ ENTRIES = {
 }
 NAMES = {"lookup": (2506.5, 674.3, 507.2), "probe": (1552.3, 363.3, 210.3)}
 NAME_ROWS = ("create", "unlink0", "rename", "link", "unlinkl", "mkdir")
-OPEN, CLOSE = (4614.9, 1339.5, 792.7), (1282.3, 401.8, 246.7)  # there, too
+OPEN, CLOSE = (4614.9, 1339.5, 792.7), (1282.3, 401.8, 246.7)  # also on 6.1
 CLOSE_SHARE = np.array(CLOSE) / np.add(OPEN, CLOSE)
 # A rewrite of 262144 has 64 pages with a handle each; an append of 512 has two starts (one nested) by its wrapper.
 HANDLE = ("start_this_handle", "jbd2_journal_stop", "jbd2__journal_start", "kmem_cache_alloc", "kmem_cache_free")
-# A rewrite or read of 1024 maps one run: all its functions in the data file but the copy itself, mean of the two passes.
+# A rewrite or read of 1024 maps one run: the sum of its functions in the data file but the copy, mean of the two passes.
 MAPPING = ("rewrite", "read")
 # zero_block without the zeroing itself (memcpy_flushcache of a page: 1061 instructions besides its stores, 518 loads, 5
 # stores), as fitted when this was written.
 BLOCK_LAYER = (273, 75, 38)
-# Costs that rows give one by one.
+# Costs that rows give directly.
 DIRECT = (
     "null_call",
     "map_run",
@@ -144,7 +143,7 @@ HEADER = """\
 
 
 def measured():
-    """{(fs, pass, unit): row}; namespace rows have unit 0."""
+    """Return {(fs, pass, unit): row}; namespace rows have unit 0."""
     rows = {}
     with open(cells.DATA / "measured_513.csv", newline="") as file:
         for row in csv.DictReader(file):
@@ -157,12 +156,12 @@ def measured():
 
 
 def recipes_of(fs):
-    """A model's recipes."""
+    """Return a model's recipes."""
     return all_recipes("dax" in fs, copy="nocache" if fs == "ext4-dax-linux4" else "")
 
 
 def structure(fs, identity, units=UNITS):
-    """{(fs, pass, unit): amounts per call}; identity: how often each cost is charged, and what copies count."""
+    """Return {(fs, pass, unit): amounts per call}; with `identity`, first the counts of costs, then copies' amounts."""
     found = {}
     for transfers in (True, False):
         if transfers:
@@ -192,7 +191,7 @@ def structure(fs, identity, units=UNITS):
 
 
 def nonnegative(matrix, target):
-    """Least squares with no negative unknown (Lawson and Hanson's active set)."""
+    """Return the least-squares solution without negative values (Lawson and Hanson's active set)."""
     x = np.zeros(matrix.shape[1])
     free = np.zeros(len(x), bool)
     while True:
@@ -214,7 +213,7 @@ def nonnegative(matrix, target):
 
 
 def given(rows):
-    """{cost: (instructions, loads, stores)} of the costs that are not fitted."""
+    """Return {cost: (instructions, loads, stores)} of the costs that are not fitted."""
     functions = {}
     with open(cells.DATA / "measured_functions_ext4.csv", newline="") as file:
         for row in csv.DictReader(file):
@@ -240,7 +239,7 @@ def given(rows):
 
 
 def names(rows, counts):
-    """{cost: (instructions, loads, stores)} of looking at names, from the lab's; `counts`: how often, by row."""
+    """Return {cost: (instructions, loads, stores)} of searching names, from the lab's; `counts`: cost counts by row."""
     later, costs = tables.names("ext4-dax", "6.1"), {}
     for j, column in enumerate(COLUMNS):
         looked = [sum(counts[op][COSTS.index(c)] * value[j] for c, value in ENTRIES.items()) for op in NAME_ROWS]
@@ -253,7 +252,7 @@ def names(rows, counts):
 
 
 def fit(rows):
-    """Costs (len(COSTS), 3) from the measured rows."""
+    """Return the costs, an array (len(COSTS), 3), from the measured rows."""
     found = {}
     for fs in SYSTEMS:
         found |= structure(fs, identity=True)
@@ -272,7 +271,7 @@ def fit(rows):
 
 
 def table(costs):
-    """The cost table as TOML text."""
+    """Return the cost table as TOML text."""
     found = {}
     for name, amounts in zip(COSTS, costs, strict=True):
         site, per, rows = MEANING[name]
@@ -283,7 +282,7 @@ def table(costs):
 
 
 def compare(rows):
-    """[(row, deviations of loads + stores, instructions, stored bytes)], worst first."""
+    """Return [(row, relative errors of loads + stores, instructions, stored bytes)], worst first."""
     result = []
     for fs in SYSTEMS:
         for key, amounts in structure(fs, identity=False).items():
@@ -298,13 +297,13 @@ def compare(rows):
 
 
 def with_costs(costs):
-    """Within it, the model takes these costs, also those that the table on disk does not know yet."""
+    """Return a context in which the model uses these costs, including those that the table on disk lacks."""
     mine = tomllib.loads(table(costs))
     return changed(lambda name, found: mine if name == TABLE else found)
 
 
 def derive():
-    """The cost table; prints what is left of each row."""
+    """Return the cost table, and print the errors of each row."""
     rows = measured()
     with with_costs(np.zeros((len(COSTS), 3))):
         costs = fit(rows)

@@ -1,8 +1,8 @@
-"""Derives scmsim/fs/ext4/costs/ext4-4.4.toml from measured_440.csv: ext4 of Ubuntu 16.04, with DAX and with the page cache.
+"""Derive scmsim/fs/ext4/costs/ext4-4.4.toml from measured_440.csv: ext4 of Ubuntu 16.04, with DAX and with page cache.
 
-How: the model says how often each cost is charged in each measured row; costs move as little as they may from those of 5.13 until
-the rows are met (`tables.ridge`), for both models at once, since they share them.  Not fitted to: units of 4 and 64 KiB, and the
-passes over names that are sums of others (`ext4.CHECKS`).
+The model gives how often each cost is charged in each measured row; costs move as little as possible from those of 5.13 until
+the rows are met (`tables.ridge`), for both models at once, since they share the costs.  Units of 4 and 64 KiB, and the passes
+over names that are sums of others (`ext4.CHECKS`), are excluded from the fit.
 """
 
 import csv
@@ -19,7 +19,7 @@ TABLE, PRIOR = "ext4-4.4", "ext4-5.13"
 SYSTEMS = ("ext4-dax-linux4", "ext4-linux4")
 UNITS = (512, 1024, 4096, 16384, 65536, 262144)
 HELD_OUT = (4096, 65536)
-WEIGHT = 0.1  # of the priors: 4.4 has no checksums of metadata, so most costs are far from those of 5.13
+WEIGHT = 0.1  # weight of the priors: 4.4 has no metadata checksums, so most costs differ much from those of 5.13
 UNTOUCHED = (
     "copy_line",
     "zero_block",
@@ -29,7 +29,7 @@ UNTOUCHED = (
     "convert",
     "split_extent",
     *directories.MEANING,
-)  # no row tells them
+)  # no row determines them
 
 HEADER = """\
 # Costs of ext4-linux4 and ext4-dax-linux4, on Ubuntu 16.04's Linux 4.4.0-21 without checksums of metadata: instructions, loads and
@@ -38,20 +38,20 @@ HEADER = """\
 
 
 def measured():
-    """The rows, numbers converted."""
+    """Return the rows with their numbers converted."""
     with open(cells.DATA / "measured_440.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     return [{k: v if k in ("kernel", "fs", "op") else float(v) for k, v in row.items()} for row in rows]
 
 
 def derive():
-    """The cost table; prints what is left of each row."""
+    """Return the cost table, and print the errors of each row."""
     rows, charged = measured(), {}
     for fs in SYSTEMS:
         charged |= ext4.structure(fs, True, UNITS)
     rows = [row for row in rows if (row["fs"], row["op"], int(row["unit"])) in charged]
     found = [charged[row["fs"], row["op"], int(row["unit"])] for row in rows]
-    for row in rows:  # what `ridge` leaves out by its unit
+    for row in rows:  # mark test rows by their unit, for `ridge`
         row["unit"] = HELD_OUT[0] if row["unit"] in HELD_OUT or row["op"] in ext4.CHECKS else row["unit"]
     text = (tables.FAMILIES / "ext4" / "costs" / f"{PRIOR}.toml").read_text(encoding="utf-8")
     old = {name: entry for name, entry in tomllib.loads(text).items() if name in COSTS}

@@ -1,12 +1,11 @@
-"""Cost tables of the kernels that Debian packages: measured in the lab, fitted to microbenchmarks.
+"""Derive the cost tables of Debian's kernels: measure in the lab, fit to microbenchmarks.
 
     python -m tools.calibration.kernels FOLDER [--kernel 6.1,6.12] [--fs ext4-dax,tmpfs] [--write]
 
-FOLDER keeps what ran: `scmsim lab run costs` on each kernel and the traces of lab_costs.py (all of them for ext4); only what it
-lacks runs.
-Fitted to units of 1, 16 and 256 KiB and to passes over names; units of 4 KiB, 64 KiB and 2 MiB and sums of passes are tests, whose
-errors are printed.  With --write the tables in scmsim/fs/FAMILY/costs are replaced.  No workload is fitted to:
-tests/verification/kernel_costs.py judges by whole ones.
+FOLDER keeps the runs: `scmsim lab run costs` on each kernel and the traces of lab_costs.py (all of them for ext4); only missing
+runs are made.  The fit is to units of 1, 16 and 256 KiB and to passes over names; units of 4 KiB, 64 KiB and 2 MiB and sums of
+passes are tests, whose errors are printed.  --write replaces the tables in scmsim/fs/FAMILY/costs.  No workload is fitted to:
+tests/verification/kernel_costs.py tests the costs on whole workloads.
 """
 
 import argparse
@@ -21,18 +20,18 @@ from scmsim.study import calibrate
 from tools.calibration import lab_costs, tables
 from tools.calibration.tables import Cost
 
-# What is made of each kernel; of 6.1 tmpfs.py and ext2.py have the others.
+# File systems by kernel; tmpfs.py and ext2.py derive the others of 6.1.
 MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax"), "6.12": ("ext4-dax", "tmpfs", "ext4", "xfs-dax", "ext2-dax")}
-# The table that a fit starts from, by the model's parameter: of the kernel that is served by the same code.
+# The model's kernel parameter of the table that a fit starts from: a kernel with the same driver.
 START = {"ext4-dax": "5.13", "tmpfs": "6.1", "ext4": "5.13", "xfs-dax": "5.13", "ext2-dax": "6.1"}
-MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; interrupts are left out of what it counts
+MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; the lab's counts exclude interrupts
 TICK = "no interrupt is in what the lab counts; those of a machine are a system's (scmsim replay --system)"
-SHOWN = 0.05  # of what a cell counts: cells that the fit misses by more are listed
+SHOWN = 0.05  # relative error above which a cell is listed
 UNITS = "units of 1, 16 and 256 KiB, and passes over names"
 
 
 def measured(folder: pathlib.Path, kernel: str, fs: str) -> calibrate.Result:
-    """The microbenchmark of a file system on a kernel; what is missing runs."""
+    """Return the microbenchmark's result on a kernel, after running it if it is missing."""
     out = folder / f"costs-{kernel}"
     command = [sys.executable, "-m", "scmsim", "lab", "run", "costs", "--kernel", kernel, "-o", str(out), "--fs"]
     if not (out / f"{fs}-1.calls.parquet").exists() or not (out / "result.json").exists():
@@ -41,7 +40,7 @@ def measured(folder: pathlib.Path, kernel: str, fs: str) -> calibrate.Result:
 
 
 def calibrated(folder: pathlib.Path, kernel: str, fs: str) -> tuple[str, calibrate.Calibration]:
-    """(the kernel's release, the fit) of a file system."""
+    """Return (the kernel's release, the fit) of a file system."""
     result = measured(folder, kernel, fs)
     ext4 = fs.startswith("ext4")
     single = folder / (f"single-{kernel}" if ext4 else f"single-{kernel}-{fs}")
@@ -53,7 +52,7 @@ def calibrated(folder: pathlib.Path, kernel: str, fs: str) -> tuple[str, calibra
 
 
 def table(fs: str, kernel: str, release: str, found: calibrate.Calibration) -> str:
-    """The table as TOML."""
+    """Return the table as TOML text."""
     costs = {}
     for name, entry in found.table.items():
         source = str(entry["source"])
@@ -72,7 +71,7 @@ def table(fs: str, kernel: str, release: str, found: calibrate.Calibration) -> s
 
 
 def main() -> None:
-    """Derive the tables of some kernels."""
+    """Derive the tables of the chosen kernels and file systems."""
     parser = argparse.ArgumentParser("python -m tools.calibration.kernels", description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--kernel", default=",".join(MADE), help="kept kernels of the lab (scmsim lab setup --release)")

@@ -1,11 +1,11 @@
-"""Costs of ext4 that no cell of the microbenchmark tells, measured in the lab one by one, and a calibration that starts from them.
+"""Measure in the lab the costs of ext4 that no microbenchmark cell determines, and calibrate starting from them.
 
     python -m tools.calibration.lab_costs FOLDER
     python -m tools.calibration.lab_costs FOLDER --fit RESULT --fs ext4-dax -o ext4-dax-6.1.toml
 
-Each trace repeats what one cost is charged for, so often that its count per call is known; a cost is what the kernel's functions
-of it, or the calls less what else they do, took.  None of the traces is a row of the card (lab_card.py).  The second form is
-`scmsim lab calibrate` with units of 1, 16 and 256 KiB, on a table that has these costs already.
+Each trace repeats the work of one cost, a known number of times per call; the cost is the amount of the kernel functions that
+do the work, or of the calls less their other work.  None of the traces is a row of the card (lab_card.py).  The second form is
+`scmsim lab calibrate` with units of 1, 16 and 256 KiB, starting from a table that has the measured costs.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from scmsim.study import calibrate
 from tests.verification import lab_card as card
 
 UNITS = (1 << 10, 16 << 10, 256 << 10)
-COUNT = 250  # files, fewer than a directory's only block holds
+COUNT = 250  # files; fewer than a directory's only block has room for
 COLUMNS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 _FILE = [(CREATE, 1, 0, 0, SETUP), (WRITE, 1, 0, 4096, SETUP), (SYNC, -1, 0, 0, SETUP)]
 _AGAIN = [(op, 2, 0, 0, 0) for _ in range(300) for op in (CREATE, CLOSE, UNLINK)]
@@ -33,15 +33,15 @@ _SMALL = [row for i in _MANY for row in ((CREATE, i, 0, 0, SETUP), (WRITE, i, 0,
 ]
 _READS = [(READ, i, 0, 4096, 0) for i in _MANY]
 TRACES = {
-    # n-th of the files made, all removed again, the last one first: n + 2 entries (with the dots) lie before each.
+    # Create files, then remove them in reverse order: n + 2 entries (with the dots) precede the n-th file.
     "entries": (
         [(op, i, 0, 0, 0) for i in _MANY for op in (CREATE, CLOSE)] + [(UNLINK, i, 0, 0, 0) for i in reversed(_MANY)],
         COUNT + 1,
     ),
-    # A name that is known not to be there, in a directory with one block and in one with an index.
+    # A name that is known to be absent (a negative dentry), in a directory with one block and in one with an index.
     "again": ([*_FILE, *_AGAIN], 3),
     "hashed": ([*[(CREATE, i, 0, 0, SETUP) for i in range(3, 403)], *_AGAIN], 403),
-    # The same in a directory of one file, each time in a new transaction: file 1 is written and synced in between.
+    # The same in a directory of one file, each time in a new transaction: file 1 is written and synced before.
     "first": (
         [
             (CREATE, 1, 0, 0, SETUP),
@@ -56,34 +56,34 @@ TRACES = {
         ],
         3,
     ),
-    # Each page of a file once, after a sync; and the same when they are dirty already.
+    # Write each page of a file once: after a sync, and when all pages are dirty.
     "clean pages": ([*_PAGES, (SYNC, -1, 0, 0, SETUP), *_OVER], 2),
     "dirty pages": ([*_PAGES, (SYNC, -1, 0, 0, SETUP), *[(*row[:4], SETUP) for row in _OVER], *_OVER], 2),
-    # The first read of a file after it was written, and the next.
+    # The first read of a file after its write, and the second read.
     "first reads": ([*_SMALL, *_READS], COUNT + 1),
     "later reads": ([*_SMALL, *[(*row[:4], SETUP) for row in _READS], *_READS], COUNT + 1),
     "quiet": ([*_FILE, *[(op, 1, 0, 0, 0) for _ in range(300) for op in (FSYNC, OPEN, CLOSE)]], 2),
 }
 MATCH = ("ext4_match", "fscrypt_match_name", "memcmp")
-FIRST_JOINS = 4  # blocks that "first" changes: directory, inode table, inode bitmap, group descriptor
+FIRST_JOINS = 4  # blocks that a create of "first" changes: directory, inode table, inode bitmap, group descriptor
 ENTRIES = (*MATCH, "ext4_search_dir", "__ext4_check_dir_entry", "ext4_find_dest_de", "ext4_generic_delete_entry")
 
 
 def functions(folder, trace, fs):
-    """{(kind of operation, function): (instructions, loads, stores) per call}."""
+    """Return {(kind of operation, function): (instructions, loads, stores) per call}."""
     with open(folder / f"lab-{trace.replace(' ', '-')}" / "functions.csv", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["fs"] == fs]
     return {(row["op"], row["func"]): np.array([float(row[column]) for column in COLUMNS]) for row in rows}
 
 
 def entry_costs(found):
-    """Costs of an entry that is looked at, from the mean number of them per call."""
+    """Return the costs of an examined directory entry, from the mean number of examined entries per call."""
 
     def each(op, names, count):
         return sum(found[op, name] for name in names) / count
 
     before = (COUNT - 1) / 2 + 2
-    match = each("create", MATCH, 2 * before + 1)  # the lookup sees the checksum's entry too
+    match = each("create", MATCH, 2 * before + 1)  # the lookup also examines the checksum's entry
     check = each("create", ["__ext4_check_dir_entry"], before)
     return {
         "search_entry": match + each("create", ["ext4_search_dir"], before + 1),
@@ -93,25 +93,25 @@ def entry_costs(found):
 
 
 def per_call(run, kind):
-    """Instructions, loads and stores of a kind of call."""
+    """Return instructions, loads and stores per call of a kind."""
     counters, count = run.groups.get(kind, run.counters), run.params.get(f"calls_{kind}", run.calls)
     return np.array([counters[name] for name in COLUMNS]) / count
 
 
 def quiet_costs(run):
-    """Costs of calls that find nothing to do, from the trace of them."""
+    """Return the costs of calls that find nothing to do, from the run of the trace "quiet"."""
     return {"open": per_call(run, "open"), "close": per_call(run, "close"), "fsync_call": per_call(run, "fsync")}
 
 
 def quiet_costs_of(folder, fs, kernel):
-    """The same of any file system; what is missing runs first."""
+    """Return `quiet_costs` of any file system, after running the trace if needed."""
     path = folder / "quiet.parquet"
     card.store(*TRACES["quiet"], path)
     return quiet_costs(card.measure({"quiet": path}, [fs], folder, kernel)["quiet"].runs[0])
 
 
 def name_costs(runs, found):
-    """Costs of names besides the entries that are looked at; `found`: functions by trace."""
+    """Return the costs of names without the examined entries; `found`: functions by trace."""
 
     def rest(trace, kind):
         return per_call(runs[trace], kind) - sum(found[trace].get((kind, name), 0) for name in ENTRIES)
@@ -129,7 +129,7 @@ def name_costs(runs, found):
 
 
 def costs_of(folder, fs, kernel=None):
-    """{cost: (instructions, loads, stores)}; what is missing runs first, on a kept kernel of the lab or the chosen one."""
+    """Return {cost: (instructions, loads, stores)} on a kernel (by default one kept by the lab); make missing runs."""
     paths = {name: folder / f"{name.replace(' ', '-')}.parquet" for name in TRACES}
     for name, path in paths.items():
         if not path.exists():
@@ -141,7 +141,7 @@ def costs_of(folder, fs, kernel=None):
 
 
 def fitted(costs, result, fs, params=None):
-    """Calibration of a model, from its table with `costs` in it."""
+    """Return the calibration of a model, starting from its table with `costs` inserted."""
 
     def start(_, table):
         return table | {
@@ -154,7 +154,7 @@ def fitted(costs, result, fs, params=None):
 
 
 def main():
-    """Print the costs; fit the others if asked."""
+    """Print the costs; with --fit, fit the others."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--fs", default="ext4-dax")

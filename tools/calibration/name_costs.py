@@ -1,11 +1,12 @@
-"""Costs of names in small directories, from the lab.
+"""Measure the costs of names in small directories in the lab.
 
     python -m tools.calibration.name_costs FOLDER [--kernel 6.1] [--fs ext2-dax,ext2,xfs-dax]
 
-Files and directories come and go in a directory without others, and in one with 100.  The first give each call's cost: what the lab
-counts less what the model charges besides.  What the second take more gives the cost of an entry that is looked at, as one factor
-for those of ext4's driver, or of one that comes or goes in a directory of one block of XFS.  Printed behind each cost: by how much
-the model then misses the second.  FOLDER keeps what ran.  The amounts are put into the tables, and into ext2.py and xfs.py, by hand.
+Traces create and remove files and directories in a directory without other entries, and in one with 100.  The first directory
+gives each call's cost: the lab's count less what the model charges besides.  The additional amounts of the second directory give
+the cost of an examined entry, as one factor for ext4's driver, or of an added or removed entry in a one-block directory of XFS.
+The model's error for the second directory is printed after each cost.  FOLDER keeps the runs.  The amounts are copied into the
+tables, and into ext2.py and xfs.py, by hand.
 """
 
 import argparse
@@ -29,7 +30,7 @@ LIFE = (CREATE, CLOSE, LINK, RENAME, UNLINK)
 
 
 def rows(others):
-    """Name of a trace -> its (operation, file, flag): lives of files, their last unlink, lives of directories."""
+    """Return {trace: [(operation, file, flag)]}: lives of files, their last unlinks, lives of directories."""
     made = [(op, i, SETUP) for i in range(COUNT + 1, COUNT + 1 + others) for op in (CREATE, CLOSE)]
     files = range(1, COUNT + 1)
     lives = [[*((op, i, 0) for op in LIFE), (UNLINK, i, SETUP)] for i in files]
@@ -52,7 +53,7 @@ def store(given, others, path):
 
 
 def by_call(runs):
-    """{call: amounts} of runs by trace."""
+    """Return {call: amounts per call} from runs by trace."""
     found = {}
     for trace, run in runs.items():
         for op, counters in run.groups.items():
@@ -62,7 +63,7 @@ def by_call(runs):
 
 
 def charged(paths, fs, kernel, kept):
-    """{call: amounts} of a replay that charges nothing for names but some costs."""
+    """Return {call: amounts} of a replay that charges nothing for names except the costs in `kept`."""
     left_out = {*CALLS, *ENTRIES[fs]} - {*kept}
     none = dict.fromkeys(COLUMNS, 0)
     params = {fs: {"capacity": "2GiB", "tick": 0}}
@@ -73,7 +74,7 @@ def charged(paths, fs, kernel, kept):
 
 
 def ratio(pairs):
-    """The factor from the second to the first that is off least, relative to the first."""
+    """Return the factor from the second to the first of each pair with the smallest relative squared error."""
     return np.array([sum(y[k] / x[k] for x, y in pairs) / sum((y[k] / x[k]) ** 2 for x, y in pairs) for k in range(3)])
 
 

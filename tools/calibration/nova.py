@@ -1,9 +1,9 @@
-"""Derives fs/nova/costs/nova-5.13.toml: instructions, loads and stores of NOVA's code per mechanism.
+"""Derive fs/nova/costs/nova-5.13.toml: instructions, loads and stores of NOVA's code per mechanism.
 
-Every cost starts from what the measured functions of that mechanism do per call (the priors below: sums over functions of the
-5.13.13 kernel, rep-strings left out).  The functions outside each cell's top 15 are not listed one by one, so a ridge fit moves
-the priors as little as possible until the totals of the 32 measured cells (append, rewrite, read, wsync at units of 512, 1 Ki,
-16 Ki and 256 Ki) are met.  Costs that no cell charges keep their prior.
+Every cost starts from the amounts per call of the mechanism's measured functions (the priors below: sums over functions of
+the 5.13.13 kernel, rep-strings left out).  Functions outside each cell's top 15 are not listed individually, so a ridge fit
+moves the priors as little as possible until the totals of the 32 measured cells (append, rewrite, read, wsync at units of
+512, 1 Ki, 16 Ki and 256 Ki) are met.  Costs that no cell charges keep their prior.
 """
 
 from scmsim.fs.nova.recipes import COSTS
@@ -12,7 +12,7 @@ from tools.calibration import tables
 from tools.calibration.tables import Cost
 
 # cost: (instructions, loads, stores, weight of the prior, site, per, source of the prior)
-# Weight: 1 = the functions are listed one by one; 0.1 = a remainder that the fit may move.
+# Weight: 1 = all functions are listed individually; 0.1 = a remainder that the fit may move.
 PRIORS = {
     "write_call": (760, 240, 155, 0.1, "syscall", "write()", "__entry_text_start, syscall_return_via_sysret, do_syscall_64, ksys_write, vfs_write, exit_to_user_mode_prepare, current_time, nova_check_inode_integrity"),
     "cow_write": (457, 161, 109, 0.3, "syscall", "write()", "do_nova_cow_file_write + nova_cow_file_write"),
@@ -44,19 +44,20 @@ PRIORS = {
     "fsync_call": (212, 78, 52, 0.1, "fsync", "fsync()", "wsync - append: nova_fsync and a second system call"),
 }  # fmt: skip
 
-# Of the FAST'16 release, which was not measured.
+# Costs of the FAST'16 release, which was not measured.
 FAST16 = {
     "scan_entry": (28, 10, 4, "log scan", "entry checked, FAST'16", "curr_log_entry_invalid of the FAST 2016 release, its shape compiled with gcc -O2: 10 loads and 4 stores of arguments and locals"),
     "scan_loop": (8, 2, 1, "log extension", "entry checked, FAST'16: the loop around it", "the loop of nova_inode_log_garbage_collection, which is inlined into nova_get_append_head: 3 accesses of a dead entry (gcc -O2)"),
     "scan_live": (4, 1, 1, "log extension", "live entry checked, FAST'16: what the loop does more", "the same loop: 5 accesses of a live entry (gcc -O2)"),
 }  # fmt: skip
-# What a later release does to the entry of a page that is overwritten, beside freeing its block: nova_free_old_entry and
+# Work of a later release on the entry of an overwritten page, besides freeing its block: nova_free_old_entry and
 # nova_invalidate_reassign_logentry, measured in rewrite 16384 of nova-cow.
 INVALIDATED = (86.34 + 108.3, 22.09 + 27.08, 17.07 + 13.05)
 UNSEEN = ("extend_log", "extend_page", "scan_page")  # charged by no cell
 
-# Calls of the measured namespace rows (5.13.13, nova-cow, 1000 files).  A fixed cost of a call is its row less what the model
-# charges elsewhere: (row, site, per, times of other costs that come off).  `close` is an estimate (a system call and fput).
+# Calls of the measured namespace rows (5.13.13, nova-cow, 1000 files).  The fixed cost of a call is its row less what the
+# model charges elsewhere: (row, site, per, counts of other costs to subtract).  `close` is an estimate (a system call and
+# fput).
 ROWS = {
     "create": ("create", "namespace", "create()", {"close": 1, "commit_tail": 1}),
     "open": ("openclose", "syscall", "open()", {"close": 1}),
@@ -85,7 +86,7 @@ HEAD = """\
 
 
 def calls(fitted: dict[str, list[float]]) -> dict[str, Cost]:
-    """The fixed cost of every call."""
+    """Return the fixed cost of every call."""
     rows = tables.names("nova-cow", "5.13.13")
     found = {
         name: Cost(values, site, per, "estimate" if source.startswith("estimate") else "measured", source)
@@ -101,7 +102,7 @@ def calls(fitted: dict[str, list[float]]) -> dict[str, Cost]:
 
 
 def derive(leave_out: int = 0) -> dict[str, str]:
-    """The cost table; cells of unit `leave_out` are not fitted to."""
+    """Return the cost table; cells of unit `leave_out` are excluded from the fit."""
     measured = cells.measured("nova-cow", "nova-inplace")
     fitted, left = tables.ridge(measured, tables.structure(measured, COSTS), COSTS, PRIORS, {}, leave_out)
     tables.report(left)

@@ -1,9 +1,9 @@
-"""Derives fs/pmfs/costs/pmfs-5.13.toml: instructions, loads and stores of PMFS's code per mechanism.
+"""Derive fs/pmfs/costs/pmfs-5.13.toml: instructions, loads and stores of PMFS's code per mechanism.
 
-As nova.py: priors are what the measured functions of a mechanism do per call (5.13.13 kernel, rep-strings left out); a
-ridge fit moves them as little as possible until the totals of the 16 measured cells are met.  The fixed costs of namespace calls
-are the measured rows less what the model charges for scans, transactions and blocks; the cost of looking at a directory's record
-comes from the rows unlinkl (1000 records compared) and link (1500 compared, 1500 looked at for a gap).
+As in nova.py, priors are the amounts per call of a mechanism's measured functions (5.13.13 kernel, rep-strings left out);
+a ridge fit moves the priors as little as possible until the totals of the 16 measured cells are met.  The fixed costs of
+namespace calls are the measured rows less what the model charges for scans, transactions and blocks.  The cost of examining
+a directory's record is from the rows unlinkl (1000 records compared) and link (1500 compared, 1500 examined for a gap).
 """
 
 from scmsim.fs.pmfs.recipes import COSTS
@@ -63,7 +63,7 @@ HEAD = """\
 
 
 def derive(leave_out: int = 0) -> dict[str, str]:
-    """The cost table; cells of unit `leave_out` are not fitted to."""
+    """Return the cost table; cells of unit `leave_out` are excluded from the fit."""
     measured, fixed = cells.measured(SYSTEM), {name: cost[:3] for name, cost in FIXED.items()}
     fitted, left = tables.ridge(measured, tables.structure(measured, COSTS), COSTS, PRIORS, fixed, leave_out)
     tables.report(left)

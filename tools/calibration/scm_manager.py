@@ -1,8 +1,8 @@
-"""Derives fs/scm_manager/costs/{scm-manager,fat-scm,ext2-scm}.toml: cycles of the paper's 400 MHz board, per unit of work.
+"""Derive fs/scm_manager/costs/{scm-manager,fat-scm,ext2-scm}.toml: cycles per unit of work on the paper's 400 MHz board.
 
-Each fitted cost is the one unknown of one published figure (FITS); everything else the model gives.  The rows that fit nothing are
-what tests/verification/scm_manager.py compares.  The paper counts no instructions: a cost of c cycles is written as c instructions,
-which the board's preset runs at one a cycle, with the loads and stores of an empty system call (0.3 and 0.2 of its instructions).
+Each fitted cost is the one unknown of one published figure (FITS); the model gives the rest.  tests/verification/scm_manager.py
+compares the figures that are not in FITS.  The paper counts no instructions: a cost of c cycles is written as c instructions,
+which the board's preset runs at one per cycle, with the loads and stores of an empty system call (0.3 and 0.2 per instruction).
 """
 
 import tomllib
@@ -17,7 +17,7 @@ LOADS, STORES = 0.3, 0.2
 SYSTEMS = ("scm-manager", "fat-scm", "ext2-scm")
 ALL = SYSTEMS
 
-# cost, system whose cell is met, operation, size, systems that get the value; the published figure is that of the cell
+# cost, system whose published figure is met, operation, size, systems that get the value, row of the figure
 FITS = (
     ("call", "scm-manager", "close", 512, ALL, "SCMM-17"),
     ("close", "fat-nand", "close", 512, ("fat-scm", "ext2-scm"), "SCMM-17"),
@@ -56,19 +56,19 @@ FIXED = {
     "nand_program": (80000, "estimate", NAND.format("200 us")),
     "nand_erase": (800000, "estimate", NAND.format("2 ms")),
 }
-# Of Linux 5.13's ext2 a create takes 18,421 instructions and an open 4,736 (costs/ext2-dax-5.13.toml); ext2's open takes 8,100 cycles
-# here (SCMM-10), so what a create does beside looking up its path takes so many.
+# On Linux 5.13's ext2 a create takes 18,421 instructions and an open 4,736 (costs/ext2-dax-5.13.toml); ext2's open takes 8,100
+# cycles here (SCMM-10).  So the work of a create besides the lookup of its path takes this many cycles.
 NEW_FILE = (18_421 - 4_736) * 8_100 / 4_736
-SAME = {  # as another cost of the same system
+SAME = {  # costs equal to another cost of the same system
     "unlink": ("open", "a path is looked up"), "rename": ("open", "a path is looked up"),
     "stat": ("open", "a path is looked up"), "truncate": ("open", "a path is looked up"),
 }  # fmt: skip
-UNITS = {"take_unit": "malloc", "free_unit": "free"}  # of the SCM manager, from the buddy system
+UNITS = {"take_unit": "malloc", "free_unit": "free"}  # equal for the SCM manager: both use the buddy system
 BLOCK_UNIT = 400
 
 
 def derived(values: dict[str, dict[str, float]]) -> None:
-    """Fill in what follows from other costs."""
+    """Fill in the costs that follow from other costs."""
     for system in SYSTEMS:
         for cost, (other, _) in SAME.items():
             values[system][cost] = values[system][other]
@@ -78,7 +78,7 @@ def derived(values: dict[str, dict[str, float]]) -> None:
 
 
 def origin(system: str, cost: str) -> tuple[str, str]:
-    """Kind and source of a cost."""
+    """Return kind and source of a cost."""
     for name, cell, op, size, systems, row in FITS:
         if name == cost and system in systems:
             return "fitted", f"{row}, {cell}: {op} of {size} bytes, less what the model charges beside"
@@ -95,7 +95,7 @@ def origin(system: str, cost: str) -> tuple[str, str]:
 
 
 def table(system: str, values: dict[str, float]) -> str:
-    """The cost table of one system."""
+    """Return the cost table of one system."""
     head = (
         f"# Costs of {system} on the board of the SCM manager paper (XScale, 400 MHz), in cycles, one instruction each.\n"
         "# Derived by tools/calibration/scm_manager.py; published figures in scmsim/reproduce/published.csv.\n"
@@ -108,7 +108,7 @@ def table(system: str, values: dict[str, float]) -> str:
 
 
 def simulated(values: dict[str, dict[str, float]], cell: str, op: str, size: int) -> float:
-    """Microseconds of one figure with these costs."""
+    """Return the simulated time of one figure with these costs, us."""
 
     def change(name, found):
         return tomllib.loads(table(name, values[name])) if name in values else found
@@ -119,7 +119,7 @@ def simulated(values: dict[str, dict[str, float]], cell: str, op: str, size: int
 
 
 def derive() -> dict[str, str]:
-    """All cost tables, the fitted costs from the published figures, one after the other."""
+    """Return all cost tables; the costs of FITS are fitted one after the other."""
     start = {cost: fixed[0] for cost, fixed in FIXED.items()}
     values = {system: dict.fromkeys(COSTS, 0.0) | start for system in SYSTEMS}
     for cost, cell, op, size, systems, row in FITS:

@@ -1,7 +1,7 @@
-"""What the calibrations share: measured rows, the ridge fit, the text of a cost table, the report of what is left.
+"""Share code among the calibrations: measured rows, the ridge fit, the text of a cost table, the report of errors.
 
-A ridge fit moves priors as little as possible until the totals of measured cells are met.  How often each cost is charged in a
-cell is the model's structure; the amounts that bulk copies count are taken off before.
+A ridge fit moves priors as little as possible until the totals of measured cells are met.  The model's structure gives how
+often each cost is charged in a cell; the amounts of bulk copies are subtracted before the fit.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from tests.verification import cells
 
 FAMILIES = pathlib.Path(__file__).parents[2] / "scmsim" / "fs"
 FIELDS = ("instructions", "loads", "stores")
-COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")  # of a measured row
-PULL = 0.15  # of a prior of weight 1: a cost off by all of its prior counts as much as a cell off by 15 %
+COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")  # columns of a measured row with FIELDS
+PULL = 0.15  # pull of a prior of weight 1: a cost off by 100 % of its prior counts as much as a cell off by 15 %
 
 
 class Cost(NamedTuple):
@@ -33,7 +33,7 @@ class Cost(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A measured cell, and by how much the fitted costs miss it."""
+    """A measured cell, and the fitted costs' errors in it."""
 
     fs: str
     op: str
@@ -43,7 +43,7 @@ class Left(NamedTuple):
 
 
 def folders(about: str) -> Iterator[tuple[str, pathlib.Path]]:
-    """Each kernel that the command line asks for, and where what ran on it is kept; `about`: of the program."""
+    """Yield each kernel of the command line and the folder of its runs; `about` is the program's description."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--kernel", default="6.1,6.12")
@@ -55,24 +55,24 @@ def folders(about: str) -> Iterator[tuple[str, pathlib.Path]]:
 
 
 def rows(name: str, fs: str, kernel: str = "") -> dict[tuple[str, int], np.ndarray]:
-    """{(pass, unit): amounts per call} of a file system in a file of measured rows."""
+    """Return {(pass, unit): amounts per call} of a file system in a file of measured rows."""
     with open(cells.DATA / name, newline="") as file:
         chosen = [row for row in csv.DictReader(file) if row["fs"] == fs and kernel in ("", row.get("kernel"))]
     return {(row["op"], int(row["unit"])): amounts(row) for row in chosen}
 
 
 def names(fs: str, kernel: str = "", name: str = "measured_namespace.csv") -> dict[str, np.ndarray]:
-    """{row: amounts per call} of the passes over names."""
+    """Return {row: amounts per call} of the passes over names."""
     return {op: value for (op, _), value in rows(name, fs, kernel).items()}
 
 
 def amounts(row: Mapping[str, str]) -> np.ndarray:
-    """Instructions, loads and stores of a measured row, rep-strings left out."""
+    """Return instructions, loads and stores of a measured row, without rep-strings."""
     return np.array([float(row[column]) for column in COLUMNS])
 
 
 def structure(measured: Sequence[dict], costs: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """(how often each cost is charged, amounts that no cost gives) per call of each measured cell."""
+    """Return (counts of each cost, amounts without costs) per call of each measured cell."""
     counts = [cells.totals(row["fs"], cells.workload(row), len(costs), merge=0)["cost_counts"] for row in measured]
     free = [cells.totals(row["fs"], cells.workload(row), free=True) for row in measured]
     return np.array(counts), np.array([[found[key] for key in ("ins", "ld", "st")] for found in free])
@@ -86,9 +86,9 @@ def ridge(
     fixed: Mapping[str, Sequence[float]],
     leave_out: int = 0,
 ) -> tuple[dict[str, list[float]], list[Left]]:
-    """Costs after the fit and what is left of all cells; cells of unit `leave_out` are not fitted to.
+    """Return the fitted costs and the errors in all cells; cells of unit `leave_out` are excluded from the fit.
 
-    `found` is what `structure` gives; a prior is (instructions, loads, stores, weight, ...).
+    `found` is the result of `structure`; a prior is (instructions, loads, stores, weight, ...).
     """
     counts, direct = found
     matrix, rest = (counts[:, [costs.index(name) for name in part]] for part in (priors, fixed))
@@ -115,9 +115,9 @@ def calls(
     known: Mapping[str, Sequence[float]],
     wanted: Mapping[str, Sequence[str]],
 ) -> dict[str, list[float]]:
-    """Costs of calls on names: the measured row less everything else that the model charges for it.
+    """Return the costs of calls on names: the measured row less everything else that the model charges for it.
 
-    `passes` are operations, labels and files; `wanted` says, for each cost, its row and the costs that come off besides.
+    `passes` are operations, labels and files; `wanted` has each cost's row and the further costs to subtract.
     """
     ops, labels, files = passes
     model = lab.begin(fs, files, capacity=2 << 30, merge=0)
@@ -141,12 +141,12 @@ def tenths(value: float) -> str:
 
 
 def significant(value: float) -> str:
-    """Four digits below 100."""
+    """Return a number's text: four significant digits below 100, else one decimal."""
     return f"{value:.4g}" if value < 100 else f"{value:.1f}"
 
 
 def text(head: str, costs: Mapping[str, Cost], number: Callable[[float], str] = significant) -> str:
-    """A cost table as TOML."""
+    """Return a cost table as TOML text."""
     parts = [head]
     for name, cost in costs.items():
         numbers = "".join(f"{field} = {number(value)}\n" for field, value in zip(FIELDS, cost.amounts, strict=True))
@@ -166,7 +166,7 @@ def write(name: str, table: str) -> None:
 
 
 def report(cells_left: Iterable[Left]) -> None:
-    """Print what is left of each cell, worst first."""
+    """Print the errors in each cell, worst first."""
     for cell in sorted(cells_left, key=lambda cell: -max(map(abs, cell.errors))):
         errors = "  ".join(f"{field} {value:+.3f}" for field, value in zip(FIELDS, cell.errors, strict=True))
         print(f"{cell.fs:13s} {cell.op:8s} {cell.unit:7d}  {errors}{'' if cell.fitted else '  not fitted to'}")

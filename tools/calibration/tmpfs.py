@@ -1,9 +1,9 @@
-"""Derives scmsim/fs/tmpfs/costs/{tmpfs-5.13,tmpfs-6.1,ramfs-6.1}.toml from the measured rows.
+"""Derive scmsim/fs/tmpfs/costs/{tmpfs-5.13,tmpfs-6.1,ramfs-6.1}.toml from the measured rows.
 
-How: a call's cost is that of the call, of its pages, and of what happens to a page once (new; second use).  Differences
-between units of 16 Ki and 256 Ki give the pages, what is left gives the call.  Of the 1 Ki rows, tmpfs' rewrite tells a
-page that is written from its second use, and wsync less append gives fsync; the others are not fitted to.
-Names come straight from their rows (6.1; of tmpfs none were measured on 5.13).
+The cost of a call is the sum of the call itself, its pages, and events that happen to a page once (allocation, second use).
+Differences between units of 16 Ki and 256 Ki give the pages, the rest is the call.  Of the 1 Ki rows, tmpfs' rewrite separates
+the write of a page from its second use, and wsync less append gives fsync; the other rows are not used.
+Costs of names are their rows (6.1; none were measured for tmpfs on 5.13).
 """
 
 import numpy as np
@@ -18,20 +18,20 @@ TABLES = (
 
 
 def line(found, op):
-    """(cost of a call, cost of a whole page) of a pass, from its 4-page and 64-page units."""
+    """Return (cost of a call, cost of a whole page) of a pass, from its units of 4 and 64 pages."""
     page = (found[op, LARGE] - found[op, MIDDLE]) / 60
     return found[op, MIDDLE] - 4 * page, page
 
 
 def costs(fs, kernel, transfers, names):
-    """The cost table."""
+    """Return the cost table."""
     found, name = tables.rows(transfers, fs), tables.names(fs, name=names)
     call, rewritten = line(found, "rewrite")
     append_call, appended = line(found, "append")
     call = (call + append_call) / 2
     page = found["rewrite", SMALL] - call if fs == "tmpfs" else rewritten
     activate = np.maximum(rewritten - page, 0)
-    # Reads of 16 Ki and 256 Ki hold timer interrupts in proportion to their pages.
+    # Reads of 16 Ki and 256 Ki include timer interrupts in proportion to their pages.
     read_call, read_page = line(found, "read")
     tick = np.array([5.9, 1.8, 1.2])
     read_page = read_page - tick
@@ -74,7 +74,7 @@ def costs(fs, kernel, transfers, names):
 
 
 def derive():
-    """The cost tables of both file systems."""
+    """Return the cost tables of tmpfs and ramfs."""
     found = {}
     for fs, kernel, transfers in TABLES:
         head = (

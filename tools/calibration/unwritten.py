@@ -1,10 +1,11 @@
-"""Costs of ext4-dax' writes into fallocated blocks, `convert` and `split_extent`, from the lab.
+"""Measure the costs of ext4-dax' writes into fallocated blocks, `convert` and `split_extent`, in the lab.
 
     python -m tools.calibration.unwritten FOLDER [--kernel 6.1,6.12]
 
-Pages of a fallocated file are written one by one: in order, so that each is given to the written extent before it, and scattered, so
-that each splits its extent.  What the kernel counts, less what the model charges besides, is one cost and the sum of both.  Writes of
-64 KiB are a test.  FOLDER keeps what ran.  It is run, and its amounts put into the table by hand, after kernels.py has made the others.
+Traces write the pages of a fallocated file one by one: in order, so that each page joins the written extent before it, or
+scattered, so that each page splits its extent.  The kernel's count less what the model charges besides is one cost for writes in
+order, and the sum of both costs for scattered writes.  Writes of 64 KiB are a test.  FOLDER keeps the runs.  Run this after
+kernels.py has written the other costs, and copy the amounts into the table by hand.
 """
 
 import numpy as np
@@ -17,12 +18,12 @@ from scmsim.trace import open_trace
 from tests.verification import lab_card as card
 from tools.calibration import tables
 
-FS, CALLS = "ext4-dax", {4096: 256, 65536: 64}  # writes by their bytes
+FS, CALLS = "ext4-dax", {4096: 256, 65536: 64}  # bytes of a write -> number of writes
 COSTS = ("convert", "split_extent")
 
 
 def rows(unit, scattered):
-    """A trace: a fallocated file, and writes into it; scattered ones leave three units between them."""
+    """Return the rows of a trace: a fallocated file, and writes into it; scattered writes are four units apart."""
     calls = CALLS[unit]
     places = [37 * k % calls * 4 for k in range(calls)] if scattered else range(calls)
     made = [(CREATE, 1, 0, 0), (FALLOCATE, 1, 0, calls * unit * (4 if scattered else 1)), (FSYNC, 1, 0, 0)]
@@ -30,7 +31,7 @@ def rows(unit, scattered):
 
 
 def replayed(path, kernel, amounts):
-    """COUNTERS of a replay with other costs: {cost: amounts}."""
+    """Return the COUNTERS of a replay with the costs of `amounts` ({cost: amounts}) changed."""
     params = {"kernel": kernel, "capacity": "2GiB", "tick": 0}
     with changed(lambda _, table: {name: {**row, **amounts.get(name, {})} for name, row in table.items()}):
         run = scmsim.replay(open_trace(path), fs=FS, params={FS: params}, footprints="none").runs[0]
@@ -38,7 +39,7 @@ def replayed(path, kernel, amounts):
 
 
 def costs(folder, kernel, unit):
-    """(How often each write charges COSTS, amounts left for them a write): a row of both for writes in order and scattered."""
+    """Return the counts of COSTS and the amounts left for COSTS, per write; each has a row for in-order and scattered."""
     paths = {}
     for scattered in (False, True):
         name = f"{'scattered' if scattered else 'in order'} {unit}"
@@ -58,7 +59,7 @@ def costs(folder, kernel, unit):
 
 
 def main():
-    """Print the costs, and what they miss in the test."""
+    """Print the costs, and their errors in the test."""
     for kernel, folder in tables.folders(__doc__.splitlines()[0]):
         found = np.linalg.solve(*costs(folder, kernel, 4096))
         for cost, amounts in zip(COSTS, found, strict=True):

@@ -1,9 +1,10 @@
-"""Derives fs/xfs/costs/xfs-5.13.toml: instructions, loads and stores of XFS's code per mechanism.
+"""Derive fs/xfs/costs/xfs-5.13.toml: instructions, loads and stores of XFS's code per mechanism.
 
-Priors are what the measured functions of a mechanism do per call (5.13.13 kernel, rep-strings left out), or estimates; a
-ridge fit moves them as little as possible until the totals of the 12 cells of 1, 16 and 256 KiB are met.  The 4 cells of
-512 bytes, cwrite64k, create_fsync and the `_sync` rows but those of create, unlink0 and unlink64k are held out: they are predictions.  The costs of
-namespace calls are the measured rows less what the model charges beside; nothing here touches stored bytes or fences.
+Priors are the amounts per call of a mechanism's measured functions (5.13.13 kernel, rep-strings left out), or estimates; a
+ridge fit moves the priors as little as possible until the totals of the 12 cells of 1, 16 and 256 KiB are met.  The 4 cells of
+512 bytes, cwrite64k, create_fsync and the `_sync` rows except those of create, unlink0 and unlink64k are held-out rows, which
+the model predicts.  The costs of namespace calls are the measured rows less what the model charges besides.  The calibration
+changes neither stored bytes nor fences.
 """
 
 from scmsim.fs.xfs.recipes import COSTS
@@ -62,7 +63,7 @@ HEAD = """\
 
 
 def derive(leave_out: int = HELD_OUT) -> dict[str, str]:
-    """The cost table; cells of unit `leave_out` are not fitted to."""
+    """Return the cost table; cells of unit `leave_out` are excluded from the fit."""
     measured, fixed = cells.measured(SYSTEM), {name: cost[:3] for name, cost in FIXED.items()}
     rows, passes = tables.names(SYSTEM, "5.13.13"), lab_names.sequence()
     start = {name: prior[:3] for name, prior in PRIORS.items()}

@@ -1,4 +1,4 @@
-"""Capture back ends: one file each, with SUMMARY and `capture(command, out, ...)`, which returns a `Captured`."""
+"""Capture traces: a back end is a module with SUMMARY and `capture(command, out, ...)`, which returns a `Captured`."""
 
 import os
 import shutil
@@ -9,27 +9,29 @@ from typing import Any
 from scmsim.core.errors import ScmsimError, UsageError
 from scmsim.trace.reading.report import Report
 
-PAGES = 4096  # of perf's ring buffer for each CPU (16 MiB); its default lost 15 % of the events of eight busy threads
+PAGES = (
+    4096  # pages of perf's ring buffer per CPU (16 MiB); perf's default lost 15 % of the events of eight busy threads
+)
 
 
 @dataclass
 class Options:
-    """How to capture; what a back end cannot do, it refuses with a UsageError.
+    """Options of a capture; a back end raises UsageError for an option that it does not support.
 
     Attributes
     ----------
     pid : int, optional
-        Attach to this process instead of running a command, until it ends or a signal says stop.
+        Attach to this process instead of running a command, until the process ends or a signal stops the capture.
     seconds : float, optional
-        With `pid`: stop after so many seconds.
+        With `pid`: stop after this many seconds.
     page_touches : bool
-        Record the first touches of mapped files as rows load and store.
+        Record the first touches of mapped files as load and store rows.
     anonymize : bool
         Replace names in the trace by hashes with a key that is not kept.
     pages : int
-        Pages of 4 KiB of perf's ring buffer for each CPU; a power of two.
+        Size of perf's ring buffer per CPU, in pages of 4 KiB; a power of two.
     facts : dict
-        More entries for the header, such as a calibration.
+        Additional entries of the header, such as a calibration.
     """
 
     pid: int | None = None
@@ -42,14 +44,14 @@ class Options:
 
 @dataclass
 class Captured:
-    """A finished capture: exit status of the command (128 + n if signal n ended it), and what became of its calls."""
+    """A finished capture: exit status of the command (128 + n if signal n ended it), report of the conversion."""
 
     status: int
     report: Report
 
 
 class CommandError(ScmsimError):
-    """The command cannot be started: exit code 127 (not found) or 126 (not executable), as a shell reports it."""
+    """Error of a command that cannot be started: exit code 127 (not found) or 126 (not executable), as in a shell."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
@@ -69,7 +71,7 @@ def check_command(command: Sequence[str]) -> None:
 
 
 def check_target(command: Sequence[str], pid: int | None) -> None:
-    """Raise an error unless there is exactly one thing to trace, and it exists."""
+    """Raise an error unless either a command or a process is given, and it exists."""
     if pid is None:
         if not command:
             raise UsageError("no command to run; give it after '--', or a process with --pid")

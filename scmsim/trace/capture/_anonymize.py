@@ -1,7 +1,7 @@
-"""Names replaced by keyed hashes: a trace can be given away, and still replays to the same counts.
+"""Replace names by keyed hashes: a trace can be given away, and still replays to the same counts.
 
-Kept: the depth of each path, which names are equal, the length of a name in bytes (file systems store it) and an
-extension that is in common use.  The key is random and never stored, so nobody can try names against the hashes.
+Kept are the depth of each path, which names are equal, the length of a name in bytes (file systems store it) and
+common extensions.  The key is random and never stored, so nobody can test names against the hashes.
 """
 
 import hashlib
@@ -17,24 +17,24 @@ _COMMON = frozenset(
 )
 _SUFFIXES = re.compile(r"(?:\.[A-Za-z0-9]{1,8}){0,2}(?:-wal|-journal|-shm)?\Z")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-_QUOTED = re.compile(r"(['\"])/.*\1")  # a path in a sentence of the header
+_QUOTED = re.compile(r"(['\"])/.*\1")  # a quoted path in a line of the header
 _NAMES = ("command", "program", "source")
 _SENTENCES = ("blind_spots", "notes")
 
 
 class Anonymizer:
-    """Replaces names; the same name gives the same hash as long as this object lives."""
+    """A replacement of names by hashes; one object gives equal names equal hashes."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
         self._known: dict[str, str] = {}
 
     def path(self, path: str) -> str:
-        """A path with every component replaced."""
+        """Return a path with every component replaced."""
         return "/".join(self._component(part) for part in path.split("/"))
 
     def header(self, header: dict[str, Any]) -> dict[str, Any]:
-        """A header without the command, its names and the lines that could hold names."""
+        """Return a header without the command, program, source and bad lines, and with hashes for quoted paths."""
         out = {name: value for name, value in header.items() if name not in _NAMES}
         out["anonymized"] = "names are keyed hashes; kept: depth, equality, length in bytes, common extensions"
         if out.get("under"):
@@ -67,7 +67,7 @@ class Anonymizer:
 
 
 def _suffix(name: str) -> str:
-    """The part of a name that says what kind of file it is, if it is a common one."""
+    """Return a name's extension if it is common (with a second one, like .tar.gz, if both are), else ""."""
     found = _SUFFIXES.search(name)
     text = found[0] if found else ""
     parts = [part for part in re.split(r"[.-]", text) if part]

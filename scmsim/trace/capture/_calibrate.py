@@ -1,4 +1,4 @@
-"""How much slower a program becomes when it is captured here: a loop of small writes, with and without each back end."""
+"""Measure how much each capture back end slows a program down on this machine, with a loop of small writes."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ UNIT = 4096
 REPEATS = 3
 WARM = 2000
 
-# the loop is timed inside the program: starting and ending a tracer is not part of the slow-down
+# the program times the loop itself, because a tracer's start and end are not part of the slow-down
 _LOOP = f"""
 import os, sys, time
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
@@ -32,21 +32,21 @@ with open(sys.argv[2], "w") as out: out.write(str(took))
 
 
 def calibrate(backends: list[str], *, calls: int = CALLS, repeats: int = REPEATS) -> dict[str, dict[str, Any]]:
-    """Time a loop of pwrite of 4 KiB in Python, alone and under back ends, in turns.
+    """Time a loop of pwrite of 4 KiB in Python, alternately alone and under each back end.
 
     Parameters
     ----------
     backends : list of str
         Names of back ends; one that cannot work here gets an entry with its `problem`.
     calls : int
-        Calls of a run.
+        Number of calls per run.
     repeats : int
-        Runs of each; the medians count.
+        Number of runs of each; the result is their median.
 
     Returns
     -------
     dict
-        Back end -> `base_ns`, `traced_ns` (ns of a call, medians), `factor`, `calls`, `repeats`.
+        Back end -> `base_ns`, `traced_ns` (median ns per call), `factor`, `calls`, `repeats`.
     """
     took: dict[str, list[float]] = {name: [] for name in ("", *backends)}
     problems: dict[str, str] = {}
@@ -71,7 +71,7 @@ def calibrate(backends: list[str], *, calls: int = CALLS, repeats: int = REPEATS
 
 
 def _fast_folder() -> str | None:
-    """In memory where possible, so that the disk does not hide the cost."""
+    """Return a folder in memory if there is one, so that disk time does not hide the tracer's cost."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 

@@ -1,7 +1,7 @@
-"""What a process has open when a capture begins, written as lines of strace: there is one importer for everything.
+"""Describe a process's open descriptors at the start of a capture as lines of strace, for the same importer.
 
-`fcntl(F_GETFL)` names a descriptor and its flags, two `lseek` tell the length of the file and the position: none of
-them makes a row.  Read from /proc/PID/fd, fdinfo, task and cwd, see proc(5).
+`fcntl(F_GETFL)` names a descriptor and its flags; two `lseek` give the file's length and the position. None of the
+lines makes a row.  Source of the data: /proc/PID/fd, fdinfo, task and cwd, see proc(5).
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from scmsim.trace.syscalls.from_numbers import open_flags
 
 _STOP_S = 5.0
 _CLOEXEC = 0o2000000
-_PLAIN = re.compile(rb"[^ !#-;=?-\[\]-~]")  # all but printable ASCII without " < > and backslash
+_PLAIN = re.compile(rb"[^ !#-;=?-\[\]-~]")  # all characters but printable ASCII, and " < > and backslash
 _KCMP = {"x86_64": 312, "aarch64": 272}  # number of the system call kcmp(2)
 _KCMP_FILE = 0
 _SHARED = "CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD"
@@ -28,7 +28,7 @@ _SHARED = "CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD"
 
 @contextlib.contextmanager
 def frozen(pid: int) -> Iterator[None]:
-    """Stop a process (SIGSTOP), so that its positions do not move while they are read and a tracer attaches."""
+    """Stop a process (SIGSTOP), so that its file positions stay the same while they are read and a tracer attaches."""
     was_stopped = "T" in _states(pid)
     try:
         os.kill(pid, signal.SIGSTOP)
@@ -68,30 +68,30 @@ def _states(pid: int) -> set[str]:
 
 
 def thread_ids(pid: int) -> list[int]:
-    """The threads of a process."""
+    """Return the thread numbers of a process."""
     return [int(task.name) for task in _tasks(pid)]
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs: one that has ended stays as a zombie until its parent looks."""
+    """Return whether a process runs; one that has ended stays a zombie until its parent waits for it."""
     return bool(_states(pid) - {"Z", "X"})
 
 
 def traced(pid: int) -> bool:
-    """Whether a tracer has every thread of a process."""
+    """Return whether every thread of a process has a tracer."""
     tracers = [_status(task, "TracerPid") for task in _tasks(pid)]
     return bool(tracers) and "0" not in tracers
 
 
 def write(pid: int, path: pathlib.Path) -> str:
-    """Write the lines for a running process; returns its working directory."""
+    """Write the lines for a running process; return its working directory."""
     cwd, found = running(pid)
     path.write_bytes(lines(pid, found))
     return cwd
 
 
 def running(pid: int) -> tuple[str, list[bytes]]:
-    """Working directory of a running process, and the calls that describe what it has open."""
+    """Return the working directory of a running process, and the calls that describe its open descriptors."""
     try:
         return os.readlink(f"/proc/{pid}/cwd"), [*threads(pid), *descriptors(pid)]
     except PermissionError:
@@ -101,24 +101,24 @@ def running(pid: int) -> tuple[str, list[bytes]]:
 
 
 def lines(pid: int, calls: list[bytes], stamp: str = "") -> bytes:
-    """Calls as lines of a process, all at one time (now if not given)."""
+    """Return calls as lines of a process, all with the same time (now if not given)."""
     now = f"{pid} {stamp or f'{time.time():.6f}'} ".encode()
     return b"".join(now + call + b"\n" for call in calls)
 
 
 def threads(pid: int) -> list[bytes]:
-    """Lines that make the other threads of a process share its descriptors and its working directory."""
+    """Return lines that make the other threads of a process share its descriptors and its working directory."""
     others = [tid for tid in thread_ids(pid) if tid != pid]
     cwd = b'chdir("%s") = 0' % quoted(os.fsencode(os.readlink(f"/proc/{pid}/cwd")))
     return [cwd] + [f"clone(flags={_SHARED}) = {tid}".encode() for tid in others]
 
 
 def descriptors(pid: int, *, inherited_only: bool = False) -> list[bytes]:
-    """Lines that describe the open descriptors of a process (`inherited_only`: that its children get, too)."""
+    """Return lines that describe a process's open descriptors (`inherited_only`: those that its children inherit)."""
     out: list[bytes] = []
     seen: dict[tuple[int, int, int], list[str]] = {}
     for name in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):
-        with contextlib.suppress(FileNotFoundError):  # the one that lists this directory
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself is closed by now
             out += _descriptor(pid, name, inherited_only, seen)
     return out
 
@@ -148,11 +148,11 @@ def _descriptor(pid: int, name: str, inherited_only: bool, seen: dict[tuple[int,
 
 
 def _one_description(pid: int, one: int, two: int) -> bool:
-    """Whether two descriptors share their position (dup, or inherited together)."""
+    """Return whether two descriptors share their position (dup, or inherited together)."""
     call = _KCMP.get(platform.machine())
     return call is not None and ctypes.CDLL(None).syscall(call, pid, pid, _KCMP_FILE, one, two) == 0
 
 
 def quoted(path: bytes) -> bytes:
-    """A path as strace writes it inside quotes and angle brackets."""
+    """Return a path as strace writes it inside quotes and angle brackets."""
     return _PLAIN.sub(lambda match: b"\\%03o" % match[0][0], path)

@@ -1,8 +1,8 @@
-"""Two recordings of the same calls made one: names from strace, numbers, order and times from perf.
+"""Merge two recordings of the same calls: names from strace; numbers, order and times from perf.
 
-The kernel passes perf's tracepoints right before and after the call itself, and both tools see every call of a thread
-in the same order, so that the n-th openat of a thread in one is the n-th in the other.  A call that only perf recorded
-(data, positions, mappings) is written as strace would have written it, see `_strace_lines`.
+The kernel reaches perf's tracepoints right before and after the call itself, and both tools see every call of a thread
+in the same order, so the n-th openat of a thread in one recording is the n-th in the other.  A call that only perf
+recorded (data, positions, mappings) is written as strace would have written it, see `from_numbers`.
 """
 
 import re
@@ -19,7 +19,7 @@ _LINE = re.compile(r"(\d{1,10}) +\d+\.\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed> ?)?
 _RESULT = re.compile(r"\)\s+= (0x[0-9a-f]{1,16}|-?\d{1,20}|\?)(?!.*\)\s+= )").search
 _FORKS = frozenset(("clone", "clone3", "fork", "vfork"))
 _EXECS = frozenset(("execve", "execveat"))
-_SEARCHED = 64  # calls of a thread looked through for the one that perf saw
+_SEARCHED = 64  # limit of strace's calls of a thread that are searched for the call that perf saw
 _EVENT = re.compile(
     r" *(\d{1,10})/(\d{1,10}) +(\d{1,12})\.(\d{6})\d*: +"
     r"(?:raw_syscalls:sys_(?:enter: NR (-?\d{1,10}) \(((?:[0-9a-f]{1,16}, ){5}[0-9a-f]{1,16})\)|"
@@ -37,7 +37,7 @@ _WROTE, _FETCHED = 2, 16  # bits of a page fault's error code on x86
 
 @dataclass
 class Merged:
-    """What became of the calls: paired with strace, taken from perf alone, or without a partner."""
+    """Counts of merged calls: paired with strace, from perf alone, and unpaired; also of page faults and DAX faults."""
 
     paired: int = 0
     plain: int = 0
@@ -47,7 +47,7 @@ class Merged:
 
 
 class Texts(Protocol):
-    """Where the text of a call comes from that perf alone cannot tell."""
+    """Interface to the texts of calls that perf alone cannot describe."""
 
     knows_forks: bool
 
@@ -55,12 +55,12 @@ class Texts(Protocol):
 
 
 class StraceCalls:
-    """The calls in the text of strace by thread, read no further than asked for.
+    """The calls in strace's text by thread, read only as far as needed.
 
     Parameters
     ----------
     lines : iterable of str
-        Output of `strace -f -ttt -o`, the halves of split calls still apart.
+        Output of `strace -f -ttt -o`, with the halves of split calls not yet joined.
     """
 
     knows_forks = True
@@ -74,7 +74,7 @@ class StraceCalls:
             pass
 
     def take(self, tid: int, name: str, value: int | None, args: Sequence[int]) -> str | None:
-        """The text of the thread's next call of that name with that result (None: with any), if there is one."""
+        """Remove and return the thread's next call with a name and a result (None: any), or None if there is none."""
         looked = 0
         while True:
             calls = self._calls.setdefault(tid, deque())
@@ -86,7 +86,7 @@ class StraceCalls:
                 return None
 
     def left(self) -> int:
-        """How many calls nobody took."""
+        """Return how many calls were not taken."""
         while self._read():
             pass
         return sum(len(calls) for calls in self._calls.values())
@@ -122,7 +122,7 @@ class StraceCalls:
         return True
 
     def _moved(self, name: str) -> tuple[str, str] | None:
-        """The first half of an execve that a thread began: it ends under the number of the process."""
+        """Return the first half of an execve that another thread began: it ends under the process's number."""
         found = next((tid for tid, half in self._halves.items() if half[0] == name and name in _EXECS), None)
         return None if found is None else self._halves.pop(found)
 
@@ -132,7 +132,7 @@ class StraceCalls:
 
 
 def _agrees(text: str, value: int) -> bool:
-    """Whether strace's result can be perf's: a failure is -1 there and a negative errno here."""
+    """Return whether strace's result matches perf's: a failure is -1 in strace's and a negative errno in perf's."""
     found = _RESULT(text)
     if found is None or found[1] == "?":
         return value < 0
@@ -140,18 +140,18 @@ def _agrees(text: str, value: int) -> bool:
 
 
 class Merge:
-    """Turns perf's events into lines of strace.
+    """A converter of perf's events to lines of strace.
 
     Parameters
     ----------
     names : dict
         Number of a call -> its name, for this machine.
     texts : Texts
-        Knows the calls of `NEEDS_MEMORY`.
+        Source of the texts of the calls in `NEEDS_MEMORY`.
     start_s : int
-        Seconds added to perf's times, so that they are wall-clock times.
+        Seconds to add to perf's times, so that they are wall-clock times.
     roots : iterable of int
-        The first threads; events of others than them and their children are left out.
+        The first threads; only events of these threads and their descendants are converted.
     """
 
     def __init__(self, names: dict[int, str], texts: Texts, start_s: int, roots: Iterable[int]) -> None:
@@ -160,9 +160,9 @@ class Merge:
         self._texts = texts
         self._start = start_s
         self._members = set(roots)
-        self._pending: dict[int, tuple[str, list[int]]] = {}  # thread -> the call that it is in
+        self._pending: dict[int, tuple[str, list[int]]] = {}  # thread -> its unfinished call
         self._newborn: dict[int, tuple[int, str | None]] = {}  # thread that has not run yet -> parent, flags if known
-        self._closing: tuple[int, str, str] | None = None  # thread, time and text of a close that was just begun
+        self._closing: tuple[int, str, str] | None = None  # thread, time and text of a close that has just begun
         self._split: set[int] = set()  # threads whose close has been written as a first half
 
     def lines(self, events: Iterable[str]) -> Iterator[str]:
@@ -197,12 +197,12 @@ class Merge:
         if name == "close":
             self._closing = tid, stamp, f"close({arguments(name, args)}"
         elif name in _FORKS and self._texts.knows_forks:
-            # the child's first call may come before the parent's return: the whole line goes before both
+            # the child's first call may precede the parent's return: write the whole line now, before both
             self._pending.pop(tid)
             yield from self._named(tid, stamp, name, None, args)
 
     def _close_begun(self, tid: int, event: re.Match[str]) -> Iterator[str]:
-        """A close frees its number at once: if anything else happens before it returns, its first half is written."""
+        """Write the first half of a close unless its return is the next event: close frees the descriptor at once."""
         assert self._closing is not None
         thread, stamp, text = self._closing
         self._closing = None
@@ -214,7 +214,7 @@ class Merge:
         name = self._names.get(call)
         begun = self._pending.pop(tid, None)
         if name is None or name in _FORKS or (begun is None and not (name in _EXECS and value == 0)):
-            return  # a child returns from the fork that made it; a call from before the capture
+            return  # a child's return from the fork that created it, or of a call that began before the capture
         if begun is not None and begun[0] != name:
             self.report.unpaired += 1
             return
@@ -228,12 +228,13 @@ class Merge:
         yield f"{tid} {stamp} {first}) = {result(name, value, args)}\n"
 
     def _named(self, tid: int, stamp: str, name: str, value: int | None, args: list[int]) -> Iterator[str]:
-        """A call whose text perf cannot tell."""
+        """Write a call whose text must come from `texts`."""
         text = self._texts.take(tid, name, value, args)
         if text is None:
             self.report.unpaired += 1
             if value is not None and value >= 0:
-                yield f"{tid} {stamp} {name}() = {value}\n"  # not understood: what it may have changed is in doubt
+                # without arguments: the importer treats what the call may have changed as unknown
+                yield f"{tid} {stamp} {name}() = {value}\n"
             return
         self.report.paired += 1
         found = _RESULT(text) if name in _FORKS else None
@@ -259,7 +260,7 @@ class Merge:
             self.report.dax[kind] = self.report.dax.get(kind, 0) + 1
 
     def _forked(self, tid: int, child: int) -> None:
-        """Only perf saw the fork: clone3's flags are in memory, so that the child's first event must tell its kind."""
+        """Note a child whose fork only perf saw; after clone3 (flags in memory) its first event shows its kind."""
         self._members.add(child)
         name, args = self._pending.get(tid, ("fork", []))
         kind = flags(args[0], _CLONE) if name == "clone" else "CLONE_VM" if name == "vfork" else "0"

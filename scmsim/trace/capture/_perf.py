@@ -1,4 +1,4 @@
-"""perf as a recorder of tracepoints: start it on a process and all that it starts, stop it, read what it saw."""
+"""Record tracepoints with perf: start perf on a process and its descendants, stop it, read its events."""
 
 import contextlib
 import errno
@@ -21,20 +21,20 @@ from scmsim.trace.capture._merge import Merged
 
 CALLS = ("raw_syscalls:sys_enter", "raw_syscalls:sys_exit")
 FAULTS = ("exceptions:page_fault_user",)
-DAX_FAULTS = ("fs_dax:dax_pmd_fault_done", "fs_dax:dax_pte_fault_done")  # only where the kernel has them
+DAX_FAULTS = ("fs_dax:dax_pmd_fault_done", "fs_dax:dax_pte_fault_done")  # only some kernels have them
 TOUCHES = (
     "page touches: load and store rows are page faults of mapped files, so each is the first touch of a page since it was "
     "mapped, written back or evicted; later touches, and pages that the kernel maps along with a neighbour, are not seen"
 )
 _TRACING = (pathlib.Path("/sys/kernel/tracing"), pathlib.Path("/sys/kernel/debug/tracing"))
 _READY_S = 20.0
-_SAID = "perf.err"  # what perf printed
+_SAID = "perf.err"  # file with perf's messages
 _LOST = re.compile(r"PERF_RECORD_LOST lost (\d+)")
 _LOST_SAMPLES = re.compile(
     r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE
-)  # with a percentage it is the number of records
+)  # with a percentage, the line has the number of records instead
 
-# what perf says -> what to do about it; the first that fits
+# pattern of perf's message -> advice; the first match counts
 _HELP = (
     ("mlock|mapping pages", "take a smaller --buffer, or allow more with 'sysctl kernel.perf_event_mlock_kb=65536'"),
     (
@@ -52,7 +52,7 @@ _TELLS = re.compile(r"permission|^access to|not found|no such|can't|failed", re.
 
 
 def events(options: Options, *tasks: str) -> list[str]:
-    """The tracepoints that a capture needs."""
+    """Return the tracepoints that a capture needs."""
     out = [*CALLS, "sched:sched_process_exit", *tasks]
     if options.page_touches:
         if not has_event(FAULTS[0]):
@@ -65,12 +65,12 @@ def events(options: Options, *tasks: str) -> list[str]:
 
 
 def boot_s() -> int:
-    """When the machine started, in seconds since 1970: perf's clock begins there."""
+    """Return the time of the machine's start, in seconds since 1970: perf's clock begins then."""
     return int(time.time() - time.clock_gettime(time.CLOCK_MONOTONIC))
 
 
 def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) -> None:
-    """Write a merged text, before it what the first process had open, with the time of the first line."""
+    """Write the first process's open descriptors, with the time of the first merged line, then the merged text."""
     first = next(lines, None)
     if first is None:
         raise EnvironmentProblem("perf recorded no call of the command; see 'perf record -e raw_syscalls:* true'")
@@ -80,7 +80,7 @@ def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) 
 
 
 def account(recorded: "Recording", merged: Merged, options: Options) -> dict[str, Any]:
-    """What the header says about a recording of perf."""
+    """Return the header's entries about a recording of perf."""
     lost, notes = recorded.count_lost(), []
     if lost:
         more = f"--buffer {4 * options.pages}"
@@ -100,7 +100,7 @@ def account(recorded: "Recording", merged: Merged, options: Options) -> dict[str
 
 
 class Recording:
-    """A running `perf record`; `lines` decodes what it wrote once it has been stopped."""
+    """A running `perf record`; once it has been stopped, `lines` decodes its data."""
 
     def __init__(self, process: subprocess.Popen[bytes], data: pathlib.Path, version: str, options: list[str]) -> None:
         self.version = version
@@ -110,7 +110,7 @@ class Recording:
         self._data = data
 
     def stop(self) -> None:
-        """End the recording; what is in its buffers is written first.  Raises EnvironmentProblem if perf has failed."""
+        """End the recording, after perf wrote its buffers; raise EnvironmentProblem if perf failed."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         ended = self._process.wait()
@@ -122,7 +122,7 @@ class Recording:
             raise EnvironmentProblem(f"perf failed while it recorded ({said[-1].strip()}); no trace was written")
 
     def lines(self) -> Iterator[str]:
-        """The events in the order of their times, as `perf script` writes them."""
+        """Yield the events by time, as `perf script` writes them."""
         argv = [
             _perf(),
             "script",
@@ -146,10 +146,10 @@ class Recording:
             )
 
     def count_lost(self) -> int:
-        """Events that the kernel had to drop.
+        """Return how many events the kernel dropped.
 
-        Kernels since 6.0 count them exactly (LOST_SAMPLES), older ones as they find room again (LOST): these are known
-        when `lines` has been read to its end.
+        Kernels since 6.0 count dropped events exactly (LOST_SAMPLES); older ones report them once the buffer has room
+        again (LOST), so their count is known after `lines` has been read to its end.
         """
         argv = [_perf(), "report", "-i", os.fspath(self._data), "--stats"]
         told = subprocess.run(argv, capture_output=True, encoding="latin-1", stdin=subprocess.DEVNULL, check=False)
@@ -166,7 +166,7 @@ def _perf() -> str:
 
 
 def has_event(event: str) -> bool:
-    """Whether the kernel has a tracepoint; False also where tracefs cannot be read."""
+    """Return whether the kernel has a tracepoint; False also if tracefs cannot be read."""
     return any((root / "events" / event.replace(":", "/")).is_dir() for root in _TRACING)
 
 
@@ -174,25 +174,25 @@ def has_event(event: str) -> bool:
 def recording(
     folder: pathlib.Path, pid: int, events: Sequence[str], conditions: Sequence[str], pages: int
 ) -> Iterator[Recording]:
-    """Record tracepoints of a process and of what it starts from now on.
+    """Record tracepoints of a process and of the processes that it starts from now on.
 
     Parameters
     ----------
     folder : path
-        Where perf may write.
+        Folder for perf's files.
     pid : int
-        Existing process; of this process itself, what it starts is recorded.
+        An existing process; with the pid of this process, its new children are recorded.
     events : sequence of str
         Tracepoints, group:name.
     conditions : sequence of str
-        Filter of the kernel, joined by "and".
+        Conditions of the kernel's filter, joined by &&.
     pages : int
-        Of 4 KiB, of the ring buffer of each CPU.
+        Size of the ring buffer per CPU, in pages of 4 KiB.
 
     Raises
     ------
     EnvironmentProblem
-        perf is missing, or may not record here; with the command that helps.
+        If perf is missing or may not record here; the text has the command that helps.
     """
     data, control, answer = folder / "perf.data", folder / "control", folder / "answer"
     for name in (control, answer):
@@ -203,7 +203,7 @@ def recording(
         argv += ["-e", event, *condition]
     argv += ["-m", str(pages), "-o", os.fspath(data), "-p", str(pid)]
     options = ["-m", str(pages), "-e", ",".join(events), *condition]
-    # not in the group of the terminal: Ctrl-C is for the command, perf ends when it has
+    # in its own session: Ctrl-C is for the command only; perf is stopped after the command ended
     with open(folder / _SAID, "w+b") as said:
         process = common.start(argv, (), stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
         try:
@@ -220,8 +220,8 @@ def recording(
 
 
 def _enable(process: subprocess.Popen[bytes], control: pathlib.Path, answer: pathlib.Path, said: Any) -> None:
-    """Wait until perf has opened all its events, and switch them on."""
-    # both ends are opened for reading and writing, so that neither waits for a perf that has given up
+    """Switch on perf's events, and wait until perf confirms it."""
+    # both pipes are opened for reading and writing, so that neither open waits for a perf that has failed
     sender, receiver = os.open(control, os.O_RDWR), os.open(answer, os.O_RDWR)
     try:
         os.write(sender, b"enable\n")
@@ -238,7 +238,7 @@ def _enable(process: subprocess.Popen[bytes], control: pathlib.Path, answer: pat
 
 
 def advice(said: str) -> str:
-    """What to do about a message of perf, in one line."""
+    """Return one line with perf's message and advice."""
     parts = (line.strip().removeprefix("Error:").strip().rstrip(".:") for line in said.splitlines())
     lines = [part for part in parts if re.search(r"[a-z]{3}", part)] or ["no message"]
     first = next((line for line in lines if _TELLS(line)), lines[0])

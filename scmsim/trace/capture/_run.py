@@ -1,4 +1,4 @@
-"""What every capture does: check what is asked, hold the signals, run the command, convert the text, store."""
+"""Share the steps of all captures: check the arguments, hold signals, run the command, convert the text, store."""
 
 import contextlib
 import fcntl
@@ -24,20 +24,20 @@ from scmsim.trace.reading.report import Report
 
 FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _WATCHED = FORWARDED | {signal.SIGCHLD}
-_SENT_BY_KERNEL = 0x80  # si_code SI_KERNEL: typed at the terminal, so the command has it already
+_SENT_BY_KERNEL = 0x80  # si_code SI_KERNEL: typed at the terminal, so the command has received it too
 _POLL_S = 0.5
 Sieve = Callable[[bytes], bytes]
-_PIPE = 1 << 20  # bytes between a tracer and its file; it waits when they are full
-_NAP_S = 0.002  # between two looks at them: a look for each line would take the program's CPU
+_PIPE = 1 << 20  # size of the pipe between a tracer and its file, bytes; the tracer waits while it is full
+_NAP_S = 0.002  # pause between two reads of the pipe, s: a read per line would take CPU time from the program
 
 
 @contextlib.contextmanager
 def prepared(
     command: Sequence[str], out: str | os.PathLike[str], keep_raw: str | os.PathLike[str] | None, options: Options
 ) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-    """How every capture begins: check what is asked; yields a temporary folder, and the file for the text of a tracer.
+    """Check a capture's arguments; yield a temporary folder, and the file for the tracer's text.
 
-    The text goes to the name `keep_raw`, or to the folder, which is removed in the end.
+    The file is `keep_raw` if given, else in the folder, which is removed at the end.
     """
     check_target(command, options.pid)
     _check_output(pathlib.Path(out), keep_raw)
@@ -50,7 +50,7 @@ def prepared(
 
 
 def _check_output(out: pathlib.Path, keep_raw: Any) -> None:
-    """Find a bad output name before the command runs, not after."""
+    """Raise an error for a bad output name before the command runs."""
     trace_path(out)
     if keep_raw is not None:
         writable(keep_raw)
@@ -60,7 +60,7 @@ def _check_output(out: pathlib.Path, keep_raw: Any) -> None:
 
 @contextlib.contextmanager
 def _work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A temporary folder beside `out`, or in TMPDIR; removed with all that is in it."""
+    """Yield a temporary folder beside `out`, or in TMPDIR; remove it with its contents at the end."""
     try:
         folder = tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent)
     except OSError:
@@ -73,7 +73,7 @@ def _work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
-    """Turn a full or broken disk into one line that names it; `path` is what is written, `kept` if it was asked for."""
+    """Report a full or broken disk in one line that names it; `path` is the file, `kept` whether the user named it."""
     try:
         yield
     except OSError as error:
@@ -83,7 +83,7 @@ def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
 
 
 def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProblem:
-    """The error for a recording that the disk did not take; a temporary one is named by where its folder was."""
+    """Return the error of a recording that the disk had no room for; it names a temporary one by its folder's place."""
     where = os.fspath(path if kept else path.absolute().parent.parent)
     return EnvironmentProblem(
         f"cannot write the recording to {where!r}: {reason.lower()}; the command ran, but there is no trace: "
@@ -93,18 +93,18 @@ def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProble
 
 @contextlib.contextmanager
 def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> Iterator[str]:
-    """Yield a name that a tracer can write to; what it writes is appended to `raw`.
+    """Yield a name that a tracer can write to; append its text to `raw`.
 
-    `sieve` says what of each block goes to the file; it is given an empty one in the end.
-    A tracer that writes to a full disk itself complains about each line on the command's stderr, and goes on.
+    `sieve` returns what to write of each block; its last call has an empty block.
+    The pipe is needed because a tracer that writes to a full disk complains about each line on the command's stderr.
 
     Raises
     ------
     EnvironmentProblem
-        The disk did not take all of it.  The command has run to its end, and a temporary `raw` holds no space since.
+        If the disk had no room for all the text.  The command has run to its end, and a temporary `raw` is empty.
     """
     source, sink = os.pipe()
-    with contextlib.suppress(OSError):  # more than an ordinary user may have
+    with contextlib.suppress(OSError):  # an ordinary user may be limited to less
         fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE)
     problems: list[OSError] = []
     with open(raw, "ab", buffering=0) as file:
@@ -122,7 +122,7 @@ def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> I
 
 
 def _copy(source: int, file: Any, problems: list[OSError], kept: bool, sieve: Sieve | None) -> None:
-    """Copy a pipe to a file until all writers have closed it; behind the first problem, only empty it."""
+    """Copy a pipe to a file until all writers have closed the pipe; after an error, read without writing."""
     is_open = True
     while is_open:
         read = os.read(source, _PIPE)
@@ -133,7 +133,7 @@ def _copy(source: int, file: Any, problems: list[OSError], kept: bool, sieve: Si
                 block = block[file.write(block) :]
         except OSError as error:
             problems.append(error)
-            if not kept:  # the command may need the room
+            if not kept:  # the command may need the disk space
                 file.truncate(0)
         if sieve is None:
             time.sleep(_NAP_S)
@@ -141,10 +141,10 @@ def _copy(source: int, file: Any, problems: list[OSError], kept: bool, sieve: Si
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[Any]:
-    """Block the signals that are for the command; yields the mask that it starts with.
+    """Block the signals that are for the command; yield the previous mask, for the command.
 
-    Threads that start meanwhile inherit the blocked mask, so that no signal can reach one of them instead: NumPy starts
-    some when it is loaded.
+    NumPy starts threads when it is loaded. It is loaded here because threads inherit the blocked mask, so that none of
+    them can receive a signal instead.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
@@ -156,7 +156,7 @@ def signals_held() -> Iterator[Any]:
 
 
 def stop_if_asked() -> None:
-    """End where a signal has come before the command runs: from then on they are for the command."""
+    """Exit if a signal arrived before the command runs; later signals are for the command."""
     received = signal.sigtimedwait(FORWARDED, 0)
     if received is not None and received.si_signo == signal.SIGINT:
         raise KeyboardInterrupt
@@ -165,10 +165,10 @@ def stop_if_asked() -> None:
 
 
 def start(argv: Sequence[str], mask: Any, **options: Any) -> subprocess.Popen[bytes]:
-    """Start a process with a signal mask; never through a shell."""
+    """Start a process with a signal mask, never through a shell."""
 
     def unblock() -> None:
-        for number in FORWARDED:  # one that comes before the program is there must end it, not raise in here
+        for number in FORWARDED:  # a signal before execve must end the child, not run a Python handler
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -177,23 +177,23 @@ def start(argv: Sequence[str], mask: Any, **options: Any) -> subprocess.Popen[by
 
 
 def run(argv: Sequence[str], mask: Any, passed_on: Callable[[int, int], None]) -> tuple[int, int]:
-    """Run a program; returns its exit status and its number.
+    """Run a program; return its exit status and its pid.
 
-    `passed_on(pid of the program, signal)` is called for each signal that somebody sends to this process meanwhile.
+    Call `passed_on(pid of the program, signal)` for each signal that another process sends to this process meanwhile.
     """
     stop_if_asked()
-    process = start(argv, mask, close_fds=False)  # Python's own are closed by execve; the others are for the command
+    process = start(argv, mask, close_fds=False)  # execve closes Python's descriptors; the command inherits the others
     while process.poll() is None:
         received = signal.sigtimedwait(_WATCHED, _POLL_S)
         if received is not None and received.si_signo in FORWARDED and received.si_code != _SENT_BY_KERNEL:
             passed_on(process.pid, received.si_signo)
-    while signal.sigtimedwait(_WATCHED, 0):  # those of the last moment were for the command, too
+    while signal.sigtimedwait(_WATCHED, 0):  # signals of the last moment were for the command too
         pass
     return 128 - process.returncode if process.returncode < 0 else process.returncode, process.pid
 
 
 def wait_for_stop(alive: Callable[[], bool], seconds: float | None) -> None:
-    """Wait until the process has ended, a signal says stop, or the time is over; signals must be held."""
+    """Wait until the process ends, a signal arrives, or the time is over; the caller must hold signals."""
     end = None if seconds is None else time.monotonic() + seconds
     while alive():
         left = _POLL_S if end is None else min(_POLL_S, end - time.monotonic())
@@ -205,7 +205,7 @@ def wait_for_stop(alive: Callable[[], bool], seconds: float | None) -> None:
 
 
 def facts(command: Sequence[str], options: Options, status: int, started_ns: int) -> dict[str, Any]:
-    """The part of a trace's header that says what was captured, where, and how long it took."""
+    """Return the entries of a trace's header about what was captured, where, and how long it took."""
     what = {"command": list(command)} if options.pid is None else {"pid": options.pid}
     ran = {**what, "status": status, "wall_ns": time.monotonic_ns() - started_ns}
     return {"scmsim": __version__, **ran, "kernel": platform.release(), "host": platform.machine()}
@@ -223,7 +223,7 @@ def store(
     convert: Callable[..., Report] | None = None,
     tool: str = "strace",
 ) -> Report:
-    """Convert the text of a capture to the trace, as strace's unless `convert` is given; `header` wins over what it says."""
+    """Convert a capture's text to the trace, as strace's unless `convert` is given; `header` overrides its entries."""
     from scmsim.trace.capture._writer import CaptureWriter
     from scmsim.trace.formats.tracers import strace
 

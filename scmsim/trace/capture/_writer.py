@@ -1,4 +1,4 @@
-"""The trace writer of a capture: what the capture knows wins over what the importer of its text says."""
+"""Write a capture's trace: header entries of the capture override those of the importer of its text."""
 
 import os
 from typing import Any
@@ -8,13 +8,13 @@ from scmsim.trace.store import TraceWriter
 
 
 class CaptureWriter(TraceWriter):
-    """A TraceWriter whose header ends with the facts of the capture, and whose names can be replaced.
+    """A TraceWriter that completes the header with the facts of the capture, and that can replace names.
 
     Parameters
     ----------
     path : path-like
     facts : dict
-        Entries of the header.  The lists `blind_spots` and `notes` are added to those of the importer.
+        Entries of the header.  The lists `blind_spots` and `notes` extend those of the importer.
     anonymize : bool
         Replace every name, see `_anonymize`.
     """
@@ -25,7 +25,7 @@ class CaptureWriter(TraceWriter):
         self._anonymize = anonymize
 
     def close(self, files: Files) -> None:
-        """Complete the header, replace the names if asked to, and put the file in its place."""
+        """Complete the header, replace the names if `anonymize` is set, and move the file to its name."""
         for name, value in self._facts.items():
             if name in ("blind_spots", "notes"):
                 value = [*self.header.get(name, []), *value]

@@ -1,4 +1,4 @@
-"""Capture with a bpftrace program (`calls.bt`): all calls with names, io_uring with offsets, in the kernel; needs root and BTF."""
+"""Capture with a bpftrace program (`calls.bt`): all calls with names, io_uring with offsets; needs root and BTF."""
 
 import contextlib
 import os
@@ -24,9 +24,9 @@ SUMMARY = (
 _PROGRAM = pathlib.Path(__file__).with_name("calls.bt")
 _BTF = pathlib.Path("/sys/kernel/btf/vmlinux")
 _PATIENCE_S = 180.0  # a minute on an emulated CPU
-_STRLEN = "200"  # characters of a path; more do not fit on the stack of a BPF program
+_STRLEN = "200"  # maximum characters of a path; more do not fit on the stack of a BPF program
 _HARMLESS = re.compile(r"RLIMIT_MEMLOCK|Addrspace is not set|^\s*$")
-_BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # by which thread, which one; a path that holds a line end may look alike
+_BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # parent, child; a path with a line end may look like one
 _ELSE = "or use --backend strace"
 
 
@@ -39,7 +39,7 @@ def capture(
     progress: Progress | None = None,
     options: Options | None = None,
 ) -> Captured:
-    """Run a command, or attach to a process, and store what it did to files; see `strace.capture`."""
+    """Run a command, or attach to a process, and store its file operations; see `strace.capture`."""
     from scmsim.trace.formats.tracers import bpftrace as text
 
     options = options or Options()
@@ -56,7 +56,7 @@ def capture(
                     with _initial_descriptors.frozen(options.pid):
                         cwd, seeds = _initial_descriptors.running(options.pid)
                         roots = _initial_descriptors.thread_ids(options.pid)
-                        since = time.clock_gettime_ns(time.CLOCK_BOOTTIME)  # that of bpftrace's nsecs
+                        since = time.clock_gettime_ns(time.CLOCK_BOOTTIME)  # the clock of bpftrace's nsecs
                     common.wait_for_stop(lambda: _initial_descriptors.alive(roots[0]), options.seconds)
         header = {"tool": "bpftrace", "tool_version": version, "options": [_PROGRAM.name]}
         header |= common.facts(command, options, status, start)
@@ -83,7 +83,7 @@ def capture(
 
 
 def probe() -> str:
-    """The version of bpftrace; raises EnvironmentProblem where it cannot work."""
+    """Return the version of bpftrace; raise EnvironmentProblem if it cannot work here."""
     bpftrace = shutil.which("bpftrace")
     if bpftrace is None:
         raise EnvironmentProblem(
@@ -109,7 +109,7 @@ def probe() -> str:
 
 @contextlib.contextmanager
 def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
-    """Run the program; yields, when all its probes are there, the file that it writes, which is complete in the end."""
+    """Run the program; once all its probes are attached, yield its output file, which is complete at the end."""
     lines, said = work / "calls.txt", work / "bpftrace.err"
     lines.touch()
     argv = ["bpftrace", "-q", "-B", "full", "-o", os.fspath(lines), os.fspath(_PROGRAM)]
@@ -138,10 +138,10 @@ def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
 
 
 def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhile: Callable[[], None]) -> bool:
-    """Whether birth and death of a program on each CPU are recorded in time, and with them all that was before.
+    """Return whether the birth and death of a test process on each CPU are recorded in time, with all events before.
 
-    Birth and death are the first and the last probe of the program, so all are there.  Without a later event bpftrace may leave
-    what lies in the buffer of a CPU.
+    Birth and death are the first and the last probe of the program, so all probes are attached.  Without a later event
+    bpftrace may not read the rest of a CPU's buffer.
     """
     end, at, missing, born = time.monotonic() + _PATIENCE_S, lines.stat().st_size, os.sched_getaffinity(0), {}
     while missing and process.poll() is None and time.monotonic() < end:
@@ -150,7 +150,7 @@ def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhi
             with subprocess.Popen([shutil.which("cat") or "/bin/cat"], stdin=subprocess.PIPE) as child:
                 os.sched_setaffinity(child.pid, {cpu})
                 born[str(child.pid)] = cpu
-        time.sleep(0.2)  # it reads its buffers ten times a second
+        time.sleep(0.2)  # bpftrace reads its buffers ten times a second
         with open(lines, encoding="latin-1") as file:
             file.seek(at)
             seen = file.read()
@@ -161,7 +161,7 @@ def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhi
 
 
 def _stopped(process: subprocess.Popen[bytes]) -> int:
-    """The status of bpftrace, told to end; it does not see a signal that comes while it works on events, so it gets more."""
+    """Stop bpftrace and return its exit status; repeat the signal, as bpftrace misses it while it processes events."""
     end = time.monotonic() + _PATIENCE_S
     while True:
         process.send_signal(signal.SIGINT if time.monotonic() < end else signal.SIGKILL)
@@ -177,7 +177,7 @@ def _message(said: pathlib.Path) -> str:
 
 
 def _theirs(lines: pathlib.Path, roots: Iterable[int], since: int) -> Iterator[str]:
-    """The lines of some threads and of all that descend from them, later than a time; and what was lost."""
+    """Yield the lines since a time (ns) of some threads and all their descendants, and the lines about lost events."""
     born: dict[str, list[str]] = {}
     with open(lines, encoding="latin-1", newline="\n") as file:
         for line in file:

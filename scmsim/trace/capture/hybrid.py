@@ -1,4 +1,4 @@
-"""Capture with strace for the calls on paths and perf for all others: complete, and fast where programs move data."""
+"""Capture with strace for calls on paths and perf for all others: complete, and fast for programs that move data."""
 
 import os
 import pathlib
@@ -27,9 +27,9 @@ def capture(
     progress: Progress | None = None,
     options: Options | None = None,
 ) -> Captured:
-    """Run a command under strace and perf at once and store what it did to files; see `strace.capture`.
+    """Run a command under strace and perf at once and store its file operations; see `strace.capture`.
 
-    With `keep_raw`, the merged text is kept: it looks like that of strace and converts like it.
+    With `keep_raw`, the merged text is kept: it has the format of strace's text and converts like it.
     """
     from scmsim.trace.syscalls.numbers import names
 
@@ -67,14 +67,14 @@ def _named_calls() -> list[str]:
 
 
 def _others() -> list[str]:
-    """The kernel's filter: neither this process nor strace."""
+    """Return the conditions of the kernel's filter: neither this process nor strace."""
     return [f"common_pid != {os.getpid()}", 'comm != "strace"']
 
 
 def _write(
     raw: pathlib.Path, calls: pathlib.Path, recorded: _perf.Recording, numbers: dict[int, str], seeds: list[bytes]
 ) -> Merged:
-    """Write the merged text."""
+    """Write the merged text; return the counts of merged calls."""
     with open(calls, encoding="latin-1", newline="\n") as text, open(raw, "wb") as file:
         texts = StraceCalls(text)
         if texts.root < 0:

@@ -1,4 +1,4 @@
-"""Capture with Valgrind's lackey: loads and stores of mapped files, and calls, of one process; no root needed, very slow."""
+"""Capture calls, loads and stores of mapped files of one process with Valgrind's lackey; no root needed, very slow."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from scmsim.trace.reading.lines import Progress
 SUMMARY = (
     "Valgrind's lackey: loads and stores of mapped files, and calls, of one process; no root; 1.5 us an instruction"
 )
-CALIBRATES = False  # its cost is that of instructions, not of calls
+CALIBRATES = False  # its cost grows with instructions, not with calls
 
 _TOOL = ("--tool=lackey", "--trace-mem=yes", "--trace-syscalls=yes", "--trace-sched=yes")
 _ALONE = ("-q", "--child-silent-after-fork=yes", "--trace-children=no")
@@ -35,7 +35,7 @@ def capture(
 ) -> Captured:
     """Run a command under Valgrind and store its calls, loads and stores; see `strace.capture`.
 
-    With `keep_raw`, Valgrind's text is kept, without the fetches of instructions.
+    With `keep_raw`, Valgrind's text is kept, without instruction fetches.
     """
     from scmsim.trace.formats.addresses import lackey as text
 
@@ -65,7 +65,7 @@ def capture(
 
 
 def probe() -> tuple[str, str]:
-    """Path and version of Valgrind; raises EnvironmentProblem if it cannot trace here."""
+    """Return the path and version of Valgrind; raise EnvironmentProblem if it cannot trace here."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise EnvironmentProblem("valgrind is not installed; install it, on Debian with 'apt install valgrind'")
@@ -88,12 +88,12 @@ def _cost(header: dict[str, Any]) -> str:
 
 
 class Sieve:
-    """What of Valgrind's text is kept: all but the fetches of instructions, three lines of four.
+    """A filter of Valgrind's text that drops instruction fetches, three lines of four.
 
     Parameters
     ----------
     seeds : list of bytes
-        Calls that describe what is open at the start; they go before the first call of the text.
+        Calls that describe the descriptors open at the start, inserted before the first call of the text.
     """
 
     def __init__(self, seeds: list[bytes]) -> None:
@@ -103,7 +103,7 @@ class Sieve:
         self._rest = b""
 
     def __call__(self, block: bytes) -> bytes:
-        """The lines to keep of the next block, which may end within a line; an empty one ends the text."""
+        """Return the lines to keep of the next block, which may end within a line; an empty block ends the text."""
         block, dot, self._rest = (self._rest + block).rpartition(b"\n") if block else (self._rest, b"", b"")
         block, fetches = _FETCH.subn(b"", block + dot)
         self.fetches += fetches
@@ -118,7 +118,7 @@ class Sieve:
         return b"".join(b"%s %s\n" % (m[1], seed) for seed in seeds) + m[0]
 
     def sizes(self, pid: int) -> bytes:
-        """What the files that were opened are long now, as calls of `syscalls.memory.file_size`."""
+        """Return the current lengths of the opened files, as calls of `syscalls.memory.file_size`."""
         out = []
         for name in sorted(self._opened):
             with contextlib.suppress(OSError, ValueError):

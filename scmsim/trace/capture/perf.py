@@ -1,4 +1,4 @@
-"""Capture with perf alone: the least slow-down, and it can attach to what runs; names only of what is open at the start."""
+"""Capture with perf alone: least slow-down, can attach to running processes; names only of files open at the start."""
 
 import contextlib
 import os
@@ -18,9 +18,13 @@ from scmsim.trace.syscalls.from_numbers import fd, open_flags
 
 SUMMARY = "perf alone: for programs that keep their files open (--pid); sees no names of files opened later"
 
-_FLAGS_AT = {"open": 1, "openat": 2}  # argument that holds the flags
+_FLAGS_AT = {"open": 1, "openat": 2}  # index of the flags argument
 _OPENS = {"open": "", "openat": "", "openat2": "O_RDWR", "creat": "O_WRONLY|O_CREAT|O_TRUNC"}
-_COPIES = {"sendfile": (2,), "copy_file_range": (1, 3), "splice": (1, 3)}  # arguments that point to an offset
+_COPIES = {
+    "sendfile": (2,),
+    "copy_file_range": (1, 3),
+    "splice": (1, 3),
+}  # indexes of the arguments that point to an offset
 _FORK = "sched:sched_process_fork"
 _CLONE_FILES = 0x400
 
@@ -36,8 +40,8 @@ def capture(
 ) -> Captured:
     """Run a command, or attach to a process, and store what perf sees of its calls; see `strace.capture`.
 
-    A file opened during the capture is called /unnamed/N, each open another one; what was open when the capture began has
-    its name from /proc.  Calls on paths (unlink, rename, stat, ...) make no row; the header counts them.
+    Each open during the capture makes a new file /unnamed/N; files open when the capture began have their names from
+    /proc.  Calls on paths (unlink, rename, stat, ...) make no row; the header counts them.
     """
     from scmsim.trace.syscalls.numbers import names
 
@@ -62,7 +66,7 @@ def capture(
 
 
 class _Seen(NamedTuple):
-    """What was recorded: exit status, first threads (the process first), working directory, what was open."""
+    """A recorded run: exit status, first threads (the process first), working directory, open descriptors, recording."""
 
     status: int
     threads: list[int]
@@ -92,7 +96,7 @@ def _attach(work: pathlib.Path, options: Options) -> _Seen:
 
 
 def _after_exec(events: Iterator[str], pid: int, numbers: dict[int, str]) -> Iterator[str]:
-    """Leave out what the new process did before it became the command."""
+    """Skip the events of the new process before its execve of the command."""
     number = next(number for number, name in numbers.items() if name == "execve")
     begins = re.compile(rf" *{pid}/{pid} .*sys_exit: NR {number} = 0$").match
     for line in events:
@@ -102,7 +106,7 @@ def _after_exec(events: Iterator[str], pid: int, numbers: dict[int, str]) -> Ite
 
 
 class Nameless:
-    """Stands in for the texts that only memory holds; counts what that leaves out."""
+    """A substitute for texts that are only in the program's memory; counts the calls that it cannot describe."""
 
     knows_forks = False
 
@@ -111,7 +115,7 @@ class Nameless:
         self._unseen: Counter[str] = Counter()
 
     def take(self, tid: int, name: str, value: int | None, args: Sequence[int]) -> str | None:
-        """The line of a call as far as its numbers tell it; None where they tell nothing that makes a row."""
+        """Return the text of a call as far as its numbers determine it; a call that makes no row becomes prctl()."""
         if value is None or value < 0:
             return f"{name}() = -1 EFAILED"
         if name in _OPENS:
@@ -132,7 +136,7 @@ class Nameless:
         return "prctl() = 0"
 
     def blind_spots(self) -> list[str]:
-        """For the header of the trace."""
+        """Return the lines about blind spots for the header of the trace."""
         out = []
         if self._opened:
             out.append(

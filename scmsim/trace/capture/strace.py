@@ -1,4 +1,4 @@
-"""Capture with strace: complete, no root needed; slow where a program does little but tiny file operations."""
+"""Capture with strace: complete, no root needed; slow for programs that do little but tiny file operations."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ SUMMARY = "strace with a seccomp filter: no root needed, complete, about 20 us f
 
 _OPTIONS = ("-f", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none")
 _FILTER = "--seccomp-bpf"
-# not file operations, but with a seccomp filter a new thread stops at every call until it has made these two
+# no file operations, but with a seccomp filter a new thread stops at every call until it has made these two calls
 THREAD_START = ("rseq", "set_robust_list")
 _ATTACH_S = 10.0
 
@@ -34,7 +34,7 @@ def capture(
     progress: Progress | None = None,
     options: Options | None = None,
 ) -> Captured:
-    """Run a command under strace, or attach strace to a process, and store what it did to files.
+    """Run a command under strace, or attach strace to a process, and store its file operations.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def capture(
     out : path-like
         The trace to write; replaced only when it is complete.
     keep_raw : path-like, optional
-        Keep the text of strace here; without it the text goes to a temporary folder beside `out`, or to TMPDIR.
+        Keep strace's text here; if None, the text goes to a temporary folder beside `out`, or to TMPDIR.
     under : str, optional
         Keep only files at or below this directory.
     progress : callable, optional
-        Called with (bytes read, bytes in all) while the text is converted.
+        Called with (bytes read, total bytes) while the text is converted.
     options : Options, optional
         See `scmsim.trace.capture.Options`.
     """
@@ -74,14 +74,14 @@ def capture(
 
 
 def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple[str, str, list[str]]:
-    """Path and version of strace and the options that work here; raises EnvironmentProblem if it cannot trace.
+    """Return strace's path, its version and the options that work here; raise EnvironmentProblem if it cannot trace.
 
     Parameters
     ----------
     calls : sequence of str, optional
-        The calls to record; all that the importer knows if not given.
+        The calls to record; by default all calls that the importer knows.
     filtered : bool
-        Use a seccomp filter where strace can (not when attaching).
+        Use a seccomp filter if strace can (it cannot when attaching).
     """
     from scmsim.trace.syscalls.conversion import CALLS
 
@@ -113,7 +113,7 @@ def _advice(trouble: str) -> str:
 
 
 def pass_on(strace: int, number: int, raw: pathlib.Path) -> None:
-    """Send a signal to the traced command: the child of strace, which itself ignores it while it writes a file."""
+    """Send a signal to the traced command, the child of strace; strace itself ignores signals while it writes a file."""
     try:
         children = pathlib.Path(f"/proc/{strace}/task/{strace}/children").read_text().split()
     except OSError:  # a kernel without CONFIG_PROC_CHILDREN: the first line of the text begins with the process
@@ -125,9 +125,9 @@ def pass_on(strace: int, number: int, raw: pathlib.Path) -> None:
 
 
 def _attach(argv: list[str], pid: int, seconds: float | None, raw: pathlib.Path, mask: Any) -> str:
-    """Trace a running process until it ends or a signal says stop; returns its working directory.
+    """Trace a running process until it ends or a signal stops the capture; return its working directory.
 
-    The text begins with lines that say what the process has open; those of strace follow.
+    The text begins with lines that describe the process's open descriptors; strace's lines follow.
     """
     with _initial_descriptors.frozen(pid):
         cwd = _initial_descriptors.write(pid, raw)
@@ -150,7 +150,7 @@ def _attach(argv: list[str], pid: int, seconds: float | None, raw: pathlib.Path,
 
 
 def _wait_attached(tracer: subprocess.Popen[bytes], pid: int) -> str | None:
-    """Wait until every thread of a process is traced; returns what went wrong, or None."""
+    """Wait until every thread of a process is traced; return the problem, or None."""
     end = time.monotonic() + _ATTACH_S
     while time.monotonic() < end:
         if tracer.poll() is not None:

@@ -1,11 +1,11 @@
-"""Importers: a file each, in the folder of its subject.
+"""Import traces: each importer is a module in the folder of its subject.
 
 An importer has SUMMARY, `sniff(head, path)` and `convert(path, writer, *, strict, progress, under)`.
-`convert` reads a file (a path or an opened `Input`) in one pass, appends batches to a `TraceWriter`, closes it with the
-side table and returns a `Report`; `under` (a directory, or None) limits it to the files there.  What a format can be
-told besides is in its PARAMS, as for a workload: name -> (default, unit, meaning), given to `convert` by name.
-A format that can be written has `export(trace, path, *, progress, **params)` too, which returns a `Report`.
-Names that begin with `_` are shared parts.
+`convert` reads a file (a path or an opened `Input`) in one pass, appends batches to a `TraceWriter`, closes the writer
+with the side table and returns a `Report`; `under` (a directory, or None) limits the import to files in it.  Further
+parameters are in the format's PARAMS, as for a workload: name -> (default, unit, meaning), passed to `convert` by name.
+A format that can be written also has `export(trace, path, *, progress, **params)`, which returns a `Report`.
+Modules whose names begin with `_` are shared parts.
 """
 
 import os
@@ -16,7 +16,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.input import Input
 
-# beginnings of files that other programs read, and what to do with them
+# beginnings of files that only other programs read, what they are, and advice
 _OTHERS = (
     (re.compile(rb"^ *(?:\d+\.\d+|\?) \( *(?:[\d.]+ ms|\.\.\.)? *\): ", re.MULTILINE),
      "text of 'perf trace', which shortens arguments",
@@ -30,12 +30,12 @@ _OTHERS = (
 
 
 def sniff_name(head: bytes, path: str | os.PathLike[str]) -> str | None:
-    """Name of the format that recognises the first bytes of a file (decompressed), or None."""
+    """Return the name of the format that recognises the first bytes of a file (decompressed), or None."""
     return next((name for name in registry.names("format") if registry.load("format", name).sniff(head, path)), None)
 
 
 def sniff_file(path: str | os.PathLike[str]) -> str | None:
-    """Name of the format that recognises a file, or None."""
+    """Return the name of the format that recognises a file, or None."""
     try:
         with Input(path) as given:
             return sniff_name(given.head, path)
@@ -44,7 +44,7 @@ def sniff_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def find(path: "str | os.PathLike[str] | Input", name: str | None = None) -> tuple[str, Any]:
-    """The importer for a file: the named one, or the one that recognises the content."""
+    """Return name and importer for a file: the named format, or the format that recognises the content."""
     if name is not None:
         return name, registry.load("format", name)
     if not isinstance(path, Input):
@@ -69,5 +69,5 @@ def find(path: "str | os.PathLike[str] | Input", name: str | None = None) -> tup
 
 
 def writable() -> list[str]:
-    """Names of the formats that can be written."""
+    """Return the names of the formats that can be written."""
     return [name for name in registry.names("format") if registry.literals("format", name).get("WRITES")]

@@ -1,1 +1,1 @@
-"""Kernels that take text apart; a folder of their own, because editing one compiles all kernels again."""
+"""Parse text and follow calls with compiled kernels; a separate folder, because editing one recompiles all kernels."""

@@ -1,7 +1,7 @@
-"""Follows plain calls one after the other: what opens, transfers, seeks, syncs, closes and unlinks do, and the rows that they make.
+"""Follow plain calls in order: the effects of opens, transfers, seeks, syncs, closes and unlinks, and their rows.
 
-It does call by call what the handlers of `syscalls/data.py` and `paths.py` do, by the same `file_rules`, and stops
-before a call that does not fit what is known: the handlers then take it.
+The kernel `follow` does per call what the handlers of `syscalls/data.py` and `paths.py` do, with the same `file_rules`,
+and stops before a call that does not fit what is known: the handlers then take that call.
 """
 
 from collections import namedtuple
@@ -26,13 +26,13 @@ from scmsim.trace.kernels.file_rules import ABSENT, APPEND, ASSUMED, CLOEXEC, DI
 
 rules = compiled(file_rules)
 
-# columns of a call; PATH: index of the path that it names (-1: it has no name); FLAGS: those of an open, or of the row of an fsync
+# columns of a call; PATH: index of the call's path (-1: none); FLAGS: flags of an open, or of the row of an fsync
 OP, NOW, TASK, FD, RAW, AT, ASKED, MOVED, PATH, FLAGS = range(10)
 WIDTH = 10
-SEEK, FAILED = -1, -2  # OP besides those of records
+SEEK, FAILED = -1, -2  # values of OP besides those of records
 NO_RAW = -1
-ODD = -2  # RAW or PATH that a call never fits
-MOST = 1 << 31  # bytes that a call can move: Linux moves at most 0x7ffff000
+ODD = -2  # RAW or PATH that stops `follow` before the call
+MOST = 1 << 31  # limit of bytes moved by a call: Linux moves at most 0x7ffff000 (MAX_RW_COUNT)
 
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt", "path")
 FIRST, IDENT = _NODE.index("first"), _NODE.index("ident")
@@ -43,26 +43,26 @@ FOUND = np.dtype(
         [(name, "i8") for name in ("position", "doubt", "append", "synchronous", "path_only", "raw", "node")],
     )
 )
-# `node`: index of the node or ABSENT_NODE, UNSEEN_NODE; `removed`: of the last node whose name this was and went, or -1
+# `node`: index of the node, ABSENT_NODE or UNSEEN_NODE; `removed`: index of the last node removed from this path, or -1
 PATH_KNOWN = np.dtype((np.record, [(name, "i8") for name in ("node", "above", "inside", "special", "removed")]))
 ABSENT_NODE, UNSEEN_NODE = -1, -2
 
-# why a call makes no row, or that it does
+# reasons why a call makes no row; MADE: the call makes one
 UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL, MADE = range(6)
-# counters: how many nodes, descriptions, numbered nodes, threads, rows and corrected rows there are; the number of the first node
-# to be numbered and of the first row; the oldest row that can be corrected; rows beyond the first of their call; opens by what they
-# did; calls by what became of them
+# counters: how many nodes, descriptions, numbered nodes, threads, rows and corrected rows there are; the numbers of the
+# first node to be numbered and of the first row; the oldest row that can be corrected; rows beyond the first of their
+# call; opens by their effect; calls by reason
 NODES, FOUNDS, NUMBERED, THREADS, ROWS, MISTAKEN, FIRST_NUMBER, FIRST_ROW, OLDEST, EXTRA, HOW, REASON = *range(11), 15
 COUNTS = REASON + MADE + 1
 
-# slots: description by table and descriptor (-1: none); at_exec: whether the last open of it had O_CLOEXEC (-1: none opened it);
-# tasks: index of the table, thread (-1: has no number); numbered, mistaken: nodes that got a number and rows to correct, in order
+# slots: description by table and descriptor (-1: none); at_exec: whether its last open had O_CLOEXEC (-1: no open);
+# tasks: index of the table, thread number (-1: none yet); numbered, mistaken: nodes with a number and rows to correct
 Tables = namedtuple("Tables", "nodes founds paths slots at_exec tasks numbered mistaken counts")
 
 
 @subroutine
 def _number(s, node):
-    """The dense number of a node, given at its first use in a row."""
+    """Return the dense number of a node, assigned at its first use in a row."""
     if s.nodes[node].ident < 0:
         s.nodes[node].ident = s.counts[FIRST_NUMBER] + s.counts[NUMBERED]
         s.numbered[s.counts[NUMBERED]] = node
@@ -72,7 +72,7 @@ def _number(s, node):
 
 @subroutine
 def _emit(s, out, call, op, node, offset, length, flag, above):
-    """Add a row, if the node is inside; returns what became of it."""
+    """Add a row if the node is inside the chosen directory; return MADE or OUTSIDE."""
     if not s.nodes[node].inside:
         return OUTSIDE
     parent = _number(s, above) if above >= 0 else -1
@@ -103,14 +103,14 @@ def _new_node(s, path, created):
 
 @subroutine
 def _node_at(s, path):
-    """The node of a path; one that was there before the trace if it was never seen."""
+    """Return the node of a path; if the path has none, add a node from before the trace."""
     node = s.paths[path].node
     return node if node >= 0 else _new_node(s, path, False)
 
 
 @subroutine
 def _above(s, node, path):
-    """The directory that holds a path, for the row of a node; -1 if that makes no row, or has no name."""
+    """Return the node of a path's directory, for the row of a node; -1 if the node makes no row, or has no path."""
     if path < 0 or not s.nodes[node].inside:
         return -1
     above = _node_at(s, s.paths[path].above)
@@ -126,16 +126,16 @@ def _seen(s, path):
 
 @subroutine
 def _made(s, path, how):
-    """A node that an open made."""
+    """Add a node that an open created; return its index."""
     node = _new_node(s, path, True)
-    if how == ASSUMED:
+    if how == ASSUMED:  # remember the CREATE row: a later read may show that the file existed (`file_rules.holds`)
         s.nodes[node].row, s.nodes[node].exact = s.counts[FIRST_ROW] + s.counts[ROWS], 0
     return node
 
 
 @subroutine
 def _find_or_make(s, call):
-    """Node and what the open of it did."""
+    """Return the node of an opened path, and the effect of the open (see `file_rules.opened`)."""
     path, flags = call[PATH], call[FLAGS]
     if path < 0:
         how = rules.opened(flags, UNSEEN, False)
@@ -160,7 +160,7 @@ def _open(s, out, call):
     found.position = found.doubt = found.path_only = 0
     found.raw, found.node = call[RAW], -1
     found.append, found.synchronous = flags & APPEND != 0, flags & SYNC != 0
-    if path >= 0 and s.paths[path].special:
+    if path >= 0 and s.paths[path].special:  # not a file of a file system: its calls make no rows
         found.append = found.synchronous = 0
         return NOT_A_FILE
     node, how = _find_or_make(s, call)
@@ -169,14 +169,14 @@ def _open(s, out, call):
         s.counts[HOW + how] += 1
     if how != OPENED:
         made = _emit(s, out, call, CREATE, node, -1, 0, 0, _above(s, node, path))
-        if made == OUTSIDE:
+        if made == OUTSIDE:  # no CREATE row to correct
             s.nodes[node].row = -1
         return made
     made = _emit(s, out, call, OPEN, node, -1, 0, DIRECTORY if s.nodes[node].is_dir else 0, -1)
     if flags & TRUNC:
         rules.set_length(s.nodes[node], 0)
         if made == MADE:
-            s.counts[EXTRA] += 1
+            s.counts[EXTRA] += 1  # O_TRUNC: the open makes a second row
             _emit(s, out, call, TRUNCATE, node, 0, 0, CONTINUES, -1)
     return made
 
@@ -198,7 +198,7 @@ def _transfer(s, out, call, found, node):
         start, flag = rules.write(before, found, at, count, 0)
         return _emit(s, out, call, WRITE, node, start, count, flag, -1)
     start, flag, row = rules.read(before, found, at, asked, count, s.counts[OLDEST])
-    if row >= 0:
+    if row >= 0:  # the file existed before its assumed CREATE
         s.mistaken[s.counts[MISTAKEN]] = row
         s.counts[MISTAKEN] += 1
     return _emit(s, out, call, READ, node, start, count, flag, -1)
@@ -206,7 +206,7 @@ def _transfer(s, out, call, found, node):
 
 @subroutine
 def _on_descriptor(s, out, call, which):
-    """A call on an open description."""
+    """Apply a call on an open description; return its reason."""
     op, found = call[OP], s.founds[which]
     if op == CLOSE:
         s.slots[s.tasks[call[TASK], 0], call[FD]] = -1
@@ -218,7 +218,7 @@ def _on_descriptor(s, out, call, which):
     if op == SEEK:
         rules.seek(found, call[MOVED])
         return BOOKKEEPING
-    if op == CLOSE and found.path_only:
+    if op == CLOSE and found.path_only:  # O_PATH opened nothing, so there is nothing to release
         return BOOKKEEPING
     flag = (DIRECTORY if s.nodes[node].is_dir else 0) | call[FLAGS]
     return _emit(s, out, call, op, node, -1, 0, flag, -1)
@@ -226,7 +226,7 @@ def _on_descriptor(s, out, call, which):
 
 @subroutine
 def _failed(s, call):
-    """A call that failed; `MOVED` says whether it showed that its path leads nowhere."""
+    """Apply a call that failed; `MOVED` is nonzero if the error shows that its path does not exist."""
     if call[PATH] >= 0 and call[MOVED]:
         s.paths[call[PATH]].node = ABSENT_NODE
     return FAILED_CALL
@@ -234,7 +234,7 @@ def _failed(s, call):
 
 @kernel
 def follow(s, calls, out):
-    """Work on calls up to the first odd one; returns how many."""
+    """Apply calls up to the first odd one; return how many."""
     for i in range(len(calls)):
         call = calls[i]
         op = call[OP]
@@ -249,7 +249,7 @@ def follow(s, calls, out):
         else:
             which = s.slots[s.tasks[call[TASK], 0], call[FD]]
             if call[RAW] != NO_RAW and (which < 0 or s.founds[which].raw != call[RAW]):
-                return i
+                return i  # the descriptor's printed path differs from the known one: the handlers resolve it
             made = UNKNOWN_FD if which < 0 else _on_descriptor(s, out, call, which)
         s.counts[REASON + made] += 1
     return len(calls)

@@ -1,32 +1,33 @@
-"""What a call tells about a file and its descriptor: positions, ends, and whether the file was there before the trace.
+"""Derive facts about files and descriptors from calls: positions, ends, and whether a file existed before the trace.
 
-Plain Python, because two kinds of state go through these rules: the objects of `syscalls/state.py`, call by call, and
-the records of `file_calls.py`, compiled.  Both have the same fields, which the former explains.
+Plain Python, because the rules apply to two kinds of state: the objects of `syscalls/state.py`, call by call, and
+the records of `file_calls.py`, compiled.  Both have the same fields, which `syscalls/state.py` explains.
 """
 
 from scmsim.core.records import APPENDS, OFFSET_UNKNOWN, SYNCHRONOUS
 
-# doubts that a line leaves which was not understood; bits of a flag beside those of a row, counted and removed before it is stored
+# doubts caused by a line that was not understood: extra bits of a row's flags, counted and removed before it is stored
 POSITION_LOST, LENGTH_LOST, FILE_LOST = (1 << i for i in range(40, 43))
 LOST = POSITION_LOST | LENGTH_LOST | FILE_LOST
 
-HERE = -1  # offset of a transfer at the position
+HERE = -1  # offset of a transfer at the current position
 CREAT, EXCL, TRUNC, APPEND, SYNC, CLOEXEC, DIR = (1 << i for i in range(7))  # flags of an open
 UNSEEN, ABSENT, PRESENT = range(3)  # what is known about a name
 OPENED, NEW, EMPTIED, ASSUMED = range(
     4
-)  # what an open does: open a file that was there, or make one, in three degrees of certainty
+)  # effect of an open: opened an existing file; created one (certain); truncated or created one; created one (assumed)
 NONE = -1
 
 
 def holds(node, end, oldest):
-    """A read or seek has shown that the file has at least `end` bytes now.
+    """Note that a read or seek showed that the file has at least `end` bytes now.
 
-    Returns the row of its CREATE if that turns out to have been an OPEN, else NONE; rows before `oldest` are written already.
+    Return the file's CREATE row if the file turns out to have existed, so that the row was an OPEN, else NONE. Rows
+    before `oldest` are already written.
     """
     row = NONE
     if end > node.written:
-        if node.row >= 0:
+        if node.row >= 0:  # the trace did not write these bytes, so the file existed before its assumed CREATE
             row, node.row = node.row, -1
             if row >= oldest:
                 node.first, node.open_question, node.exact = 0, True, False
@@ -38,18 +39,18 @@ def holds(node, end, oldest):
 
 
 def set_length(node, length):
-    """The length of the file is known from here on."""
+    """Set the length of the file, which is exactly known from here on."""
     node.length, node.exact, node.open_question, node.row = length, True, False, -1
     node.doubt &= ~LENGTH_LOST
 
 
 def seek(found, position):
-    """Move to a position."""
+    """Set the position of a description, which is exactly known from here on."""
     found.position, found.doubt = position, 0
 
 
 def read(node, found, at, asked, count, oldest):
-    """`count` of `asked` bytes (0: not known how many) were read; returns their offset, its doubt, and what `holds` returns."""
+    """Apply a read of `count` of `asked` bytes (0: unknown); return its offset, the offset's doubt, `holds`' result."""
     start, doubt, row = at, 0, NONE
     if at == HERE:
         start, doubt = found.position, found.doubt
@@ -62,11 +63,11 @@ def read(node, found, at, asked, count, oldest):
 
 
 def write(node, found, at, count, flag):
-    """`count` bytes were written; with O_APPEND always at the end.  Returns their offset and the flags of the row."""
+    """Apply a write of `count` bytes, with O_APPEND always at the file's end; return its offset and the row's flags."""
     start = at
     if found.synchronous:
         flag |= SYNCHRONOUS
-    if found.append or flag & APPENDS:
+    if found.append or flag & APPENDS:  # Linux ignores even pwrite's offset (generic_write_checks)
         doubt = 0 if node.exact else OFFSET_UNKNOWN
         start, flag = node.length, flag | APPENDS | doubt
         if at == HERE:
@@ -79,19 +80,20 @@ def write(node, found, at, count, flag):
 
 
 def extend(node, end):
-    """Make the file at least `end` bytes long without writing: an fallocate."""
+    """Make the file at least `end` bytes long without a write, as fallocate does."""
     node.written, node.length = max(node.written, end), max(node.length, end)
 
 
 def shift(node, by):
-    """Change the length by bytes that an fallocate inserted or removed."""
+    """Change the length by `by` bytes that an fallocate inserted, or removed if negative."""
     node.length, node.written = max(node.length + by, 0), max(node.written + by, 0)
 
 
 def opened(flags, known, in_new):
-    """What an open did, of a name about which this is `known`; `in_new`: in a directory that the trace has made."""
+    """Return the effect of a successful open; `known`: state of the name; `in_new`: the trace created the directory."""
     if not flags & CREAT or (known == PRESENT and not flags & EXCL):
         return OPENED
+    # O_EXCL succeeds only for a new file; a directory that the trace created had no unseen names
     if flags & EXCL or known != UNSEEN or in_new:
         return NEW
     return EMPTIED if flags & TRUNC else ASSUMED

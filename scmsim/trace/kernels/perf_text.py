@@ -1,7 +1,7 @@
-"""Takes lines of `perf script` with system-call tracepoints apart, into one row of numbers a line.
+"""Parse lines of `perf script` with system-call tracepoints into one row of numbers per line.
 
-A line ends in `[PID/]TID [[CPU]] SECONDS.FRACTION: EVENT: TEXT`; what comes before is the name of the command, which may hold
-anything.
+A line ends in `[PID/]TID [[CPU]] SECONDS.FRACTION: EVENT: TEXT`; before that is the command's name, which may have any
+characters, so the numbers before the event are parsed backwards.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from scmsim.jit import kernel, subroutine
 # columns of a row
 KIND, PID, TID, TIME, CALL, FIRST = range(6)
 ARGUMENTS = 6
-LINE = FIRST + ARGUMENTS  # number of the line in the file: filled by the caller
+LINE = FIRST + ARGUMENTS  # number of the line in the file, set by the caller
 WIDTH = LINE + 1
 OTHER, ENTER, EXIT, BAD = range(4)  # KIND; OTHER is a line without such a tracepoint
 
@@ -25,7 +25,7 @@ _ZERO, _NINE, _A, _F, _N, _X = np.frombuffer(b"09afnx", np.uint8)
 
 
 def call_hash(name: str) -> int:
-    """What the column CALL has for a call of that name, if its line gives the name (FNV-1a as int64)."""
+    """Return the value of the column CALL for a line that names its call (FNV-1a as int64)."""
     value = int(_FNV)
     for byte in name.encode():
         value = (value ^ byte) * int(_PRIME) & (1 << 64) - 1
@@ -34,7 +34,7 @@ def call_hash(name: str) -> int:
 
 @subroutine
 def _find(text, start, end):
-    """Position behind the tag of a line, or -1."""
+    """Return the position after the tag of a line, or -1."""
     at = start
     while at + len(_TAG) <= end:
         if text[at] == _TAG[0]:
@@ -49,7 +49,7 @@ def _find(text, start, end):
 
 @subroutine
 def _digits_before(text, start, at):
-    """(value, position of the first digit) of the decimal number that ends at `at`; the value is -1 if there is none."""
+    """Return (value, position of the first digit) of the decimal number that ends at `at`; value -1: no number."""
     value, power, first = 0, 1, at
     while first > start and _ZERO <= text[first - 1] <= _NINE and at - first < _DIGITS:
         first -= 1
@@ -67,7 +67,7 @@ def _spaces_before(text, start, at):
 
 @subroutine
 def _prefix(text, start, at, row):
-    """Process, thread and time, read backwards from the event's name; false if they are not there."""
+    """Parse process, thread and time backwards from the event's name; return whether they are there."""
     at = _spaces_before(text, start, at)
     if at == start or text[at - 1] != _COLON:
         return False
@@ -94,7 +94,7 @@ def _prefix(text, start, at, row):
 
 @subroutine
 def _hex(text, at, end):
-    """(value as int64, position behind) of a hexadecimal number; the position is -1 if there is none."""
+    """Return (value as int64, position after) of a hexadecimal number; position -1: no number."""
     value, first = np.uint64(0), at
     while at < end and at - first <= 16:
         c = text[at]
@@ -111,7 +111,7 @@ def _hex(text, at, end):
 
 @subroutine
 def _decimal(text, at, end):
-    """(value, position behind) of a decimal number with a sign; the position is -1 if there is none."""
+    """Return (value, position after) of a signed decimal number; position -1: no number."""
     negative = at < end and text[at] == _MINUS
     at += 1 if negative else 0
     value, first = 0, at
@@ -124,7 +124,7 @@ def _decimal(text, at, end):
 
 @subroutine
 def _raw(text, at, end, row):
-    """`NR N (A, B, ...)` or `NR N = RESULT`."""
+    """Parse `NR N (A, B, ...)` or `NR N = RESULT`; return whether that succeeded."""
     row[CALL], at = _decimal(text, at + 3, end)
     if at < 0 or at + 3 > end:
         return False
@@ -142,7 +142,7 @@ def _raw(text, at, end, row):
 
 @subroutine
 def _named(text, at, end, row):
-    """`KEY: 0xA, KEY: 0xB` or `0xRESULT`."""
+    """Parse `KEY: 0xA, KEY: 0xB` or `0xRESULT`; return whether that succeeded."""
     count = 0
     while at + 1 < end and count < ARGUMENTS:
         if text[at] == _ZERO and text[at + 1] == _X:
@@ -163,7 +163,7 @@ def _line(text, start, end, row):
         return
     row[KIND] = BAD
     tag = at - len(_TAG)
-    while tag > start and text[tag - 1] != _SPACE:
+    while tag > start and text[tag - 1] != _SPACE:  # to the start of the event's name (raw_syscalls:...)
         tag -= 1
     if not _prefix(text, start, tag, row):
         return
@@ -188,7 +188,7 @@ def _line(text, start, end, row):
 
 @kernel
 def take_apart(text, rows):
-    """Fill one row for each line of `text` (bytes); returns the number of lines."""
+    """Fill one row for each line of `text` (bytes); return the number of lines."""
     count, start = 0, 0
     for at in range(len(text) + 1):
         if at == len(text) and start == at:

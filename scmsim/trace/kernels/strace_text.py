@@ -1,27 +1,27 @@
-"""Takes the plainest lines of strace apart, into numbers: complete calls on one descriptor or one path.
+"""Parse the plainest lines of strace into numbers: complete calls on one descriptor or one path.
 
     [PID ][SECONDS.FRACTION ]NAME(FD[<PATH>][, DATA, COUNT[, OFFSET]]) = RESULT[ <TIME>]
     [PID ][SECONDS.FRACTION ]NAME([DIRECTORY, ]"PATH"[, FLAGS[, MODE]]) = RESULT[<PATH>][ <TIME>]
 
-and the same with `-1 ERROR (TEXT)` as a result.  Any other line is left to the patterns of `scmsim.trace.syscalls.text`,
-which understand these lines in the same way.
+and the same with `-1 ERROR (TEXT)` as the result.  Any other line is left to the patterns of
+`scmsim.trace.syscalls.text`, which give the same result for the lines parsed here.
 """
 
 import numpy as np
 
 from scmsim.jit import kernel, subroutine
 
-# columns of a row; START and END are the place of the line in the text; RAW (<PATH>) and WHERE (what a call on a path says, from
-# its name to its flags) are numbers of texts (-1: not there); FD and RAW of an open are those of its result; ERROR: 0 none,
-# 1 ENOENT, 2 another
+# columns of a row; START and END delimit the line in the text; RAW (<PATH>) and WHERE (the text of a call on a path,
+# from its name to its flags) are numbers of texts (-1: none); FD and RAW of an open are those of its result;
+# ERROR: 0 none, 1 ENOENT, 2 another
 CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, WHERE, ERROR = range(12)
 WIDTH = 12
-OTHER = -1  # CALL of a line that is not understood here
+OTHER = -1  # CALL of a line left to the patterns
 NAMES = (
     "read", "write", "pread64", "pwrite64", "lseek", "fsync", "fdatasync", "close", "open", "openat", "creat", "unlink", "unlinkat",
 )  # fmt: skip
 (READ, WRITE, PREAD, PWRITE, LSEEK, FSYNC, FDATASYNC, CLOSE, OPEN, OPENAT, CREAT, UNLINK, UNLINKAT) = range(len(NAMES))
-MOST_TEXTS = 2  # of a line
+MOST_TEXTS = 2  # maximum number of texts per line
 ENOENT = 1
 
 _LONGEST = 10
@@ -30,7 +30,7 @@ for _i, _text in enumerate(NAMES):
     _TEXT[_i, : len(_text) + 1] = np.frombuffer(_text.encode() + b"(", np.uint8)
 _LENGTH = np.array([len(name) + 1 for name in NAMES])
 _DIGITS = 18
-_MOST_PID = 10**7  # Linux: 2^22
+_MOST_PID = 10**7  # Linux allows 2^22; larger numbers are times
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _SET, _CUR = np.frombuffer(b"SEEK_SET)SEEK_CUR)", np.uint8).reshape(2, 9)
 _HERE, _NO_ENTRY = np.frombuffer(b"AT_FDCWD", np.uint8), np.frombuffer(b"ENOENT ", np.uint8)
@@ -42,7 +42,7 @@ _ZERO, _NINE, _A, _F, _X, _CAPITAL_A, _CAPITAL_Z, _LOW = np.frombuffer(b"09afxAZ
 
 @subroutine
 def _number_of_text(text, start, end, texts):
-    """The number of a text among the distinct ones of the block."""
+    """Return the number of a text among the distinct texts of the block, adding it if it is new."""
     spans, heads, count = texts
     value = _FNV
     for at in range(start, end):
@@ -65,7 +65,7 @@ def _number_of_text(text, start, end, texts):
 
 @subroutine
 def _number(text, at, end):
-    """(value, position behind); the position is -1 if there is no number, or one that the patterns might read otherwise."""
+    """Return (value, position after); position -1: no number, or a number that the patterns might parse differently."""
     value, first = 0, at
     while at < end and _ZERO <= text[at] <= _NINE:
         if at - first >= _DIGITS:
@@ -79,7 +79,7 @@ def _number(text, at, end):
 
 @subroutine
 def _time(text, at, end, row):
-    """The time stamp that may stand here; position behind it, -1 if it is odd."""
+    """Parse an optional time stamp; return the position after it, -1 if it is odd."""
     row[TIME] = -1
     if not (at < end and _ZERO <= text[at] <= _NINE):
         return at
@@ -101,7 +101,7 @@ def _time(text, at, end, row):
 
 @subroutine
 def _prefix(text, at, end, row):
-    """Process and time; position of the call's name, -1 if they are odd."""
+    """Parse the optional process and time; return the position of the call's name, -1 if they are odd."""
     row[PID] = -1
     k = at
     while k < end and _ZERO <= text[k] <= _NINE:
@@ -113,7 +113,7 @@ def _prefix(text, at, end, row):
         while at < end and text[at] == _SPACE:
             at += 1
         if row[PID] >= _MOST_PID and not (at < end and _ZERO <= text[at] <= _NINE):
-            return -1  # whole seconds
+            return -1  # a time in whole seconds, not a process
     return _time(text, at, end, row)
 
 
@@ -132,7 +132,7 @@ def _name(text, at, end):
 
 @subroutine
 def _raw(text, at, end):
-    """Position behind the path in <> that may stand behind a descriptor, -1 if it is odd."""
+    """Return the position after the optional path in <> of a descriptor, -1 if it is odd."""
     if at > 0 and at < end and text[at] == _LESS:
         at += 1
         while at < end and text[at] != _MORE and text[at] != _LESS:
@@ -143,7 +143,7 @@ def _raw(text, at, end):
 
 @subroutine
 def _descriptor(text, at, end, row, texts):
-    """Descriptor and its path; position behind, -1 if they are odd."""
+    """Parse a descriptor and its optional path; return the position after them, -1 if they are odd."""
     row[FD], first = _number(text, at, end)
     at = _raw(text, first, end)
     if at > first:
@@ -153,7 +153,7 @@ def _descriptor(text, at, end, row, texts):
 
 @subroutine
 def _directory(text, at, end):
-    """Position behind the directory that a path starts from and the comma, -1 if they are odd."""
+    """Return the position after the directory that a path starts from and its comma, -1 if they are odd."""
     k = 0
     while k < len(_HERE) and at + k < end and text[at + k] == _HERE[k]:
         k += 1
@@ -163,7 +163,7 @@ def _directory(text, at, end):
 
 @subroutine
 def _path(text, at, end):
-    """Position behind a path in quotes, -1 if there is none."""
+    """Return the position after a path in quotes, -1 if there is none."""
     if at < 0 or at >= end or text[at] != _QUOTE:
         return -1
     at += 1
@@ -174,14 +174,14 @@ def _path(text, at, end):
 
 @subroutine
 def _words(text, at, end):
-    """Position behind names of flags, -1 if there are none."""
+    """Return the position after names of flags, -1 if there are none."""
     first = at
     while 0 <= at < end and (
         _CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE or text[at] == _LOW or text[at] == _BAR
     ):
         at += 1
     if at > first and text[first] <= _NINE and (at > first + 1 or text[first] != _ZERO):
-        return -1  # numbers of -X raw
+        return -1  # flags as a number (-X raw)
     return at if at > first else -1
 
 
@@ -195,7 +195,7 @@ def _octal(text, at, end):
 
 @subroutine
 def _on_path(text, at, end, row):
-    """Positions behind what a call on a path says and of the bracket that ends its arguments, -1 if they are odd."""
+    """Return the position after a call's path and flags, and that of the bracket that ends its arguments; -1 if odd."""
     call = row[CALL]
     if call == OPENAT or call == UNLINKAT:
         at = _directory(text, at, end)
@@ -212,7 +212,7 @@ def _on_path(text, at, end, row):
 
 @subroutine
 def _data(text, at, end):
-    """Position behind a string or a pointer, -1 if there is neither."""
+    """Return the position after a string or a pointer, -1 if there is neither."""
     if at >= end:
         return -1
     if text[at] == _QUOTE:
@@ -239,7 +239,7 @@ def _comma(text, at, end):
 
 @subroutine
 def _seek(text, at, end):
-    """Position of the bracket that ends `OFFSET, SEEK_SET)` or `OFFSET, SEEK_CUR)`, else -1."""
+    """Return the position of the bracket that ends `OFFSET, SEEK_SET)` or `OFFSET, SEEK_CUR)`, else -1."""
     at += 1 if at < end and text[at] == _MINUS else 0
     _, at = _number(text, at, end)
     at = _comma(text, at, end)
@@ -254,7 +254,7 @@ def _seek(text, at, end):
 
 @subroutine
 def _arguments(text, at, end, row, texts):
-    """Position of the bracket that ends the arguments, -1 if they are odd."""
+    """Parse the arguments; return the position of the bracket that ends them, -1 if they are odd."""
     call = row[CALL]
     if call >= OPEN:
         told, last = _on_path(text, at, end, row)
@@ -283,7 +283,7 @@ def _arguments(text, at, end, row, texts):
 
 @subroutine
 def _error(text, at, end, row):
-    """Whether `-1 ERROR (TEXT)` ends the line."""
+    """Parse `-1 ERROR (TEXT)` at the end of the line; return whether it is there."""
     first = at = at + 3
     while at < end and (_CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE):
         at += 1
@@ -298,7 +298,7 @@ def _error(text, at, end, row):
 
 @subroutine
 def _result(text, at, end, row, texts):
-    """Whether `) = RESULT` and perhaps a time in <> end the line."""
+    """Parse `) = RESULT` and an optional time in <> at the end of the line; return whether they are there."""
     if at < 0 or at >= end or text[at] != _CLOSE:
         return False
     at += 1
@@ -335,9 +335,10 @@ def _line(text, start, end, row, texts):
 
 @kernel
 def take_apart(text, rows, spans, heads, known):
-    """Fill one row for each line of `text` (bytes), and in `spans` the places of distinct texts, of which `known` counts.
+    """Fill one row for each line of `text` (bytes), and `spans` with the places of distinct texts, counted in `known`.
 
-    `heads` has a power of two of places, more than there can be texts, all -1.  Returns the number of lines.
+    `heads` is the hash table of the texts: all -1, its length a power of two and larger than the number of texts.
+    Return the number of lines.
     """
     count, start, texts = 0, 0, (spans, heads, known)
     for at in range(len(text) + 1):

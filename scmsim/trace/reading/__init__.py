@@ -1,1 +1,1 @@
-"""What importers share: the input, lines and tables in it, rows of what they say, and the report."""
+"""Share code among importers: the input, its lines and tables, the rows made from them, and the report."""

@@ -1,4 +1,4 @@
-"""Binary records of requests for whole objects, or for blocks of one device: rows, and blocks of records of a file."""
+"""Read binary records of requests for whole objects, or for blocks of one device, and add their rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +9,11 @@ from scmsim.core.errors import UsageError
 from scmsim.trace.reading.builder import FAR, TraceBuilder
 from scmsim.trace.reading.lines import Progress
 
-_RECORDS = 1 << 16  # in a block
+_RECORDS = 1 << 16  # records per block
 
 
 def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], None], progress: Progress | None) -> None:
-    """Give the records of a file to `add`, block by block; a last one that is cut short is a bad line."""
+    """Pass the records of a file to `add`, block by block; count a truncated last record as a bad line."""
     given = builder.given
     for piece in given.blocks(_RECORDS * record.itemsize):
         whole = len(piece) // record.itemsize * record.itemsize
@@ -25,7 +25,7 @@ def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], Non
 
 
 def add(builder: TraceBuilder, seconds: Any, idents: Any, lengths: Any, ops: Any, block: int) -> None:
-    """Add requests: an object is the file `/object/ID`, as long as is first asked of it; with `block`, ids are block numbers."""
+    """Add requests: an object is the file `/object/ID`, as long as its first request; with `block`, ids are blocks."""
     if not block:
         found, places, codes = np.unique(idents, return_index=True, return_inverse=True)
         order = np.argsort(places)  # numbers in the order of first use
@@ -44,7 +44,7 @@ def add(builder: TraceBuilder, seconds: Any, idents: Any, lengths: Any, ops: Any
 
 
 def count_bad(builder: TraceBuilder, count: int, reason: str) -> None:
-    """Count records that cannot be understood."""
+    """Count records that cannot be understood as bad lines."""
     for _ in range(count):
         builder.report.lines += 1
         builder.bad(reason, builder.report.lines)

@@ -1,4 +1,4 @@
-"""One conversion of a format whose records name a file, an offset and a length: dense numbers, rows, the account.
+"""Convert formats whose records have a file, an offset and a length: assign dense numbers, add rows, count lines.
 
 The system-call formats need more (descriptors, positions, names): see `syscalls/importer.py`.
 """
@@ -30,12 +30,12 @@ from scmsim.trace.store import TraceWriter
 OUTSIDE = "outside of the chosen directory"
 BLANK = "blank line"
 EMPTY = "transfer of no bytes"
-MOST_FILES = 1 << 20  # the side table stays in memory
-FAR = 1 << 60  # bytes: no offset, length or end lies beyond
-SECTOR = 512  # bytes, of block traces
+MOST_FILES = 1 << 20  # limit of files, because the side table is in memory
+FAR = 1 << 60  # bytes: every offset, length and end is less
+SECTOR = 512  # bytes of a sector in block traces
 _MOST_THREADS = 1 << 20
 _FIELDS = ("time_ns", "op", "file", "offset", "length", "thread", "flag", "file2", "buffer")  # order in the buffer
-TRIM = PUNCH_HOLE | KEEP_SIZE  # what a discard does to a file
+TRIM = PUNCH_HOLE | KEEP_SIZE  # flags of the FALLOCATE row of a discard
 
 BLOCK_NOTE = (
     "block trace: each device is one big file that is there from the start. The data path of a file system, paging, TLB and "
@@ -45,20 +45,20 @@ BLOCK_NOTE = (
 
 
 class TraceBuilder:
-    """A conversion in work.
+    """A running conversion.
 
     Parameters
     ----------
     given : Input
     writer : TraceWriter
     strict : bool
-        Make the first line that cannot be understood an error.
+        Raise an error for the first line that cannot be understood.
     under : str, optional
         Keep only files at or below this path.
     granularity : "file", "block" or "object"
-        What a row is about.  A block device has all its bytes from the start.
+        Kind of thing that a row accesses.  A block device has all its bytes from the start.
     from_zero : bool
-        Times are since the start of the trace, not since some origin.
+        The input's times count from the start of the trace, not from another origin.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class TraceBuilder:
         self.jumps = 0
 
     def file(self, path: str, first: int = 0) -> int:
-        """Number of the file at a path (one character a byte); -1 if it is outside of the chosen directory.
+        """Return the number of the file at a path (one character per byte), or -1 outside of the chosen directory.
 
-        `first` is the size in bytes that a file seen for the first time had before the trace, as far as is known.
+        `first` is the size in bytes before the trace of a file seen for the first time, as far as known.
         """
         ident = self._idents.get(path)
         if ident is None:
@@ -100,9 +100,9 @@ class TraceBuilder:
         return self.make(decoded(path), first)
 
     def make(self, path: str, first: int, *, is_dir: bool = False, exact: bool = False) -> int:
-        """Number of a new file, whether or not one had this path; -1 if it is outside of the chosen directory.
+        """Return the number of a new file, even if a file had this path; -1 if it is outside of the chosen directory.
 
-        `exact` says that `first` (-1: the trace makes it) is its size before the trace, whatever is read of it.
+        With `exact`, `first` (-1: the trace creates the file) is its size before the trace, whatever is read from it.
         """
         if not self._is_inside(path):
             return -1
@@ -121,13 +121,13 @@ class TraceBuilder:
         return under is None or path == under or path.startswith(under if under == "/" else under + "/")
 
     def thread(self, key: Any) -> int:
-        """Dense number of a thread."""
+        """Return the dense number of a thread; raise BadLine if there are too many."""
         if len(self._threads) >= _MOST_THREADS and key not in self._threads:
             raise BadLine(f"more than {_MOST_THREADS} threads")
         return self._threads.setdefault(key, len(self._threads))
 
     def at(self, ns: int) -> int:
-        """A time stamp as nanoseconds since the first, never backwards."""
+        """Return a time stamp as ns since the first; if it is before the row above or too far away, that row's time."""
         if self._start is None:
             self._start = 0 if self.from_zero else ns
         if self._now <= ns - self._start < FAR:
@@ -137,11 +137,11 @@ class TraceBuilder:
         return self._now
 
     def read(self, now: int, file: int, offset: int, length: int, thread: int = 0) -> str | None:
-        """Add a READ; returns the reason why it was left out, or None."""
+        """Add a READ; return the reason why it was left out, or None."""
         return self._transfer(now, READ, file, offset, length, thread, 0)
 
     def write(self, now: int, file: int, offset: int, length: int, thread: int = 0, flag: int = 0) -> str | None:
-        """Add a WRITE; returns the reason why it was left out, or None."""
+        """Add a WRITE; return the reason why it was left out, or None."""
         return self._transfer(now, WRITE, file, offset, length, thread, flag)
 
     def _transfer(self, now: int, op: int, file: int, offset: int, length: int, thread: int, flag: int) -> str | None:
@@ -156,7 +156,7 @@ class TraceBuilder:
         return self.other(now, op, file, offset, length, thread, flag)
 
     def transferred(self, op: int, file: int, end: int) -> None:
-        """Note the end of a read or write: what is read before it was written was there before the trace."""
+        """Note the end of a read or write: bytes read before they were written existed before the trace."""
         if op == WRITE:
             self._written[file] = max(end, self._written[file])
         elif end > self._written[file]:
@@ -165,7 +165,7 @@ class TraceBuilder:
     def other(
         self, now: int, op: int, file: int, offset: int = -1, length: int = 0, thread: int = 0, flag: int = 0
     ) -> str | None:
-        """Add any row; returns the reason why it was left out, or None."""
+        """Add a row of any operation; return the reason why it was left out, or None."""
         if file < 0:
             return OUTSIDE
         self.row(now, op, file, offset, length, thread, flag)
@@ -183,17 +183,17 @@ class TraceBuilder:
         file2: int = -1,
         buffer: int = 0,
     ) -> None:
-        """Add a row as it is; `file` may be -1."""
+        """Add a row unchanged; `file` may be -1."""
         if offset + length >= FAR:
             raise BadLine(f"offset {offset} plus length {length} lies beyond 2^60")
         self._buffer.extend((now, op, file, offset, length, thread, flag, file2, buffer))
 
     def sync(self, now: int, file: int, thread: int = 0, *, data_only: bool = False, flag: int = 0) -> str | None:
-        """Add an FSYNC; returns the reason why it was left out, or None."""
+        """Add an FSYNC; return the reason why it was left out, or None."""
         return self.other(now, FSYNC, file, thread=thread, flag=flag | (DATA_ONLY if data_only else 0))
 
     def trim(self, now: int, file: int, offset: int, length: int, thread: int = 0) -> str | None:
-        """Add a FALLOCATE that punches a hole; returns the reason why it was left out, or None."""
+        """Add a FALLOCATE that punches a hole; return the reason why it was left out, or None."""
         return self.other(now, FALLOCATE, file, offset, length, thread, TRIM)
 
     def table(
@@ -206,7 +206,7 @@ class TraceBuilder:
         thread: np.ndarray | int = 0,
         flag: np.ndarray | int = 0,
     ) -> None:
-        """Add operations on data, one a record of the input, as columns of int64; `file` is -1 outside of `under`."""
+        """Add operations on data, one per record of the input, as int64 columns; `file` is -1 outside of `under`."""
         self.flush()
         self.report.lines += len(op)
         moves = (op == READ) | (op == WRITE)
@@ -236,7 +236,7 @@ class TraceBuilder:
         return times
 
     def _sizes(self, rows: np.ndarray) -> None:
-        """Raise the first sizes of files by what was read before the trace wrote it."""
+        """Raise the first sizes of files to the ends of reads of bytes that the trace had not written."""
         order = np.argsort(rows["file"], kind="stable")
         rows = rows[order]
         starts = np.flatnonzero(np.diff(rows["file"], prepend=-1))
@@ -252,14 +252,14 @@ class TraceBuilder:
             self.first[file] = max(self.first[file], int(unseen.max(initial=0)))
 
     def lines(self, handle: Callable[[str], str | None], what: str, progress: Progress | None) -> None:
-        """Give every line to `handle`, which adds rows and returns None or why it did not; it may raise BadLine."""
+        """Pass every line to `handle`, which adds rows and returns None, returns why it did not, or raises BadLine."""
         for lines in blocks(self.given, what, progress):
             self.each(lines, handle)
             self.flush()
             self.report.expect_rows(self.given.path)
 
     def each(self, lines: Iterable[str], handle: Callable[[str], str | None]) -> None:
-        """As `lines`, of some lines; the rows wait for a `flush`."""
+        """Pass some lines to `handle` as `lines` does; the rows wait for a `flush`."""
         report = self.report
         for line in lines:
             report.lines += 1
@@ -282,7 +282,7 @@ class TraceBuilder:
         self.report.add_bad(line, reason)
 
     def flush(self) -> None:
-        """Hand the rows that were added one by one to the writer."""
+        """Pass the rows that were added one by one to the writer."""
         if not self._buffer:
             return
         table = np.array(self._buffer, "i8").reshape(-1, len(_FIELDS))
@@ -300,7 +300,7 @@ class TraceBuilder:
         self.writer.append(rows)
 
     def finish(self, form: str, tool: str, *, clock: str, notes: Iterable[str] = (), **more: Any) -> Report:
-        """Close the writer with the side table and the provenance; `clock` says what the time stamps are."""
+        """Close the writer with the side table and the provenance; `clock` describes the time stamps."""
         self.flush()
         report = self.report
         if not report.calls:
@@ -337,5 +337,5 @@ class TraceBuilder:
 
 
 def decoded(path: str) -> str:
-    """A path of one character a byte as text; bytes that are not UTF-8 become `\\xNN`."""
+    """Return a path of one character per byte as text; bytes that are not UTF-8 become `\\xNN`."""
     return path if path.isascii() else path.encode("latin-1", "replace").decode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""Operations on paths as rows: which object has a name now, and in which directory a name stands.
+"""Turn operations on paths into rows: find the object that has a name now, and the name's directory.
 
-For formats whose records name a path each time.  An object that was never seen was there before the trace; a directory is one
-from the first name below it on.
+For formats whose records have a path each.  A name seen for the first time is an object from before the trace; an
+object becomes a directory with the first name below it.
 """
 
 from posixpath import normpath
@@ -20,18 +20,18 @@ class Names:
         self._table: dict[str, int | None] = {}  # None: known to be absent
 
     def is_there(self, path: str) -> bool | None:
-        """Whether something has this name; None if the trace has not told yet."""
+        """Return whether an object has this name; None if the trace has not shown it yet."""
         path = _clean(path)
         return self._table[path] is not None if path in self._table else None
 
     def add(self, path: str, first: int, *, is_dir: bool = False, exact: bool = True) -> int:
-        """A new object at a path, of `first` bytes before the trace (-1: the trace makes it)."""
+        """Add an object at a path, of `first` bytes before the trace (-1: the trace creates it); return its number."""
         path = _clean(path)
         file = self._table[path] = self.builder.make(path, first, is_dir=is_dir, exact=exact)
         return file
 
     def find(self, path: str, *, is_dir: bool = False) -> int:
-        """The object at a path; if none is known there, one that was there before the trace."""
+        """Return the object at a path; if none is known, add one from before the trace."""
         file = self._table.get(_clean(path))
         if file is None:
             return self.add(path, 0, is_dir=is_dir, exact=is_dir)
@@ -52,9 +52,9 @@ class Names:
         flag: int = 0,
         buffer: int = 0,
     ) -> str | None:
-        """Add a row; returns the reason why it was left out, or None.
+        """Add a row; return the reason why it was left out, or None.
 
-        `path2` is the new name of a rename or a link, and of other operations the second object.
+        `path2` is the new name of a rename or a link, and the second object of other operations.
         """
         file, file2 = self._objects(op, path, path2)
         if file < 0:
@@ -66,7 +66,7 @@ class Names:
         return None
 
     def _objects(self, op: int, path: str, path2: str) -> tuple[int, int]:
-        """Numbers of the two objects of an operation, whose effect on names is done."""
+        """Return the numbers of the two objects of an operation, and apply the operation's effect on names."""
         if op in _MAKES:
             return self.add(path, -1, is_dir=op == MKDIR), self._parent(path)
         if op in _REMOVES:
@@ -97,5 +97,5 @@ class Names:
 
 
 def _clean(path: str) -> str:
-    """A path without empty and dot components, which would be other names of the same object."""
+    """Return a path without empty and dot components, so that an object has one name."""
     return normpath(path) if "//" in path or "/." in path or path[-1:] == "/" or path[:1] == "." else path

@@ -1,7 +1,7 @@
-"""Tables of numbers as text, a record a line: whole blocks by Arrow's reader, a block with a bad line line by line.
+"""Read tables of numbers as text, one record per line: blocks with Arrow's reader, a block with a bad line by lines.
 
-Both ways give the same columns (tested); the second one knows which line is bad, and why, and reads quoted cells.
-Title lines before the first row are left out, as are comments (`#`).
+Both ways give the same columns (tested); reading by lines finds which line is bad and why, and supports quoted cells.
+Title lines before the first row and comments (`#`) are left out.
 """
 
 import csv as text_csv
@@ -17,7 +17,7 @@ from scmsim.trace.reading.builder import BLANK, FAR, TraceBuilder
 from scmsim.trace.reading.lines import MOST_TITLES, BadLine, Progress, byte_blocks, clip, is_title, whole
 
 _BLOCK = 1 << 22
-_NOT_WHOLE = (b"0x", b"0X", b"-0")  # how a number begins that Arrow takes and `whole` does not
+_NOT_WHOLE = (b"0x", b"0X", b"-0")  # prefixes of numbers that Arrow accepts and `whole` rejects
 _MOST_COLUMNS = 1000
 _LONGEST_TIME = 40  # characters
 _FAR_TIME = 1 << 62  # ns
@@ -25,11 +25,10 @@ _FAR_TIME = 1 << 62  # ns
 
 @dataclass
 class Column:
-    """One column: its name, its place in a line, and what it is.
+    """One column: its name, its index in a line, and its kind.
 
-    `kind` is "whole" (0 or more, given times `unit`), "time" (a decimal number of `unit` nanoseconds, given in ns) or
-    "word"; `codes` gives the words that are allowed and the number that each stands for (None: any word); `hint` says what to do
-    about another word.
+    `kind` is "whole" (0 or more, returned times `unit`), "time" (a decimal number of `unit` ns, returned in ns)
+    or "word"; `codes` maps the allowed words to numbers (None: any word); `hint` is advice about another word.
     """
 
     name: str
@@ -51,11 +50,11 @@ class Words:
         return len(self.codes)
 
     def numbers(self, number: Callable[[str], int]) -> np.ndarray:
-        """Each word as the number (int64) that a function gives for it."""
+        """Return the number (int64) that a function gives for each word."""
         return np.array([number(value) for value in self.values], "i8")[self.codes]
 
     def joined(self, other: "Words", separator: str) -> "Words":
-        """Pairs of words as words."""
+        """Return the pairs of this column's and another column's words as words."""
         pairs, codes = np.unique(self.codes * len(other.values) + other.codes, return_inverse=True)
         split = (divmod(int(pair), len(other.values)) for pair in pairs)
         return Words(codes, [f"{self.values[one]}{separator}{other.values[two]}" for one, two in split])
@@ -72,19 +71,19 @@ def tables(
     what: str,
     progress: Progress | None,
 ) -> Iterator[Table]:
-    """Yield the columns of block after block, as int64 arrays or `Words`; counts blank and bad lines.
+    """Yield the columns of block after block, as int64 arrays or `Words`; count blank and bad lines.
 
     Parameters
     ----------
     builder : TraceBuilder
-        Counts what is left out; the lines of the tables themselves are to be counted by `TraceBuilder.table`.
+        Its report counts lines that are left out; `TraceBuilder.table` counts the lines of the tables themselves.
     columns : list of Column
     width : int, optional
-        How many columns a line must have; None: at least the last one asked for, and the same in all lines of a block.
+        Number of columns of a line; None: at least up to the last column asked for, equal in all lines of a block.
     delimiter : str
         One character.
     what : str
-        What the text should be, for messages.
+        Name of the format, for messages.
     """
     reader = Reader(columns, width, delimiter)
     first, at_start = builder.report.lines, True
@@ -104,7 +103,7 @@ def tables(
 
 
 class Reader:
-    """Reads blocks of lines: `fast` as a whole, `slow` line by line."""
+    """A reader of blocks of lines: `fast` reads a whole block, `slow` line by line."""
 
     def __init__(self, columns: list[Column], width: int | None, delimiter: str) -> None:
         self.columns, self.width, self.delimiter = columns, width, delimiter
@@ -123,7 +122,7 @@ class Reader:
         return count, block
 
     def _check_titles(self, line: str) -> None:
-        """Raise UsageError for a title line that has a column of the format in another place."""
+        """Raise UsageError for a title line that has a column of the format at another index."""
         there = [title.strip(' \t"').lower() for title in line.lstrip("#").split(self.delimiter)]
         for column in self.columns if self.width else ():
             name = column.name.lower()
@@ -134,7 +133,7 @@ class Reader:
                 )
 
     def fast(self, block: bytes) -> Table | None:
-        """The columns of a block, or None if a line of it is not as it should be."""
+        """Return the columns of a block, or None if a line needs `slow`."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -186,7 +185,7 @@ class Reader:
         return out
 
     def slow(self, block: bytes, before: int, builder: TraceBuilder) -> Table:
-        """The columns of the good lines of a block; the others are counted."""
+        """Return the columns of the good lines of a block, and count the other lines."""
         rows: list[list[Any]] = []
         lines = block.decode("latin-1").removesuffix("\n").split("\n")
         for number, line in enumerate(lines, before + 1):
@@ -214,7 +213,7 @@ class Reader:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """Return the cells of a line without quotes and without blanks round them."""
+    """Return the cells of a line without quotes and without blanks around them."""
     if delimiter == " ":
         return line.split(maxsplit=_MOST_COLUMNS)
     if '"' not in line:
@@ -266,7 +265,7 @@ def _packed(column: Column, values: tuple) -> Any:
 
 
 def _scaled(array: Any, unit_ns: int) -> np.ndarray | None:
-    """Decimals with nine digits after the point as whole nanoseconds; None if one is negative or too far away."""
+    """Return decimals with nine digits after the point as whole ns; None if one is negative or too large."""
     words = np.frombuffer(array.buffers()[1], "i8").reshape(-1, 2)[array.offset : array.offset + len(array)]
     low, high = words[:, 0], words[:, 1]
     if (high != 0).any() or (low < 0).any():

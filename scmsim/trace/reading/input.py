@@ -1,4 +1,4 @@
-"""What an importer reads: a file or standard input, once from its start, decompressed by its magic number."""
+"""Read an importer's input: a file or standard input, once from its start, decompressed by its magic number."""
 
 import gzip
 import io
@@ -12,19 +12,19 @@ from typing import Any
 from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError
 
-HEAD = 1 << 14  # bytes that a sniffer gets to see
+HEAD = 1 << 14  # bytes that a sniffer gets
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _LONGEST_MAGIC = 6
-_PACKED = 1 << 14  # bytes of compressed data read ahead: `taken` tells the progress
+_PACKED = 1 << 14  # bytes of compressed data read ahead; small, because `taken` measures the progress
 
 
 class _Raw(io.RawIOBase):
-    """The bytes of an open file, the first of which were read already; works on a pipe, where nothing can seek.
+    """The bytes of an open file, of which the first were read already; works on a pipe, which cannot seek.
 
-    The file is unbuffered: a buffered one reads a pipe again and again until it is full, and looks for a signal in none of
-    these reads but one that is interrupted, so that a signal between two of them would wait for the pipe.
+    The file is unbuffered: a buffered file reads a pipe repeatedly until the buffer is full, and handles a signal only
+    if it interrupts a read, so a signal between two reads would wait for the pipe.
     """
 
     def __init__(self, first: bytes, file: Any) -> None:
@@ -50,18 +50,18 @@ def _stdin() -> Any:
 
 
 class Input:
-    """A file to convert; `head` is its first bytes, decompressed.  A context manager.
+    """A file to convert, a context manager; `head` has its first bytes, decompressed.
 
-    A text loses its byte-order mark; its line ends are `\\n` in `head` (`byte_blocks` gives the rest so).
+    Text loses its byte-order mark; line ends in `head` are `\\n` (`byte_blocks` converts those of the rest).
 
     Attributes
     ----------
     path : str
-        As given; "-" is standard input.
+        The path as given; "-" is standard input.
     name : str
-        Without directories, for the header of a trace.
+        The name without directories, for the header of a trace.
     total : int
-        Bytes of the file as stored, 0 if that is not known (a pipe).
+        Bytes of the file as stored, 0 if unknown (a pipe).
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -88,7 +88,7 @@ class Input:
 
     @classmethod
     def of(cls, given: "str | os.PathLike[str] | Input") -> "Input":
-        """The input itself, or the file of that path opened."""
+        """Return an input unchanged, or open the file of a path."""
         return given if isinstance(given, Input) else cls(given)
 
     def __enter__(self) -> "Input":
@@ -100,11 +100,11 @@ class Input:
 
     @property
     def taken(self) -> int:
-        """Bytes of the stored file read so far."""
+        """Number of bytes of the stored file read so far."""
         return self._raw.taken
 
     def read(self, count: int) -> bytes:
-        """At most `count` bytes, none at the end; raises UsageError for damaged compressed data."""
+        """Return at most `count` bytes, none at the end; raise UsageError for damaged compressed data."""
         if self._rest:
             out, self._rest = self._rest[:count], self._rest[count:]
             return out
@@ -118,11 +118,11 @@ class Input:
             ) from None
 
     def skip_line(self) -> None:
-        """Leave out the first line, which must end within `head`."""
+        """Skip the first line, which must end within `head`."""
         self._rest = self._rest.partition(b"\n")[2]
 
     def blocks(self, count: int) -> Iterator[bytes]:
-        """Blocks of exactly `count` bytes; the last may be shorter."""
+        """Yield blocks of exactly `count` bytes; the last may be shorter."""
         while block := self._read_all(count):
             yield block
 

@@ -1,4 +1,4 @@
-"""A text as blocks of lines in bounded memory, and the numbers in it: a line or a number beyond the limits is a bad one."""
+"""Read text as blocks of lines in bounded memory, and parse numbers; lines and numbers beyond the limits are bad."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,19 +7,19 @@ from scmsim.core.errors import UsageError
 from scmsim.trace.reading.input import Input
 
 _BLOCK = 1 << 20
-LONGEST = 1 << 20  # bytes; a longer line is cut into pieces of about this length, which then are bad lines
-MOST_TITLES = 20  # lines before the first row of a table
-_DIGITS = 18  # of the largest number, so that sums stay in 64 bits
+LONGEST = 1 << 20  # bytes; a longer line is cut into pieces of about this length, which become bad lines
+MOST_TITLES = 20  # limit of title lines before the first row of a table
+_DIGITS = 18  # limit of a number's digits, so that sums fit in 64 bits
 _FAR_TIME = 1 << 62  # ns
-_BLANKS = 1 << 16  # blank lines in a row that end a conversion: each costs an importer microseconds
-_USUAL_LINE = 16  # bytes: a block of shorter lines is given in pieces, because an importer needs memory for each line
+_BLANKS = 1 << 16  # consecutive blank lines that end a conversion: each costs an importer microseconds
+_USUAL_LINE = 16  # bytes: a block of shorter lines is split into pieces, because an importer needs memory for each line
 _PIECES = 16
 
 Progress = Callable[[int, int], None]
 
 
 class BadLine(ValueError):
-    """A line that an importer cannot understand; the text says why, `call` is what could be read of its system call."""
+    """Error of a line that an importer cannot understand, with the reason; `call` has the readable part of its call."""
 
     call = ""
 
@@ -27,17 +27,17 @@ class BadLine(ValueError):
 def blocks(
     path: "str | os.PathLike[str] | Input", what: str, progress: Progress | None = None, size: int = _BLOCK
 ) -> Iterator[list[str]]:
-    """Yield the lines of a text in lists, without line ends, decoded as latin-1 (one character a byte).
+    """Yield the lines of a text in lists, without line ends, decoded as latin-1 (one character per byte).
 
     Parameters
     ----------
     path : path-like or Input
     what : str
-        What the text should be, for the error about binary data.
+        Name of the format, for the error about binary data.
     progress : callable, optional
         Called after each block with (bytes of the file read so far, bytes of the file).
     size : int
-        Bytes of text in a block, about.
+        Approximate bytes of text per block.
     """
     for text in byte_blocks(path, what, progress, size):
         yield text.decode("latin-1").removesuffix("\n").split("\n")
@@ -46,7 +46,7 @@ def blocks(
 def byte_blocks(
     path: "str | os.PathLike[str] | Input", what: str, progress: Progress | None = None, size: int = _BLOCK
 ) -> Iterator[bytes]:
-    """As `blocks`, each block as bytes that end with a line end, except perhaps the last and pieces of a long line."""
+    """Yield `blocks` as bytes; each ends with a line end, except perhaps the last one and pieces of a long line."""
     with Input.of(path) as given:
         for text in _whole_lines(given, what, size):
             yield text
@@ -73,7 +73,7 @@ def _whole_lines(given: Input, what: str, size: int) -> Iterator[bytes]:
 
 
 def _pieces(given: Input, text: bytes, size: int) -> Iterator[bytes]:
-    """Yield whole lines with the line ends of Linux: all at once, or in pieces where they are very short."""
+    """Yield whole lines with Linux's line ends: all at once, or in pieces if the lines are very short."""
     if b"\r\n" in text:
         text = text.replace(b"\r\n", b"\n")
     if b"\n" * _BLANKS in text or (len(text) > _BLANKS and not text.strip()):
@@ -95,7 +95,7 @@ def is_title(line: str, delimiter: str) -> bool:
 
 
 def rows_of(head: bytes, delimiter: str) -> bytes:
-    """Return the beginning of a table from its first row on, without quotes and without blanks round the cells."""
+    """Return the first row of a table after its titles, without quotes and without blanks around the cells."""
     lines = head.decode("latin-1").split("\n")
     first = next((i for i, line in enumerate(lines[:MOST_TITLES]) if not is_title(line, delimiter)), 0)
     cells = ((cell.strip(' \t"') for cell in line.split(delimiter)) for line in lines[first : first + 1])
@@ -106,14 +106,14 @@ def rows_of(head: bytes, delimiter: str) -> bytes:
 
 
 def whole(text: str, what: str) -> int:
-    """A whole number of 0 or more; raises BadLine."""
+    """Return a whole number of 0 or more; raise BadLine if the text is not one."""
     if text.isdecimal() and text.isascii() and len(text) <= _DIGITS:
         return int(text)
     raise BadLine(f"{what} {clip(text)!r} is not a whole number below 10^{_DIGITS}")
 
 
 def nanoseconds(text: str, unit_ns: int, what: str = "time") -> int:
-    """A decimal number of `unit_ns` nanoseconds (a power of ten) as whole nanoseconds, rounded down; raises BadLine."""
+    """Return a decimal number of `unit_ns` ns (a power of ten) as whole ns, rounded down; raise BadLine."""
     seconds, dot, fraction = text.partition(".")
     digits = len(str(unit_ns)) - 1
     if (seconds + fraction).isdecimal() and text.isascii() and seconds and len(seconds) <= _DIGITS + 1:
@@ -124,5 +124,5 @@ def nanoseconds(text: str, unit_ns: int, what: str = "time") -> int:
 
 
 def clip(text: str) -> str:
-    """The beginning of a text that may be long, for a message."""
+    """Return the beginning of a text that may be long, for a message."""
     return text if len(text) <= 40 else f"{text[:40]}..."

@@ -1,4 +1,4 @@
-"""What an importer did with every line of its input; nothing is dropped without a count."""
+"""Count what an importer did with every line of its input; no line is dropped without a count."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,27 +9,27 @@ from scmsim.core.errors import UsageError
 from scmsim.core.text import percent
 
 KEPT_BAD_LINES = 20
-MOST_WITHOUT_ROW = 1_000_000  # lines before the first row that are blank, titles or not understood
-ALLOWED = 0.01  # share of rows, and of bytes, that may be lost or uncertain; a lost event is always a loss
+MOST_WITHOUT_ROW = 1_000_000  # limit of lines before the first row that are blank, titles or not understood
+ALLOWED = 0.01  # share of rows, and of bytes, that may be lost or uncertain; no event may be lost
 
 
 def missed(header: Mapping[str, Any]) -> str:
-    """Return what a trace lost on its way, in words; empty where that is nothing, or too little to matter."""
+    """Return a text about what a trace lost on its way; empty if it lost nothing, or too little to matter."""
     counts = header.get("counts", {})
     report = _of(counts)
     report.lost_events, report.unpaired = _count(header.get("lost_events")), _count(header.get("unpaired_calls"))
-    if "lost_rows" not in counts:  # a trace from before losses were measured by their consequences: by its lines
+    if "lost_rows" not in counts:  # older traces did not count lost rows: estimate from the lines
         report.lost_rows, report.rows = report.bad, max(report.lines - report.bad, 0)
     return "; ".join(report.losses()) if report.is_incomplete() else ""
 
 
 def uncertain(header: Mapping[str, Any]) -> list[str]:
-    """Return what depends on lines that were not understood, a phrase each, by the header of a trace."""
+    """Return a phrase for each consequence of lines that were not understood, from the header of a trace."""
     return _of(header.get("counts", {})).consequences()
 
 
 def _of(counts: Mapping[str, Any]) -> "Report":
-    """Return the report that a header tells about."""
+    """Return the report with the counts of a header."""
     report = Report()
     for name in ("lines", "rows", "bad", *_LOSSES):
         setattr(report, name, _count(counts.get(name)))
@@ -37,7 +37,7 @@ def _of(counts: Mapping[str, Any]) -> "Report":
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0  # a file may hold anything
+    return value if isinstance(value, int) else 0  # the header comes from a file
 
 
 _LOSSES = ("lost_rows", "uncertain_rows", "bytes", "lost_bytes", "uncertain_bytes")
@@ -45,15 +45,15 @@ _LOSSES = ("lost_rows", "uncertain_rows", "bytes", "lost_bytes", "uncertain_byte
 
 @dataclass
 class Report:
-    """Account of one conversion.  Every line read is in exactly one of `calls`, `left_out` and `bad`.
+    """The counts of one conversion.  Every line read is in exactly one of `calls`, `left_out` and `bad`.
 
-    `failed` and `other` say more about reasons of `left_out`: names of the calls that failed, and of those that are no
-    file operation or have no model.  `rows` = `calls` + `extra_rows`: an open that truncates, or a copy, is two rows.
-    `blind` are calls that move data or change a length without a row.
+    `failed` and `other` detail two reasons of `left_out`: names of the calls that failed, and of calls that are not
+    file operations or have no model.  `rows` = `calls` + `extra_rows`: an open that truncates, or a copy, is two rows.
+    `blind` counts calls that move data or change a length without a row.
 
-    `lost_rows` and `lost_bytes` are calls without a row, because their line, or one that they depend on, was not understood.
-    `uncertain_rows` and `uncertain_bytes` are rows whose file, position or length may be wrong for that reason.  `bytes` are those
-    that all rows read and write.
+    `lost_rows` and `lost_bytes` count calls without a row, because their line, or a line that they depend on, was not
+    understood.  `uncertain_rows` and `uncertain_bytes` count rows whose file, position or length may be wrong for that
+    reason.  `bytes` counts the bytes that all rows read and write.
     """
 
     lines: int = 0
@@ -67,7 +67,7 @@ class Report:
     failed: Counter[str] = field(default_factory=Counter)
     other: Counter[str] = field(default_factory=Counter)
     blind: Counter[str] = field(default_factory=Counter)
-    lost_events: int = 0  # that the recorder said it lost
+    lost_events: int = 0  # events that the recorder reported as lost
     unpaired: int = 0  # calls that only one of two recorders saw
     lost_rows: int = 0
     lost_bytes: int = 0
@@ -81,14 +81,14 @@ class Report:
     duration_ns: int = 0
 
     def add_bad(self, line: int, reason: str, rows: int = 1) -> None:
-        """Count a line that could not be understood, and the rows that it might have made; the first ones are kept."""
+        """Count a line that was not understood, and the rows that it might have made; keep the first such lines."""
         self.bad += 1
         self.lost_rows += rows
         if len(self.bad_lines) < KEPT_BAD_LINES:
             self.bad_lines.append((line, reason))
 
     def expect_rows(self, path: str) -> None:
-        """Raise UsageError if very many lines were not understood, or were blank, and none made a row."""
+        """Raise UsageError if no line made a row and more than MOST_WITHOUT_ROW are blank, titles or not understood."""
         empty = self.bad + self.left_out["blank line"] + self.left_out["title"] + self.left_out["comment"]
         if not self.calls and empty > MOST_WITHOUT_ROW:
             first = f"; line {self.bad_lines[0][0]}: {self.bad_lines[0][1]}" if self.bad_lines else ""
@@ -97,7 +97,7 @@ class Report:
             )
 
     def share_lost(self) -> float:
-        """Return the larger of two shares that are lost or uncertain: that of the rows, and that of the bytes."""
+        """Return the share of rows, or of bytes if larger, that are lost or uncertain."""
         lost = self.lost_rows + self.unpaired + self.lost_events
         return max(
             (lost + self.uncertain_rows) / max(self.rows + lost, 1),
@@ -105,13 +105,13 @@ class Report:
         )
 
     def is_incomplete(self, allowed: float | None = None) -> bool:
-        """Return whether a larger share was lost than `allowed`; by default any event, or more than ALLOWED."""
+        """Return whether the lost share is above `allowed`; by default whether any event or more than ALLOWED is lost."""
         if allowed is None and self.lost_events:
             return True
         return self.share_lost() > (ALLOWED if allowed is None else allowed)
 
     def losses(self) -> list[str]:
-        """Return what was lost, uncertain or not understood, a phrase each; empty if nothing was."""
+        """Return a phrase for each kind of loss: lost, uncertain or not understood; empty if nothing was."""
         counts = (
             (self.lost_events, "{:,} events lost by the recorder"),
             (self.bad, f"{{:,}} of {self.lines:,} lines not understood ({_percent(self.bad, self.lines)})"),
@@ -120,7 +120,7 @@ class Report:
         return [text.format(count) for count, text in counts if count] + self.consequences()
 
     def consequences(self) -> list[str]:
-        """Return what depends on what was not understood, a phrase each."""
+        """Return a phrase for each consequence of lines that were not understood."""
         counts = (
             (self.lost_rows if self.lost_rows > self.bad else 0, "{:,} calls without their row"),
             (
@@ -133,7 +133,7 @@ class Report:
         return [text.format(count) for count, text in counts if count]
 
     def check(self) -> None:
-        """Raise RuntimeError (an error of the importer, not of the user) unless every line and row is accounted for."""
+        """Raise RuntimeError (an importer's bug, not the user's error) unless every line and row is accounted for."""
         accounted = self.calls + sum(self.left_out.values()) + self.bad
         if accounted != self.lines:
             raise RuntimeError(f"{self.lines} lines were read but {accounted} are accounted for")
@@ -146,7 +146,7 @@ class Report:
         return {name: getattr(self, name) for name in (*names, "blind", *_LOSSES, "unknown_offsets")}
 
     def provenance(self) -> dict[str, Any]:
-        """Return what the header of a trace says about its making."""
+        """Return the header entries of a trace about its conversion."""
         bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]
         return {
             "blind_spots": self.blind_spots,
@@ -156,7 +156,7 @@ class Report:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
+        """Return the whole report as a JSON-able dict."""
         bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]
         rest = {name: getattr(self, name) for name in ("lost_events", "blind_spots", "notes", "duration_ns")}
         return {**self.counts(), "bad_lines": bad_lines, **rest}

@@ -1,7 +1,7 @@
-"""Text of /proc/PID/smaps: how much of each file a process maps, and how much of that by entries of 2 MiB.
+"""Parse /proc/PID/smaps: how much of each file a process maps, and how much of that with entries of 2 MiB.
 
-Units: KiB.  DAX is not in its lines of large pages (Linux fs/proc/task_mmu.c: smaps_pmd_entry knows pages of memory alone).
-Source: proc_pid_smaps(5).
+Units: KiB.  The lines of large pages exclude DAX (Linux fs/proc/task_mmu.c: smaps_pmd_entry counts only pages of
+memory).  Source: proc_pid_smaps(5).
 """
 
 import re
@@ -12,7 +12,7 @@ _LINE = re.compile(rf"({'|'.join(LINES)}):\s+(\d+) kB")
 
 
 def by_file(text: str) -> dict[str, dict[str, int]]:
-    """The sums of LINES over the mappings of each file; KernelPageSize is the smallest."""
+    """Return the sums of LINES over the mappings of each file; for KernelPageSize the minimum."""
     found: dict[str, dict[str, int]] = {}
     sums: dict[str, int] = {}
     for line in text.splitlines():
@@ -25,6 +25,6 @@ def by_file(text: str) -> dict[str, dict[str, int]]:
 
 
 def ranges(text: str, path: str) -> list[tuple[int, int, int]]:
-    """(First address, behind the last, offset in the file) of each mapping of a file."""
+    """Return (first address, address after the last, offset in the file) of each mapping of a file."""
     heads = (_HEAD.match(line) for line in text.splitlines())
     return [(int(head[1], 16), int(head[2], 16), int(head[3], 16)) for head in heads if head and head[4] == path]

@@ -1,7 +1,7 @@
-"""SCMFS written down once more, slowly: pages as dictionaries, free blocks as a set, no code of the kernels.
+"""Model SCMFS again in slow, simple code that shares nothing with the kernels: pages as dicts, free blocks as a set.
 
-Counts what each operation loads, stores, writes back and fences, by mechanism, and the pages that it unmaps.
-Good for files of up to 16 MiB, whose page-directory entries share a cache line.
+Counts the loads, stores, write-backs and fences of each operation, by mechanism, and the pages that it unmaps.
+Valid for files of up to 16 MiB, whose page-directory entries share a cache line.
 """
 
 from collections import Counter, deque
@@ -9,13 +9,13 @@ from collections import Counter, deque
 from tests.fs.contiguous.reference_threads import PAGE, PIECE, File, Threads
 from tests.fs.drive import lines
 
-FIRST_BLOCK = 1536  # behind the tables
+FIRST_BLOCK = 1536  # first block after the tables
 
 
 class Scmfs(Threads):
-    """The file system; `loaded`, `stored`, `flushes`, `fences`, `unmapped` hold the last operation's counts."""
+    """The file system; `loaded`, `stored`, `flushes`, `fences`, `unmapped` are the last operation's counts."""
 
-    scans = 1  # looks through a directory that gets a name
+    scans = 1  # scans of a directory that gets a name
 
     def __init__(self, names, sizes, dirs, blocks, *, spare=16, nulls=64, boundary=None, threshold=None, whole=True,
                  quiet=0, rate=1 << 30, tidy_above=1 << 40, tidy_every=0):  # fmt: skip
@@ -43,7 +43,7 @@ class Scmfs(Threads):
         self.flushes[site] += lines(addr, length)
         self.fences[site] += 2
 
-    # What SIMFS does more.
+    # Hooks for SIMFS's additional work.
 
     def took(self, count):
         pass
@@ -90,7 +90,7 @@ class Scmfs(Threads):
             f.range = size
 
     def map(self, f, first, last):
-        """Map what is missing of [first, last]; returns the pages that are new."""
+        """Map the missing pages of [first, last]; return the new pages."""
         new, page = [], first
         while page <= last:
             piece = page // PIECE
@@ -151,7 +151,7 @@ class Scmfs(Threads):
             f.reach = min(f.reach, spare.start)
 
     def cut(self, f, first):
-        """Give up a file's pages from `first` on."""
+        """Free a file's pages from `first` on."""
         self.drop_spare(f)
         kept = -(-first // PIECE)
         if len(f.supers) > kept:
@@ -174,7 +174,7 @@ class Scmfs(Threads):
         f.spare = range(max(f.spare.start, min(last + 1, f.spare.stop)), f.spare.stop)
 
     def plenty(self, f, first, last):
-        """Whether the device has eight times what a write may take and its unused pages: else it gets none."""
+        """Return whether the device has eight times the blocks of a write and its spare pages, so that it gets spare."""
         new = range(first, last + 1) if self.adopted else [p for p in range(first, last + 1) if f.block(p) is None]
         owed = self.adopted + len(new) + (last // PIECE - first // PIECE + 1) * (len(new) > 0)
         return self.free_before >= 8 * (self.spare + owed)
@@ -276,7 +276,7 @@ class Scmfs(Threads):
         self.loaded, self.stored, self.flushes, self.fences, self.unmapped = counts
 
     def do(self, now, op, number, offset=0, length=0, other=-1):
-        """One operation."""
+        """Perform one operation."""
         self.reset()
         self.now = now
         f = self.files[number]
@@ -284,7 +284,7 @@ class Scmfs(Threads):
         d = target if target is not None and op != "rename" else self.files[-1]
         self.background(op, f, target)
         was = f.exists
-        self.adopted = 0  # blocks that the file may take for what it had before the trace
+        self.adopted = 0  # blocks that the file may take for its content from before the trace
         if not was and not (op == "create" and number not in self.before):
             pages = -(-max(self.before.get(number, 0), 0) // PAGE)
             self.adopted = pages + pages // PIECE + 3

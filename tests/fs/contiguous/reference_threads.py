@@ -1,4 +1,4 @@
-"""What the slow SCMFS is made of: files, and what its background threads do between operations."""
+"""Model the files of the slow SCMFS, and the work of its background threads between operations."""
 
 PAGE, PIECE = 4096, 512
 
@@ -12,7 +12,7 @@ class File:
     def clear(self):
         self.exists, self.links, self.opens, self.size, self.records = False, 0, 0, 0, 0
         self.pages, self.tables, self.supers, self.spare = {}, {}, [], range(0)
-        self.reach = 0  # where the last truncation cut it, though a hole may precede that
+        self.reach = 0  # end of mapped pages at the last truncation, though a hole may precede it
         self.parent, self.place, self.range, self.written = None, 0, 0, -(1 << 62)
 
     def block(self, page):
@@ -21,7 +21,7 @@ class File:
         return self.pages.get(page)
 
     def end(self):
-        """Page behind the last one that is mapped, or that was until the last truncation."""
+        """Return the page after the last one that is mapped, or that was until the last truncation."""
         return max([self.reach, PIECE * len(self.supers), *(page + 1 for page in self.pages)])
 
     def mapped(self):
@@ -32,7 +32,7 @@ class File:
 
 
 class Threads:
-    """Migration to superpages, one file at a time, and the collector of unused pages."""
+    """The background threads: migration to superpages, one file at a time, and the collector of unused pages."""
 
     def enqueue(self, f):
         normal = f.mapped() - PIECE * len(f.supers)

@@ -1,4 +1,4 @@
-"""ctFS written down once more, slowly: what it does otherwise than SCMFS.  Source: as the kernels'."""
+"""Model ctFS again in slow, simple code: its differences from SCMFS.  Source: as the kernels'."""
 
 from tests.fs.contiguous.reference import FIRST_BLOCK, Scmfs
 from tests.fs.contiguous.reference_threads import PAGE, PIECE
@@ -8,7 +8,7 @@ STEP, FIRST_SUPER = 4096, 4096  # blocks: the zone of normal pages ends at 16 Mi
 
 
 class Ctfs(Scmfs):
-    """Nothing is fenced or cleared; files and directories are whole pieces of 2 MiB; `flushed` counts flushes of a whole TLB."""
+    """ctFS: no fences or clearing; files and directories are pieces of 2 MiB; `flushed` counts full TLB flushes."""
 
     scans = 2
 
@@ -22,19 +22,19 @@ class Ctfs(Scmfs):
         self.flushed = 0
 
     def put(self, site, length, *runs):
-        """Stores of `length` bytes, and write-backs of (address, bytes)."""
+        """Count stores of `length` bytes, and write-backs of runs (address, bytes)."""
         self.stored[site] += length
         self.flushes[site] += sum(lines(addr, count) for addr, count in runs)
 
     def inode(self, length):
-        """Stores to an inode, which is written back: two lines, the last one twice."""
+        """Count stores to an inode and its write-back: two lines, the last one twice."""
         self.put("inode", length, (0, 128), (127, 1))
 
     def resized(self):
         self.inode(8 + 16 + 16)
 
     def swap(self):
-        """pswap's states."""
+        """Count the stores of pswap's states."""
         self.put("page table", 25 + 1 + 1, (120, 64), (120, 64))
 
     # Space.
@@ -89,7 +89,7 @@ class Ctfs(Scmfs):
             self.swap_write(f, offset, end)
 
     def stream(self, f, offset, end):
-        """Copied in pieces that lie apart on the device; lines covered in part are written back, the head's one line too far."""
+        """Copy a write by runs that are contiguous on the device; only partly covered lines are written back."""
         at = offset
         while at < end:
             stop = at
@@ -102,7 +102,7 @@ class Ctfs(Scmfs):
             at = stop
 
     def follows(self, f, at):
-        """Whether the piece that begins at byte `at` goes on where the one before it ends, in pages of one size."""
+        """Return whether the piece from byte `at` on follows the piece before on the device, in pages of one size."""
         k = at // (PIECE * PAGE)
         return f.supers[k] == f.supers[k - 1] + PIECE and (k in f.tables) == (k - 1 in f.tables)
 

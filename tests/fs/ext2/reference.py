@@ -1,6 +1,6 @@
-"""Reference implementation of ext2: files as dicts of pages and pointer blocks named by their way in the tree.
+"""Implement ext2's reference: files as dicts of pages and of pointer blocks, named by their path in the tree.
 
-Shares no code with scmsim/fs/ext2/*.py: a pointer block is a tuple of indices, dirty ones are kept in a set.
+Shares no code with scmsim/fs/ext2/*.py: a pointer block is a tuple of indices, with a flag for dirty.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ PAGE, DIRECT, FAN = 4096, 12, 1024
 
 
 def way(page):
-    """Pointer blocks on the way to `page`, from the inode on."""
+    """Return the pointer blocks on the way from the inode to `page`."""
     if page < DIRECT:
         return []
     page -= DIRECT
@@ -23,7 +23,7 @@ def way(page):
 
 
 class Slow:
-    """Each operation returns the bytes that it stores, by mechanism (kind "dax": data and zeroing at once)."""
+    """ext2; each operation returns the bytes that it stores, by mechanism (with `dax`, data and zeroing at once)."""
 
     def __init__(self, dax):
         self.dax = dax

@@ -1,4 +1,4 @@
-"""Reference implementation of the ext4 models: what each operation stores, flushes and fences, with plain dicts, sets and lists.
+"""Implement the ext4 models' reference: stores, flushes and fences of each operation, with plain dicts, sets and lists.
 
 Written from the same description as scmsim/fs/linux/*.py, and shares no code with them.
 """
@@ -8,7 +8,7 @@ from tests.fs.ext4.reference_disk import PAGE, SECONDS, Node
 
 
 class Slow(Data):
-    """ext4, ext4-dax or that of Linux 4 (`by_dax_io`); `apply` returns what was stored by kind, and flushed lines and fences."""
+    """ext4, ext4-dax or ext4-dax of Linux 4 (`by_dax_io`); `apply` returns stored bytes by kind, flushes and fences."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Slow(Data):
     # Files
 
     def node(self, file, fresh=False):
-        """The file, from before the trace if it is touched first now."""
+        """Return the file's node; a file used for the first time is from before the trace unless `fresh`."""
         if file in self.nodes:
             return self.nodes[file]
         root = file == len(self.files)
@@ -50,16 +50,16 @@ class Slow(Data):
         return node
 
     def exists(self, file):
-        """Whether there is such a file already."""
+        """Return whether the file exists already."""
         return file in self.nodes or (file not in self.gone and self.files.first_size[file] >= 0)
 
     def entry_bytes(self, file):
-        """Size of a directory entry."""
+        """Return the size of a directory entry in bytes."""
         length = len(self.files.path[file].rpartition("/")[2].encode())
         return -(-(8 + length) // 4) * 4
 
     def blocks_for_entry(self, parent, file):
-        """Blocks that a directory needs for one more entry."""
+        """Return how many blocks a directory needs for one more entry."""
         used = parent.used + self.entry_bytes(file)
         if parent.end == 0:
             return 1 if used <= 4084 else 2
@@ -68,7 +68,7 @@ class Slow(Data):
         return int(used > 3072 * (parent.end - 1))
 
     def grow_directory(self, node, count):
-        """More blocks for a directory."""
+        """Add blocks to a directory."""
         for _ in range(count):
             page = node.end
             self.allocate(node, page, 1)
@@ -77,7 +77,7 @@ class Slow(Data):
             self.join(node.pages[0].block)
 
     def change_entry(self, parent, file):
-        """Directory block of an entry, and the directory."""
+        """Change an entry's directory block, and the directory's inode."""
         if parent.end == 1:
             self.join(parent.pages[0].block)
         elif parent.end > 1:
@@ -85,7 +85,7 @@ class Slow(Data):
         self.change_inode(parent)
 
     def destroy(self, file):
-        """The end of a file."""
+        """Free a file's blocks and its inode."""
         node = self.nodes[file]
         self.change_inode(node)
         self.join(0)
@@ -101,7 +101,7 @@ class Slow(Data):
         self.gone.add(file)
 
     def lose_link(self, file):
-        """One name less."""
+        """Remove one link; destroy the file if that was its last link and it is not open."""
         node = self.nodes[file]
         node.links -= 1
         if node.links <= 0 and not (self.closes and node.opens > 0):
@@ -114,7 +114,7 @@ class Slow(Data):
     # Names
 
     def create(self, file, parent, is_dir):
-        """create, mkdir; False if there is no room."""
+        """Perform create or mkdir; return False if there is no room."""
         need = self.blocks_for_entry(parent, file)
         no_inode = not self.inodes_left and self.next_inode > self.most_inodes
         if need + is_dir > self.available() or no_inode:
@@ -132,7 +132,7 @@ class Slow(Data):
         return True
 
     def link(self, file, parent):
-        """link; False if there is no room."""
+        """Perform link; return False if there is no room."""
         node = self.node(file)
         need = self.blocks_for_entry(parent, file)
         if need > self.available():
@@ -147,7 +147,7 @@ class Slow(Data):
     # Operations
 
     def settle(self):
-        """What happened since the last operation."""
+        """Do the background work since the last operation: write-back, checkpoint, commit."""
         while self.now >= self.tick:
             if not self.queue and not self.held:
                 self.tick = self.now
@@ -161,7 +161,7 @@ class Slow(Data):
             self.commit()
 
     def sync(self):
-        """sync()."""
+        """Perform sync: write back, commit and checkpoint everything."""
         while self.queue:
             self.write_back(self.queue[0])
         if self.txn_joins:
@@ -169,7 +169,7 @@ class Slow(Data):
         self.checkpoint()
 
     def apply(self, name, file, offset=0, length=0, flags=(), file2=-1, time_ns=0):
-        """One operation; returns (data, metadata, log, zeroing, flushed lines, fences)."""
+        """Perform one operation; return (data, metadata, log, zeroing, flushed lines, fences)."""
         self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
         self.now = time_ns
         self.settle()
@@ -178,7 +178,7 @@ class Slow(Data):
         return self.data, self.metadata, self.log, self.zeroing, self.flushes, self.fences
 
     def run(self, name, file, offset, length, flags, file2):
-        """Dispatch; False if the device is full."""
+        """Dispatch an operation; return False if the device is full."""
         if name == "sync":
             self.sync()
             return True
@@ -207,7 +207,7 @@ class Slow(Data):
         return True
 
     def read(self, node, offset, length):
-        """read(): the page cache changes, and the access time once after a change."""
+        """Perform read: cache pages, and update the access time once after a change."""
         if length > 0 and node.stamp >= node.read_stamp != self.file_time():
             node.read_stamp = self.file_time()
             self.change_inode(node)
@@ -216,7 +216,7 @@ class Slow(Data):
                 node.pages[number].cached = True
 
     def close(self, file, node):
-        """close()."""
+        """Perform close: destroy an unlinked file at its last close."""
         self.closes += 1
         if node.links <= 0 and node.opens <= 1:
             self.destroy(file)
@@ -225,7 +225,7 @@ class Slow(Data):
             self.close_window(node)
 
     def change_names(self, name, file, file2):
-        """Namespace operations; False if there is no room."""
+        """Perform a namespace operation; return False if there is no room."""
         parent = file2
         if name == "rename" or file2 < 0:
             parent = self.nodes[file].parent if file in self.nodes else len(self.files)

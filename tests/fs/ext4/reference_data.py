@@ -1,4 +1,4 @@
-"""Reads, writes, write-back and fsync of ext4's reference implementation, page by page.
+"""Implement writes, write-back and fsync of ext4's reference, page by page.
 
 Written from the same description as scmsim/fs/linux/transfer.py, and shares no code with it.
 """
@@ -7,10 +7,10 @@ from tests.fs.ext4.reference_disk import CHUNK, PAGE, Disk, Page
 
 
 class Data(Disk):
-    """What the content of files does to the disk."""
+    """The operations on the content of files."""
 
     def write_back(self, file):
-        """All dirty pages of a file."""
+        """Write back all dirty pages of a file."""
         node = self.nodes[file]
         while node.dirty():
             if self.full():
@@ -21,7 +21,7 @@ class Data(Disk):
             self.grow_leaves(node)
 
     def flush_step(self, node):
-        """Up to CHUNK dirty pages, lowest first."""
+        """Write back up to CHUNK dirty pages, lowest first."""
         left, changed = node.dirty()[:CHUNK], False
         while left:
             first = node.pages[left[0]]
@@ -47,7 +47,7 @@ class Data(Disk):
             node.data_tid = self.tid
 
     def fitting(self, node, offset, length):
-        """Bytes of a write that get blocks, page by page until there is none for the next."""
+        """Return how many leading bytes of a write get blocks, page by page until no block is left."""
         left, end = self.available(), offset + length
         for number in range(offset // PAGE, (end - 1) // PAGE + 1):
             left -= number not in node.pages
@@ -58,7 +58,7 @@ class Data(Disk):
         return end - offset
 
     def write(self, file, node, offset, length):
-        """write(), in part if not all of it fits; False if the device is full."""
+        """Perform write, in part if not all of it fits; return False if the device is full."""
         length = self.fitting(node, offset, length)
         if not length:
             return False
@@ -77,7 +77,7 @@ class Data(Disk):
         return True
 
     def write_dax(self, node, at, end):
-        """One slice, at most 16 MiB."""
+        """Write one slice, at most 16 MiB, past the page cache."""
         grows = end > node.size
         changed = grows
         while at < end:
@@ -108,9 +108,9 @@ class Data(Disk):
                     )
             stop = min(end, (page + count) * PAGE)
             self.copy(node.pages[page].block * PAGE + at % PAGE, stop - at)
-            self.fences += 1  # ends the kernel's copy routine
+            self.fences += 1  # sfence at the end of the kernel's copy routine
             at = stop
-        self.fences += self.by_dax_io  # and dax_io itself
+        self.fences += self.by_dax_io  # sfence of dax_io itself
         if grows:
             self.join(0)
         if changed:
@@ -119,7 +119,7 @@ class Data(Disk):
             node.data_tid = self.tid
 
     def zeroed_with(self, node, own):
-        """The pages that get content when those of `own`, of one unwritten extent, do (ext4_ext_convert_to_initialized)."""
+        """Return the pages that get content with `own`, of one unwritten extent (ext4_ext_convert_to_initialized)."""
         shift = node.pages[own[0]].block - own[0]
 
         def alike(number, unwritten):
@@ -139,23 +139,23 @@ class Data(Disk):
         return range(low if last - low < 7 else own[0], last + 1)
 
     def clear_edges(self, target, head, stop):
-        """dax_io: what lies before `head` and behind `stop` in new blocks from `target` on is cleared and written back."""
+        """Clear and write back the bytes before `head` and after `stop` in new blocks from `target` on (dax_io)."""
         for first, last in ((0, head), (stop, -(-stop // PAGE) * PAGE)):
             if last > first:
                 self.zeroing += last - first
                 self.flushes += (target + last - 1) // 64 - (target + first) // 64 + 1
 
     def follows(self, first, other, distance):
-        """Whether a page, `distance` pages behind `first`, belongs to the same run."""
+        """Return whether a page, `distance` pages after `first`, belongs to the same run."""
         if first is None or other is None:
             return first is other
         return other.block == first.block + distance and other.unwritten == first.unwritten
 
     def copy(self, target, length):
-        """Stored bytes and the lines that the copy routine writes back."""
+        """Count stored bytes and the lines that the copy routine writes back, which it stored through the cache."""
         self.data += length
         if self.by_dax_io:
-            return  # what it leaves in the caches stays there
+            return  # Linux 4 does not write back lines that its copy routine leaves in the caches
         if length < 8:
             if length != 4 or target % 4:
                 self.flushes += (target + length - 1) // 64 - target // 64 + 1
@@ -168,7 +168,7 @@ class Data(Disk):
             self.flushes += 1
 
     def write_cached(self, file, node, at, end):
-        """One slice, at most 16 MiB."""
+        """Write one slice, at most 16 MiB, to the page cache."""
         if not node.dirty():
             node.since = self.now
             self.queue.append(file)
@@ -182,7 +182,7 @@ class Data(Disk):
             node.data_tid = self.tid
 
     def fsync(self, file, node, data_only=False):
-        """fsync or fdatasync."""
+        """Perform fsync or fdatasync."""
         if node.dirty():
             self.write_back(file)
         if (node.data_tid if data_only else node.tid) == self.tid and self.txn_joins:
@@ -199,7 +199,7 @@ class Data(Disk):
             self.flushes += (target + length - 1) // 64 - target // 64 + 1
 
     def truncate(self, file, node, size):
-        """truncate()."""
+        """Perform truncate."""
         if size < node.size:
             self.free_pages(node, file, -(-size // PAGE), node.end)
             self.close_window(node)
@@ -212,7 +212,7 @@ class Data(Disk):
         node.data_tid = self.tid
 
     def fallocate(self, file, node, offset, length, keep_size, punch):
-        """fallocate(), False if the device is full."""
+        """Perform fallocate; return False if the device is full."""
         end = offset + length
         if punch:
             if offset // PAGE == (end - 1) // PAGE:

@@ -1,4 +1,4 @@
-"""The disk of ext4's reference implementation: blocks, windows, extent leaves and the journal, with plain sets and lists.
+"""Implement the disk of ext4's reference: blocks, windows, extent leaves and the journal, with plain sets and lists.
 
 Written from the same description as scmsim/fs/linux/blocks.py and jbd2.py, and shares no code with them.
 """
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 PAGE = 4096
 GROUP = 32768
-CHUNK = 2048  # pages of a step of write-back, and the largest window
+CHUNK = 2048  # pages per step of write-back, and blocks of the largest window
 SECONDS = 10**9
 
 
@@ -32,7 +32,7 @@ class Node:
     opens: int = 0
     parent: int = -1
     used: int = 0  # bytes of directory entries
-    end: int = 0  # pages from here on were never mapped
+    end: int = 0  # first page after all pages that were ever mapped
     extents: int = 0
     tid: int = 0
     data_tid: int = 0
@@ -44,12 +44,12 @@ class Node:
     leaves: list[int] = field(default_factory=list)
 
     def dirty(self):
-        """Dirty pages in order."""
+        """Return the numbers of the dirty pages in order."""
         return sorted(number for number, page in self.pages.items() if page.dirty)
 
 
 class Disk:
-    """Blocks and journal."""
+    """The blocks and the journal."""
 
     def __init__(self, dax, files, capacity, journal, commit_interval, dirty_expire, clock_tick):
         self.dax, self.files = dax, files
@@ -72,22 +72,22 @@ class Disk:
         self.tick, self.now, self.closes, self.commits, self.failed, self.short_writes = 5 * SECONDS, 0, 0, 0, 0, 0
 
     def file_time(self):
-        """What a file's times are set to: the clock's last tick; without ticks the transaction stands for it."""
+        """Return the time that a file's times are set to: the clock's last tick, or without ticks the transaction."""
         return self.now - self.now % self.clock_tick if self.clock_tick else self.tid
 
     # Blocks
 
     def free_count(self):
-        """Free blocks, those in windows included."""
+        """Return the number of free blocks, including those in windows."""
         return sum(self.free) + sum(len(node.window) for node in self.nodes.values())
 
     def available(self):
-        """Blocks that may still be asked for."""
+        """Return how many blocks can still be reserved."""
         promised = sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
         return self.free_count() - promised
 
     def take(self, node, page, want):
-        """Up to `want` blocks in a row for `page`."""
+        """Take up to `want` contiguous blocks for `page`, from the file's window if it has one."""
         if not node.window:
             length = want
             if sum(self.free) > self.blocks // 32 and not node.is_dir:
@@ -108,13 +108,13 @@ class Disk:
         return taken
 
     def close_window(self, node):
-        """Give a window back."""
+        """Free the blocks of a file's window."""
         for block in node.window:
             self.free[block] = 1
         node.window = []
 
     def allocate(self, node, page, want, **state):
-        """Give up to `want` pages from `page` on their blocks; how many."""
+        """Allocate contiguous blocks for up to `want` pages from `page` on; return for how many."""
         taken = self.take(node, page, want)
         before = node.pages.get(page - 1)
         if not (before and before.block is not None and before.block == taken[0] - 1):
@@ -128,19 +128,19 @@ class Disk:
         return len(taken)
 
     def change_blocks(self, node, page, blocks):
-        """Bitmaps, descriptors and the leaf over `page`."""
+        """Change the bitmaps and descriptors of blocks, and the leaf over `page`."""
         for group in sorted({block // GROUP for block in blocks}):
             self.join(self.bitmaps + group)
             self.join(1 + group // 64)
         self.change_leaf(node, page)
 
     def change_leaf(self, node, page):
-        """The leaf over `page`."""
+        """Change the extent leaf over `page`."""
         if node.leaves:
             self.join(node.leaves[min(page * len(node.leaves) // max(node.end, 1), len(node.leaves) - 1)])
 
     def extents_of(self, node):
-        """Extents of a file as it lies: a page that does not continue the one before it begins one."""
+        """Return the number of a file's extents: a page that does not continue the page before begins one."""
         found, last = 0, None
         for number, page in sorted(node.pages.items()):
             now = (number - page.block, page.unwritten) if page.block is not None else None
@@ -149,7 +149,7 @@ class Disk:
         return found
 
     def grow_leaves(self, node):
-        """Leaves for extents that do not fit the inode or the leaves there are."""
+        """Add leaves for extents that do not fit in the inode or the existing leaves."""
         while node.extents > 4 and node.extents > 340 * len(node.leaves) and self.available() > 0:
             block = self.take(node, node.end, 1)[0]
             node.leaves.append(block)
@@ -158,7 +158,7 @@ class Disk:
             self.join(1 + block // GROUP // 64)
 
     def free_leaves(self, node):
-        """Extent leaves of a file without blocks."""
+        """Free the extent leaves of a file without blocks."""
         for block in node.leaves:
             self.free[block] = 1
             self.join(self.bitmaps + block // GROUP)
@@ -192,7 +192,7 @@ class Disk:
     # Journal
 
     def join(self, block):
-        """A metadata block changes."""
+        """Add a changed metadata block to the running transaction."""
         if block not in self.txn:
             if self.txn_joins == 0:
                 self.txn_since = self.now
@@ -200,19 +200,19 @@ class Disk:
             self.txn_joins += 1
 
     def forget(self, block):
-        """A metadata block is freed."""
+        """Drop a freed metadata block from transaction and checkpoint, and revoke it."""
         self.txn.discard(block)
         self.held.discard(block)
         self.revokes += 1
 
     def checkpoint(self):
-        """All logged blocks in place."""
+        """Write all logged blocks in place."""
         self.metadata += PAGE * len(self.held)
         self.fences += 2
         self.held, self.log_used = set(), 0
 
     def commit(self):
-        """The running transaction to the log."""
+        """Write the running transaction to the log."""
         total = len(self.txn) + -(-len(self.txn) // 254) + -(-self.revokes // 510) + 1
         if self.log_used and self.log_used + total > self.journal:
             self.checkpoint()
@@ -227,16 +227,16 @@ class Disk:
         self.commits += 1
 
     def full(self):
-        """Whether the running transaction is large enough to be closed."""
+        """Return whether the running transaction is so large that it must be committed."""
         return self.txn_joins > max(self.journal // 4, 1)
 
     def change_inode(self, node):
-        """Inode-table block of a file."""
+        """Change the inode-table block of a file."""
         self.join(self.inode_tables + (node.inode - 1) // 16)
         node.tid = self.tid
 
     def change_inode_use(self, node):
-        """Inode bitmap and descriptor."""
+        """Change the inode bitmap and the group descriptor of a file's inode."""
         group = (node.inode - 1) // self.group_inodes
         self.join(self.inode_bitmaps + group)
         self.join(1 + group // 64)

@@ -1,7 +1,7 @@
-"""Page faults of mapped files, page by page with dictionaries: the reference implementation of scmsim.fs.mapping.
+"""Implement the reference of scmsim.fs.mapping: page faults of mapped files, page by page with dictionaries.
 
-It knows nothing of page tables: an entry is what a page of a mapping has, a large one stands at each of its 512 pages.  Where the
-blocks of a file lie is told by `layout(file, page)` as it was before an operation: 0: a hole; negative: without content.
+The reference has no page tables: a page of a mapping has an entry; a large entry is stored at each of its 512 pages.
+`layout(file, page)` returns the place of a page's block before an operation: 0: a hole; negative: without content.
 """
 
 from collections import Counter
@@ -13,13 +13,13 @@ FAN = 512
 
 @dataclass
 class Entry:
-    """What the page table has for a page."""
+    """The page-table entry of a page."""
 
     writable: bool
-    large: int = -1  # first page of the 2 MiB that it belongs to
+    large: int = -1  # first page of the large entry's 2 MiB; -1: a small entry
     zeros: bool = False
     copied: bool = False
-    contiguous: bool = False  # the 16 around it map 64 KiB of one folio
+    contiguous: bool = False  # the group of 16 entries maps 64 KiB of one folio
 
 
 @dataclass(eq=False)
@@ -29,24 +29,24 @@ class Mapping:
     file: int
     first: int
     stop: int
-    address: int  # of page `first`, in pages
+    address: int  # address of page `first`, in pages
     shared: bool
     private: bool
     entries: dict[int, Entry] = field(default_factory=dict)
-    tabled: set[int] = field(default_factory=set)  # 2 MiB of addresses that have small entries, or had some
-    advice: dict[int, str] = field(default_factory=dict)  # page -> "huge" or "small", as madvise said
+    tabled: set[int] = field(default_factory=set)  # numbers of 2 MiB of addresses that have or had small entries
+    advice: dict[int, str] = field(default_factory=dict)  # page -> "huge" or "small", from madvise
 
 
 class Mapped:
-    """Mappings of one file system.
+    """The mappings of one file system.
 
-    `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB; `linux`: what
-    shrinks a file unmaps it as a whole; `fills`: a store that may map 2 MiB fills their first run (Linux 6.1 and 6.12);
-    `loads_dirty`: DAX takes what a load mapped for dirty (6.1); `xfs`: any fallocate unmaps the file, and growth writes its old end
-    back; `pointers`: blocks are found by ext2's pointer blocks; `shares`: a page that gets content may bring the rest of a short
-    extent along (ext4).
-    A page cache tells by `folio(file, page)` the pages of the folio that a page lies in, memory by `huge(file, page)` what is huge;
-    `option` is memory's mount option huge, `old` the kernel before Linux 5.15.
+    `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB;
+    `linux`: shrinking a file unmaps all of it; `fills`: a store that may map 2 MiB fills their first run (Linux 6.1 and
+    6.12); `loads_dirty`: DAX treats pages that a load mapped as dirty (6.1); `xfs`: any fallocate unmaps the file, and growth
+    writes back its old end; `pointers`: files have ext2's pointer blocks; `shares`: the rest of a short extent may get
+    content with a page (ext4).
+    For a page cache, `folio(file, page)` returns the pages of a page's folio; for memory, `huge(file, page)` whether a page
+    is huge. `option` is memory's mount option huge; `old`: the kernel is before Linux 5.15.
     """
 
     def __init__(
@@ -65,35 +65,35 @@ class Mapped:
         self.linux, self.fills, self.loads_dirty, self.xfs, self.pointers = linux, fills, loads_dirty, xfs, pointers
         self.shares = shares
         self.folio: Any = lambda file, page: range(page, page + 1)
-        self.huge: Any = lambda file, page: False  # memory: whether a page is a part of a huge page
+        self.huge: Any = lambda file, page: False  # memory: whether a page is part of a huge page
         self.option, self.old = "always", True
-        self.maps: list[Mapping] = []  # the newest first
-        self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
+        self.maps: list[Mapping] = []  # newest first
+        self.given: dict[tuple[int, int], bool] = {}  # DAX's page-cache entries: (file, page) mapped small -> dirty
         self.given_large: dict[tuple[int, int], dict[str, bool]] = {}  # (file, region) -> zeros, dirty
-        self.broken: set[tuple[int, int]] = set()  # regions that were given out in small entries
+        self.broken: set[tuple[int, int]] = set()  # (file, region) that have small DAX entries
         self.next_address = 1 << 34
         self.errors: Counter = Counter()
         self.faults: Counter = Counter()
         self.flushed = 0
         self.invalidated: Counter = Counter()
-        self.removed = 0  # entries
-        self.uses: dict[tuple[int, int], int] = {}  # memory: (file, page) -> how often, up to 2, where that is not once
-        self.second = 0  # of these, second ones
+        self.removed = 0  # number of removed entries
+        self.uses: dict[tuple[int, int], int] = {}  # memory: (file, page) -> number of uses (at most 2), if it is not 1
+        self.second = 0  # number of second uses
         self.upper: set[tuple[int, int]] = (
             set()
-        )  # (pages, place): areas of so many that have a table above those of 2 MiB
+        )  # (pages, number): areas of that many pages that have a page table above the tables of 2 MiB
         self.charged: Counter = Counter()
-        self.touched = False  # before the first fault mmap and munmap cost the same each time
+        self.touched = False  # whether there was a fault; before the first one mmap and munmap have a fixed cost
 
     def begin(self, layout: Any, length: Any, cached: Any, dirty: Any, later: Any) -> None:
-        """Before an operation: what the file system has, and where blocks lie afterwards."""
+        """Start an operation, with the file system's state before it, and the places of blocks after it (`later`)."""
         self.layout, self.length, self.cached, self.dirty, self.later = layout, length, cached, dirty, later
-        self.filled: set[tuple[int, int]] = set()  # (file, page) that faults of this operation gave content
-        self.came: set[tuple[int, int]] = set()  # (file, region): huge pages that came in this operation
+        self.filled: set[tuple[int, int]] = set()  # (file, page) that got content from faults of this operation
+        self.came: set[tuple[int, int]] = set()  # (file, region) that got a huge page in this operation
         self.faults, self.flushed, self.invalidated, self.removed, self.second = Counter(), 0, Counter(), 0, 0
         self.charged = Counter()
-        self.contiguous = 0  # bytes that were touched through entries marked as contiguous
-        # (address, bytes, address on the device) of each page touched; -1: zeros, a private copy, or not a device
+        self.contiguous = 0  # bytes accessed through contiguous entries
+        # (address, bytes, address on the device) of each page access; -1: zeros, a private copy, or not a device
         self.accessed: list[tuple[int, int, int]] = []
 
     # Calls.
@@ -114,7 +114,7 @@ class Mapped:
                 self.use_mapped(self.maps[0], page, page + 1)
 
     def mremap(self, file: int, offset: int, length: int) -> None:
-        """The newest mapping of a page has so many bytes from there on; it moves unless it was made last."""
+        """Resize the newest mapping of a page from that page on; the mapping moves unless it was made last."""
         self.charged["mmap_call"] += not self.touched
         first, stop = offset >> 12, (offset + length + 4095) >> 12
         one = self.of(file, first)
@@ -148,7 +148,7 @@ class Mapped:
             self.drop_tables(one)
 
     def parted(self, one: Mapping, page: int, upper: bool = True) -> Mapping:
-        """A mapping cut in two before a page; returns one of both."""
+        """Cut a mapping in two before a page; return the upper or the lower part."""
         if not one.first < page < one.stop:
             return one
         self.cut(one, page)
@@ -192,7 +192,7 @@ class Mapped:
             page = end
 
     def table(self, one: Mapping, page: int, small: bool = True) -> None:
-        """There are the tables that lead to a page, or to its 2 MiB."""
+        """Add the page tables that lead to a page, or to its 2 MiB."""
         at = one.address + page - one.first
         areas = {(pages, at // pages) for pages in (FAN**2, FAN**3)}
         self.charged["page_table"] += len(areas - self.upper)
@@ -202,7 +202,7 @@ class Mapped:
             one.tabled.add(at // FAN)
 
     def drop_tables(self, gone: Mapping) -> None:
-        """The tables of a mapping that is gone, and those above that lead to no other."""
+        """Remove the page tables of a removed mapping, and upper tables that lead to no other mapping."""
         last = gone.address + gone.stop - gone.first - 1
         small = [at for at in gone.tabled if gone.address // FAN <= at <= last // FAN]
         upper = {
@@ -215,7 +215,7 @@ class Mapped:
         self.charged["unmap_table"] += len(small) + len(upper)
 
     def cut(self, one: Mapping, page: int) -> None:
-        """A large entry across a cut goes."""
+        """Remove a large entry across a cut."""
         entry = one.entries.get(page)
         if one.first < page < one.stop and entry and entry.large not in (-1, page):
             self.zap(one, page, page + 1)
@@ -223,14 +223,14 @@ class Mapped:
             self.unfold(one, page)
 
     def unfold(self, one: Mapping, page: int) -> None:
-        """The entries around a page are contiguous no more."""
+        """Mark the 16 entries around a page as no longer contiguous."""
         group = page - (one.address + page - one.first) % 16
         for each in range(group, group + 16):
             if each in one.entries:
                 one.entries[each].contiguous = False
 
     def fold(self, one: Mapping, page: int) -> None:
-        """They are, if all 16 are there, alike, aligned, and of one folio."""
+        """Mark the 16 entries around a page as contiguous if all exist, are alike and aligned, and are of one folio."""
         group = range(page - page % 16, page - page % 16 + 16)
         entries = [one.entries.get(each) for each in group]
         aligned = (one.address + page - one.first) % 16 == page % 16
@@ -242,7 +242,7 @@ class Mapped:
                     e.contiguous = True  # type: ignore[union-attr]
 
     def look(self, one: Mapping, low: int, high: int) -> None:
-        """Each place of the page tables of some pages is looked at."""
+        """Charge the examination of each page-table slot of some pages."""
         for page in range(max(low, one.first), min(high, one.stop)):
             self.charged["unmap_slot"] += (one.address + page - one.first) // FAN in one.tabled
 
@@ -261,7 +261,7 @@ class Mapped:
             self.charged["unmap_large"] += entry.large >= 0
 
     def use(self, file: int, page: int) -> None:
-        """Memory: a page, or its huge page, is used: the second time moves it to the active list."""
+        """Use a page of memory, or its huge page; the second use moves it to the active list."""
         if self.huge(file, page) or (file, page // FAN) in self.came:
             page -= page % FAN
         before = self.uses.get((file, page), 1)
@@ -269,19 +269,19 @@ class Mapped:
         self.uses[file, page] = min(before + 1, 2)
 
     def use_mapped(self, one: Mapping, low: int, high: int) -> None:
-        """Memory: what small entries that are about to go map was used."""
+        """Use the pages of memory under small entries that are about to be removed."""
         for page in sorted(p for p in one.entries if low <= p < high and self.kind == "memory"):
             if one.entries[page].large < 0 and not one.entries[page].copied:
                 self.use(one.file, page)
 
     def write(self, file: int, low: int, high: int) -> None:
-        """Memory: write() uses the pages [low, high) that are there."""
+        """Use the existing pages of memory in [low, high), as a write does."""
         for page in range(low, high):
             if self.kind == "memory" and self.has(file, page):
                 self.use(file, page)
 
     def allocate(self, file: int) -> None:
-        """fallocate that makes no hole."""
+        """Unmap a file of XFS for a fallocate without a hole."""
         for one in self.maps:
             if self.xfs and one.file == file:
                 self.zap(one, one.first, one.stop, copies=False)
@@ -295,13 +295,13 @@ class Mapped:
         self.shrink(file, (length + 4095) >> 12, 1 << 40)
 
     def punch(self, file: int, offset: int, end: int) -> None:
-        """The bytes [offset, end) become a hole; private copies stay."""
+        """Turn the bytes [offset, end) into a hole; private copies stay."""
         self.split(file, offset)
         self.split(file, end)
         self.shrink(file, (offset + 4095) >> 12, end >> 12, copies=False)
 
     def split(self, file: int, edge: int) -> None:
-        """A huge page that is cut at a byte falls apart, which unmaps it."""
+        """Split a huge page that is cut at a byte, which unmaps it."""
         first = (edge >> 12) // FAN * FAN
         if edge % (FAN << 12) and self.huge(file, edge >> 12):
             for one in self.maps:
@@ -310,7 +310,7 @@ class Mapped:
                     self.zap(one, first, first + FAN, copies=False)
 
     def shrink(self, file: int, low: int, high: int, copies: bool = True) -> None:
-        """The pages [low, high) go from all mappings and from DAX."""
+        """Remove the pages [low, high) from all mappings and from DAX."""
         for one in self.maps:
             if one.file == file:
                 if self.linux:
@@ -329,7 +329,7 @@ class Mapped:
                     self.broken.discard((f, region))
 
     def leave(self, file: int, low: int, high: int) -> None:
-        """madvise that the pages are not needed: the entries of the newest mapping of each go."""
+        """Remove the entries of each page's newest mapping (MADV_DONTNEED)."""
         newest = {page: self.of(file, page) for page in range(low, high)}
         for one in {id(one): one for one in newest.values() if one}.values():
             for page in (p for p in range(low, high) if newest[p] is one):
@@ -337,7 +337,7 @@ class Mapped:
                 self.zap(one, page, page + 1)
 
     def advise(self, file: int, low: int, high: int, said: str) -> None:
-        """madvise of huge pages: Linux cuts the mapping where what it said differs, and a large entry there goes."""
+        """Note advice on huge pages: Linux cuts the mapping where the advice differs, which removes large entries."""
         for page in range(low, high):
             if one := self.of(file, page):
                 one.advice[page] = said
@@ -347,7 +347,7 @@ class Mapped:
                     self.cut(one, page)
 
     def msync(self, file: int, low: int, high: int) -> None:
-        """Write back what is dirty of the pages that a shared mapping has."""
+        """Write back the dirty pages of [low, high) that a shared mapping has."""
         self.charged["msync_call"] += self.touched
         for page in range(low, high):
             one = self.of(file, page)
@@ -355,7 +355,7 @@ class Mapped:
                 self.sync(file, page, page + 1)
 
     def sync(self, file: int, low: int, high: int) -> None:
-        """Write back what is dirty in [low, high)."""
+        """Write back the dirty pages in [low, high)."""
         if self.kind == "memory":
             return
         if self.kind == "cache":
@@ -385,7 +385,7 @@ class Mapped:
         entry = one.entries[page]
         if (
             entry.writable and not entry.copied and (entry.large < 0 or self.kind == "cache")
-        ):  # DAX of 5.13 forgets large ones
+        ):  # DAX of Linux 5.13 does not protect large entries
             entry.writable = False
             self.invalidated[page] += 1
 
@@ -395,7 +395,7 @@ class Mapped:
         return next((m for m in self.maps if m.file == file and m.first <= page < m.stop), None)
 
     def touch(self, file: int, offset: int, length: int, store: bool) -> int:
-        """Bytes that were loaded or stored before an error, if there is one."""
+        """Load or store bytes; return how many succeeded before the first error."""
         at, end = offset, offset + max(length, 1)
         while at < end:
             page = at >> 12
@@ -429,7 +429,7 @@ class Mapped:
         return True
 
     def has(self, file: int, page: int) -> bool:
-        """Whether a page has content where it is mapped from."""
+        """Return whether a page has content: on the device, in memory, or in the page cache."""
         if self.kind == "cache":
             return (file, page) in self.filled or self.cached(file, page)
         return (file, page) in self.filled or self.layout(file, page) > 0
@@ -453,7 +453,7 @@ class Mapped:
             self.cached_fault(one, page, store, protected)
 
     def put(self, one: Mapping, page: int, pages: int, store: bool, protected: bool, major: bool, entry: Entry) -> None:
-        """A fault that maps `pages` pages from `page` on."""
+        """Count a fault and map `pages` pages from `page` on."""
         self.faults[pages if entry.large < 0 else -pages, store, protected, major] += 1
         self.table(one, page, small=entry.large < 0)
         for each in range(page, page + pages):
@@ -471,18 +471,18 @@ class Mapped:
         return self.large and address % FAN == page % FAN and inside and not beyond and address // FAN not in one.tabled
 
     def may_be_huge(self, file: int, page: int, said: str | None) -> bool:
-        """Memory: whether the mount option, or the advice of the mapping, lets a page bring its huge page."""
+        """Return whether memory's mount option, or the mapping's advice, allows a huge page at a page."""
         if said == "small" or not self.large:
             return False
         if self.option == "always" or said == "huge":
             return True
         pages = (self.length(file) + 4095) // 4096
-        if self.old and page % FAN == 0:  # such a page is taken for the end of the piece before
+        if self.old and page % FAN == 0:  # before Linux 5.15 such a page counts as the end of the piece before
             return self.option == "within_size" and pages >= max(page, FAN)
         return self.option == "within_size" and pages >= (page // FAN + 1) * FAN
 
     def run(self, file: int, first: int) -> str:
-        """What the 2 MiB from a page on are: one run of blocks that is aligned (data), of holes or without content (none)."""
+        """Return the kind of 2 MiB: "data" for an aligned run of blocks, "none" for a hole or unwritten run, else ""."""
         places = [self.place(file, first + k) for k in range(FAN)]
         if all(place == 0 for place in places):
             return "none" if self.is_one_hole(file, first) else ""
@@ -493,7 +493,7 @@ class Mapped:
         return ""
 
     def is_one_hole(self, file: int, first: int) -> bool:
-        """ext2: whether the way to a page ends before its last pointer block, and so does that to the 511 behind it."""
+        """Return whether the last pointer block is missing for a page and the 511 after it (ext2); else True."""
         if not self.pointers:
             return True
         block, place = divmod(first - 12, 1024)
@@ -505,7 +505,7 @@ class Mapped:
         return self.later(file, page) if (file, page) in self.filled else self.layout(file, page)
 
     def fill(self, file: int, first: int) -> int:
-        """A store that may map the 2 MiB from a page on fills their first run of holes, or of one extent without content."""
+        """Fill the first run of holes, or of one extent without content, of 2 MiB; return its pages."""
         start = self.place(file, first)
         for k in range(self.told_hole(file, first) if start == 0 else FAN):
             if start > 0 or self.place(file, first + k) != (start - 4096 * k if start else 0):
@@ -514,7 +514,7 @@ class Mapped:
         return k + 1
 
     def told_hole(self, file: int, first: int) -> int:
-        """Pages of a hole that are given blocks at once; ext2: one where a pointer block leads to it, else those of that block."""
+        """Return how many pages of a hole get blocks at once; ext2: 1, or the pages of a missing pointer block."""
         if not self.pointers:
             return FAN
         block, place = divmod(first - 12, 1024)
@@ -523,7 +523,7 @@ class Mapped:
         return min(FAN, 1024 - place)
 
     def shared(self, file: int, page: int) -> range:
-        """The pages that get content with one: of an extent of ext4 without, if it is short, or what is left of it is."""
+        """Return the pages that get content with a page of ext4's unwritten extent: those of a short extent or rest."""
         start = self.place(file, page)
         if not self.shares or start >= 0:
             return range(0)
@@ -583,7 +583,7 @@ class Mapped:
         self.put(one, page, 1, store, protected, major, Entry(store, -1, zeros))
 
     def read_in(self, one: Mapping, page: int) -> bool:
-        """Page cache: read what is missing around a page; whether it is mapped alone."""
+        """Read the missing pages around a page, or allocate memory for it; return whether the page is mapped alone."""
         file = one.file
         if self.kind == "memory" and not self.has(file, page):
             region = range(page - page % FAN, page - page % FAN + FAN)

@@ -1,4 +1,4 @@
-"""NOVA's persistent accounting, slow and obvious: what each operation stores, loads, writes back and fences.
+"""Model NOVA's persistent accounting in slow, simple code: stores, loads, write-backs and fences of each operation.
 
 Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/{file,dax,namei,dir,inode,log}.c;
 FAST'16 NOVA dax.c.  FAST'16's field bytes of an inode (100) and of a changed entry (30) are estimates.
@@ -6,16 +6,16 @@ FAST'16 NOVA dax.c.  FAST'16's field bytes of an inode (100) and of a changed en
 
 from tests.fs.nova.reference_log import LINE, PAGE, VARIANTS, Entry, Logs, Reading
 
-RADIX_NODES = 1 << 40  # where their slabs lie; no node is there
+RADIX_NODES = 1 << 40  # address of the radix nodes' slabs; this address itself means no node
 
 __all__ = ["VARIANTS", "Nova", "Reading"]
 
 
 class Nova(Logs):
-    """One NOVA.  Each operation fills `stored`, `nt`, `loaded`, `flushes`, `fences` (site -> amount) anew."""
+    """One NOVA; `stored`, `nt`, `loaded`, `flushes`, `fences` (site -> amount) are those of the last operation."""
 
     def do(self, op, file, offset=0, length=0, file2=-1, synchronous=False):
-        """Perform one operation; what it cost is in the counters afterwards, and `looked_up` has the radix nodes it went to."""
+        """Perform one operation; count its amounts, and note the addresses of visited radix nodes in `looked_up`."""
         self._clear()
         self.looked_up = []
         f = self.files[file]
@@ -64,12 +64,12 @@ class Nova(Logs):
             self._due = None
 
     def _leave(self, f):
-        """A file without a name goes, unless it is still open (in a trace that has closes at all)."""
+        """Evict a file without a name, unless it is still open (in a trace that has closes)."""
         if f.exists and f.links <= 0 and not (self.closes and f.opens > 0):
             self._evict(f)
 
     def _assign(self, f, entry):
-        """The radix tree's slots point at `entry`; what they pointed at before is invalidated by runs, in FAST'16 by pages."""
+        """Point the radix tree's slots at `entry`; invalidate the former entries by runs, in FAST'16 by pages."""
         self.loaded["radix tree"] += 1 + 8 + 4  # type, pgoff, num_pages
         runs: list[list] = []
         for page in range(entry.first, entry.first + entry.count):
@@ -89,14 +89,14 @@ class Nova(Logs):
         self.looked_up.append(self._node(f, entry.first))
 
     def _new_node(self):
-        """The node that was freed last, else one behind all others."""
+        """Return the radix node that was freed last, else a new one."""
         if self.free_nodes:
             return self.free_nodes.pop()
         self.most_nodes += 1
         return self.most_nodes
 
     def _node(self, f, page):
-        """28 nodes of 576 bytes, numbered from 1, to 16 KiB."""
+        """Return the address of a page's radix node: 28 nodes of 576 bytes, numbered from 1, per 16 KiB."""
         number = f.nodes.get(page // 64)
         return RADIX_NODES + (number // 28 * 16384 + number % 28 * 576 if number else 0)
 
@@ -126,10 +126,10 @@ class Nova(Logs):
         self.fences["data copy"] += 1
 
     def _fill(self, f, page, addr, length):
-        """An end of a fresh block that the write leaves out: old bytes or zeroes, written back."""
+        """Fill an end of a new block that the write does not cover with old bytes or zeros, and write it back."""
         site = "partial block" if page in f.pages else "block zeroing"
         if page in f.pages:
-            self.loaded[site] += 20 + length  # the old entry's pgoff, num_pages, block
+            self.loaded[site] += 20 + length  # pgoff, num_pages and block of the old entry, and the bytes
         self._store(site, length)
         self._flush(site, addr, length)
 
@@ -140,7 +140,7 @@ class Nova(Logs):
         return count
 
     def _covered(self, entry, page, most):
-        """Pages that one look at `entry` serves from `page` on."""
+        """Return how many pages from `page` on one lookup of `entry` covers."""
         return 1 if entry.reassigned else min(most, entry.first + entry.count - page)
 
     def _write(self, f, offset, length):
@@ -235,7 +235,7 @@ class Nova(Logs):
             page += count
 
     def _adopt(self, f):
-        """A file from before the trace: taken to have been written in 1 MiB writes, which are not counted."""
+        """Create a file from before the trace, as by writes of 1 MiB, without counting them."""
         f.exists, f.links, length, f.first_size = True, 1, max(f.first_size, 0), -1
         if length and not f.is_dir:
             self._fill_holes(f, 0, -(-length // PAGE), zero=False)
@@ -244,7 +244,7 @@ class Nova(Logs):
         self.looked_up = []
 
     def _add_dentry(self, f, parent):
-        """The name goes past the cache in words of 4 bytes, and is fenced; the rest of the fields has 34 bytes and a zero."""
+        """Append a dentry: non-temporal stores of the name in words of 4 bytes, a fence, 34 bytes of fields, a zero."""
         length = -(-(self.v.dentry + f.name) // 8) * 8
         past = f.name // 4 * 4 if self.v.counters else 0
         fields = 34 + f.name + 1 if self.v.counters else length - 10
@@ -257,7 +257,7 @@ class Nova(Logs):
         self._add_dentry(f, parent)
         self._store("inode", 106 if self.v.counters else 100)
         self.flushes["inode"] += 2
-        if directory and not f.log:  # the trace may have put names into it before
+        if directory and not f.log:  # without a log: the trace may have added names before
             self._begin_directory(f)
         self._transaction(2)
         self._commit(parent)
@@ -270,7 +270,7 @@ class Nova(Logs):
         self._end_transaction()
 
     def _begin_directory(self, f):
-        """A log page with "." and "..", each cleared, stored, written back alone and then both together; read again."""
+        """Add a log page with "." and "..": clear, store and write back each, then write back both again."""
         self._add_log_pages(f, 1)
         page = f.log[0]
         for name in (1, 2):
@@ -290,7 +290,7 @@ class Nova(Logs):
             self._written_back("inode", f)
 
     def _drop_name(self, f, dentry):
-        """The dentry is invalidated in place, under a transaction of its own."""
+        """Invalidate a dentry in place, in its own transaction."""
         self._transaction(6)
         self._store("namespace", 31 if self.v.counters else 30)
         self._flush("namespace", dentry.addr if dentry else 0, LINE if self.v.counters else 56)
@@ -318,7 +318,7 @@ class Nova(Logs):
         f.links += by
 
     def _commit_names(self, f, parent, replaced=None, gone=None):
-        """One transaction for both tails, that of a replaced file too; `gone` is no longer valid."""
+        """Commit the tails of all changed logs in one transaction; also mark the inode of `gone` as invalid."""
         files = [f, parent, replaced] if replaced else [f, parent]
         self._transaction(len(files) + 2 * bool(gone))
         for file in files:

@@ -1,4 +1,4 @@
-"""NOVA's per-inode log, slow and obvious: records, extension with its scan, thorough garbage collection, the journal.
+"""Model NOVA's per-inode log in slow, simple code: records, extension with its scan, thorough GC, the journal.
 
 Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage) fs/nova/{log,gc,journal}.c, log.h, nova_def.h; FAST'16
 NOVA inode.c, nova.h.  Units: bytes, blocks and pages of 4096 bytes, 64-byte lines.
@@ -17,17 +17,17 @@ EXTEND_THRESHOLD = 256
 
 
 class Variant(NamedTuple):
-    """What distinguishes the NOVAs."""
+    """The differences between the versions of NOVA."""
 
     entry: int  # bytes of a write entry
     counters: bool  # log pages count their entries; entries are cleared before they are written; inodes have a checksum
     inplace: bool
     dentry: int  # bytes of a dentry without its name, but with a closing zero if it has one
-    setattr: int  # bytes of the records without data
+    setattr: int  # bytes of a record of this kind, as the next two
     link_change: int
     dot: int
-    setattr_fields: int  # bytes that the source stores into the fields of these records
-    link_fields: int
+    setattr_fields: int  # bytes that the source stores into the fields of a setattr record
+    link_fields: int  # the same of a link-change record
 
 
 VARIANTS = {
@@ -38,9 +38,9 @@ VARIANTS = {
 
 
 class Reading(NamedTuple):
-    """Where the compiled model is known to read the source differently; all False is the source."""
+    """Known differences between the compiled model and the source; all False is the source."""
 
-    plain_first: bool = False  # thorough GC copies a page's records without data before the others, together
+    plain_first: bool = False  # thorough GC copies a page's records without data together, before the others
     counter_in_dentry: bool = False  # FAST'16 updates a page counter that it does not have when a name is dropped
 
 
@@ -77,21 +77,21 @@ class File:
     pages: dict = field(default_factory=dict)  # file page -> Entry
     nodes: dict = field(default_factory=dict)  # file page / 64 -> radix node
     log: list = field(default_factory=list)
-    log_size: int = 0  # sih->log_pages: thorough GC adds the pages it took, whether it filled them or not
+    log_size: int = 0  # sih->log_pages: thorough GC adds all pages that it allocated, even unfilled ones
     tail: int = 0
     links: int = 0
     opens: int = 0
     link_entry: bool = False
-    dentry: Entry | None = None  # of its newest name
-    directory: "File | None" = None  # that this name lies in
+    dentry: Entry | None = None  # dentry of its newest name
+    directory: "File | None" = None  # directory of that name
 
 
 class Logs:
-    """The files of one NOVA and their logs, and what the operation at work has cost so far."""
+    """The files of one NOVA and their logs, and the amounts of the current operation."""
 
     def __init__(self, variant, names, first_sizes, dirs, capacity, inode_fence=False, reading=None):
         self.v, self.reading, self.inode_fence = variant, reading or Reading(), inode_fence
-        rows = len(names) + 1  # the last stands for a parent directory that the trace does not name
+        rows = len(names) + 1  # the last one is the parent directory of names without one in the trace
         table = -(-rows * INODE // (2 << 20)) * (2 << 20)
         reserved = (INODE_TABLE + table) // PAGE
         self.space = Ranges(reserved, max(capacity // PAGE, reserved + 1))
@@ -100,7 +100,7 @@ class Logs:
         ]
         self.files.append(File(rows - 1, 0, 0, True, True))
         self.journal = JOURNAL
-        self.free_nodes: list[int] = []  # radix nodes, the one freed last at the end
+        self.free_nodes: list[int] = []  # free radix nodes, the last freed one at the end
         self.most_nodes = 0
         self.scanned_pages = self.copied = self.gcs = self.closes = 0
         self._due: File | None = None
@@ -121,12 +121,12 @@ class Logs:
         return INODE_TABLE + f.number * INODE
 
     def _inode_copied(self):
-        """nova_check_inode_integrity: the inode is copied, checksums or not."""
+        """Load the inode for its copy, with checksums or without (nova_check_inode_integrity)."""
         if self.v.counters:
             self.loaded["inode"] += 120
 
     def _commit(self, f):
-        """nova_update_tail, then the inode's write-back."""
+        """Update a log's tail (nova_update_tail), then write the inode back."""
         self._new_tail(f)
         self._written_back("log commit", f)
 
@@ -137,13 +137,13 @@ class Logs:
         self._flush(site, self._inode(f) + 72, 64)
 
     def _written_back(self, site, f):
-        """nova_update_inode_checksum: also without checksums; FAST'16 has none."""
+        """Write the inode back, even without checksums (nova_update_inode_checksum); FAST'16 does not."""
         if self.v.counters:
             self._flush(site, self._inode(f), 120)
             self.fences[site] += self.inode_fence
 
     def _transaction(self, records):
-        """Old 8-byte values as 32-byte records, whose first 28 bytes have a checksum, then the tail pointer."""
+        """Journal old 8-byte values as 32-byte records with a checksum of 28 bytes, then store the tail pointer."""
         self.loaded["journal"] += 8 + 8 + 8 + (8 + 28) * records
         self._store("journal", 32 * records)
         places = [(self.journal - JOURNAL + 32 * i) % PAGE for i in range(records)]
@@ -172,7 +172,7 @@ class Logs:
         f.log_size += count
 
     def _append(self, f, length, first=0, count=1, block=-1):
-        """Room for a record at the log's tail, its page found or made; returns the record."""
+        """Reserve room for a record at the log's tail, adding a page if needed; return the record."""
         site = "log extension"
         if not f.log:
             self._add_log_pages(f, 1)
@@ -184,7 +184,7 @@ class Logs:
         page = f.log[f.tail]
         if page.used + length > LOG_BYTES:
             self.loaded["log append"] += 32
-            if page.used < LOG_BYTES:  # room for a mark that the log goes on elsewhere
+            if page.used < LOG_BYTES:  # room for the mark that the log continues on another page
                 self._store("log append", 1)
                 self._flush("log append", page.block * PAGE + page.used, LINE)
                 self.fences["log append"] += 1
@@ -198,7 +198,7 @@ class Logs:
         return entry
 
     def _extend(self, f):
-        """More pages behind a full log; each page before the tail is looked at, those without live entries go."""
+        """Add pages after a full log; scan each page before the tail and free those without live entries."""
         site, tail_page = "log extension", f.log[f.tail]
         self._add_log_pages(f, min(f.log_size, EXTEND_THRESHOLD))
         self.fences[site] += 2
@@ -207,7 +207,7 @@ class Logs:
         kept: list[LogPage] = []
         for page in f.log[: f.tail]:
             if page.dead == len(page.records):
-                if kept:  # the page before is linked to the page behind
+                if kept:  # link the page before to the page after
                     self._store("log gc", 8)
                     self.flushes["log gc"] += 1
                     self.fences["log gc"] += 1
@@ -232,7 +232,7 @@ class Logs:
                 self._due = f, len(kept), blocks
 
     def _thorough_gc(self, f, old, blocks):
-        """Copy what is alive in the first `old` pages of the log to fresh pages, which become its head."""
+        """Copy the live entries of the first `old` pages of the log to new pages, which become the log's head."""
         if self.space.free < blocks + blocks // 64 + 8:
             return
         site, rest, due = "log gc", f.log[old:], f.log[:old]
@@ -281,7 +281,7 @@ class Logs:
             self.flushes["log append"] += 1
 
     def _append_record(self, f, length, fields):
-        """A record without data: cleared, then its fields; of these kernels that count entries write back 64 bytes."""
+        """Append a record without data: clear it, then store its fields; write back 64 bytes if pages count entries."""
         self._inode_copied()
         entry = self._append(f, length)
         self._store("log append", length + fields)
@@ -293,7 +293,7 @@ class Logs:
         entry = self._append(f, self.v.entry, first, count, block)
         if self.v.counters:
             self._store("log append", 64)
-            self.flushes["log append"] += 2 if self.v.inplace else 1  # lines of the stack
+            self.flushes["log append"] += 2 if self.v.inplace else 1  # write-backs of lines on the stack
         self._store("log append", self.v.entry, nt=self.v.entry)
         self.fences["log append"] += 1
         self._count_entry(entry.page)

@@ -1,6 +1,6 @@
-"""PMFS written down once more, slowly: trees as dictionaries, directories as lists of records, no code of the kernels.
+"""Model PMFS again in slow, simple code that shares nothing with the kernels: trees as dicts, directories as lists.
 
-Counts what each operation stores (of it by non-temporal stores), writes back and fences, by mechanism; loads are left out.
+Counts the stores (and non-temporal stores among them), write-backs and fences of each operation, by mechanism, not loads.
 Source: as the kernels', fs/pmfs/{xip,journal,inode,dir,namei,file}.c.
 """
 
@@ -8,7 +8,7 @@ from tests.fs.pmfs.reference_log import DOTS, TABLE, Blocks, File, Journal
 
 
 class Pmfs(Journal):
-    """The file system; `stored`, `nt`, `flushes`, `fences` hold the last operation's counts by mechanism."""
+    """The file system; `stored`, `nt`, `flushes`, `fences` are the last operation's counts by mechanism."""
 
     CHUNK = 64  # pages of one copy
 
@@ -41,7 +41,7 @@ class Pmfs(Journal):
         f.height = height
 
     def slots(self, f, level, first, last, new):
-        """Slots `first` to `last` of one node are about to change: logged, or written back if the node is new."""
+        """Log the slots `first` to `last` of one node before a change, or write them back if the node is new."""
         addr = f.nodes[level, first >> 9] * 4096 + 8 * (first % 512)
         if (f, level, first >> 9) in self.logged_slots:
             return
@@ -52,7 +52,7 @@ class Pmfs(Journal):
             self.flush("index", addr, 8 * (last - first + 1))
 
     def allocate(self, f, first, last, replace=False, zero=False):
-        """Data blocks for [first, last]; returns those replaced, by index."""
+        """Allocate data blocks for [first, last]; return the replaced blocks by index."""
         self.grow(f, last)
         old, unit, new_nodes = {}, 1 if f.is_dir else self.unit, set()
         for i in range(first, last + 1):
@@ -82,7 +82,7 @@ class Pmfs(Journal):
         return old
 
     def free(self, f, first):
-        """Free the data blocks from `first` on, and the nodes that no block before it needs."""
+        """Free the data blocks from `first` on, and the nodes that no earlier block needs."""
         for i in [i for i in f.data if i >= first]:
             self.space.give(f.data.pop(i), 1 if f.is_dir else self.unit)
         height = f.height
@@ -127,7 +127,7 @@ class Pmfs(Journal):
         if high and (last not in had or replace):
             inside = (
                 first == last and not self.dax and not replace
-            )  # new_eblk only where the write crosses into the block
+            )  # new_eblk is set only if the write crosses into the block
             if not inside:
                 self.edge(last in old, last, high, self.size)
         at = offset
@@ -143,7 +143,7 @@ class Pmfs(Journal):
             self.space.give(block, self.unit)
 
     def piece_end(self, f, at, end):
-        """End of the copy that begins at `at`: at most CHUNK pages, as long as the blocks follow one another."""
+        """Return the end of the copy that begins at `at`: at most CHUNK pages in contiguous blocks."""
         limit, i = min(end, (at // 4096 + self.CHUNK) * 4096), at >> self.shift
         stop = i + 1
         while stop << self.shift < limit and f.data.get(stop) == f.data[i] + (stop - i) * self.unit:
@@ -196,7 +196,7 @@ class Pmfs(Journal):
         d.records = [[[16, 16, DOTS], [4080, 16, DOTS]]]
 
     def adopt(self, f, d):
-        """A file from before the trace comes into being; nothing is counted, the journal stays as it is."""
+        """Create a file from before the trace, without counts; the journal stays unchanged."""
         f.exists, f.links, f.length = True, 1, 0 if f.is_dir else self.before.pop(f.number, 0)
         counts = self.stored, self.nt, self.flushes, self.fences
         self.reset()
@@ -217,7 +217,7 @@ class Pmfs(Journal):
             self.stored, self.nt, self.flushes, self.fences = counts
 
     def enter(self, f, d):
-        """pmfs_add_entry: the first gap that is large enough, or a new block."""
+        """Add a name in the first gap that is large enough, or in a new block (pmfs_add_entry)."""
         needs = -(-(12 + len(f.name)) // 4) * 4
         self.log(d.inode(), 48)
         for j, block in enumerate(d.records):
@@ -244,7 +244,7 @@ class Pmfs(Journal):
         f.parent = d
 
     def leave(self, owner, d):
-        """pmfs_remove_entry: the record's bytes go to the one before it."""
+        """Remove a name: its record's bytes go to the record before (pmfs_remove_entry)."""
         for j, block in reversed(list(enumerate(d.records))):
             for k in range(len(block) - 1, -1, -1):
                 if block[k][2] is owner:
@@ -280,7 +280,7 @@ class Pmfs(Journal):
         f.exists, f.opens, f.length, f.records, f.parent = False, 0, 0, [], None
 
     def do(self, op, number, offset=0, length=0, other=-1):
-        """One operation."""
+        """Perform one operation."""
         self.reset()
         f = self.files[number]
         d = self.files[other if other >= 0 and op != "rename" and self.files[other].is_dir else -1]

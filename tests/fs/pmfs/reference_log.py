@@ -1,15 +1,15 @@
-"""What the slow PMFS is made of: free blocks, files, and the undo journal with its counts by mechanism."""
+"""Model the parts of the slow PMFS: free blocks, files, and the undo journal with its counts by mechanism."""
 
 from collections import Counter
 
 from tests.fs.drive import lines
 
-TABLE = 6 << 20  # the inode table, behind a journal of 4 MiB that begins at 1 MiB
+TABLE = 6 << 20  # start of the inode table, after a journal of 4 MiB that starts at 1 MiB
 DOTS = object()
 
 
 class Blocks:
-    """Free blocks of the device; the lowest aligned run is taken first."""
+    """The free blocks of the device; `take` takes the lowest aligned run."""
 
     def __init__(self, first, count):
         self.free = set(range(first, count))
@@ -37,7 +37,7 @@ class File:
 
 
 class Journal:
-    """Counts of one operation (`stored`, `nt`, `flushes`, `fences`) and the undo journal, whose entries they include."""
+    """The undo journal, and the counts of one operation, journal included (`stored`, `nt`, `flushes`, `fences`)."""
 
     uncleaned = 0
 

@@ -1,6 +1,6 @@
-"""The SCM manager, FAT and ext2 on SCM, and FAT on NAND written down once more: dictionaries and sets, no code of the kernels.
+"""Model the SCM manager, FAT and ext2 on SCM, and FAT on NAND again, in slow code that shares nothing with the kernels.
 
-Counts what each operation stores to and loads from the device, and its fences, by mechanism.
+Counts each operation's stores to and loads from the device, and its fences, by mechanism.
 Sources: as the kernels': SCM manager paper, sections 4.1 and 4.2; Linux 2.6.24 fs/fat, fs/ext2, drivers/mtd/nftlcore.c.
 """
 
@@ -26,11 +26,11 @@ class File:
         self.units, self.cached, self.dirty = {}, set(), set()
         self.leaves, self.leaf_cached, self.leaf_dirty, self.uppers = {}, set(), set(), {}
         self.slots, self.parent, self.slot, self.inode, self.short = {}, None, None, None, 0
-        self.end = self.top = 0  # units and entries that there were at the most
+        self.end = self.top = 0  # end of the units, and largest number of entries so far
 
 
 class Scm:
-    """The file system; `stored`, `loaded`, `fences` hold the last operation's counts by mechanism."""
+    """The file system; `stored`, `loaded`, `fences` are the last operation's counts by mechanism."""
 
     def __init__(self, kind, names, sizes, dirs, capacity, sync=False, nand=False, first_objects=2):
         self.kind, self.sync, self.first = kind, sync, first_objects if kind == MANAGER else 0
@@ -46,7 +46,7 @@ class Scm:
         self.reset()
 
     def layout(self, capacity, nand):
-        """Where the units begin, and how many there are."""
+        """Set the addresses of tables and units, and the free units."""
         boot, rows = 0 if nand else MIB, len(self.files) + 2
         if self.kind == MANAGER:
             self.table_at = boot
@@ -90,11 +90,11 @@ class Scm:
             self.free.add((at - self.origin) // self.unit)
 
     def entry_unit(self, at):
-        """Unit of the FAT or of the bitmaps with the entry of the unit at a device offset."""
+        """Return the unit of the FAT or of the bitmaps with the entry of the unit at a device offset."""
         return (at - self.origin) // self.unit // (128 if self.kind == FAT else 8192)
 
     def fresh(self, f, i):
-        """A new unit, and for ext2 the indirect blocks that lead to it."""
+        """Allocate unit `i` of a file; return its device offset."""
         f.units[i] = self.take()
         f.cached.add(i)
         f.end = max(f.end, i + 1)
@@ -116,7 +116,7 @@ class Scm:
                     f.leaf_dirty.add(i)
 
     def noted(self, at, i):
-        """The entry of one new unit has changed; mounted synchronously it is written, and then the link to it."""
+        """Note the changed entry of a new unit; if mounted synchronously, write it, and then the link to the unit."""
         unit = self.entry_unit(at)
         if self.silent:
             return
@@ -128,7 +128,7 @@ class Scm:
             self.mark_table(unit)
 
     def extend(self, f, first, stop):
-        """All missing units of [first, stop), in pieces of at most 64."""
+        """Allocate all missing units of [first, stop), in pieces of at most 64."""
         i = first
         while i < stop:
             while i < stop and i in f.units:
@@ -154,7 +154,7 @@ class Scm:
             self.stored[site] += length
 
     def send(self, site, at):
-        """One unit goes to the device."""
+        """Write one unit to the device."""
         if self.nftl:
             for sector in range(at // 512, (at + self.unit) // 512):
                 moved = self.nftl.write(sector)
@@ -186,7 +186,7 @@ class Scm:
             self.inodes.add(f.number // 8)
 
     def flush(self, f):
-        """Dirty units of a row, in runs of neighbours; ext2 writes a run's first indirect block behind it."""
+        """Write a file's dirty units, in contiguous runs; ext2 writes a run's first indirect block after the run."""
         left, most = sorted(f.dirty), 8 if self.nftl else 64
         f.dirty.clear()
         while left:

@@ -1,11 +1,11 @@
-"""The calls of the SCM manager, FAT and ext2 over tests/fs/scm_manager/reference.py: data, names, memory objects."""
+"""Model the calls of the SCM manager, FAT and ext2 on top of reference.py: data, names, memory objects."""
 
 from tests.fs.scm_manager.reference import EXT2, FAT, MANAGER, Scm
 from tests.reference.buddy_slow import SMALLEST
 
 
 class Calls(Scm):
-    """`do` takes one operation, as the rows of tests.fs.drive.ops."""
+    """The file system with its calls; `do` performs one operation, given like the rows of tests.fs.drive.ops."""
 
     silent = False
 
@@ -74,7 +74,7 @@ class Calls(Scm):
     # Data.
 
     def lengthen(self, f, first, end):
-        """Units up to `end` bytes; what is new before `first` is cleared where there are no holes."""
+        """Allocate units up to `end` bytes: with ext2 from `first` on, otherwise all units after the file's end."""
         if f.short and end > f.short:
             old, f.units[0] = f.units[0], self.take()
             self.stored["conversion"] += f.length
@@ -125,7 +125,7 @@ class Calls(Scm):
         f.cursor = (end - 1) // self.unit
 
     def shorten(self, f, stop):
-        """Free the units from `stop` on, in runs of neighbours."""
+        """Free the units from `stop` on."""
         for i in sorted(i for i in f.units if i >= stop):
             self.store("allocation", 4 if self.kind == MANAGER else 0)
             if self.kind != MANAGER:

@@ -1,11 +1,12 @@
-"""An NFTL as lists of sectors: which pages of an erase unit and of its one replacement are written.
+"""Model an NFTL with sets of sectors: the written pages of an erase unit and of its one replacement unit.
 
-Source: Linux 2.6.24 drivers/mtd/nftlcore.c: a page is written where its place is still clean; a chain is folded into its last unit.
+Source: Linux 2.6.24 drivers/mtd/nftlcore.c: a page is written to the first unit of its chain where it is clean; a chain is
+folded into its last unit.
 """
 
 
 class Nftl:
-    """Erase units of 32 sectors; `chains[unit]` is a list of sets of written pages, the oldest unit first."""
+    """The erase units of 32 sectors; `chains[unit]` is a list of sets of written pages, the oldest unit first."""
 
     def __init__(self, spare, formatted):
         self.spare, self.formatted = spare, formatted
@@ -13,7 +14,7 @@ class Nftl:
         self.programs = self.erases = 0
 
     def fold(self, unit):
-        """Copy what the last unit does not hold; returns the bytes copied."""
+        """Copy the pages that the last unit of a chain lacks to it; return the bytes copied."""
         chain = self.chains[unit]
         written = set().union(*chain)
         copies = len(written - chain[-1])
@@ -24,7 +25,7 @@ class Nftl:
         return 512 * copies
 
     def write(self, sector):
-        """Write a sector; returns the bytes that folds copied for it."""
+        """Write a sector; return the bytes that a fold copied for it."""
         unit, page, moved = sector // 32, sector % 32, 0
         if unit not in self.chains:
             self.chains[unit] = [set(range(32)) if unit * 16384 < self.formatted else set()]

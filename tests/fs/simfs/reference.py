@@ -1,11 +1,11 @@
-"""SIMFS written down once more, slowly: what it does otherwise than SCMFS.  Source: as the kernels'."""
+"""Model SIMFS again in slow, simple code: its differences from SCMFS.  Source: as the kernels'."""
 
 from tests.fs.contiguous.reference import Scmfs
 from tests.fs.contiguous.reference_threads import PAGE, PIECE
 
 
 class Simfs(Scmfs):
-    """SIMFS: nothing is ordered, pages are cleared when they are freed, a file has upper tables; `flushed` counts whole flushes."""
+    """SIMFS: no ordering, pages cleared on free, upper tables per file; `flushed` counts full TLB flushes."""
 
     scans = 2
 

@@ -1,4 +1,4 @@
-"""Reference implementation of the splitfs model: the reference of ext4-dax below a library in plain Python.
+"""Implement the splitfs model's reference: the reference of ext4-dax below a library in plain Python.
 
 Written from the same description as scmsim/fs/splitfs/*.py, and shares no code with them.
 """
@@ -22,27 +22,27 @@ class Split(Slow):
         taken = 2 * min(log, small) // PAGE + min(16 << 20, small) // PAGE
         for _ in range(taken):
             self.free[self.free.index(1)] = 0
-        self.staged, self.to_copy, self.relinks = {}, {}, 0  # by a node's identity: [first, end) of pages; bytes
+        self.staged, self.to_copy, self.relinks = {}, {}, 0  # by node identity: pages [first, end); bytes to copy
 
     def destroy(self, file):
-        """The end of a file; what it had staged is forgotten."""
+        """Destroy a file and forget its staged pages."""
         node = self.nodes[file]
         self.staged.pop(id(node), None)
         self.to_copy.pop(id(node), None)
         super().destroy(file)
 
     def entry(self):
-        """An entry in a log."""
+        """Append an entry to the operation log."""
         self.log += 64
         self.fences += 1
 
     def stage(self, node, page, count):
-        """Pages wait for a relink."""
+        """Add pages to those that wait for a relink."""
         first, end = self.staged.get(id(node), (page, page))
         self.staged[id(node)] = (min(first, page), max(end, page + count))
 
     def pieces(self, node, at, end):
-        """(page, count) of the run of pages at a byte."""
+        """Return (page, count) of the run of pages at a byte."""
         page, last = at // PAGE, (end - 1) // PAGE
         count, first = 1, node.pages.get(page)
         while page + count <= last and self.follows(first, node.pages.get(page + count), count):
@@ -50,7 +50,7 @@ class Split(Slow):
         return page, count
 
     def put(self, file, node, offset, length):
-        """write() by the library, in part if not all of it fits; False if the device is full."""
+        """Write by the library, in part if not all of it fits; return False if the device is full."""
         length = self.fitting(node, offset, length)
         if not length:
             return False
@@ -95,14 +95,14 @@ class Split(Slow):
         return True
 
     def get(self, file, node, offset, length):
-        """read() by the library."""
+        """Read by the library."""
         end = min(offset + length, node.size)
         if offset < end:
             self.library.map(file, range(offset // PAGE, (end - 1) // PAGE + 1))
             self.library.access(file, offset, end, store=False)
 
     def relink(self, node):
-        """What is staged becomes the file's."""
+        """Move the staged pages into the file."""
         if id(node) not in self.staged:
             return
         page, end = self.staged.pop(id(node))
@@ -122,7 +122,7 @@ class Split(Slow):
         self.grow_leaves(node)
 
     def run(self, name, file, offset, length, flags, file2):
-        """Dispatch; False if the device is full."""
+        """Dispatch an operation; return False if the device is full."""
         if name in MINE and not self.node(file).is_dir:
             node = self.node(file)
             if name == "fsync":

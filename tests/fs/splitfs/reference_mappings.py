@@ -1,4 +1,4 @@
-"""What SplitFS' library maps, page by page: on top of the reference implementation of page faults.
+"""Model the mappings of SplitFS' library page by page, on top of the reference of page faults.
 
 Written from the same description as scmsim/fs/splitfs/mappings.py, and shares no code with it.
 """
@@ -8,11 +8,11 @@ from collections import Counter
 from tests.fs.mapping.reference import FAN, Mapped
 
 PAGE = 4096
-STAGING = 1 << 45  # where the library has a byte of a staging file, less its address on the device
+STAGING = 1 << 45  # address of a staging file's byte in the library, less its address on the device
 
 
 class Library(Mapped):
-    """The library's mappings of the files of `disk`, in pieces of so many bytes."""
+    """The library's mappings of the files of `disk`, in pieces of `piece` bytes."""
 
     def __init__(self, disk, piece):
         super().__init__("dax", True, linux=True)
@@ -22,20 +22,20 @@ class Library(Mapped):
         self.start()
 
     def start(self):
-        """Before an operation: nothing was counted."""
+        """Start an operation with zero counts."""
         self.begin(self.lies, lambda file: self.disk.nodes[file].size, None, None, self.lies)
 
     def lies(self, file, page):
-        """Where a page's block lies: 0: it is a hole; negative: it has no content."""
+        """Return the place of a page's block: 0 for a hole, negative without content."""
         found = self.disk.nodes[file].pages.get(page)
         return 0 if found is None else PAGE * found.block * (-1 if found.unwritten else 1)
 
     def is_behind(self, file, page):
-        """Whether a page is reached through a staging file."""
+        """Return whether a page is accessed through a staging file."""
         return (file, page) in self.behind and page in self.disk.nodes[file].pages
 
     def append(self, file, pages, new):
-        """Pages that were given blocks of a staging file, of which the last `new` bytes are of a new one."""
+        """Note pages that got blocks of a staging file, of which the last `new` bytes are from a new staging file."""
         self.behind |= {(file, page) for page in pages}
         for _ in range(-(-(self.staging + new) // (FAN * PAGE)) - -(-self.staging // (FAN * PAGE))):
             self.faults[-FAN, False, False, False] += 1
@@ -43,7 +43,7 @@ class Library(Mapped):
         self.staging += new
 
     def map(self, file, pages):
-        """The pieces of the pages that are in no staging file are mapped."""
+        """Map the pieces of the pages that are not in a staging file."""
         for page in pages:
             piece = page * PAGE // self.piece
             if not self.is_behind(file, page) and (file, piece) not in self.pieces:
@@ -51,7 +51,7 @@ class Library(Mapped):
                 self.mmap(file, piece * self.piece, self.piece, True, False, True)
 
     def fault(self, one, page, store):
-        """A fault for a store sets the file's times besides."""
+        """Fault a page in; a fault for a store also sets the file's times."""
         node = self.disk.nodes[one.file]
         if store and node.stamp != self.disk.file_time():
             node.stamp = self.disk.file_time()
@@ -70,7 +70,7 @@ class Library(Mapped):
             at = end
 
     def lose(self, name, file, offset, length, flags, file2):
-        """What a call of the kernel takes from the mappings."""
+        """Remove the mappings that a kernel call invalidates."""
         nodes = self.disk.nodes
         if name == "rename" and file2 >= 0 and file2 != file and file2 in nodes and nodes[file2].links <= 1:
             self.forget(file2)
@@ -86,7 +86,7 @@ class Library(Mapped):
             self.punch(file, offset, offset + length)
 
     def forget(self, file):
-        """The file is unmapped."""
+        """Unmap a file."""
         for f, piece in [one for one in self.pieces if one[0] == file]:
             self.munmap(f, piece * self.piece, self.piece)
         self.pieces = {one for one in self.pieces if one[0] != file}
@@ -96,7 +96,7 @@ class Library(Mapped):
         self.given_large = {one: state for one, state in self.given_large.items() if one[0] != file}
 
     def by_page(self):
-        """Bytes that were touched of each page: (number of its address, of its place on the device, -1: zeros)."""
+        """Return the accessed bytes by (page number of the address, page number on the device or -1 for zeros)."""
         found = Counter()
         for address, size, where in self.accessed:
             found[address // PAGE, where // PAGE] += size

@@ -1,4 +1,4 @@
-"""Reference implementation of tmpfs and ramfs: a file's pages, and how often each cost is charged, with plain dicts and sets.
+"""Implement the reference of tmpfs and ramfs: a file's pages, and the counts of charged costs, with dicts and sets.
 
 Shares no code with scmsim/fs/tmpfs/*.py.
 """
@@ -9,10 +9,10 @@ PAGE = 4096
 
 
 class Slow:
-    """Files as dicts page -> number of uses, 0: without content; methods return the bytes cleared and the costs by name.
+    """The files, as dicts page -> number of uses (0: without content); methods return (bytes cleared, costs by name).
 
-    `folio` > 1: pages come so many at once (huge pages), unless one of them is there, where `option` allows it; `by_page`:
-    fallocate clears them, and truncation only what is left of a page (Linux 5.13).
+    `folio` > 1: huge pages of `folio` pages are allocated if `option` allows it and none of the pages exists; `by_page`:
+    fallocate clears huge pages, and truncation clears only the rest of a page (Linux 5.13).
     """
 
     def __init__(self, activates, folio=1, by_page=False, option="always"):
@@ -25,7 +25,7 @@ class Slow:
         return range(offset // PAGE, (offset + length - 1) // PAGE + 1)
 
     def group(self, page):
-        """The pages that come with a page where they come at once."""
+        """Return the pages of the huge page that a page may be in."""
         first = page - page % self.folio
         return range(first, first + self.folio)
 
@@ -43,7 +43,7 @@ class Slow:
             costs["activate_page"] += 1
 
     def comes_whole(self, file, page):
-        """A huge page comes; False: a page of it is there."""
+        """Allocate a huge page; return False if a page of it exists or the options do not allow it."""
         size, pages = self.files[file]
         if self.folio == 1 or self.option == "advise" or any(other in pages for other in self.group(page)):
             return False
@@ -58,7 +58,7 @@ class Slow:
         return True
 
     def write(self, file, offset, length):
-        """(bytes cleared, costs) of a write()."""
+        """Write; return (bytes cleared, costs)."""
         size, pages = self.files.setdefault(file, (0, {}))
         costs, cleared, end = Counter(write_call=1), 0, offset + length
         fresh = set()
@@ -80,7 +80,7 @@ class Slow:
         return cleared, costs
 
     def read(self, file, offset, length):
-        """(0, costs) of a read(), which is cut at the end of the file."""
+        """Read up to the end of the file; return (0, costs)."""
         size, pages = self.files.get(file, (0, {}))
         costs = Counter(read_call=1)
         length = min(length, size - offset)
@@ -92,12 +92,12 @@ class Slow:
         return 0, costs
 
     def fallocate(self, file, offset, length, _, hole):
-        """(bytes cleared, costs) of a fallocate that keeps the size where it makes a hole."""
+        """Allocate, or make a hole, which keeps the size; return (bytes cleared, costs)."""
         size, pages = self.files.setdefault(file, (0, {}))
         costs, cleared = Counter(null_call=1), 0
         if hole:
             return self.punch(file, offset, offset + length)
-        for page in self.pages_of(offset, length):  # what waits for its content is cleared
+        for page in self.pages_of(offset, length):  # clear existing pages without content
             came = self.group(page) if self.is_huge(file, page) else [page]
             if pages.get(page) == 0:
                 cleared += len(came) * PAGE
@@ -123,7 +123,7 @@ class Slow:
         return cleared, Counter(null_call=1, free_page=freed)
 
     def split(self, file, edge, at, end):
-        """A huge page that is cut at byte `edge` falls apart, since [at, end) go: (pages freed, bytes cleared besides)."""
+        """Split a huge page at byte `edge`, because [at, end) are freed; return (pages freed, bytes cleared)."""
         first, (size, pages) = self.group(edge // PAGE)[0], self.files[file]
         if edge % (self.folio * PAGE) == 0 or (file, first) not in self.huge:
             return 0, 0
@@ -137,7 +137,7 @@ class Slow:
         return self.drop(file, lambda page: page in self.group(first) and page * PAGE >= size), cleared
 
     def drop(self, file, goes):
-        """Pages go; returns how many are freed, a huge one as one."""
+        """Free the pages for which `goes` is true; return how many, a huge page as one."""
         pages = self.files[file][1]
         gone = [page for page in pages if goes(page)]
         whole = {page - page % self.folio for page in gone if self.is_huge(file, page)}
@@ -148,7 +148,7 @@ class Slow:
         return freed
 
     def truncate(self, file, size):
-        """(bytes cleared, costs) of a truncate: the rest of the last page is cleared."""
+        """Truncate, clearing the rest of the last page; return (bytes cleared, costs)."""
         old, pages = self.files.setdefault(file, (0, {}))
         freed = cleared = 0
         if size < old:
@@ -159,5 +159,5 @@ class Slow:
         return cleared, Counter(null_call=1, free_page=freed)
 
     def live_pages(self):
-        """Pages of all files."""
+        """Return the number of pages of all files."""
         return sum(len(pages) for _, pages in self.files.values())

@@ -1,6 +1,7 @@
-"""Reference implementation of VSM: that of PMFS with virtual superpages, and what its transactional log means after a crash.
+"""Implement VSM's reference: PMFS's reference with virtual superpages, and recovery from the transactional log.
 
-`frame` is the page table where it is not the identity: virtual 4 KiB page -> physical one.  Source: as the kernels', VSM paper III.
+`frame` has the entries of the page table that are not the identity: virtual 4 KiB page -> physical page.
+Source: as the kernels', VSM paper III.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ PAGE, OPEN, COMMITTED, COMPLETE = 4096, 1, 2, 0
 
 @dataclass
 class Log:
-    """A transactional log: what it stores, in the order of the file."""
+    """A transactional log, with its entries in file order."""
 
     start: int = 0
     length: int = 0
@@ -26,9 +27,9 @@ class Log:
 
 
 def recover(log, index, frame, size, shift):
-    """The recovery rule: finish a committed log, drop an open one; changes `index` and `frame`, returns the file's size.
+    """Recover: finish a committed log, drop an open one; change `index` and `frame` and return the file's size.
 
-    The log alone tells what to do: a whole superpage goes into the index, a part of one into the page table, page by page.
+    The log suffices for this: a whole superpage goes into the index, a part of one into the page table, page by page.
     """
     if log.state != COMMITTED:
         return size
@@ -49,7 +50,7 @@ def recover(log, index, frame, size, shift):
 
 
 class Vsm(Pmfs):
-    """PMFS with virtual superpages of 2**`shift` bytes, mapped by entries of 2**`leaf` bytes at first."""
+    """PMFS with virtual superpages of 2**`shift` bytes, initially mapped by entries of 2**`leaf` bytes."""
 
     CHUNK = 512
 
@@ -65,7 +66,7 @@ class Vsm(Pmfs):
             f.kept, f.kept_at = 0, -1
         self.leaf, self.split, self.frame, self.log_written = leaf, set(), {}, None
 
-    # Behind the end of a file.
+    # After the end of a file.
 
     def wipe(self, low, high):
         if low < high:
@@ -107,7 +108,7 @@ class Vsm(Pmfs):
         return held - keep
 
     def grown(self, f, end, covered=False):
-        """Before an operation that lets the file reach to `end`."""
+        """Prepare for an operation that extends the file to `end`: migrate its shortened last superpage."""
         if f.kept and end > f.kept_at * self.size + f.kept * PAGE and not covered:
             self.migrate(f)
 
@@ -116,7 +117,7 @@ class Vsm(Pmfs):
         f.kept = 0
 
     def pack(self, f):
-        """A closed file's pages move to the lowest free run if they fit, before them and not at a superpage's beginning."""
+        """Move a closed file's tail to the lowest free run if it fits, lies before it and starts inside a superpage."""
         if f.kept >= 512:
             return
         start, count = self.take_run(f.kept)
@@ -155,7 +156,7 @@ class Vsm(Pmfs):
         self.frame[a], self.frame[b] = self.frame.get(b, b), self.frame.get(a, a)
 
     def put(self, site, length):
-        """Bytes within one line, stored and written back."""
+        """Store and write back bytes within one line."""
         self.store(site, length)
         self.flushes[site] += 1
 
@@ -213,7 +214,7 @@ class Vsm(Pmfs):
         return start, count
 
     def overwrite(self, f, offset, end):
-        """Steps 1 to 6; returns nothing, leaves the log in `log_written`."""
+        """Perform steps 1 to 6 of an overwrite; leave the log in `log_written`."""
         self.ready_index(f, offset // self.size, (end - 1) // self.size)
         pieces, log = self.take_places(f, offset, end)
         self.log_written = log
@@ -238,7 +239,7 @@ class Vsm(Pmfs):
                 self.give_superpage(f, fresh, block)
 
     def take_places(self, f, offset, end):
-        """(kind, first byte, end, (old block, fresh block, pages)) of each piece, and the log."""
+        """Return (kind, first byte, end, (old block, new block, pages)) of each piece, and the log."""
         log, pieces, at = Log(offset, end - offset, max(f.length, end)), [], offset // PAGE * PAGE
         valid = -(-f.length // PAGE) * PAGE
         while at < end:

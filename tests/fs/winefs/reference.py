@@ -1,4 +1,4 @@
-"""Reference implementation of WineFS: that of PMFS with another allocator, another directory and another write.
+"""Implement WineFS's reference: PMFS's reference with another allocator, another directory and another write.
 
 Source: as the kernels', WineFS fs/winefs/{xip,balloc,inode,dir,journal}.c.
 """
@@ -10,14 +10,14 @@ PAGE, EXTENT = 4096, 512
 
 
 class Holes(Blocks):
-    """Free blocks of the device in one range a CPU; `cpu` is the one at work."""
+    """The free blocks of the device, in one range per CPU; `cpu` is the current CPU."""
 
     def __init__(self, first, count, cpus):
         super().__init__(first, count)
         self.count, self.cpus, self.range, self.cpu = count, cpus, count // cpus // EXTENT * EXTENT, 0
 
     def of(self, cpu):
-        """(blocks of holes, first blocks of aligned free extents) of a CPU's range."""
+        """Return (blocks of holes, first blocks of aligned free extents) of a CPU's range."""
         stop = self.count if cpu == self.cpus - 1 else (cpu + 1) * self.range
         extents, holes = [], set()
         for start in range(cpu * self.range, stop, EXTENT):
@@ -80,7 +80,7 @@ class Wine(Pmfs):
             self.files[other].aligned = False
 
     def allocate(self, f, first, last, replace=False, zero=False):
-        """Blocks for [first, last] by runs; returns those replaced, by index."""
+        """Allocate blocks for [first, last] by runs; return the replaced blocks by index."""
         self.grow(f, last)
         old, new_nodes = {}, set()
         at = first
@@ -168,7 +168,7 @@ class Wine(Pmfs):
             self.space.give(block)
 
     def again(self, f, offset, end, old):
-        """The former blocks return and get the data, too; `old` then has the fresh ones."""
+        """Put the former blocks back and copy the data to them too; `old` then has the new blocks."""
         self.begin()
         first, last = offset // PAGE, (end - 1) // PAGE
         while first <= last:
@@ -183,7 +183,7 @@ class Wine(Pmfs):
         self.commit()
 
     def enter(self, f, d):
-        """pmfs_add_entry: behind the last record, or a new block."""
+        """Add a name after the last record, or in a new block (pmfs_add_entry)."""
         needs = -(-(12 + len(f.name)) // 4) * 4
         self.log(d.inode(), 48)
         block, j = d.records[-1], len(d.records) - 1
@@ -208,7 +208,7 @@ class Wine(Pmfs):
         f.parent = d
 
     def leave(self, owner, d):
-        """pmfs_remove_entry: the record loses its inode number and stays where it is."""
+        """Remove a name: its record loses the inode number but stays in place (pmfs_remove_entry)."""
         for j, block in reversed(list(enumerate(d.records))):
             for k in range(len(block) - 1, -1, -1):
                 if block[k][2] is owner:

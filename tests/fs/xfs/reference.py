@@ -1,4 +1,4 @@
-"""Reference implementation of the xfs-dax model: what each operation stores, flushes and fences, with plain dicts, sets and lists.
+"""Implement the xfs-dax model's reference: stores, flushes and fences of each operation, with dicts, sets and lists.
 
 Written from the same description as scmsim/fs/xfs/*.py, and shares no code with them.
 """
@@ -12,7 +12,7 @@ NAMES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
 
 
 class Slow(Dirs):
-    """xfs-dax; `apply` returns what an operation stored by kind, and its flushed lines and fences."""
+    """xfs-dax; `apply` returns an operation's stored bytes by kind, flushed lines and fences."""
 
     def __init__(self, files, capacity, **geometry):
         existing = int((np.asarray(files.first_size) >= 0).sum())
@@ -30,7 +30,7 @@ class Slow(Dirs):
     # Inodes
 
     def has_inode(self):
-        """Whether there is a free inode: "old", "new" (in a new chunk) or nothing."""
+        """Return the kind of a free inode: "old", "new" (in a new chunk, which is added) or "" for none."""
         if self.free_inodes or self.next_inode < 64 * len(self.chunks):
             return "old"
         begin = next((at for at in range(len(self.free) - 7) if all(self.free[at : at + 8])), None)
@@ -41,7 +41,7 @@ class Slow(Dirs):
         return "new"
 
     def new_node(self, file):
-        """A node with an inode."""
+        """Add a node with a free inode."""
         if self.free_inodes:
             inode = self.free_inodes.pop()
         else:
@@ -51,7 +51,7 @@ class Slow(Dirs):
         return self.nodes[file]
 
     def node(self, file):
-        """The file, from before the trace if it is touched first now."""
+        """Return the file's node; a file used for the first time is from before the trace."""
         if file in self.nodes:
             return self.nodes[file]
         if not self.has_inode():
@@ -69,7 +69,7 @@ class Slow(Dirs):
         return node
 
     def destroy(self, file):
-        """The end of a file."""
+        """Free a file's blocks and its inode."""
         node = self.nodes.pop(file)
         if node.is_dir:
             self.empty_folder(node)
@@ -84,7 +84,7 @@ class Slow(Dirs):
         self.gone.add(file)
 
     def lose_link(self, file):
-        """One name less."""
+        """Remove one link; destroy the file if that was its last link and it is not open."""
         node = self.nodes[file]
         node.links -= 1
         if node.links <= 0 and not (self.closes and node.opens > 0):
@@ -98,11 +98,11 @@ class Slow(Dirs):
     # Content
 
     def free_count(self):
-        """Free blocks."""
+        """Return the number of free blocks."""
         return sum(self.free)
 
     def change_extents(self, node, page):
-        """The extents of a file changed at a page."""
+        """Note that the extents of a file changed at a page, and add leaves that they need."""
         extents, leaves = node.extents(), len(node.leaves)
         if leaves:
             at = 72 + 16 * min(extents // leaves, 250)
@@ -114,7 +114,7 @@ class Slow(Dirs):
         self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
 
     def free_pages(self, node, first, last):
-        """Blocks of a range of pages go; two extents a transaction."""
+        """Free the blocks of a range of pages, two extents per transaction."""
         last = min(last, node.end - 1)
         doomed = {page: node.pages.pop(page) for page in sorted(node.pages) if first <= page <= last}
         runs, before = 0, None
@@ -134,7 +134,7 @@ class Slow(Dirs):
         self.change_extents(node, first)
 
     def run_of(self, node, page, last):
-        """How many pages from `page` on are alike: holes, or blocks that follow each other."""
+        """Return how many pages from `page` on are alike: holes, or contiguous blocks of one state."""
         count, first = 1, node.pages.get(page)
         while page + count <= last:
             expected = (first[0] + count, first[1]) if first else None
@@ -144,7 +144,7 @@ class Slow(Dirs):
         return count
 
     def fitting(self, node, offset, length):
-        """Bytes of a write whose runs get blocks: the pages of each run of holes, in parts of 1024 pages, all or none."""
+        """Return how many leading bytes of a write get blocks: in parts of 1024 pages, a run of holes gets all or none."""
         pages, left = range(offset // BLOCK, (offset + length - 1) // BLOCK + 1), self.free_count()
         for begin in range(0, len(pages), 1024):
             first = begin
@@ -160,7 +160,7 @@ class Slow(Dirs):
         return length
 
     def write(self, node, offset, length):
-        """write(), in part if not all of its runs fit; False if the device is full."""
+        """Write, in part if not all of its runs fit; return False if the device is full."""
         length = self.fitting(node, offset, length)
         if not length:
             return False
@@ -188,7 +188,7 @@ class Slow(Dirs):
                 self.zeroing += BLOCK * count
             stop = min(part_end, (page + count) * BLOCK)
             self.copy(node.pages[page][0] * BLOCK + at % BLOCK, stop - at)
-            self.fences += 1  # ends the kernel's copy routine
+            self.fences += 1  # sfence at the end of the kernel's copy routine
             at = stop
         if end > node.size:
             node.size, node.data_tid = end, self.sequence
@@ -196,7 +196,7 @@ class Slow(Dirs):
         return True
 
     def copy(self, target, length):
-        """Stored bytes and the lines that the copy routine writes back."""
+        """Count stored bytes and the lines that the copy routine writes back."""
         self.data += length
         if length < 8:
             if length != 4 or target % 4:
@@ -210,7 +210,7 @@ class Slow(Dirs):
             self.flushes += 1
 
     def clear(self, node, at, length):
-        """Part of a page becomes zeros."""
+        """Clear part of a page."""
         block, unwritten = node.pages.get(at // BLOCK, (None, True))
         if length > 0 and not unwritten:
             self.zeroing += length
@@ -218,14 +218,14 @@ class Slow(Dirs):
             self.flushes += (start + length - 1) // 64 - start // 64 + 1
 
     def fsync(self, node, data_only=False):
-        """fsync or fdatasync."""
+        """Perform fsync or fdatasync."""
         if (node.data_tid if data_only else node.tid) == self.sequence and (self.cil or self.extra):
             self.checkpoint()
         else:
             self.fences += 2
 
     def truncate(self, node, size):
-        """truncate()."""
+        """Perform truncate."""
         if size < node.size:
             self.clear(node, size, -size % BLOCK)
             self.free_pages(node, -(-size // BLOCK), node.end)
@@ -233,7 +233,7 @@ class Slow(Dirs):
         self.change_inode(node)
 
     def fallocate(self, node, offset, length, keep, punch):
-        """fallocate(); False if the device is full."""
+        """Perform fallocate; return False if the device is full."""
         end = offset + length
         first, last = offset // BLOCK, (end - 1) // BLOCK
         if punch:
@@ -265,7 +265,7 @@ class Slow(Dirs):
     # Operations
 
     def create(self, file, folder, parent, is_dir):
-        """create, mkdir; False if the device is full."""
+        """Perform create or mkdir; return False if the device is full."""
         if self.blocks_for(folder, file) > self.free_count():
             return False
         found = self.has_inode()
@@ -283,7 +283,7 @@ class Slow(Dirs):
         return True
 
     def change_names(self, name, file, file2):
-        """Namespace operations; False if there is no room."""
+        """Perform a namespace operation; return False if there is no room."""
         parent = file2
         if name == "rename" or file2 < 0:
             parent = self.nodes[file].parent if file in self.nodes else self.root
@@ -330,7 +330,7 @@ class Slow(Dirs):
         return True
 
     def apply(self, name, file, offset=0, length=0, flags=(), file2=-1, time_ns=0):
-        """One operation; returns (data, metadata, log, zeroing, flushed lines, fences)."""
+        """Perform one operation; return (data, metadata, log, zeroing, flushed lines, fences)."""
         self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
         self.now = time_ns
         self.settle()
@@ -339,7 +339,7 @@ class Slow(Dirs):
         return self.data, self.metadata, self.log, self.zeroing, self.flushes, self.fences
 
     def run(self, name, file, offset, length, flags, file2):
-        """Dispatch; False if the device is full."""
+        """Dispatch an operation; return False if the device is full."""
         if name == "sync":
             if self.cil or self.extra:
                 self.checkpoint()

@@ -1,4 +1,4 @@
-"""Directories of XFS's reference implementation.
+"""Implement the directories of XFS's reference.
 
 Written from the same description as scmsim/fs/xfs/dirs.py, and shares no code with it.
 """
@@ -7,43 +7,43 @@ from tests.fs.xfs.reference_log import Log
 
 
 class Dirs(Log):
-    """Names in inodes, blocks and leaves."""
+    """The names in inodes, blocks and leaves."""
 
     def short(self, file):
-        """Bytes of a name in an inode."""
+        """Return the bytes of a name in an inode."""
         return self.name_length[file] + 8
 
     def long(self, file):
-        """Bytes of a name in a block."""
+        """Return the bytes of a name in a block."""
         return -(-(self.name_length[file] + 12) // 8) * 8
 
     def blocks_for(self, folder, file):
-        """Blocks that there must be before a name is added."""
+        """Return how many blocks must be free before a name is added."""
         if folder.form == "inode":
             return int(folder.short + self.short(file) > 330)
         return 4
 
     def add_data(self, folder, index):
-        """A new data block."""
+        """Add a data block."""
         item = folder.data[index] = self.meta_block()
         item.fill, item.high = (32, 96) if index == 0 else (0, 64)
         self.change(item, 0, item.high + 15)
         folder.end = max(folder.end, index + 1)
 
     def add_leaf(self, folder):
-        """A new leaf."""
+        """Add a leaf."""
         item = self.meta_block()
         folder.leaves.append(item)
         self.change(item, 0, 64 + 8 * min(folder.names, 252))
 
     def add_leaf_under_node(self, folder):
-        """A new leaf and what it changes."""
+        """Add a leaf, and change its neighbour and the node above."""
         self.add_leaf(folder)
         self.change(folder.leaves[-2], 0, 63)
         self.change(folder.node, 0, 64 + 8 * len(folder.leaves) % 4032)
 
     def note_room(self, folder, index):
-        """The free space of a data block."""
+        """Note the changed free space of a data block."""
         if folder.form == "node":
             self.change(folder.frees, 0, 63)
             at = 64 + 2 * index % 4032
@@ -52,7 +52,7 @@ class Dirs(Log):
             self.change(folder.leaves[0], 4092 - 2 * (index + 1), 4095)
 
     def place(self, item, index, file):
-        """A name in a data block."""
+        """Store a name in a data block."""
         need, at = self.long(file), item.high
         if at + need <= 4096:
             item.high += need
@@ -64,7 +64,7 @@ class Dirs(Log):
         self.change(item, at, at + need + 1)
 
     def add_name(self, folder, file):
-        """A name enters a directory."""
+        """Add a name to a directory."""
         node = self.nodes[file]
         folder.names += 1
         folder.short += self.short(file)
@@ -88,7 +88,7 @@ class Dirs(Log):
         self.change_folder(folder)
 
     def add_to_data(self, folder, file):
-        """A name in a directory with leaves, or that gets them now."""
+        """Add a name to a directory with leaves, or to one that gets them now."""
         if folder.form == "block":
             folder.form = "leaf"
             self.add_leaf(folder)
@@ -118,7 +118,7 @@ class Dirs(Log):
         self.change(last, end - 8, end)
 
     def change_folder(self, folder):
-        """The inode of a directory."""
+        """Change the inode of a directory."""
         if folder.form == "inode":
             self.change_inode(folder, -(-(folder.short + 6) // 4) * 4)
         else:
@@ -126,14 +126,14 @@ class Dirs(Log):
             self.change_inode(folder, 16 * min(blocks, 21))
 
     def empty_folder(self, folder):
-        """All blocks of a directory go."""
+        """Free all blocks of a directory."""
         extra = [folder.node, folder.frees] if folder.form == "node" else []
         for item in [*folder.data.values(), *folder.leaves, *extra]:
             self.free_meta(item)
         folder.data, folder.leaves, folder.end, folder.hint, folder.form = {}, [], 0, 0, "inode"
 
     def remove_name(self, folder, file):
-        """The newest name of a file leaves a directory."""
+        """Remove the newest name of a file from a directory."""
         node = self.nodes[file]
         if node.known:
             node.known -= 1
@@ -148,7 +148,7 @@ class Dirs(Log):
         self.change_folder(folder)
 
     def clear_name(self, folder, file, index, at):
-        """The bytes and the hash of a name."""
+        """Clear the bytes and the hash of a name; free a data block or a leaf that is no longer needed."""
         if index not in folder.data:
             index = at = 0
         item = folder.data[index]

@@ -1,4 +1,4 @@
-"""Blocks, log items and the log of XFS's reference implementation, with lists, sets and dicts.
+"""Implement blocks, log items and the log of XFS's reference, with lists, sets and dicts.
 
 Written from the same description as scmsim/fs/xfs/log.py, and shares no code with it.
 """
@@ -16,7 +16,7 @@ class Item:
         self.fill = self.high = 0
 
     def bytes(self):
-        """What it takes in a checkpoint."""
+        """Return the item's bytes in a checkpoint."""
         if self.inode:
             return 56 + 176 + 24 + (12 + self.fork if self.fork else 0)
         if self.stale:
@@ -34,17 +34,18 @@ class Node:
         self.pages, self.end, self.leaves = {}, 0, []  # page -> (block, unwritten)
         self.form, self.names, self.short, self.long, self.hint = "inode", 0, 0, 0, 0
         self.data, self.node, self.frees = {}, None, None  # of a directory: index -> item
-        self.known, self.at, self.before = 0, (0, 0), (0, 0)  # where its names lie
+        # names in a directory: their number, the places of the newest and of the one before
+        self.known, self.at, self.before = 0, (0, 0), (0, 0)
 
     def extents(self):
-        """Runs of pages whose blocks follow each other and are written, or not, alike."""
+        """Return the number of runs of pages with contiguous blocks of one state."""
         return sum(
             self.pages.get(page - 1) != (block - 1, unwritten) for page, (block, unwritten) in self.pages.items()
         )
 
 
 class Log:
-    """The device's blocks, the committed items, the log and what is in place."""
+    """The device's blocks, the committed items, the log, and the logged items that are not yet in place."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class Log:
         self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
 
     def take(self, want):
-        """Up to `want` blocks of the lowest free run."""
+        """Take up to `want` blocks of the lowest free run."""
         if True not in self.free:
             return []
         start = stop = self.free.index(True)
@@ -84,16 +85,16 @@ class Log:
         return list(range(start, stop))
 
     def join(self, item):
-        """An item changes."""
+        """Add a changed item to the committed items list."""
         self.cil[id(item)] = item
 
     def change(self, item, first, last):
-        """Bytes of a metadata block change."""
+        """Change bytes of a metadata block."""
         item.chunks |= set(range(first // 128, min(last, 4095) // 128 + 1))
         self.join(item)
 
     def change_inode(self, node, fork=None):
-        """An inode changes, and its fork if `fork` tells its bytes."""
+        """Change an inode, and its fork to `fork` bytes if given."""
         item = self.inodes[node.inode]
         if fork is not None:
             item.fork = fork
@@ -101,13 +102,13 @@ class Log:
         node.tid = self.sequence
 
     def change_free_space(self, block):
-        """Blocks are taken or freed."""
+        """Change the free-space metadata of a block's group."""
         group = self.groups[block // self.group_blocks]
         for kind in ("agf", "bno", "cnt"):
             self.change(group[kind], 0, 64)
 
     def change_inode_use(self, inode, first, last):
-        """An inode is taken or freed."""
+        """Change the inode metadata of an inode's group."""
         group = self.groups[self.chunks[inode // 64] // self.group_blocks]
         self.change(group["agi"], first, last)
         record = 56 + inode // 64 * 16 % 4032
@@ -115,13 +116,13 @@ class Log:
         self.change(group["fino"], 0, 64)
 
     def meta_block(self):
-        """A block for metadata."""
+        """Allocate a block for metadata; return its item."""
         item = Item(self.take(1)[0])
         self.change_free_space(item.home)
         return item
 
     def free_meta(self, item):
-        """The end of a metadata block."""
+        """Free a metadata block."""
         self.free[item.home] = True
         self.change_free_space(item.home)
         self.extra += 88
@@ -129,7 +130,7 @@ class Log:
         self.join(item)
 
     def checkpoint(self):
-        """The committed items to the log."""
+        """Write the committed items to the log."""
         left = 52 + self.extra + sum(item.bytes() for item in self.cil.values())
         room, writes = self.buffer - 512, []
         while left > 0:
@@ -151,7 +152,7 @@ class Log:
         self.push |= self.used > self.log_bytes - self.log_bytes // 4
 
     def write_in_place(self):
-        """All logged metadata where it belongs."""
+        """Write all logged metadata in place."""
         clusters = {item.home // 32 for item in self.in_place.values() if item.inode}
         self.metadata += 16384 * len(clusters) + BLOCK * sum(not item.inode for item in self.in_place.values())
         for item in self.in_place.values():
@@ -162,7 +163,7 @@ class Log:
         self.in_place, self.used, self.push = {}, 0, False
 
     def settle(self):
-        """What happened since the last operation."""
+        """Do the background work since the last operation: checkpoint, write in place."""
         if self.now >= self.tick:
             self.push |= bool(self.cil or self.extra or self.in_place)
             self.tick = self.now // self.interval * self.interval + self.interval
@@ -172,7 +173,7 @@ class Log:
             self.write_in_place()
 
     def size(self):
-        """Bytes of the next checkpoint."""
+        """Return the bytes of the next checkpoint."""
         return self.extra + sum(item.bytes() for item in self.cil.values())
 
 

@@ -1,1 +1,1 @@
-"""Loads and stores, address by address."""
+"""Import traces of loads and stores by address."""

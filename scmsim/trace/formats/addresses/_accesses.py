@@ -1,7 +1,8 @@
-"""Loads and stores at addresses -> rows on the files that are mapped there.
+"""Convert loads and stores at addresses to rows on the files that are mapped there.
 
-An access that goes on where the one before it ended belongs to the same run, whatever memory without a file was touched in
-between; a run ends with its kind, its file or its thread, and at the next call.  Memory that is no file is counted.
+An access that starts where the access before it ended belongs to the same run, even if memory without a file was
+accessed in between.  A run ends at a change of kind, file or thread, and at the next call.  Accesses to memory without
+a file are counted.
 """
 
 from collections import Counter
@@ -17,12 +18,12 @@ NO_FILE = "access to memory that is no file"
 OTHER_FILE = "access to a file outside of the chosen directory"
 SAME_RUN = "goes on with the run of the access above"
 LOADS, STORES, BOTH = range(3)
-_PARTS = (1, 1, 2)  # rows that an access of each kind may begin: read, written, read and then written
+_PARTS = (1, 1, 2)  # rows that an access of each kind may begin: a load, a store, a load and then a store
 _PAGE = 4096
 
 
 class Accesses:
-    """Accesses of one conversion on their way to rows.
+    """The accesses of one conversion that are being joined to rows.
 
     Attributes
     ----------
@@ -33,15 +34,17 @@ class Accesses:
     def __init__(self, imp: Importer) -> None:
         self.imp = imp
         self.seen: Counter[str] = Counter()
-        self._run: tuple[int, ...] | None = None  # op, file, offset, end, thread, time: not yet a row
+        self._run: tuple[int, ...] | None = (
+            None  # op, file, offset, end, thread, time of the open run, which is not yet a row
+        )
 
     def take(
         self, task: Task, now: np.ndarray, kind: np.ndarray, address: np.ndarray, length: np.ndarray,
         tasks: Sequence[Task] = (),
     ) -> np.ndarray:  # fmt: skip
-        """Add the accesses of a thread, or of some that share their mappings (`tasks`, one an access), a line each.
+        """Add accesses, one per line, of a thread or of threads that share their mappings (`tasks`, one per access).
 
-        All are accounted for in the report.  Returns the file of each, as `_files`.
+        The report counts every access.  Return the file of each access as `_files` does.
         """
         if not len(kind):
             return np.zeros(0, "i8")
@@ -60,7 +63,7 @@ class Accesses:
         return file
 
     def _files(self, task: Task, address: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
-        """File of each access (-1: one outside of the chosen directory, -2: none), offset in it, and length within the mapping."""
+        """Return each access's file (-1: outside of the chosen directory, -2: none), offset and length in the mapping."""
         starts, ends, offsets, nodes, private = task.maps.columns()
         where = np.searchsorted(starts, address, "right") - 1
         mapped = (where >= 0) & (address < ends[where]) if len(starts) else np.zeros(len(address), bool)
@@ -77,7 +80,10 @@ class Accesses:
         return np.where(mapped, idents[place], -2), offset, length
 
     def _shows(self, node: Node, private: bool, offset: np.ndarray, length: np.ndarray) -> None:
-        """What was touched is there: of a private mapping, whose last page may be filled beyond the file, the page's first byte."""
+        """Note that touched bytes exist.
+
+        Of a private mapping, whose last page may have data beyond the file's end, only a page's first byte counts.
+        """
         end = int(offset.max()) // _PAGE * _PAGE + 1 if private else int((offset + length).max())
         self.imp.holds(node, end)
 
@@ -90,7 +96,7 @@ class Accesses:
         offset: np.ndarray,
         length: np.ndarray,
     ) -> None:
-        """Join accesses to runs; the last one stays open."""
+        """Join accesses to runs; the last run stays open."""
         imp = self.imp
         line = np.repeat(np.arange(len(kind)), np.array(_PARTS)[kind])
         second = np.diff(line, prepend=-1) == 0
@@ -111,7 +117,7 @@ class Accesses:
         self._emit(table, np.flatnonzero(is_new))
 
     def _emit(self, table: np.ndarray, firsts: np.ndarray) -> None:
-        if self._run is not None and (not len(firsts) or firsts[0]):  # the open run goes on
+        if self._run is not None and (not len(firsts) or firsts[0]):  # extend the open run
             stop = int(firsts[0]) if len(firsts) else table.shape[1]
             self._run = (*self._run[:3], int(table[3, stop - 1]), *self._run[4:])
         if not len(firsts):
@@ -124,12 +130,12 @@ class Accesses:
         self.imp.emit_many(now, offset, ends[:-1] - offset, file, thread, 0, op)
 
     def end_run(self) -> None:
-        """Make the open run a row, before anything else makes one."""
+        """Make the open run a row; call this before anything else adds a row."""
         if self._run is not None:
             op, file, offset, end, thread, now = ([value] for value in self._run)
             self._run = None
             self.imp.emit_many(now, offset, [end[0] - offset[0]], file, thread, 0, op)
 
     def facts(self) -> dict[str, int]:
-        """For the header of the trace."""
+        """Return the counts for the header of the trace."""
         return dict(self.seen)

@@ -1,6 +1,6 @@
-"""Texts of accesses on their way to rows, joined with the calls that say what is mapped where.
+"""Convert texts of accesses to rows, joined with the calls that map files.
 
-The calls stand in the text itself, or in the text of a strace of the same run (`calls`), whose times say which of them came first.
+The calls are in the text itself, or in the text of a strace of the same run (`calls`), whose times give the order.
 """
 
 import re
@@ -22,26 +22,26 @@ from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Maps, Task
 
-USER_END = 1 << 47  # of the addresses of programs
+USER_END = 1 << 47  # end of the addresses of programs
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
-_AT_ONCE = 1 << 16  # accesses
+_AT_ONCE = 1 << 16  # accesses joined at once
 _SECOND = 10**9
 _STAMP = re.compile(r"(?>(?:\[pid +\d+\] +|\d+ +)?)(\d{9,10})\.(\d{1,9}) ")
-_SHOWN = 20  # files whose page sizes the header has
+_SHOWN = 20  # number of files whose page sizes are in the header
 
 
 class Joined:
-    """One text on its way to rows; `how` says what to record so that calls are there."""
+    """The conversion of one text; `how` is advice for recording the calls too."""
 
     def __init__(self, given: Input, strict: bool, names: Names, cwd: str, form: str, tool: str, how: str) -> None:
         self.imp = Importer(names, cwd)
         self.work = Conversion(given.path, strict, self.imp, form, tool)
         self.accesses = Accesses(self.imp)
         self.how = how
-        self.smaps: dict[str, dict[str, int]] = {}  # by path, from the text of that name
+        self.smaps: dict[str, dict[str, int]] = {}  # sums by path, from the smaps text
 
     def read_smaps(self, path: str) -> None:
-        """Take what a text of /proc/PID/smaps says of the files, for the header."""
+        """Read a text of /proc/PID/smaps, for the header."""
         if not path:
             return
         with Input(path) as text:
@@ -50,15 +50,15 @@ class Joined:
             raise UsageError(f"{path!r} maps no file; copy /proc/PID/smaps while the program has its files mapped")
 
     def drain(self, writer: TraceWriter) -> None:
-        """Hand over finished rows."""
+        """Write finished rows."""
         rows = self.imp.drain(_KEEP)
         if rows is not None:
             writer.append(rows)
 
     def close(self, writer: TraceWriter, spots: list[str]) -> Report:
-        """Write what is left, the side table and the provenance."""
+        """Write the remaining rows, the side table and the provenance."""
         self.accesses.end_run()
-        self.imp.writable.clear()  # their loads and stores are in the trace
+        self.imp.writable.clear()  # no blind spots: the loads and stores of mappings are in the trace
         seen, work = self.accesses.facts(), self.work
         if not seen:
             raise UsageError(f"{work.path!r} is not {work.tool}: none of its {work.report.lines} lines is an access")
@@ -72,7 +72,7 @@ class Joined:
 
 
 class Access(NamedTuple):
-    """One access; `page` is the size of its page in words, if the text tells it."""
+    """One access; `page` is the size of its page as text, if the input has it."""
 
     task: Task
     now: int
@@ -83,7 +83,7 @@ class Access(NamedTuple):
 
 
 class Timed(Joined):
-    """A text whose accesses have times; `calls` is the path of strace's text, which is read up to each of them."""
+    """The conversion of a text with times; `calls` is the path of strace's text, which is read up to each time."""
 
     def __init__(
         self, given: Input, strict: bool, names: Names, cwd: str, form: str, tool: str, how: str, calls: str
@@ -92,16 +92,16 @@ class Timed(Joined):
         self.lines = _by_time(calls) if calls else iter(())
         self.next = next(self.lines, None)
         self.pages: Counter[tuple[int, str]] = Counter()  # (file, size of a page) -> accesses
-        self.moment = 0  # that `until` was told last
-        self._maps: Maps | None = None  # of the accesses below
+        self.moment = 0  # latest time passed to `until`, ns
+        self._maps: Maps | None = None  # mappings of the waiting accesses
         self._waiting: list[Access] = []
 
     def take(self, line: str) -> None:
-        """Work on one line of the text; raises BadLine."""
+        """Process one line of the text; raise BadLine if it is not understood."""
         raise NotImplementedError
 
     def read(self, given: Input, writer: TraceWriter, progress: Progress | None) -> None:
-        """Work on the whole text."""
+        """Process the whole text."""
         for block in byte_blocks(given, self.work.tool, progress):
             for line in block.decode("latin-1").removesuffix("\n").split("\n"):
                 try:
@@ -111,7 +111,7 @@ class Timed(Joined):
             self.drain(writer)
 
     def until(self, ns: int) -> None:
-        """Work on strace's lines up to a moment, in ns since 1970 or any other one; what follows has that time."""
+        """Process strace's lines up to a time, in ns since 1970 or another origin; later rows have that time."""
         while self.next is not None and self.next[0] <= ns:
             self.line(self.next[1])
             self.next = next(self.lines, None)
@@ -119,13 +119,13 @@ class Timed(Joined):
         self.moment = max(self.moment, ns)
 
     def line(self, line: str) -> None:
-        """Work on a line of strace."""
+        """Process a line of strace."""
         self.flush()
         self.accesses.end_run()
         self.work.line(line)
 
     def task(self, thread: str, process: str | None = None) -> Task:
-        """A thread; one not seen before shares all with its process, or else with the first thread of the text."""
+        """Return a thread; a new one shares everything with its process, or else with the first thread of the text."""
         tasks = self.imp.tasks
         if (found := tasks.get(thread)) is None:
             first = tasks.get(process) if process is not None else next(iter(tasks.values()), None)
@@ -136,14 +136,14 @@ class Timed(Joined):
         return found
 
     def access(self, task: Task, kind: int, address: int, length: int, page: str = "") -> None:
-        """Take an access at the moment that `until` was told last."""
+        """Add an access at the time last passed to `until`."""
         if self._maps is not task.maps or len(self._waiting) >= _AT_ONCE:
             self.flush()
             self._maps = task.maps
         self._waiting.append(Access(task, self.work.clock.now, kind, address, length, page))
 
     def flush(self) -> None:
-        """Join the accesses that wait with what is mapped now."""
+        """Join the waiting accesses with the current mappings."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -153,7 +153,7 @@ class Timed(Joined):
         self.pages.update((n, one.page) for n, one in zip(file.tolist(), waiting, strict=True) if n >= 0 and one.page)
 
     def finish(self, writer: TraceWriter, spots: list[str]) -> Report:
-        """Work on the rest of strace's text; write what is left."""
+        """Process the rest of strace's text and write the remaining rows."""
         while self.next is not None:
             self.line(self.next[1])
             self.next = next(self.lines, None)
@@ -163,7 +163,7 @@ class Timed(Joined):
         return self.close(writer, spots)
 
     def _page_sizes(self) -> dict[str, dict[str, int]]:
-        """Accesses by size of page, of the files with most."""
+        """Return the number of accesses by page size, for the files with the most accesses."""
         found: dict[str, dict[str, int]] = {}
         for (file, page), count in self.pages.most_common():
             node: Any = self.imp.nodes[file]
@@ -174,7 +174,7 @@ class Timed(Joined):
 
 
 def _by_time(path: str) -> Iterator[tuple[int, str]]:
-    """Lines of strace with their times in ns; one without has that of the line above."""
+    """Yield strace's lines with their times in ns; a line without a time gets that of the line above."""
     now = -1
     with Input(path) as text:
         for lines in blocks(text, "text of strace"):

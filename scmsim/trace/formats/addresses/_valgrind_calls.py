@@ -1,8 +1,8 @@
-r"""System calls as Valgrind writes them with --trace-syscalls=yes, as lines of strace.
+r"""Convert system calls in Valgrind's text (--trace-syscalls=yes) to lines of strace.
 
 `SYSCALL[PID,THREAD](NUMBER) sys_NAME ( ARGUMENTS )[sync] --> Success(0xRESULT)`; a call that may block is two lines,
 `... --> [async] ...` and `SYSCALL[PID,THREAD](NUMBER) ... [async] --> Success(0xRESULT)`.  A path is `0xADDRESS(PATH)`, unescaped.
-What is behind a pointer otherwise (struct stat, clone3's flags, offsets of sendfile) is not written.
+Other data in memory (struct stat, clone3's flags, offsets of sendfile) is not in the text.
 Source: coregrind/m_syswrap of Valgrind 3.19, and its output.
 """
 
@@ -30,7 +30,7 @@ _PATH = r"0x[0-9a-f]{1,16}\((.{0,4096})\)"  # PATH_MAX
 _STARTS = frozenset(("clone", "clone3", "fork", "vfork", "execve", "execveat"))
 _SAME = {"newstat": "stat", "newlstat": "lstat", "newfstat": "fstat", "mmap2": "mmap", "lseek64": "lseek"}
 
-# call -> what its arguments are: P a path, P2 a second one, others by their names in `_as_strace`; - is not looked at
+# call -> kinds of its arguments: P a path, P2 a second path, others by their names in `as_strace`
 _PATHS = {
     "open": "P flags", "openat": "dirfd P flags", "creat": "P", "truncate": "P length", "unlink": "P", "unlinkat": "dirfd P",
     "rmdir": "P", "mkdir": "P", "mkdirat": "dirfd P", "rename": "P P2", "renameat": "dirfd P dirfd2 P2",
@@ -47,18 +47,18 @@ def _pattern(kinds: str) -> re.Pattern[str]:
 _PATTERNS = {name: (kinds.split(), _pattern(kinds)) for name, kinds in _PATHS.items()}
 
 
-_THREADS = 5_000_000  # more than any process has (PID_MAX_LIMIT is 2^22), and of 7 digits, as strace's importer expects
+_THREADS = 5_000_000  # above every pid (PID_MAX_LIMIT is 2^22), and of 7 digits, as strace's importer expects
 
 
 class Calls:
-    """The lines of one text that are no accesses.
+    """The lines of one text that are not accesses.
 
     Attributes
     ----------
     process : str or None
-        The first one of the text; accesses are taken to be its.
+        The first process of the text; all accesses are attributed to it.
     thread : str
-        Which of its threads runs now, in Valgrind's numbers.
+        Its running thread, in Valgrind's numbers.
     started, children : int
         Forks and execs seen; lines of other processes.
     """
@@ -70,12 +70,12 @@ class Calls:
         self._begun: dict[tuple[str, str], str] = {}
 
     def task(self) -> str:
-        """A number for the running thread that strace's importer can have: the first thread has that of its process."""
+        """Return a number of the running thread for strace's importer; the first thread has that of its process."""
         process = self.process or "1"
         return process if self.thread == "1" else str(_THREADS + int(self.thread) % _THREADS)
 
     def take(self, line: str) -> str | NoCall:
-        """A line of strace, or why there is none; raises BadLine."""
+        """Return a line of strace, or why there is none; raise BadLine if the line is not understood."""
         if line.startswith("SYSCALL["):
             return self._call(line)
         if turn := _TURN.match(line):
@@ -85,7 +85,7 @@ class Calls:
         if line.startswith(("--", "==", " -->")) or not line.strip():
             return NoCall(SCHEDULER)
         if line[0].isdigit():
-            return line  # what a capture says in strace's words
+            return line  # a line of strace that a capture added
         raise BadLine("this is neither an access nor a message of Valgrind")
 
     def _call(self, line: str) -> str | NoCall:
@@ -164,6 +164,6 @@ def _whole(text: str) -> int:
 
 
 def _word(text: str) -> int:
-    """A descriptor or flags: 32 bits, signed."""
+    """Return a descriptor or flags as a signed number of 32 bits."""
     value = _whole(text) & 0xFFFFFFFF
     return value - (value >> 31 << 32)

@@ -1,10 +1,10 @@
-r"""Text of drmemtrace's view tool: all loads and stores of a program, joined with a strace of the same run.
+r"""Import text of drmemtrace's view tool: all loads and stores of a program, joined with a strace of the same run.
 
     strace -f -y -ttt -s 0 -o run.strace drrun -t drmemtrace -offline -outdir DIR -- CMD
     drrun -t drmemtrace -tool view -indir DIR/drmemtrace.CMD.*.dir 2> run.view
 
-drmemtrace stands a time before and after each call of the program, in microseconds since 1601.  So what strace saw until then
-has come before the accesses that follow.  Threads that ran at the same time are in the order of their buffers.
+drmemtrace writes a time before and after each call of the program, in microseconds since 1601.  So strace's calls up to
+that time precede the following accesses.  Threads that ran at the same time are in the order of their buffers.
 Source: clients/drcachesim/tools/view.cpp and view.h of DynamoRIO (2024), and its page "Trace Format".
 """
 
@@ -31,8 +31,8 @@ MARKER = "marker"
 CACHE = "prefetch or cache flush"
 _TOOL = "text of drmemtrace's view tool"
 _EPOCH_US = 11_644_473_600 * 10**6  # from 1601 to 1970
-_MOST_US = 1 << 54  # of a time
-_LARGEST = 1 << 20  # bytes of an access
+_MOST_US = 1 << 54  # limit of a time, us
+_LARGEST = 1 << 20  # maximum bytes of an access
 _PREFIX = r"(?>\s*)\d{1,18}(?>\s+)\d{1,18}:(?>\s+)(?:W\d{1,6}\.T?|T)?(\d{1,10})(?>\s+)"
 _SNIFF = re.compile(
     rb"^\s*\d+\s+\d+:\s+(?:W\d+\.T?|T)?\d+\s+(?:<marker: |(?:ifetch|read|write)\s+\d+ byte\(s\) @ 0x)", re.MULTILINE
@@ -46,7 +46,7 @@ _KINDS = {"read": LOADS, "write": STORES}
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first lines hold records of the view tool."""
+    """Return whether the first lines hold records of the view tool."""
     return b"\0" not in head and _SNIFF.search(head) is not None
 
 
@@ -60,7 +60,7 @@ def convert(
     calls: str = "",
     smaps: str = "",
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         work = _View(given, strict, under, calls)
         work.read_smaps(smaps)
@@ -69,14 +69,14 @@ def convert(
 
 
 class _View(Timed):
-    """One text on its way to rows, line by line."""
+    """The conversion of one text, line by line."""
 
     def __init__(self, given: Input, strict: bool, under: str | None, calls: str) -> None:
         how = "record both in one run with 'strace -f -y -ttt -s 0 -o RUN.strace drrun ...' and name it with --set calls=FILE"
         super().__init__(given, strict, Names(under), "", "drmemtrace", _TOOL, how, calls)
 
     def take(self, line: str) -> None:
-        """Work on one line; raises BadLine."""
+        """Process one line; raise BadLine if it is not understood."""
         if m := _ACCESS.fullmatch(line):
             self._access(m)
         elif m := _MARKER.fullmatch(line):

@@ -1,13 +1,13 @@
-r"""Text of Valgrind's lackey with --trace-mem=yes: loads and stores, joined with the calls that say what is mapped where.
+r"""Import text of Valgrind's lackey with --trace-mem=yes: loads and stores, joined with the calls that map files.
 
     valgrind --tool=lackey --trace-mem=yes --trace-syscalls=yes --trace-sched=yes --log-file=run.lackey CMD
 
-With --trace-syscalls=yes the text holds the calls itself (`_valgrind_calls.py`).  Without, `calls` names the text of a strace of
-the same run, which saw Valgrind write its log: each of those writes says how many bytes of it came before the next call,
+With --trace-syscalls=yes the text itself has the calls (`_valgrind_calls.py`).  Otherwise `calls` names the text of a strace
+of the same run, which recorded Valgrind's writes of its log; their lengths give the bytes of the log before each call:
 
     strace -f -y -s 0 -o run.strace valgrind --tool=lackey --trace-mem=yes --log-file=run.lackey CMD
 
-Both orders are exact.  Strace stops the program at each write of the log, an access: 50 us in place of 1 us.
+Both orders are exact.  Strace stops the program at each write of the log, one per access: 50 us instead of 1 us.
 Rows: see `_accesses.py`.  The text has no times; `time_ns` counts its lines.
 """
 
@@ -44,9 +44,9 @@ _KINDS[list(b"LSM")] = _accesses.LOADS, _accesses.STORES, _accesses.BOTH
 _HEX = np.full(256, -1, "i1")
 _HEX[list(b"0123456789abcdef")] = range(16)
 _HEX[list(b"ABCDEF")] = range(10, 16)
-_DIGITS = 12  # of an address of a program: 47 bits
-_LARGEST = 1 << 20  # bytes of an access
-_FETCHES = -2  # kind of a line that is an instruction fetch; smaller: no access
+_DIGITS = 12  # maximum hexadecimal digits of a program's address (47 bits)
+_LARGEST = 1 << 20  # maximum bytes of an access
+_FETCHES = -2  # kind of an instruction fetch; smaller: no access
 _SNIFF = re.compile(rb"^(?:I  | [LSM] )[0-9a-fA-F]{5,16},\d{1,4}$|^SYSCALL\[\d+,\d+\]\(", re.MULTILINE)
 _WRITE = re.compile(
     r"(?>(?:\d+ +)?)(?>(?:[\d.:]+ +)?)(?:write\(\d+<([^<>]*)>|<\.\.\. write resumed>).*\) += (\d{1,18})(?: <[\d.]+>)?$"
@@ -58,7 +58,7 @@ _HOW = (
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first lines hold accesses or calls of Valgrind."""
+    """Return whether the first lines hold accesses or calls of Valgrind."""
     return b"\0" not in head and _SNIFF.search(head) is not None
 
 
@@ -73,7 +73,7 @@ def convert(
     calls: str = "",
     smaps: str = "",
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         work = _Joined(given, strict, under, cwd)
         work.read_smaps(smaps)
@@ -85,17 +85,17 @@ def convert(
 
 
 class _Joined(Joined):
-    """One text on its way to rows: accesses in blocks, all else line by line."""
+    """The conversion of one text: accesses in blocks, other lines one by one."""
 
     def __init__(self, given: Input, strict: bool, under: str | None, cwd: str) -> None:
         how = "record with --trace-syscalls=yes, or name a strace of the same run with --set calls=FILE"
         super().__init__(given, strict, Names(under), cwd, "lackey", _TOOL, how)
         self.calls = Calls()
-        self.by_strace = False  # the calls are strace's
-        self.process: str | None = None  # that wrote the accesses in work, as strace numbers it
+        self.by_strace = False  # whether the calls come from strace
+        self.process: str | None = None  # process of the current accesses, in strace's numbers
 
     def take(self, block: bytes) -> None:
-        """Work on some lines."""
+        """Process some lines."""
         text = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", "u1")
         ends = np.flatnonzero(text == ord("\n"))
         starts = np.append(0, ends[:-1] + 1)
@@ -125,7 +125,7 @@ class _Joined(Joined):
         clock.count(report.lines)
 
     def _task(self, pid: str | None) -> Task:
-        """A thread of Valgrind's process shares all with the first."""
+        """Return a new task; a thread of Valgrind's process shares everything with the first thread."""
         first = self.imp.tasks.get(self.calls.process)
         if first is None or pid is None or self.by_strace:
             return self.imp.task(pid)
@@ -140,14 +140,14 @@ class _Joined(Joined):
         take_line(self.work, self._told, line)
 
     def _told(self, line: str) -> str | NoCall:
-        """A line of strace, whose task is known, or why there is none; raises BadLine."""
+        """Return a line of strace after adding its task, or why there is none; raise BadLine."""
         made = self.calls.take(line)
         if not isinstance(made, NoCall) and self.calls.process is not None and self.calls.task() not in self.imp.tasks:
             self._task(self.calls.task())
         return made
 
     def finish(self, writer: TraceWriter) -> Report:
-        """Write what is left, and what the trace does not show."""
+        """Write the remaining rows and the blind spots."""
         spots = ["what the kernel loads and stores for the program in mapped files (read into a mapping) is not seen"]
         if self.calls.started:
             spots.append(f"{self.calls.started} forks and execs: what they started is not in the trace")
@@ -159,7 +159,7 @@ class _Joined(Joined):
 
 
 def _parse(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Kind (-2: fetch, -3: no access), address and length of each line."""
+    """Return kind (-2: fetch, -3: no access), address and length of each line."""
     sizes = ends - starts
     last = len(text) - 1
     first, second, third = (text[np.minimum(starts + i, last)] for i in range(3))
@@ -181,7 +181,7 @@ def _parse(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.n
 def _number(
     text: np.ndarray, at: np.ndarray, ends: np.ndarray, table: np.ndarray, base: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read a number at each place: the place behind it, its value (of at most 16 digits) and how many digits it has."""
+    """Parse a number at each position; return the positions after them, their values (at most 16 digits) and lengths."""
     at, value, digits = at.copy(), np.zeros(len(at), "i8"), np.zeros(len(at), "i8")
     active = np.arange(len(at))
     for _ in range(16):
@@ -197,9 +197,9 @@ def _number(
 
 
 def _by_strace(work: _Joined, given: Input, calls: str, progress: Progress | None) -> Iterator[bytes]:
-    """Yield the text in pieces between strace's lines, which are worked on here: a write of the log is a piece."""
+    """Yield lackey's text in pieces, one per write of the log, and process strace's lines between them."""
     log = _Log(given, progress)
-    halves: set[str | None] = set()  # processes whose write of the log is still to end
+    halves: set[str | None] = set()  # processes with an unfinished write of the log
     work.by_strace = True
     with Input(calls) as text:
         for lines in blocks(text, "text of strace"):
@@ -223,16 +223,16 @@ def _by_strace(work: _Joined, given: Input, calls: str, progress: Progress | Non
 
 
 class _Log:
-    """The text of lackey, taken in pieces of given lengths."""
+    """The text of lackey, read in pieces of given lengths."""
 
     def __init__(self, given: Input, progress: Progress | None) -> None:
         self._name = given.path
         self._blocks = byte_blocks(given, _TOOL, progress)
-        self._ready, self._at = b"", 0  # a block, and where the next piece begins: a piece is a line, a block a MiB
+        self._ready, self._at = b"", 0  # a block (1 MiB), and the start in it of the next piece (a line)
         self.taken = 0
 
     def take(self, count: int) -> bytes:
-        """The next bytes."""
+        """Return the next `count` bytes."""
         while len(self._ready) - self._at < count:
             block = next(self._blocks, b"")
             if not block:
@@ -244,5 +244,5 @@ class _Log:
         return piece
 
     def is_empty(self) -> bool:
-        """Whether all was taken."""
+        """Return whether the whole text was taken."""
         return self._at == len(self._ready) and not next(self._blocks, b"")

@@ -1,16 +1,17 @@
-r"""Text of perf script with sampled addresses of data, joined with what was mapped there.
+r"""Import text of perf script with sampled data addresses, joined with the mappings.
 
-    perf mem record --data-page-size -o DATA -- CMD                          # loads and stores, a share of them
+    perf mem record --data-page-size -o DATA -- CMD                          # a sample of the loads and stores
     perf record -e exceptions:page_fault_user -c 1 -d -o DATA -- CMD         # or faults: the first touch of each page
     perf script -i DATA --ns --show-mmap-events --show-task-events -F comm,pid,tid,time,event,addr,data_src,data_page_size
 
-(of the tracepoint `trace` in place of the last three).  The mappings are the records PERF_RECORD_MMAP2 of the text.  Perf writes
-none for munmap: what is mapped there next ends a mapping.  With `calls` they are those of a strace of the same run, which sees
-munmap and msync; perf's clock is that of `perf record -k CLOCK_MONOTONIC`, and `shift` leads from it to the time since 1970:
+(for the tracepoint, `trace` instead of the last three).  The mappings are the text's records PERF_RECORD_MMAP2.  Perf writes
+no record for munmap: the next mapping of the range ends a mapping.  With `calls` the mappings are those of a strace of the
+same run, which sees munmap and msync; perf must use `perf record -k CLOCK_MONOTONIC`, and `shift` added to perf's time gives
+the time since 1970:
 
     python3 -c 'import time; print(f"{time.time() - time.monotonic():.6f}")'
 
-A sample is a row of one byte, which is sure to be touched; it is one access out of many.
+A sample is a row of one byte, which is certainly touched; a sample is one access out of many.
 Source: tools/perf/builtin-script.c, util/event.c, util/mem-events.c of Linux 6.1, and perf's own output of page faults.
 """
 
@@ -67,7 +68,7 @@ _STORED, _FETCHED = 2, 16  # bits of a fault's error code on x86 (arch/x86/inclu
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first lines hold samples with an address, or mappings."""
+    """Return whether the first lines hold samples with an address, or mappings."""
     return b"\0" not in head and b"syscalls:sys_" not in head and _SNIFF.search(head) is not None
 
 
@@ -81,7 +82,7 @@ def convert(
     calls: str = "",
     shift: str = "0",
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     ns = _shift(shift) if calls else ORIGIN * _SECOND
     with Input.of(path) as given:
         work = _Samples(given, strict, under, calls, ns)
@@ -94,7 +95,7 @@ def convert(
 
 
 def _shift(text: str) -> int:
-    """Nanoseconds from a number of seconds."""
+    """Return a number of seconds as ns; raise UsageError if the text is not one."""
     m = re.fullmatch(r"(-?)(\d{1,10})(?:\.(\d{1,9}))?", text)
     if m is None or int(m[2]) > _MOST_SHIFT:
         raise UsageError(f"a shift of {text!r} is not a number of seconds like 1700000000.123456")
@@ -103,16 +104,16 @@ def _shift(text: str) -> int:
 
 
 class _Samples(Timed):
-    """One text on its way to rows, line by line."""
+    """The conversion of one text, line by line."""
 
     def __init__(self, given: Input, strict: bool, under: str | None, calls: str, shift: int) -> None:
         how = "print it with --show-mmap-events, or name a strace of the same run with --set calls=FILE"
         super().__init__(given, strict, Names(under), "", "perf-mem", _TOOL, how, calls)
         self.shift, self.in_text = shift, not calls
-        self.early: list[tuple[str, str]] = []  # calls of before the first time
+        self.early: list[tuple[str, str]] = []  # (thread, call) before the first time
 
     def take(self, line: str) -> None:
-        """Work on one line; raises BadLine."""
+        """Process one line; raise BadLine if it is not understood."""
         found = _LINE.fullmatch(line)
         if found is None:
             self._odd(line)
@@ -134,7 +135,7 @@ class _Samples(Timed):
 
     def _moment(self, found: re.Match[str]) -> None:
         ns = int(found[3]) * _SECOND + int(f"{found[4]:0<9}")
-        if ns:  # a record without a time tells what was there before
+        if ns:  # a record without a time describes the state before the recording
             self.until(max(ns + self.shift, 0))
             self.tell_early()
 
@@ -182,7 +183,7 @@ class _Samples(Timed):
         )
 
     def _told(self, thread: str, call: str) -> None:
-        """Work on a call at the present moment."""
+        """Process a call at the current time, or keep it if there is none yet."""
         ns = self.moment
         if ns:
             self.line(f"{thread} {ns // _SECOND}.{ns % _SECOND:09} {call}")
@@ -190,7 +191,7 @@ class _Samples(Timed):
             self.early.append((thread, call))
 
     def tell_early(self) -> None:
-        """Work on what was told without a time."""
+        """Process the calls without a time."""
         early, self.early = self.early, []
         self.moment = self.moment or ORIGIN * _SECOND
         for thread, call in early:
@@ -216,7 +217,7 @@ class _Samples(Timed):
 
 
 def _of_fault(text: str) -> tuple[int | str, int, str]:
-    """Kind (or why there is none), address, and the size of the page of a page_fault_user."""
+    """Return kind (or why there is none), address and page size of a page_fault_user event."""
     m = _FAULT.match(text)
     if m is None:
         raise BadLine("a page fault without its address; print it with -F trace")
@@ -227,7 +228,7 @@ def _of_fault(text: str) -> tuple[int | str, int, str]:
 
 
 def _of_sample(name: str, text: str) -> tuple[int | str, int, str]:
-    """The same of a sample of a load, a store or a page fault."""
+    """Return kind (or why there is none), address and page size of a sample of a load, a store or a page fault."""
     op = _OP.search(text)
     kind: int | str = OTHER
     if op:

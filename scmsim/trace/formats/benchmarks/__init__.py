@@ -1,1 +1,1 @@
-"""What benchmarks write and read: a log of operations, a workload."""
+"""Import files of benchmarks: a log of operations, a workload."""

@@ -1,4 +1,4 @@
-"""Filebench's workload files (.f): a description, not a trace; the workload of the same name generates its operations."""
+"""Import Filebench's workload files (.f), which are not traces: the workload `filebench` generates the operations."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _WORKLOAD = "filebench"
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the beginning of a file defines a file set or a process in Filebench's language."""
+    """Return whether the beginning of a file defines a file set or a process in Filebench's language."""
     return b"\0" not in head and _WML.search(head) is not None
 
 
@@ -29,7 +29,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Write the operations of a workload file; closes the writer (see `scmsim.trace.formats`)."""
+    """Write the operations of a workload file and close the writer (see `scmsim.trace.formats`)."""
     if under is not None:
         raise UsageError(f"--under {under!r} cannot choose among generated operations; leave it out")
     with Input.of(path) as given:

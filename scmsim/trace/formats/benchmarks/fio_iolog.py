@@ -1,13 +1,16 @@
-"""fio's I/O log, versions 2 and 3, read and written (`--write_iolog`, `--read_iolog`; iolog.c and HOWTO of fio 3.33).
+"""Read and write fio's I/O log, versions 2 and 3.
+
+Source: iolog.c and HOWTO of fio 3.33 (`--write_iolog`, `--read_iolog`).
 
 Rules
 -----
-- Version 3: `USEC FILE ACTION [OFFSET LENGTH]`, microseconds since the job started.  Version 2 has no time but `wait T`: the
-  manual says microseconds since the wait before, the code of fio 3.33 says milliseconds since the job started, and so
-  it is read here.
-- add makes a file known and is no operation.  sync and datasync have an offset and a length without meaning.  trim punches a hole.
-- A file was there before; its first size is the furthest byte that is read before the log has written it.
-- A log has one stream: threads are not in it.
+- Version 3: `USEC FILE ACTION [OFFSET LENGTH]`, microseconds since the job started.  Version 2 has no time but `wait T`:
+  microseconds since the wait before according to the manual, milliseconds since the job started according to the code
+  of fio 3.33; the importer follows the code.
+- add declares a file and is not an operation.  The offset and length of sync and datasync have no meaning.  trim punches
+  a hole.
+- A file existed before the log; its first size is the furthest byte read before the log has written it.
+- A log has one stream, without threads.
 """
 
 import os
@@ -59,11 +62,13 @@ _READER = Reader(
     5,
     " ",
 )  # fmt: skip
-_OTHER_BLANK = np.array([chr(i).isspace() and chr(i) not in " \n" for i in range(256)])  # where str.split cuts, too
+_OTHER_BLANK = np.array(
+    [chr(i).isspace() and chr(i) not in " \n" for i in range(256)]
+)  # other white space at which str.split cuts
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file is that of an I/O log."""
+    """Return whether the first line of a file is the title of an I/O log."""
     return head.split(b"\n", 1)[0].decode("latin-1").strip() in _TITLES
 
 
@@ -75,7 +80,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert an I/O log; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert an I/O log and close the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         log = _Log(TraceBuilder(given, writer, strict=strict, under=under))
         for block in byte_blocks(given, _TOOL, progress, _BLOCK):
@@ -85,7 +90,7 @@ def convert(
 
 
 def _transfers(block: bytes) -> Iterator[tuple[int, int]]:
-    """Where stretches of lines lie that can be transfers: four blanks, no other white space."""
+    """Yield (start, end) of runs of lines that can be transfers: with four blanks and no other white space."""
     characters = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(characters == ord("\n")) + 1
     if not len(ends):
@@ -98,7 +103,7 @@ def _transfers(block: bytes) -> Iterator[tuple[int, int]]:
 
 
 class _Log:
-    """The lines of one log."""
+    """The conversion of one log."""
 
     def __init__(self, builder: TraceBuilder) -> None:
         self.builder = builder
@@ -106,7 +111,7 @@ class _Log:
         self.now = 0
 
     def block(self, block: bytes) -> None:
-        """Work on whole lines: stretches of transfers at once, what is between them line by line."""
+        """Process whole lines: runs of transfers at once, other lines one by one."""
         if not self.version:
             title, end, block = block.partition(b"\n")
             self._each(title + end)
@@ -123,7 +128,7 @@ class _Log:
             self.builder.each(lines.decode("latin-1").removesuffix("\n").split("\n"), self.take)
 
     def _table(self, lines: bytes) -> bool:
-        """Work on transfers alone; False, and nothing is done, if one of them is not as it should be."""
+        """Add transfers at once; return False without adding any if one of them is irregular."""
         table = _READER.fast(lines)
         if table is None or "" in table["file"].values:
             return False
@@ -137,7 +142,7 @@ class _Log:
         return True
 
     def take(self, line: str) -> str | None:
-        """Work on a line."""
+        """Process a line; return why it makes no row, or None."""
         if not self.version:
             self.version = _TITLES.get(line.strip(), 0)
             if not self.version:
@@ -199,14 +204,14 @@ def export(
 ) -> Report:
     """Write a trace as an I/O log.
 
-    Rows of the preparation (SETUP) are left out, as are operations that a log cannot express; the report counts them by
-    name.  A file that is used without an open row is opened first, and a file opened twice is opened once.
+    Rows of the preparation (SETUP) and operations that a log cannot express are left out; the report counts them by
+    name.  A file used without an open row is opened first, and a file opened twice is opened once.
 
     Parameters
     ----------
     trace : records.Source
     path : path-like
-        The log; replaced only by a complete one.
+        Path of the log; an existing file is replaced only by a complete one.
     progress : callable, optional
         Called with (rows done, rows).
     version : 2 or 3
@@ -227,19 +232,19 @@ def export(
 
 
 class _Export:
-    """The state of a log in work: which files it has named and which are open."""
+    """The state of a log being written: the files that it has declared and those that are open."""
 
     def __init__(self, paths: list[str], version: int) -> None:
         self.paths, self.version = paths, version
         self.report = Report()
-        self.opened: dict[str, int] = {}  # name -> how often it is open
-        # split() leaves a name alone that has no white space; a name that does not print could steer a terminal
+        self.opened: dict[str, int] = {}  # name -> number of opens without a close
+        # a name with white space would be split; a name with control characters could steer a terminal
         self.unfit = {i for i, path in enumerate(paths) if path.split() != [path] or not path.isprintable()}
         self.added: Counter[str] = Counter()
         self.now = 0
 
     def lines(self, batch: Any) -> Iterator[str]:
-        """The lines for a batch."""
+        """Yield the lines of a batch."""
         columns = (batch[name].tolist() for name in ("time_ns", "op", "file", "offset", "length", "flag"))
         for row in map(_Row._make, zip(*columns, strict=True)):
             self.report.lines += 1
@@ -293,7 +298,7 @@ class _Export:
         self.opened[name] = max(count - 1, 0)
 
     def closes(self) -> Iterator[str]:
-        """The closes of the files that are still open."""
+        """Yield the closes of the files that are still open."""
         for name, count in self.opened.items():
             if count:
                 yield self._line(name, "close")
@@ -303,7 +308,7 @@ class _Export:
         return f"{self.now // _US} {name} {action}\n" if self.version == 3 else f"{name} {action}\n"
 
     def done(self) -> Report:
-        """The account: lines are rows of the trace, rows are lines of the log."""
+        """Return the report: its lines are rows of the trace, its rows are lines of the log."""
         report = self.report
         report.files = len(self.added)
         report.extra_rows = report.rows - report.calls

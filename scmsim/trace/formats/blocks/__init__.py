@@ -1,1 +1,1 @@
-"""Block traces: requests on devices."""
+"""Import block traces: requests on devices."""

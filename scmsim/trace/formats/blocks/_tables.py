@@ -1,4 +1,4 @@
-"""Block traces that are a table, a request a line: each is a declaration, and a file of the trace is a device."""
+"""Import block traces that are tables with one request per line: each format is a declaration; devices become files."""
 
 import os
 import re
@@ -13,29 +13,29 @@ from scmsim.trace.reading.lines import Progress, rows_of
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
-_FAR_TICKS = 1 << 53  # a time stamp that far from the first is damaged
+_FAR_TICKS = 1 << 53  # a time stamp at this distance from the first is damaged
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """One format.
+    """One table format.
 
     Attributes
     ----------
     name, tool, clock : str
-        The format's name, what a file of it is called in messages, and what its times are.
+        The format's name, the name of such a file in messages, and a description of its times.
     line : pattern
-        Of the first line.
+        Pattern of the first line.
     columns : list of Column
-        `width` are in a line (None: at least these), `delimiter` stands between two.
+        The columns in use; a line has `width` columns (None: at least these), separated by `delimiter`.
     request : tuple of str
         The columns of time, kind, offset and size.
     device, path : tuple of str, str
-        One or two columns that name the device, and the path of its file (`{}` for them, two with `separator` between).
+        One or two columns that name the device, and its file's path (`{}` is the name; two are joined by `separator`).
     thread : str
-        The column that names who asked; empty without one.
+        The column that names the requester; empty if there is none.
     tick_ns : int
-        Times are counts of that many ns from an origin so far back that ns since then overflow; 0: they are ns.
+        Times count this many ns from an origin so distant that ns since then would overflow; 0: times are in ns.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Blocks:
     tick_ns: int = 0
 
     def sniff(self, head: bytes, path: str | os.PathLike[str]) -> bool:
-        """Return whether the first row of a file is one of these traces."""
+        """Return whether the first row of a file has this format."""
         return b"\0" not in head and self.line.match(rows_of(head, self.delimiter)) is not None
 
     def convert(
@@ -65,7 +65,7 @@ class Blocks:
         progress: Progress | None = None,
         under: str | None = None,
     ) -> Report:
-        """Convert a block trace; closes the writer (see `scmsim.trace.formats`)."""
+        """Convert a block trace and close the writer (see `scmsim.trace.formats`)."""
         time, kind, offset, size = self.request
         with Input.of(path) as given:
             builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")

@@ -1,4 +1,4 @@
-"""Block traces of Alibaba (2020): CSV without a title line, `device_id,opcode,offset,length,timestamp`.
+"""Import block traces of Alibaba (2020): CSV without a title line, `device_id,opcode,offset,length,timestamp`.
 
 Offset and length in bytes, time in microseconds (github.com/alibaba/block-traces).  A device is the file `/device/ID`.
 """

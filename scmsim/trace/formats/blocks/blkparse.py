@@ -1,15 +1,15 @@
-"""Text of blkparse, and of the ftrace tracer `blk` with the option blk_classic: what programs asked of block devices.
+"""Import requests on block devices from text of blkparse, or of ftrace's tracer `blk` with the option blk_classic.
 
 `MAJ,MIN CPU [SEQ] SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`; only blkparse has the sequence number.  Sectors have
 512 bytes.
-A request is one row, at its action `Q` (queued: what was asked, before requests are merged or split); D (issued to the
-driver) or C (completed) can be chosen.  RWBS (blk_fill_rwbs in kernel/trace/blktrace.c): R, W, D = read, write,
+A request is one row, at its action `Q` (queued, before requests are merged or split); D (issued to the driver) or C
+(completed) can be chosen.  RWBS (blk_fill_rwbs in kernel/trace/blktrace.c): R, W, D = read, write,
 discard; a first F is a flush (FSYNC), an F after the letter makes a write synchronous.  A device is the file
 `/dev/block/MAJ:MIN`.
 
-A device on top of others (device mapper, md) passes its requests down; a line of action A (remap) then says where to:
-`MAJ,MIN CPU SEQ SECONDS PID A RWBS SECTOR + SECTORS <- (MAJ,MIN) SECTOR`.  The row is that of the device asked first; the same
-request on the device below is left out.
+A device on top of others (device mapper, md) passes its requests down; a line of action A (remap) then has the target:
+`MAJ,MIN CPU SEQ SECONDS PID A RWBS SECTOR + SECTORS <- (MAJ,MIN) SECTOR`.  The row is that of the upper device; the same
+request on the lower device is left out.
 """
 
 import os
@@ -35,7 +35,7 @@ _LINE = re.compile(
 )
 _FTRACE_TITLE = re.compile(r"\s*#|Input file \S.* added$")
 _REMAP = re.compile(r"<-\s+\((\d+),(\d+)\)\s+(\d+)")
-_MOST_REMAPS = 1 << 16  # requests on their way to the device below
+_MOST_REMAPS = 1 << 16  # limit of remembered requests on their way to a lower device
 _BELOW = "request of a device above it (see the note)"
 _SUMMARY = re.compile(r"CPU\d+ \(|Total \(|Throughput \(|Events \(|Skips: |\s+\w[\w /]*:\s")
 
@@ -55,7 +55,7 @@ def convert(
     under: str | None = None,
     action: str = "Q",
 ) -> Report:
-    """Convert a block trace; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert a block trace and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         text = _Text(TraceBuilder(given, writer, strict=strict, under=under, granularity="block"), action)
         text.builder.lines(text.take, _TOOL, progress)
@@ -66,23 +66,23 @@ def convert(
 
 
 class _Text:
-    """The lines of one trace."""
+    """The conversion of one trace."""
 
     def __init__(self, builder: TraceBuilder, action: str) -> None:
         self.builder, self.action = builder, action
         self.actions: Counter[str] = Counter()
-        self.ended = False  # blkparse sums up at the end
+        self.ended = False  # whether blkparse's summary at the end has begun
         self.stack = _Stack()
 
     def take(self, line: str) -> str | None:
-        """Work on a line."""
+        """Process a line; return why it makes no row, or None."""
         m = _LINE.match(line)
         if m is None:
             return self._other(line)
         major, minor, cpu, seconds, _, action, kind, sector, sectors = m.groups()
         self.actions[action] += 1
         device = f"{major[:9]}:{minor[:9]}"
-        if self.action != "D":  # a device above has no drivers that requests are issued to
+        if self.action != "D":  # an upper device issues no requests to a driver, so D shows only lower ones
             self._follow(line, m.end(8), action, device, sector)
         if action != self.action:
             return "another action of the same request"
@@ -98,7 +98,7 @@ class _Text:
         return self._request(now, file, kind, offset, length, self.builder.thread(cpu))
 
     def _follow(self, line: str, end: int, action: str, device: str, sector: str | None) -> None:
-        """Note what the remaps and requests of a trace show about devices that lie on others."""
+        """Note what a remap or a request shows about devices on top of others."""
         if action == "A" and sector and (remap := _REMAP.search(line, end)):
             self.stack.remap(f"{remap[1][:9]}:{remap[2][:9]}", remap[3], device, sector)
         elif action == "Q" and self.action == "C" and not self.stack.is_below(device, sector):
@@ -133,7 +133,7 @@ class _Text:
         return "request without data"
 
     def check(self) -> None:
-        """Raise UsageError if the chosen action does not occur, naming those that do."""
+        """Raise UsageError if the chosen action does not occur; the text names the actions that do."""
         if self.actions and not self.actions[self.action]:
             there = ", ".join(f"{name} {count}" for name, count in self.actions.most_common() if name in "QDC")
             raise UsageError(
@@ -143,32 +143,32 @@ class _Text:
 
 
 class _Stack:
-    """Which device lies on which, and the requests on their way down."""
+    """The devices on top of others, and the requests on their way down."""
 
     def __init__(self) -> None:
-        self.top: set[str] = set()  # devices with requests of their own
-        self.on_way: dict[tuple[str, str], str] = {}  # (device below, sector) -> device that was asked
-        self.under: defaultdict[str, Counter[str]] = defaultdict(Counter)  # device above -> requests on each below
-        self.flushes: Counter[tuple[str, str]] = Counter()  # (device above, device below): flushes on their way
+        self.top: set[str] = set()  # devices that programs send requests to
+        self.on_way: dict[tuple[str, str], str] = {}  # (lower device, sector) -> device of the request
+        self.under: defaultdict[str, Counter[str]] = defaultdict(Counter)  # upper device -> requests on each lower one
+        self.flushes: Counter[tuple[str, str]] = Counter()  # (upper device, lower device) -> flushes on their way
 
     def remap(self, source: str, from_sector: str, target: str, sector: str) -> None:
-        """Note that a request of one device goes on to another, in whose name it will be seen again."""
+        """Note that a request of one device is passed to another device, where it will appear again."""
         above = self.on_way.pop((source, from_sector), source if source in self.top else None)
         if above is None or source == target:
-            return  # a partition: its requests are seen on the disk alone
+            return  # a partition: its requests appear only on the disk
         self.on_way[target, sector] = above
         self.under[above][target] += 0
         if len(self.on_way) > _MOST_REMAPS:
             del self.on_way[next(iter(self.on_way))]
 
     def is_below(self, device: str, sector: str | None) -> bool:
-        """Return whether a request was asked of a device above."""
+        """Return whether a request was passed down from an upper device."""
         if sector is not None:
             return (device, sector) in self.on_way
         return any(self.flushes[above, device] > 0 for above in self.under)
 
     def passed(self, device: str, sector: str | None) -> None:
-        """Count a request that arrived on the device below."""
+        """Count a request that arrived on a lower device."""
         if sector is not None:
             self.under[self.on_way.pop((device, sector))][device] += 1
             return
@@ -177,14 +177,14 @@ class _Stack:
         self.under[above][device] += 1
 
     def asked(self, device: str, sector: str | None) -> None:
-        """Note a request that no device above has asked for."""
+        """Note a request that no upper device passed down."""
         self.top.add(device)
         if sector is None:
             for below in self.under.get(device, ()):
                 self.flushes[device, below] += 1
 
     def notes(self) -> list[str]:
-        """Return which rows were kept of devices on top of others, and what could not be known."""
+        """Return notes about which rows of stacked devices were kept, and about what is unknown."""
         notes = [
             f"{above} lies on {', '.join(name for name, count in below.items() if count)}: the rows are those of {above}; "
             f"{sum(below.values()):,} of the devices below are left out"

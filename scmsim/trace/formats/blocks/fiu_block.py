@@ -1,7 +1,7 @@
-"""Block traces of FIU (I/O deduplication, FAST'10; SNIA IOTTA 391): separated by spaces, with a hash of each block.
+"""Import block traces of FIU (I/O deduplication, FAST'10; SNIA IOTTA 391): columns between spaces, a hash per block.
 
-`TIME_NS PID PROCESS SECTOR SECTORS R|W MAJOR MINOR MD5`; sectors have 512 bytes.  A device is the file `/dev/block/MAJOR:MINOR`;
-the hashes have no place in a trace.
+`TIME_NS PID PROCESS SECTOR SECTORS R|W MAJOR MINOR MD5`; sectors have 512 bytes.  A device is the file
+`/dev/block/MAJOR:MINOR`; the hashes are dropped.
 """
 
 import re

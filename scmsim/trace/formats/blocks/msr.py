@@ -1,7 +1,7 @@
-"""Block traces of MSR Cambridge (SNIA IOTTA 388): CSV without a title line, one file a disk.
+"""Import block traces of MSR Cambridge (SNIA IOTTA 388): CSV without a title line, one file per disk.
 
-`Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: times in 100 ns since 1601, Offset and Size in bytes.  A disk
-is the file `/HOST/DISK`.  Rows have the time of the request; the response time has no place in a trace.
+`Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: times in 100 ns since 1601, Offset and Size in bytes.  A
+disk is the file `/HOST/DISK`.  Rows have the time of the request; the response time is dropped.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Block traces in the form of the Storage Performance Council (UMass: Financial, WebSearch): CSV without a title line.
+"""Import block traces of the Storage Performance Council (UMass: Financial, WebSearch): CSV without a title line.
 
-`ASU,LBA,Size,Opcode,Timestamp`: LBA in sectors of 512 bytes, Size in bytes, Timestamp in seconds since the start (SPC trace file
-format, revision 1.0.1).  Further columns are allowed.  An application storage unit is the file `/asu/ID`.
+`ASU,LBA,Size,Opcode,Timestamp`: LBA in sectors of 512 bytes, Size in bytes, Timestamp in seconds since the start (SPC
+trace file format, revision 1.0.1).  Further columns are allowed.  An application storage unit is the file `/asu/ID`.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Block traces of Tencent's cloud block storage (SNIA IOTTA 28064): CSV without a title line.
+"""Import block traces of Tencent's cloud block storage (SNIA IOTTA 28064): CSV without a title line.
 
 `Timestamp,Offset,Size,IOType,VolumeID`: seconds, sectors of 512 bytes, 0 = read, 1 = write.  A volume is the file
-`/volume/ID`.  The time stamps have whole seconds only.
+`/volume/ID`.  Time stamps are whole seconds.
 """
 
 import re

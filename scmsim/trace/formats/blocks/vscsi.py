@@ -1,8 +1,8 @@
-"""VMware's vscsi traces, versions 1 and 2 (CloudPhysics): SCSI commands of a virtual disk, binary, 32 or 40 bytes each.
+"""Import VMware's vscsi traces (CloudPhysics), versions 1 and 2: binary SCSI commands of a virtual disk.
 
-Little endian (libCacheSim/traceReader/customizedReader/vscsi.h); `ver >> 8` is the version, `len` bytes, `lbn` a sector of
-512 bytes, `ts` microseconds, `cmd` the operation code of the command (SBC-3): READ and WRITE of 6, 10, 12 and 16 bytes are
-rows of the device `/device`, others are left out.
+Records of 32 or 40 bytes, little endian (libCacheSim/traceReader/customizedReader/vscsi.h); `ver >> 8` is the version,
+`len` the length in bytes, `lbn` a sector of 512 bytes, `ts` the time in microseconds, `cmd` the command's operation code
+(SBC-3): READ and WRITE of 6, 10, 12 and 16 bytes are rows of the device `/device`, other commands are left out.
 """
 
 import os
@@ -29,13 +29,13 @@ _RECORDS = {
     ),
 }  # fmt: skip
 _READS, _WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A)
-_ENOUGH = 2  # records that tell it from other binary data
-_LONGEST = 1 << 30  # bytes of a command
-_FAR_TICKS = 1 << 50  # a time stamp that far from the first is damaged
+_ENOUGH = 2  # records needed to distinguish the format from other binary data
+_LONGEST = 1 << 30  # limit of a command's length, bytes
+_FAR_TICKS = 1 << 50  # a time stamp at this distance from the first is damaged
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first records are of one version, and ask for what a command can."""
+    """Return whether the first records are of one version and have possible lengths."""
     return not head.isascii() and _version(head) is not None
 
 
@@ -55,7 +55,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert the trace of a disk; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert the trace of a disk and close the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         version = _version(given.head[: _ENOUGH * _RECORDS[2].itemsize])
         if version is None:
@@ -79,7 +79,7 @@ def _add(builder: TraceBuilder, records: Any, version: int, start: list[int]) ->
         return
     if not start:
         start.append(int(records["ts"][0]))
-    # unsigned differences of times before the first are far away
+    # a time before the first gives a huge unsigned difference
     ticks = np.minimum(records["ts"] - np.uint64(start[0]), np.uint64(_FAR_TICKS)).astype("i8")
     ops = np.where(np.isin(codes, _WRITES), WRITE, READ).astype("i8")
     file = np.full(len(records), builder.file("/device"), "i8")

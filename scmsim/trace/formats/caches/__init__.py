@@ -1,1 +1,1 @@
-"""Traces of caches: requests for objects."""
+"""Import traces of caches: requests for objects."""

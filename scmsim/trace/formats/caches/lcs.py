@@ -1,10 +1,10 @@
-"""libCacheSim's lcs, versions 1 to 8 (usually .zst): a header of 8192 bytes, then requests with their operation and tenant.
+"""Import libCacheSim's lcs, versions 1 to 8 (usually .zst): a header of 8192 bytes, then requests with their operation.
 
-Little endian; the header begins and ends with 0x123456789abcdef0, its second word is the version
-(libCacheSim/traceReader/customizedReader/lcs.h).  get, gets and read are reads of the whole object, set, add, cas, replace,
-append, prepend, incr, decr, write and update are writes of it (enum req_op); a delete is left out, since objects have no
-names here.  Version 1 has no operation: its requests are what `op` says.  Objects are files, or with `block` blocks of one
-device, as for oracleGeneral.
+Little endian; the header begins and ends with 0x123456789abcdef0, its second 8 bytes are the version
+(libCacheSim/traceReader/customizedReader/lcs.h).  get, gets and read are reads of the whole object; set, add, cas,
+replace, append, prepend, incr, decr, write and update are writes of it (enum req_op).  A delete is left out, since
+objects have no names here.  Version 1 has no operation: its requests get that of `op`.  Objects are files, or with
+`block` blocks of one device, as for oracleGeneral.
 """
 
 import os
@@ -31,11 +31,11 @@ _MAGIC = (0x123456789ABCDEF0).to_bytes(8, "little")
 _HEADER = 8192  # bytes
 _FEATURES = {4: 1, 5: 2, 6: 4, 7: 8, 8: 16}
 _READS, _WRITES, _DELETE = (1, 2, 12), (3, 4, 5, 6, 7, 8, 10, 11, 13, 14), 9
-_LARGEST = 1 << 40  # bytes of an object
+_LARGEST = 1 << 40  # limit of an object's size, bytes
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether a file has the header of an lcs trace."""
+    """Return whether a file has the header of an lcs trace."""
     return head[:8] == _MAGIC and head[_HEADER - 8 : _HEADER] == _MAGIC
 
 
@@ -49,7 +49,7 @@ def convert(
     block: int = 0,
     op: str = "read",
 ) -> Report:
-    """Convert a cache trace; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert a cache trace and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         head = given.read(_HEADER)
         if not sniff(head, given.path):

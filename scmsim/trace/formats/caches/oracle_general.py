@@ -1,8 +1,8 @@
-"""libCacheSim's oracleGeneral (usually .zst): requests of a cache, 24 bytes each, without an operation.
+"""Import libCacheSim's oracleGeneral (usually .zst): requests of a cache, 24 bytes each, without an operation.
 
 Little endian `<IQIq>`: time in seconds, object id, size in bytes, number of the next request of that object (-1 or 2^63-1:
-none).  A request is a read of the whole object, which is a file `/object/ID`, there from the start with the size that is
-first asked of it.  With `block`, ids are block numbers of one device instead, as in cloudPhysicsIO (block = 512).
+none).  A request is a read of the whole object, which is a file `/object/ID` that exists from the start with the size of
+its first request.  With `block`, ids are block numbers of one device instead, as in cloudPhysicsIO (block = 512).
 """
 
 import os
@@ -28,16 +28,16 @@ PARAMS: dict[str, tuple[str | int, str, str]] = {
 }
 RECORD = np.dtype([("time", "<u4"), ("ident", "<u8"), ("length", "<u4"), ("next", "<i8")])
 _TOOL = "an oracleGeneral trace"
-_NAME = "oracleGeneral"  # of files that say what they are
-_ENOUGH = 4  # records that tell it from other binary data
+_NAME = "oracleGeneral"  # part of the usual file names
+_ENOUGH = 4  # records needed to distinguish the format from other binary data
 _LAST = np.iinfo("i8").max
-_LARGEST = 1 << 31  # bytes of an object
-_FURTHEST = 1 << 40  # requests ahead
+_LARGEST = 1 << 31  # limit of an object's size, bytes
+_FURTHEST = 1 << 40  # limit of the number of the next request
 _NOTE = "oracleGeneral does not say what a request does: each is a {} here"
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first bytes can be such records: times do not fall, sizes are not absurd, next requests lie ahead."""
+    """Return whether the first bytes can be records: times do not fall, sizes and next requests are plausible."""
     records = np.frombuffer(head[: len(head) // RECORD.itemsize * RECORD.itemsize], RECORD)
     if head.isascii() or len(records) < (1 if _NAME in os.fspath(path) else _ENOUGH):
         return False
@@ -45,14 +45,14 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
 
 
 def _sane(records: Any) -> Any:
-    """Which records can be requests: no absurd size, the next request of the object absent or ahead."""
+    """Return a mask of the records that can be requests: plausible size, object's next request absent or plausible."""
     following = records["next"]
     ahead = (following >= 0) & (following < _FURTHEST)
     return (records["length"] < _LARGEST) & ((following == -1) | (following == _LAST) | ahead)
 
 
 def _in_time(records: Any) -> Any:
-    """Which records do not lie before the one above them, nor four years after the first."""
+    """Return a mask of the records that are not before the record above, nor four years after the first."""
     times = records["time"].astype("i8")
     return (np.diff(times, prepend=times[:1]) >= 0) & (times - times[:1] < 1 << 27)
 
@@ -67,7 +67,7 @@ def convert(
     block: int = 0,
     op: str = "read",
 ) -> Report:
-    """Convert a cache trace; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert a cache trace and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         _check_head(given)
         kind = "block" if block else "object"
@@ -78,7 +78,7 @@ def convert(
 
 
 def _check_head(given: Input) -> None:
-    """Refuse other binary data: the format has no signature, but most of its first records must make sense."""
+    """Raise UsageError for other binary data: the format has no signature, but most first records must be plausible."""
     records = np.frombuffer(given.head[: len(given.head) // RECORD.itemsize * RECORD.itemsize], RECORD)
     good = int((_sane(records) & _in_time(records)).sum())
     if 2 * good < len(records):

@@ -1,10 +1,10 @@
-"""Key-value traces of Twitter's caches (2020): CSV without a title line, `timestamp,key,key size,value size,client,operation,TTL`.
+"""Import key-value traces of Twitter's caches (2020): CSV without a title line.
 
-Objects have no offsets: get and gets read the whole value, set, add, replace and cas make it or write it anew, append and
-prepend write behind its end (an object has no other end that can grow), incr and decr write it, delete removes the object
-(github.com/twitter/cache-trace).  The object of a key is the file `/KEY`; a client is a thread; a value that is read before
-it is written was there before, and one that is smaller when written anew is truncated first.  A delete of what is not there
-is left out.
+The columns are `timestamp,key,key size,value size,client,operation,TTL` (github.com/twitter/cache-trace).
+Objects have no offsets: get and gets read the whole value; set, add, replace and cas create or overwrite it; append and
+prepend write after its end (a file can grow only there); incr and decr write it; delete removes the object.  The object
+of a key is the file `/KEY`; a client is a thread.  A value that is read before it is written existed before the trace; a
+value that shrinks when it is overwritten is truncated first.  A delete of an absent object is left out.
 """
 
 import os
@@ -31,7 +31,7 @@ _DELETED = "delete of an object that is not there"
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first line is one of these requests."""
+    """Return whether the first line is a request in this format."""
     return b"\0" not in head and _LINE.match(rows_of(head, ",")) is not None
 
 
@@ -43,7 +43,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert a trace; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert a trace and close the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="object")
         store = _Store(builder)
@@ -52,14 +52,14 @@ def convert(
 
 
 class _Store:
-    """The objects that are there, and how long they are."""
+    """The existing objects and their lengths."""
 
     def __init__(self, builder: TraceBuilder) -> None:
         self.builder, self.names = builder, Names(builder)
         self.lengths: dict[str, int] = {}
 
     def take(self, line: str) -> str | None:
-        """Work on a request."""
+        """Process a request; return why it makes no row, or None."""
         line = line.removesuffix("\r")
         if not line.strip():
             return BLANK
@@ -108,5 +108,5 @@ class _Store:
         return names.emit(now, WRITE, path, offset=0, length=length, thread=thread)
 
     def _also(self, reason: str | None) -> None:
-        """A row besides that of the request."""
+        """Count a row besides that of the request, if there is no reason why it was left out."""
         self.builder.report.extra_rows += reason is None

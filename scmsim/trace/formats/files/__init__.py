@@ -1,1 +1,1 @@
-"""Requests on files, without the calls that open them."""
+"""Import requests on files, without the calls that open them."""

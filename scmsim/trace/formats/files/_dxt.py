@@ -1,6 +1,6 @@
-"""Segments of Darshan's extended tracing, from its text or its binary log: sorted by time and added as rows.
+"""Sort the segments of Darshan's extended tracing, from its text or its binary log, by time and add them as rows.
 
-A log holds the segments by file and rank; only all of them together can be put into the order in which they happened.
+A log has the segments by file and rank; only all of them together can be sorted by time.
 """
 
 from array import array
@@ -11,7 +11,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.reading.builder import TraceBuilder
 
-MOST = 1 << 25  # segments, of 48 bytes
+MOST = 1 << 25  # limit of segments, 48 bytes each
 NOTES = (
     "Darshan's extended tracing has reads and writes only: opens, stats, closes and renames are not in it",
     "Darshan stops recording segments when its memory limit is reached, and does not say where",
@@ -34,7 +34,7 @@ class Segments:
         self._rows.extend((ns, op, file, offset, length, thread))
 
     def finish(self) -> None:
-        """Hand all segments to the builder, in the order of their start."""
+        """Pass all segments to the builder, in the order of their start."""
         table = np.frombuffer(self._rows, "i8").reshape(-1, 6) if self._rows else np.empty((0, 6), "i8")
         table = table[np.argsort(table[:, 0], kind="stable")]
         for start in range(0, len(table), 1 << 16):

@@ -1,8 +1,8 @@
-"""Any table as text, one operation a line, with a map of its columns.
+"""Import any table as text, one operation per line, with a map of its columns.
 
-`--columns time=ts,op=type,offset=off,length=len,file=name,thread=cpu` names the columns by the title line of the file, or by
-their number, from 1, where it has none; `offset`, `length` and `op` must be there.  Without `time` a row has the
-number of its line, without `file` all rows are about one file.
+`--columns time=ts,op=type,offset=off,length=len,file=name,thread=cpu` names the columns by the title line of the file, or
+by their number, from 1, if there is no title line; `offset`, `length` and `op` are required.  Without `time`, a row's time
+is the number of its line; without `file`, all rows are about one file.
 """
 
 import os
@@ -42,7 +42,7 @@ _MOST_UNIT = 1 << 30  # bytes
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Never: a table does not say what its columns mean."""
+    """Return False: a table does not show what its columns mean."""
     return False
 
 
@@ -64,7 +64,7 @@ def convert(
     write: str = "",
     form: str = "csv",
 ) -> Report:
-    """Convert a table; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert a table and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         places, titles = _places(columns, given, _DELIMITERS[delimiter])
         ops = {word: READ for word in (*_READS, *_words(read))} | {word: WRITE for word in (*_WRITES, *_words(write))}
@@ -100,7 +100,7 @@ def _column(role: str, place: int, unit_ns: int, unit: int, ops: dict[str, int])
 
 
 def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int], int]:
-    """Return the place of each role's column, and how many lines at the start end with the titles (0: there are none)."""
+    """Return the index of each role's column, and the number of lines up to the title line (0: there is none)."""
     pairs = [pair.partition("=") for pair in columns.split(",") if pair]
     for role, _, name in pairs:
         if role.strip() not in _ROLES:

@@ -1,6 +1,6 @@
-"""Binary logs of Darshan, read with PyDarshan: the segments of its extended tracing (DXT_POSIX).
+"""Import binary logs of Darshan with PyDarshan: the segments of its extended tracing (DXT_POSIX).
 
-A log without extended tracing has only sums by file, no operations: set DXT_ENABLE_IO_TRACE=1 for the traced program.
+A log without extended tracing has only sums by file, not operations: set DXT_ENABLE_IO_TRACE=1 for the traced program.
 """
 
 import os
@@ -21,7 +21,7 @@ _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")  # DARSHA
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a binary log does."""
+    """Return whether a file begins like a binary log."""
     return head[8:16] in _MAGIC
 
 
@@ -33,7 +33,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert a log; closes the writer (see `scmsim.trace.formats`).
+    """Convert a log and close the writer (see `scmsim.trace.formats`).
 
     Raises
     ------

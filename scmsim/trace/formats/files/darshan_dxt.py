@@ -1,8 +1,8 @@
-"""Text of darshan-dxt-parser (Darshan's extended tracing): POSIX reads and writes of every rank of a parallel program.
+"""Import text of darshan-dxt-parser (Darshan's extended tracing): POSIX reads and writes of a parallel program's ranks.
 
-`# DXT, ... file_name: P` begins a file; a row is `MODULE RANK read|write SEGMENT OFFSET LENGTH START END [PTHREAD]`; on Lustre
-`[OST]` stands after END, one for each server that has a part of the segment.  Rows of
-X_MPIIO are the same bytes seen from above and are left out.  A rank is a thread; a row has the time of its start.
+`# DXT, ... file_name: P` begins a file; a row is `MODULE RANK read|write SEGMENT OFFSET LENGTH START END [PTHREAD]`; on
+Lustre, an `[OST]` follows END for each server that has a part of the segment.  Rows of X_MPIIO describe the same bytes
+at a higher level and are left out.  A rank is a thread; a row has the time of its start.
 """
 
 import os
@@ -23,7 +23,7 @@ _OTHER_MODULES = ("X_MPIIO", "X_STDIO")
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as this text does."""
+    """Return whether a file begins like text of darshan-dxt-parser."""
     return head.startswith(b"# darshan log version:") and (b"DXT" in head or b"dxt" in head)
 
 
@@ -35,7 +35,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         text = _Text(TraceBuilder(given, writer, strict=strict, under=under))
         text.builder.lines(text.take, _TOOL, progress)
@@ -44,7 +44,7 @@ def convert(
 
 
 class _Text:
-    """The lines of one log."""
+    """The conversion of one log."""
 
     def __init__(self, builder: TraceBuilder) -> None:
         self.builder = builder
@@ -52,7 +52,7 @@ class _Text:
         self.path: str | None = None
 
     def take(self, line: str) -> str | None:
-        """Work on a line; rows are kept until all are there."""
+        """Process a line; return why it makes no row, or that its row waits to be sorted."""
         if not line.strip():
             return BLANK
         if line.startswith("#"):
@@ -79,7 +79,7 @@ class _Text:
         self.segments.add(ns, OPS[words[2]], self.builder.file(self.path), offset, length, thread)
 
     def finish(self) -> None:
-        """Add the rows, each of which counts its line."""
+        """Add the rows; `Segments.finish` counts their lines."""
         self.builder.report.lines -= self.builder.report.left_out.pop(_KEPT, 0)
         self.segments.finish()
 

@@ -1,8 +1,8 @@
-"""File-level traces of FIU ("Non-blocking Writes to Files", FAST'15): one file a core, separated by spaces.
+"""Import file-level traces of FIU ("Non-blocking Writes to Files", FAST'15): one file per core, columns between spaces.
 
-`SEQ TIME_NS OP INODE INODE_SIZE [OFFSET LENGTH HIT|MISS|APPEND]`; OPEN, CLOSE, FSYNC and FDATASYNC end after the inode's size.
-An inode is the file `/inode/N`; its first size is that of its first record (of an appending write: the offset).  Names,
-creation and removal are not in these traces.
+`SEQ TIME_NS OP INODE INODE_SIZE [OFFSET LENGTH HIT|MISS|APPEND]`; OPEN, CLOSE, FSYNC and FDATASYNC end after the inode's
+size.  An inode is the file `/inode/N`; its first size is that of its first record (for an appending write, the offset).
+The traces lack names, creation and removal.
 """
 
 import os
@@ -22,7 +22,7 @@ _HOW = ("HIT", "MISS", "APPEND")
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file is one of these traces."""
+    """Return whether the first line of a file has this format."""
     return b"\0" not in head and _LINE.match(rows_of(head, " ")) is not None
 
 
@@ -34,7 +34,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert a file trace; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert a file trace and close the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         builder = TraceBuilder(given, writer, strict=strict, under=under)
         builder.lines(lambda line: _take(builder, line), _TOOL, progress)

@@ -1,13 +1,15 @@
-"""Tracepoints of the Linux NFS server as text (trace-cmd report, ftrace, perf script): what clients read, wrote and committed.
+"""Import clients' reads, writes and commits from text of the Linux NFS server's tracepoints.
+
+The text comes from trace-cmd report, ftrace or perf script:
 
     trace-cmd record -e nfsd -e sunrpc:svc_process && trace-cmd report > run.txt
 
-`... SECONDS: [nfsd:]nfsd_read_done: xid=0x1 fh_hash=0x2 offset=0 len=4096` (fs/nfsd/trace.h, nfsd_io_class).  A row is made
-at `_done`, with the bytes that were moved; the other events of the same request are left out.  A file is `/nfs/HASH` of its
-handle: names, opens and removals are not in these events.  A commit is an fsync.
+`... SECONDS: [nfsd:]nfsd_read_done: xid=0x1 fh_hash=0x2 offset=0 len=4096` (fs/nfsd/trace.h, nfsd_io_class).  The event
+`_done` makes a row, with the bytes that were moved; the other events of the same request are left out.  A file is
+`/nfs/HASH` of its handle: the events lack names, opens and removals.  A commit is an fsync.
 
-The events of sunrpc tell no file and no place in one (net/sunrpc, include/trace/events/sunrpc.h).  `svc_process` has the name of a
-request's procedure, `nfsd_compound_status` that of an operation of NFS 4: those that make no row are counted by name.
+The events of sunrpc have neither file nor offset (net/sunrpc, include/trace/events/sunrpc.h).  `svc_process` has the name of
+a request's procedure, `nfsd_compound_status` that of an operation of NFS 4: those that make no row are counted by name.
 """
 
 import os
@@ -23,7 +25,7 @@ from scmsim.trace.store import TraceWriter
 
 SUMMARY = "tracepoints of the Linux NFS server as text (nfsd_read_done, nfsd_write_done, nfsd_commit_done)"
 _TOOL = "text with tracepoints of the NFS server"
-# every repetition has a bound, and patterns are searched for: a damaged line takes time that grows with its length alone
+# every repetition has a bound, because patterns are searched for: time stays linear in the length of a damaged line
 _LINE = re.compile(r"(?<!\S)\[?(\d{1,12}\.\d{1,12})\]?:\s{1,8}(?:nfsd:)?nfsd_(\w{1,64}):(.*)")
 _IO = re.compile(r"\bfh_hash=(0x[0-9a-f]{1,16})\s{1,8}offset=(\d{1,20})\s{1,8}len=(\d{1,20})")
 _THREAD = re.compile(r"(\d{1,10})\s{1,8}\[\d{1,8}\]")
@@ -42,7 +44,7 @@ _DONE = ("read_done", "write_done", "commit_done")
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether one of the first lines is such a tracepoint."""
+    """Return whether one of the first lines is a tracepoint of nfsd or svc_process."""
     return _SNIFF.search(head) is not None
 
 
@@ -54,7 +56,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         builder = TraceBuilder(given, writer, strict=strict, under=under)
         requests: Counter[str] = Counter()

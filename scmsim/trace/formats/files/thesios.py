@@ -1,8 +1,8 @@
-"""Google's Thesios traces (2024): requests to the files of a storage server with one disk, CSV with a title line.
+"""Import Google's Thesios traces (2024): requests to files of a storage server with one disk, CSV with a title line.
 
-Of the columns `filename`, `file_offset`, `op_type` (READ or WRITE), `request_io_size_bytes` and `start_time` (seconds since
-1970) make a row; the others are left out (github.com/google-research-datasets/thesios).  Names are hashes; opens, creations
-and removals are not in these traces, nor what a flash cache absorbed.
+The columns `filename`, `file_offset`, `op_type` (READ or WRITE), `request_io_size_bytes` and `start_time` (seconds since
+1970) make a row; other columns are ignored (github.com/google-research-datasets/thesios).  Names are hashes.  The traces
+lack opens, creations, removals, and requests that a flash cache absorbed.
 """
 
 import os
@@ -24,7 +24,7 @@ _COLUMNS = {
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the title line has the columns."""
+    """Return whether the title line has the columns of Thesios."""
     return any({*_COLUMNS.values(), "service_class"} <= set(titles) for titles in csv.titles_of(head, ","))
 
 
@@ -36,6 +36,6 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert a shard; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert a shard and close the writer (see `scmsim.trace.formats`)."""
     columns = ",".join(f"{role}={title}" for role, title in _COLUMNS.items())
     return csv.convert(path, writer, strict=strict, progress=progress, under=under, columns=columns, form="thesios")

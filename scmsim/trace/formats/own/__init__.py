@@ -1,1 +1,1 @@
-"""Operations as text: any trace can be written so and read back."""
+"""Read and write operations as text; any trace can be written as such text and read back."""

@@ -1,13 +1,13 @@
-"""Rows of a trace as text, one a line, and back: what `ops-csv` and `ops-jsonl` share.
+"""Convert rows of a trace to lines of text and back; shared by `ops-csv` and `ops-jsonl`.
 
-A line has cells by name.  `op` is the name of an operation, or `file`, which makes an object known: its number (`file`),
-`path`, bytes before the trace (`length`; -1: the trace makes it) and whether it is a `directory` (`flags`).  The other cells
-are the columns of a trace; an empty one, or one that is left out, is 0, except for `time_ns` (that of the line above),
-`offset`, `file` and `file2` (none).
+A line has named cells.  `op` is the name of an operation, or `file`, which declares an object: its number (`file`),
+`path`, bytes before the trace (`length`; -1: the trace creates it) and whether it is a `directory` (`flags`).  The other
+cells are the columns of a trace; an empty or missing cell is 0, except for `time_ns` (that of the line above), `offset`,
+`file` and `file2` (none).
 
-An operation says its object by number (`file`, `file2`), as traces that were written do, or by name (`path`, `path2`).  Names
-follow the operations by name alone: `create` makes an object, `rename` and `link` give it the name `path2`, `unlink` takes
-one away.
+An operation refers to its object by number (`file`, `file2`), as in exported traces, or by name (`path`, `path2`).  Only
+operations by name change names: `create` adds an object, `rename` and `link` give it the name `path2`, `unlink` removes a
+name.
 """
 
 import os
@@ -36,7 +36,7 @@ _TWO_NAMES = (RENAME, LINK)
 
 
 class Operations:
-    """The lines of one trace, whose cells are texts or whole numbers."""
+    """The conversion of one trace's lines, whose cells are texts or whole numbers."""
 
     def __init__(self, builder: TraceBuilder) -> None:
         self.builder, self.names = builder, Names(builder)
@@ -45,7 +45,7 @@ class Operations:
         self._now = 0
 
     def take(self, cells: Cells) -> str | None:
-        """Work on a line; returns the reason why it makes no row, or None."""
+        """Process a line; return the reason why it makes no row, or None."""
         name = cells.get("op")
         if name == FILE:
             return self._make_known(cells)
@@ -82,7 +82,7 @@ class Operations:
         return MADE_KNOWN
 
     def _numbers(self, op: int, cells: Cells) -> tuple[int, int] | None:
-        """The objects of an operation that says them by number, or has none; None: by name."""
+        """Return the objects of an operation that has them by number, or has none; None if it has them by name."""
         found = []
         for name in ("file", "file2"):
             number = _number(cells, name, -1)
@@ -101,7 +101,7 @@ class Operations:
         return found[0], found[1]
 
     def _named(self, op: int, cells: Cells) -> tuple[str, str]:
-        """The names of an operation, which must fit to what was made and removed before."""
+        """Return the names of an operation; raise BadLine if they contradict earlier operations."""
         path, path2 = _path(cells, "path"), _path(cells, "path2")
         if op in _TWO_NAMES and not path2:
             raise BadLine(f"{OPS[op]} needs a path2, the new name")
@@ -117,7 +117,7 @@ class Operations:
 
 
 def _number(cells: Cells, name: str, default: int, low: int = -1, limit: int = _LARGEST) -> int:
-    """The whole number in a cell; raises BadLine."""
+    """Return the whole number in a cell; raise BadLine if the cell has no valid one."""
     value = cells.get(name, "")
     if value == "" or value is None:
         return default
@@ -133,7 +133,7 @@ def _number(cells: Cells, name: str, default: int, low: int = -1, limit: int = _
 
 
 def _flag(cells: Cells) -> int:
-    """The bits of the words in the cell `flags`, joined by +; raises BadLine."""
+    """Return the bits of the words in the cell `flags`, which are joined by +; raise BadLine for an unknown word."""
     text = cells.get("flags", "") or ""
     if not isinstance(text, str):
         raise BadLine(f"flags {clip(str(text))!r} are no text")
@@ -163,7 +163,7 @@ def convert(
     progress: Progress | None,
     under: str | None,
 ) -> Report:
-    """Convert lines; `cells` gives the cells of one, or why it has none."""
+    """Convert lines; `cells` returns the cells of a line, or why it has none."""
     with Input.of(given) as opened:
         builder = TraceBuilder(opened, writer, strict=strict, under=under, from_zero=True)
         operations = Operations(builder)
@@ -179,7 +179,7 @@ def convert(
 def export(
     trace: Any, path: str | os.PathLike[str], begin: str, line: Callable[[Cells], str], progress: Progress | None
 ) -> Report:
-    """Write a trace as lines; `begin` comes first, `line` makes the text of a line from the cells that are not empty."""
+    """Write a trace as lines: first `begin`, then lines that `line` makes from their nonempty cells."""
     report = Report(files=len(trace.files))
     with atomic.whole(path) as draft:
         with open(draft, "w", encoding="utf-8", newline="") as out:

@@ -1,9 +1,9 @@
-r"""A table of operations that a person, a spreadsheet or another tool can write; each trace can be written as one and read back.
+r"""Read and write tables of operations, which people, spreadsheets and other tools can write too.
 
-The first line has titles: any of `op time_ns thread file path offset length flags file2 path2 buffer`, of which `op` and `path`
-(or `file`) must be there.  `_operations.py` says what they mean.  A line may have fewer cells than titles; lines that are
-empty or begin with `#` are left out.  A cell may stand in double quotes; in a path, `\n`, `\r` and `\\` stand for a line break,
-a carriage return and a backslash.
+The first line has titles: any of `op time_ns thread file path offset length flags file2 path2 buffer`; `op` and `path` (or
+`file`) are required.  `_operations.py` defines them.  A line may have fewer cells than titles; lines that are empty or
+begin with `#` are left out.  A cell may be in double quotes; in a path, `\n`, `\r` and `\\` mean a line break, a carriage
+return and a backslash.
 """
 
 import csv
@@ -32,7 +32,7 @@ _LOST = "a table of operations has no header: where the trace comes from, and wh
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file has the titles of this table."""
+    """Return whether the first line of a file has the titles of a table of operations."""
     return _is_title(head.split(b"\n", 1)[0].decode("utf-8-sig", "replace"))
 
 
@@ -50,7 +50,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert a table; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert a table and close the writer (see `scmsim.trace.formats`)."""
     table = _Table()
     return _operations.convert(
         path, writer, "ops-csv", _TOOL, table.cells, strict=strict, progress=progress, under=under
@@ -58,13 +58,13 @@ def convert(
 
 
 class _Table:
-    """The titles of one table, and its lines as cells."""
+    """The titles of one table, for the conversion of its lines to cells."""
 
     def __init__(self) -> None:
         self.titles: list[str] = []
 
     def cells(self, line: str, builder: TraceBuilder) -> _operations.Cells | str:
-        """The cells of a line, or why it has none."""
+        """Return the cells of a line, or why it has none."""
         line = decoded(line.removesuffix("\r"))
         if not self.titles:
             line = line.removeprefix("\ufeff")
@@ -99,7 +99,7 @@ def export(trace: Any, path: str | os.PathLike[str], *, progress: Progress | Non
     ----------
     trace : records.Source
     path : path-like
-        The table; replaced only by a complete one.
+        Path of the table; an existing file is replaced only by a complete one.
     progress : callable, optional
         Called with (rows done, rows).
     """

@@ -1,7 +1,7 @@
-"""Operations as lines of JSON, each an object: as `ops-csv`, with the header of the trace in the first line.
+"""Read and write operations as lines of JSON: like `ops-csv`, with the trace's header in the first line.
 
-`_operations.py` says what the keys mean.  `{"op": "header", "header": {...}}`, where a trace comes from, is an input of the
-header of the trace that is made of it; its blind spots, notes and lost events are those of the new one.
+`_operations.py` defines the keys.  The line `{"op": "header", "header": {...}}` has the provenance of the written trace: it
+becomes an input in the header of the new trace, which takes over its blind spots, notes and lost events.
 """
 
 import json
@@ -29,7 +29,7 @@ _LINE = re.compile(
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file is an operation."""
+    """Return whether the first line of a file is an operation, a file or a header."""
     return _LINE.match(head) is not None
 
 
@@ -41,7 +41,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert lines of JSON; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert lines of JSON and close the writer (see `scmsim.trace.formats`)."""
     return _operations.convert(path, writer, "ops-jsonl", _TOOL, _cells, strict=strict, progress=progress, under=under)
 
 
@@ -62,7 +62,7 @@ def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:
 
 
 def _inherit(header: Any, builder: TraceBuilder) -> str:
-    """Take over what the header of the written trace says of it."""
+    """Take over the blind spots, notes and lost events of the written trace's header."""
     if not isinstance(header, dict):
         raise BadLine("the header is no JSON object")
     builder.writer.header["inputs"] = [header]
@@ -82,7 +82,7 @@ def export(trace: Any, path: str | os.PathLike[str], *, progress: Progress | Non
     ----------
     trace : records.Source
     path : path-like
-        The lines; replaced only by a complete file.
+        Path of the file; an existing file is replaced only by a complete one.
     progress : callable, optional
         Called with (rows done, rows).
     """
