@@ -176,7 +176,10 @@ def _extend(s, room, f, want, mixed):
 
 @subroutine
 def _power(s, held, missing):
-    """Return log2 of the next page, a power of two aligned in the file; with DOUBLING at most as long as the file."""
+    """Return log2 of the next page, a power of two aligned in the file.
+
+    The page has at most `missing` frames, or, with DOUBLING, as many as the file holds.
+    """
     order = 0
     while order < GIANT and held & ((2 << order) - 1) == 0 and (2 << order) <= missing:
         order += 1
