@@ -31,7 +31,7 @@ _THING = (
 )
 _END = r"(?=\s*(?:[.,;:)]|$))"  # of a clause
 _PLACE = r"(?:above|at|behind|below|beside|between|first|for|in|last|next|on|there)"
-# (pattern, usual word); a blank in a pattern stands for any white space
+# (pattern, usual word); a blank in a pattern matches any white space
 _RULES = (
     (r"\bbehind\b(?! the scenes)", "after, end"),
     (r"\banew\b", "again"),

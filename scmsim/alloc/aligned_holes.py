@@ -97,6 +97,7 @@ def lowest_hole(s, arena, cpu):
 
 @kernel
 def take(s, arena, block):
+    """Mark one block as allocated."""
     word = block >> 6
     arena[s.bits + word] &= ~(_ONE << (block & 63))
     if arena[s.bits + word] == 0:

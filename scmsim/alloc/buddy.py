@@ -159,7 +159,7 @@ def allocate(s, arena, order):
     _clear(s, arena, chunk, node, larger)
     while larger > order:
         larger -= 1
-        node *= 2
+        node *= 2  # keep the lower half, free the upper half
         _set(s, arena, chunk, node + 1, larger)
         s.splits += 1
     return s.origin + (chunk << LARGEST_SHIFT) + ((node - (LEAVES >> order)) << (SMALLEST_SHIFT + order))

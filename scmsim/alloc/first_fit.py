@@ -105,6 +105,7 @@ def runs(s, arena, want):
 
 @kernel
 def lowest_bit(word):
+    """Return the index of the lowest set bit of a word, by bisection."""
     n = 0
     for step in (32, 16, 8, 4, 2, 1):
         if word & ((1 << step) - 1) == 0:
@@ -137,7 +138,7 @@ def allocate(s, arena, want):
         word = arena[s.bits + w]
         if (word >> bit) & 1 == 0:
             break
-        if bit == 0 and word == -1 and want - (block - start) >= 64:
+        if bit == 0 and word == -1 and want - (block - start) >= 64:  # 64 free blocks at once
             arena[s.bits + w] = 0
             block += 64
         else:

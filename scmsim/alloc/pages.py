@@ -60,6 +60,7 @@ def replay(s, room, rows, i):
         f = rows[i].file
         if f >= 0:
             size, kept = _wanted(files[f], rows[i])
+            # Every run takes a node; in the worst case, each added frame is a run of its own.
             if s.free_nodes < 8 + min(_frames(size, kept), s.free[0] + s.free[1]):
                 return i
             _apply(s, room, rows[i], size, kept)
@@ -70,6 +71,7 @@ def replay(s, room, rows, i):
 
 @subroutine
 def _frames(size, kept):
+    """Return the frames that a file needs; 0 for a file that does not exist."""
     return max((size + 4095) >> 12, kept) if size >= 0 else 0
 
 
@@ -96,6 +98,7 @@ def _wanted(row, op):
 
 @subroutine
 def _apply(s, room, op, size, kept):
+    """Apply an operation after which its file has the length `size` and `kept` frames from fallocate."""
     files = room[1]
     f, code = op.file, op.op
     if code == LINK:
@@ -103,7 +106,7 @@ def _apply(s, room, op, size, kept):
     elif code == UNLINK:
         files[f, NAMES] -= 1
     elif code == RENAME and op.file2 >= 0 and op.file2 != f:
-        _resize(s, room, op.file2, -1, 0)
+        _resize(s, room, op.file2, -1, 0)  # the rename replaces this file
     elif code == CLOSE and s.pieces and files[f, SIZE] >= 0:
         _shrink(s, room, f, _frames(files[f, SIZE], files[f, KEPT]))
     if code == CREATE or files[f, SIZE] < 0:  # a write creates a file whose creation is not in the trace
@@ -173,7 +176,10 @@ def _extend(s, room, f, want, mixed):
 
 @subroutine
 def _power(s, held, missing):
-    """Return log2 of the next page, a power of two aligned in the file; with DOUBLING at most as long as the file."""
+    """Return log2 of the next page, a power of two aligned in the file.
+
+    The page has at most `missing` frames, or, with DOUBLING, as many as the file holds.
+    """
     order = 0
     while order < GIANT and held & ((2 << order) - 1) == 0 and (2 << order) <= missing:
         order += 1
@@ -224,6 +230,7 @@ def _add_frames(s, room, f, zone, count):
 
 @subroutine
 def _push(s, room, f, start, count, order):
+    """Add a run of pages at the end of a file; extend the last run if the new one continues it."""
     bits, files, nodes = room
     top = files[f, TOP]
     files[f, HELD] += count

@@ -25,7 +25,7 @@ def command(result: str, out: str, counters: tuple[str, ...]) -> None:
 
     is_folded = out.endswith(".folded")
     if not is_folded and not out.endswith(".speedscope.json"):
-        raise UsageError(f"{out!r} ends in neither .folded nor .speedscope.json, which say the format; rename it")
+        raise UsageError(f"{out!r} does not end in .folded or .speedscope.json; choose the format by the file's name")
     if is_folded and len(counters) > 1:
         raise UsageError("collapsed stacks hold one counter; give --counter once, or write F.speedscope.json")
     atomic.writable(out)

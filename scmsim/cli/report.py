@@ -121,10 +121,11 @@ def _check_trace(read: "Mapping[str, Result]", trace: str) -> None:
             continue
         known = _digests(result.manifest.get("inputs"))
         if not known:
-            raise UsageError(f"{path!r} does not say which trace it replayed; leave out --trace")
+            raise UsageError(f"{path!r} does not record which trace was replayed; leave out --trace")
         if given not in known.values():
             raise UsageError(
-                f"{path!r} is a replay of {', '.join(known)!r}, whose content is not that of {trace!r}; give that file"
+                f"{path!r} was replayed from {', '.join(known)!r}, but {trace!r} has different contents; "
+                "pass the replayed trace with --trace"
             )
 
 

@@ -166,7 +166,7 @@ def drop(m, first, last):
                 if m.dirty[slot] == line + 1:
                     m.dirty[slot] = 0
                 left |= m.dirty[slot]
-            if left == 0 and behind - first == GROUP:
+            if left == 0 and behind - first == GROUP:  # the whole group was checked and is empty: later drops skip it
                 m.may_hold[group] = 0
         first = behind
 
@@ -214,7 +214,7 @@ def store(m, c, e, counted):
         write_back(m, c, e.addr, e.addr + e.length)
         m.recent[first & (RECENT_SLOTS - 1)] = 0  # no longer cached: the next load waits for the medium
         return
-    if e.width < 0 and last - first >= 64:
+    if e.width < 0 and last - first >= 64:  # strided over several pages: -width bytes in each
         for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
             at = (page << 12) + (e.addr & 4095)
             make_dirty(m, c, at >> 6, (at - e.width - 1) >> 6)

@@ -97,7 +97,7 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
     """Return the shares (giant, small) of STATE, from the bytes on pages of 4 KiB, 2 MiB and 1 GiB."""
     total = small + large + giant
     if min(small, large, giant) < 0 or not total:
-        raise UsageError("direct_4k, direct_2m and direct_1g say how much DRAM is mapped; give one of them some bytes")
+        raise UsageError("direct_4k, direct_2m and direct_1g are bytes of mapped DRAM; give at least one more than 0")
     return ALL * giant // total, ALL * small // max(1, small + large)
 
 

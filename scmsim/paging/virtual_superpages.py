@@ -37,11 +37,13 @@ def start(params):
 
 @kernel
 def is_set(bits, piece):
+    """Return the bit of a piece, i.e. of 2 MiB of addresses."""
     return bits[piece // WORD] >> (piece & WORD - 1) & 1
 
 
 @kernel
 def put(bits, piece, value):
+    """Set or clear the bit of a piece."""
     bit = np.uint32(1 << (piece & WORD - 1))
     bits[piece // WORD] = bits[piece // WORD] | bit if value else bits[piece // WORD] & ~bit
 

@@ -21,6 +21,7 @@ def count_faults(counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: 
 
 @kernel
 def _count(counts, events, bins, n):
+    """Add the faults of the first `n` events; a file's mapping in the program's space emits one MAP event per fault."""
     for i in range(n):
         e = events[i]
         if e.code == MAP and e.space == USER:

@@ -32,7 +32,9 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     """Raise UsageError for a file that cannot be drawn, EnvironmentProblem without the library; call before the work."""
     suffix = pathlib.Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise UsageError(f"{os.fspath(path)!r} ends in none of {', '.join(SUFFIXES)}, which say the format; rename it")
+        raise UsageError(
+            f"{os.fspath(path)!r} ends in none of {', '.join(SUFFIXES)}; choose the format by the file's name"
+        )
     writable(path)
     altair()
     return pathlib.Path(path)

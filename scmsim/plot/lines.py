@@ -48,7 +48,7 @@ FIGURES = (
 
 
 def over(runs: Sequence[Run]) -> str | None:
-    """Return the parameter for the x axis: the numeric one with the most values, among those of half the runs; or None."""
+    """Return the parameter for the x axis, or None: of the numeric ones that half of the runs have, that with most values."""
     numeric = {
         axis: values
         for axis, values in axes(runs).items()

@@ -254,7 +254,7 @@ def _about(result: Result) -> str:
 def _why_none(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation: str) -> str:
     table = [cell for side in by_side.values() for key, cell in side.items() if key.operation == operation]
     if any(quantity in cell.values for cell in table):
-        return "every value is 0, or the cells do not say their sizes"
+        return "every value is 0, or the cells do not record their sizes"
     reasons = (run.why_absent.get(quantity) for cell in table for run in cell.runs)
     return next((reason for reason in reasons if reason), "no result has it")
 

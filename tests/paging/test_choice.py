@@ -104,7 +104,9 @@ def test_a_file_system_that_maps_by_itself_says_that_paging_has_no_effect(fs):
 
 
 def test_own_is_for_those_that_map_by_themselves():
-    with pytest.raises(UsageError, match="nova-cow does not map persistent memory itself, so paging 'own' is none"):
+    with pytest.raises(
+        UsageError, match="nova-cow does not map persistent memory itself, so it cannot use paging 'own'"
+    ):
         run("nova-cow", paging="own")
 
 

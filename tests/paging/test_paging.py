@@ -93,7 +93,7 @@ def test_objects_keep_what_the_window_says_beside_the_size():
 
 
 def test_a_direct_map_needs_some_memory():
-    with pytest.raises(UsageError, match="say how much DRAM is mapped; give one of them some bytes"):
+    with pytest.raises(UsageError, match="are bytes of mapped DRAM; give at least one more than 0"):
         placed("linux", [], direct_4k=0, direct_2m=0)
 
 

@@ -61,7 +61,7 @@ def test_what_cannot_be_drawn_is_said(tmp_path: Path, extra: None) -> None:
     assert [path.name for path in drawn.paths] == ["fences-write.svg"]
     assert "1 value of 0 cannot be shown on a logarithmic axis" in drawn.paths[0].read_text()
     assert [reason.split(": ", 1)[1] for reason in drawn.left_out] == [
-        "every value is 0, or the cells do not say their sizes",
+        "every value is 0, or the cells do not record their sizes",
         "a PMU does not count it",
         "no result has it",
     ]

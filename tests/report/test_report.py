@@ -129,15 +129,15 @@ def test_the_trace_of_a_curve_is_the_one_that_was_replayed(tmp_path, monkeypatch
         (
             "r.json",
             "wrong.parquet",
-            "'r.json' is a replay of 'right.parquet', whose content is not that of 'wrong.parquet'",
+            "'r.json' was replayed from 'right.parquet', but 'wrong.parquet' has different contents",
         ),
         ("r.json", "no.parquet", "no trace 'no.parquet'"),
-        ("none.json", "right.parquet", "'none.json' does not say which trace it replayed"),
+        ("none.json", "right.parquet", "'none.json' does not record which trace was replayed"),
     ):
         done = CliRunner().invoke(cli.main, ["report", result, "-o", "r.html", "--trace", trace])
         assert (done.exit_code, message in done.stderr) == (2, True) and not (tmp_path / "r.html").exists()
     done = CliRunner().invoke(cli.main, ["report", "r.json", "-o", "r.html", "--trace", "right.parquet"])
-    assert "is not that of" not in done.stderr  # the next obstacle: it is no trace
+    assert "different contents" not in done.stderr  # the next obstacle: it is no trace
 
 
 @pytest.mark.parametrize(

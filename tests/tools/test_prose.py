@@ -9,12 +9,12 @@ from tools import prose
 
 
 def words(text: str) -> list[str]:
-    """The words that the rules find in a text."""
+    """Return the words that the rules find in a text."""
     return [found.words for found in prose.findings(prose.Text(1, text), "x.py")]
 
 
 def lines(source: str) -> dict[int, str]:
-    """Line -> words found in a Python file."""
+    """Return the words found in a Python file, by line."""
     return {found.line: found.words for text in prose.of_python(source) for found in prose.findings(text, "x.py")}
 
 

@@ -39,5 +39,5 @@ def command(result: str, out: str, operations: tuple[str, ...], events: str | No
             click.echo(f"scmsim: warning: {drawn.summary()}", err=True)
     if not drawn.paths:
         raise UsageError(
-            f"nothing to draw in {result!r}: no run says its operation, file size and unit together with a metric"
+            f"nothing to draw in {result!r}: no run records its operation, file size and unit together with a metric"
         )
