@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.builder import FAR, TraceBuilder
 from scmsim.trace.reading.columns import Column, tables
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import Progress, rows_of
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
-
-_FAR_TICKS = 1 << 53  # a time stamp at this distance from the first is damaged
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Blocks:
                 times = table[time]
                 if self.tick_ns:
                     start = int(times[0]) if start is None and len(times) else start
-                    times = np.clip(times - (start or 0), -1, _FAR_TICKS) * self.tick_ns
+                    times = np.clip(times - (start or 0), -1, FAR // self.tick_ns + 1) * self.tick_ns
                 device = table[self.device[0]]
                 for more in self.device[1:]:
                     device = device.joined(table[more], self.separator)

@@ -31,7 +31,7 @@ _RECORDS = {
 _READS, _WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A)
 _ENOUGH = 2  # records needed to distinguish the format from other binary data
 _LONGEST = 1 << 30  # limit of a command's length, bytes
-_FAR_TICKS = 1 << 50  # a time stamp at this distance from the first is damaged
+_FAR_TICKS = FAR // 1000 + 1  # us; a time stamp at this distance from the first is damaged
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:

@@ -49,6 +49,17 @@ def test_msr_and_tencent(tmp_path: Path) -> None:
     assert case.records["time_ns"].tolist() == [0, 10**9]
 
 
+def test_a_damaged_time_moves_no_other_row(tmp_path: Path) -> None:
+    """The clock stays where it was at the damaged row, and goes on after it."""
+    times = [0, 1000, (1 << 62) - 1, 2000, 3000]
+    case = convert_text(tmp_path, "".join(f"{10**17 + t},hm,0,Write,0,4096,26\n" for t in times))
+    assert case.records["time_ns"].tolist()[-1] - case.records["time_ns"].tolist()[1] <= 200_000
+    records = np.zeros(5, vscsi._RECORDS[2])
+    records["ver"], records["cmd"], records["len"], records["ts"] = 2 << 8 | 3, 0x2A, 4096, [10**15 + t for t in times]
+    case = convert_text(tmp_path, records.tobytes(), "vscsi")
+    assert case.records["time_ns"].tolist()[-1] - case.records["time_ns"].tolist()[1] <= 2_000_000
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_vscsi(tmp_path: Path, version: int) -> None:
     records = np.zeros(4, vscsi._RECORDS[version])
