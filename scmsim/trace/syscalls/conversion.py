@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
-from scmsim.trace.syscalls import asynchronous, data, loss, memory, namespaces, paths, raw, space, table
+from scmsim.trace.syscalls import asynchronous, data, loss, memory, mixed, namespaces, paths, raw, space, table
 from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
@@ -92,7 +92,7 @@ CALLS = tuple(
 )
 
 _FD = re.compile(FD)
-_ENDS = ("exit", "exit_group")
+_ENDS = ("exit", "_exit", "exit_group")
 
 
 class Conversion:
@@ -172,7 +172,7 @@ class Conversion:
         """A complete call, its arguments beginning at `start`."""
         m = spec.match(raw.decode(name, text, start) if spec.raw_first else text, start)
         if m is None:
-            decoded = raw.decode(name, text, start)
+            decoded = mixed.without_output(raw.decode(name, text, start), start)
             m = spec.match(decoded, start) if decoded != text else None
         if m is None:
             self._no_match(task, name, text[start - len(name) - 1 :], number)

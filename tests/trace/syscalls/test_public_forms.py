@@ -1,0 +1,107 @@
+"""Forms of lines that public straces have: old names, numbers in place of names, output of the program inside a call's line."""
+
+from pathlib import Path
+
+import pytest
+
+from scmsim.trace.syscalls import mixed
+from scmsim.trace.syscalls.importer import LOST_FD, NOT_A_FILE_OPERATION, UNKNOWN_FD
+from scmsim.trace.syscalls.text import OUTPUT, OUTPUT_LINE
+from tests.trace.strace_helper import Case, convert
+
+F = 'open("/d/f", O_RDWR|O_CREAT|O_EXCL, 0644) = 3'
+W = 'write(3, "ab", 2)                       = 2'
+
+
+def case_of(folder: Path, *lines: str) -> Case:
+    """Convert lines without a process and a time."""
+    source = folder / "in.txt"
+    source.write_text("\n".join(lines) + "\n")
+    return convert(source, folder)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "set_tls(0xb6f334c0, 0xb6f33bb8, 0xb6f3b048) = 0",
+        'send(4, "GET /", 5, MSG_NOSIGNAL)       = 5',
+        'recv(4, "200", 16, 0)                   = 3',
+        "ipc_subcall(0xffffffff, 0x1f5, 0, 0)    = 0",
+        "SYS_199(0x4019, 0, 0x4019, 0x4019, 0)   = 501",
+        "_exit(0)                                = ?",
+    ],
+)
+def test_harmless_calls_of_i386_arm_and_old_straces(tmp_path: Path, line: str) -> None:
+    report = case_of(tmp_path, F, line, W).report
+    assert (report.bad, report.lost_rows, report.uncertain_rows, report.blind_spots) == (0, 0, 0, [])
+
+
+def test_old_mmap_is_a_mapping(tmp_path: Path) -> None:
+    private = "old_mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 3, 0) = 0x40015000"
+    memory = "old_mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x40019000"
+    case = case_of(tmp_path, F, private, memory, "munmap(0x40015000, 8192) = 0")
+    assert [(row.op, row.length) for row in case.rows[1:]] == [("mmap", 8192), ("munmap", 8192)]
+    assert case.report.lost_rows == 0 and case.report.blind_spots == []
+
+
+def test_numbers_in_place_of_names(tmp_path: Path) -> None:
+    """Below 280 every strace for x86-64 knows the name, so the number is one of i386; above, another call tells."""
+    cut = case_of(tmp_path, F, "SYS_194(0x3, 0, 0x100000, 0, 0x3)       = 0", W)
+    assert cut.report.bad_lines == [
+        (2, "the arguments or the result of ftruncate64 are not complete or not of a known form")
+    ]
+    assert cut.report.uncertain_rows == 1
+    event = "SYS_328(0, 0x80800, 0x269ff4)           = 4"
+    on_event = 'write(4, "12345678", 8)                 = 8'
+    assert case_of(tmp_path, "mmap2(NULL, 4096, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x40019000", F, event,
+                   on_event, W).report.lost_rows == 0  # fmt: skip
+    assert case_of(tmp_path, F, event, W).report.bad == 1  # x86-64: pwritev2
+
+
+WROTE = 'write(1, "one\\ntwo\\n", 8'
+
+
+def test_output_of_the_program_inside_its_call(tmp_path: Path) -> None:
+    lines = [F, WROTE + "one", "two", ")              = 8", 'write(2, "three", 5three)               = 5', W]
+    report = case_of(tmp_path, *lines).report
+    assert (report.bad, report.lost_rows, report.uncertain_rows) == (0, 0, 0)
+    assert report.left_out[OUTPUT] == 2 and report.left_out[UNKNOWN_FD] == 2 and report.calls == 2
+    to_file = case_of(
+        tmp_path, F, 'write(3, "mkdir(0, 7) "..., 30mkdir(0, 7) and more text', "and yet more", ") = 30", W
+    )
+    assert [(row.op, row.offset, row.length) for row in to_file.rows[1:]] == [("write", 0, 30), ("write", 30, 2)]
+
+
+def test_output_of_a_child_and_typed_text(tmp_path: Path) -> None:
+    lines = [F, "wait4(-1, sh: no such file", "[{WIFEXITED(s) && WEXITSTATUS(s) == 1}], 0, NULL) = 70160",
+             "read(0, hello", '"hello\\n", 1024)                 = 6', "poll([{fd=4, events=POLLIN}], 1, -1", "a line",
+             ") = 1 ([{fd=4, revents=POLLIN}])", W]  # fmt: skip
+    report = case_of(tmp_path, *lines).report
+    assert (report.bad, report.lost_rows, report.uncertain_rows) == (0, 0, 0)
+    assert report.left_out[OUTPUT] == 4 and report.left_out[NOT_A_FILE_OPERATION] == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [WROTE + "one", W, ") = 8"],  # a call between the two
+        [WROTE + "another", ") = 8"],  # not what it wrote
+        [WROTE + "one", "two", ") = 7"],  # not as much
+        ["fsync(3", ") = 0"],
+        ["not a call", ") = 8"],
+        [") = 8"],
+        ['"hello", 10) = 5'],
+    ],
+)
+def test_what_is_not_output_stays(lines: list[str]) -> None:
+    assert mixed.joined(lines) == lines
+
+
+def test_output_that_has_the_form_of_calls() -> None:
+    lines = ['write(1, "f(\\ng(\\n"..., 99f(', "g(", "h(1)", ")  = 99"]
+    assert mixed.joined(lines) == ['write(1, "f(\\ng(\\n"..., 99)  = 99', *[OUTPUT_LINE] * 3]
+
+
+def test_lines_before_the_first_call_put_nothing_in_doubt(tmp_path: Path) -> None:
+    report = case_of(tmp_path, "# strace ./program", F, W).report
+    assert (report.bad, report.lost_rows, report.uncertain_rows, report.left_out[LOST_FD]) == (1, 1, 0, 0)
