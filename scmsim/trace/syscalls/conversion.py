@@ -38,7 +38,7 @@ from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
 from scmsim.trace.syscalls.forms import Forms, needs_work
-from scmsim.trace.syscalls.importer import Importer, blind_spots
+from scmsim.trace.syscalls.importer import Importer, not_in_the_trace
 from scmsim.trace.syscalls.state import Description, Task
 from scmsim.trace.syscalls.text import (
     CALL,
@@ -251,18 +251,20 @@ class Conversion:
 
     def _unusual(self, line: str, number: int) -> None:
         pid, short_pid, seconds, fraction, of_day, day_fraction, body = parts(line)
-        if short_pid is not None and short_pid not in self.imp.tasks:
+        if short_pid is not None:
             self.forms.meet(short_pid, body)
         pid = pid or short_pid
         if about := belongs(line):
             self.report.left_out[about] += 1
             return
-        self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
+        called = NAME(body)
+        if called or seconds is not None or of_day is not None:
+            self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
         if EVENT(body):
             self._event(pid, body)
         elif resumed := RESUMED(body):
             self._second_half(pid, resumed[1], body[resumed.end() :], number)
-        elif called := NAME(body):
+        elif called:
             self._first_half_or_call(pid, called, body, number)
         elif not line.strip():
             self.report.left_out[why.BLANK] += 1
@@ -314,6 +316,7 @@ class Conversion:
         is_known = pid in self.imp.tasks
         task = self.imp.tasks.get(pid) or self.imp.task(pid)
         spec = _SPECS.get(name)
+        self.forms.ends(task, name)
         if spec is None:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
@@ -354,20 +357,11 @@ class Conversion:
         files = imp.files()
         report.files, report.duration_ns = len(files), self.clock.now
         report.left_out = +report.left_out  # drops zeros
-        report.blind_spots, report.notes = [*_blind_spots(imp), *blind_spots], _notes(imp, self.clock)
+        report.blind_spots, report.notes = [*not_in_the_trace(imp), *blind_spots], _notes(imp, self.clock)
         report.check()
         writer.header.update(_header(self.path, imp, self.clock, self.form))
         writer.close(files)
         return report
-
-
-def _blind_spots(imp: Importer) -> list[str]:
-    out = blind_spots(imp.report)
-    for path, length in list(imp.writable.items())[:20]:
-        out.append(f"writable shared mapping of {path!r} ({length} bytes): its loads and stores are not in the trace")
-    if len(imp.writable) > 20:
-        out.append(f"writable shared mappings of {len(imp.writable) - 20} more files")
-    return out
 
 
 def _notes(imp: Importer, clock: Clock) -> list[str]:

@@ -91,7 +91,8 @@ class Forms:
     def meet(self, pid: str, body: str) -> None:
         """See a number in brackets for the first time: it may be that of the process that had none."""
         tasks, first = self._imp.tasks, self._imp.tasks.get(None)
-        if first is None or self._found or pid in self._attached:
+        self._imp.started.discard(pid)
+        if pid in tasks or first is None or self._found or pid in self._attached:
             return
         resumed = RESUMED(body)
         if first.pending is not None and (resumed is None or resumed[1] != first.pending[0]):
@@ -111,6 +112,7 @@ class Forms:
         m = ATTACHED(body)
         if m is None:
             return
+        self._imp.started.discard(m[1])
         if m[2] == "attached":
             self._attached.add(m[1])
             self._gone.discard(m[1])
@@ -119,6 +121,11 @@ class Forms:
                 self._imp.tasks[None] = self._imp.task(m[1])
         else:
             self.leaves(m[1])
+
+    def ends(self, task: Task, name: str) -> None:
+        """See the second half of a call."""
+        if self.last_half == (task.pid, name):
+            self.last_half = None
 
     def superseded(self, pid: str | None, body: str) -> bool:
         """Return whether an event says that a thread goes on under the number of its process, and make it so."""

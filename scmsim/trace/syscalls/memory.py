@@ -118,6 +118,8 @@ def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
         raise ValueError("no flags say what the child shares")
     imp.forks.pop(task.pid, None)
     if child not in imp.adopted:
+        if imp.tasks.get(None) is task:
+            imp.started.add(child)
         born = imp.add_child(child, task, text)
         if task.pid is not None and int(child) < int(task.pid):
             imp.unseen[child] = born

@@ -105,3 +105,43 @@ def test_output_that_has_the_form_of_calls() -> None:
 def test_lines_before_the_first_call_put_nothing_in_doubt(tmp_path: Path) -> None:
     report = case_of(tmp_path, "# strace ./program", F, W).report
     assert (report.bad, report.lost_rows, report.uncertain_rows, report.left_out[LOST_FD]) == (1, 1, 0, 0)
+
+
+def test_processes_that_are_not_followed_are_a_blind_spot(tmp_path: Path) -> None:
+    clone = "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7f) = 102"
+    said = "1 processes or threads that were started and not followed (strace -f follows them)"
+    assert case_of(tmp_path, F, "fork()                                  = 2246", W).report.blind_spots == [said]
+    assert case_of(tmp_path, "Process 7 attached", F, clone, W).report.blind_spots == [said]
+    followed = [F, clone, '[pid   102] write(3, "abc", 3)      = 3', W]
+    assert case_of(tmp_path, *followed).report.blind_spots == []
+    assert case_of(tmp_path, F, clone, "strace: Process 102 attached", W).report.blind_spots == []
+    numbered = ["7 " + F, "7 " + clone, "7 " + W]  # -f -o: the child may have made no call
+    assert case_of(tmp_path, *numbered).report.blind_spots == []
+
+
+def test_a_stat_says_what_a_received_descriptor_is(tmp_path: Path) -> None:
+    message = (
+        "recvmsg(9, {msg_control=[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[8]}]}, 0) = 1"
+    )
+    device, regular = (
+        f'newfstatat(8, "", {{st_mode={kind}|0660, st_size=0}}, AT_EMPTY_PATH) = 0' for kind in ("S_IFCHR", "S_IFREG")
+    )
+    on_it = [
+        W,
+        'write(8, "ab", 2)                       = 2',
+        "fcntl(8, F_DUPFD_CLOEXEC, 3) = 10",
+        'write(10, "ab", 2) = 2',
+    ]
+    assert case_of(tmp_path, F, message, device, *on_it).report.lost_rows == 0
+    assert case_of(tmp_path, F, message, regular, *on_it).report.lost_rows == 3
+
+
+def test_a_damaged_line_after_a_finished_split_call_is_a_bad_line(tmp_path: Path) -> None:
+    start, rest, damaged = "7 futex(0x1, FUTEX_WAIT <unfinished ...>", "7 <... futex resumed>) = 0", '7 "ab", 2) = 2'
+    assert case_of(tmp_path, "7 " + F, start, rest, damaged).report.bad_lines == [(4, "this is no line of strace")]
+    assert case_of(tmp_path, "7 " + F, start, "7 ) = 0").report.bad == 0  # -z can leave out the head of the second half
+
+
+def test_a_message_before_the_first_time_stamp_is_no_jump(tmp_path: Path) -> None:
+    case = case_of(tmp_path, "strace: Process 7 attached", "", "12:00:00.500000 " + F, "12:00:01.000000 " + W)
+    assert case.records["time_ns"].tolist() == [0, 500_000_000] and "jumped" not in str(case.report.notes)
