@@ -153,15 +153,20 @@ class Conversion:
         """Work on one line."""
         self._lines([line])
 
-    def leave_out(self, reason: str) -> None:
-        """Count a line that is no call."""
+    def leave_out(self, reason: str, call: str = "") -> None:
+        """Count a line that makes no row; `call` is a call whose result is not known, so that what it changes is in doubt."""
         self.report.lines += 1
         self.report.left_out[reason] += 1
+        if call:
+            self._lose(call)
 
     def bad(self, reason: str, call: str = "") -> None:
         """Count a line that cannot be understood, or raise UsageError for it; `call` is what could be read of its call."""
         self.report.lines += 1
         self._bad(self.report.lines, reason)
+        self._lose(call)
+
+    def _lose(self, call: str) -> None:
         if m := CALL(call):
             task = self.imp.tasks.get(m[1]) or self.imp.task(m[1])
             loss.lost_call(self.imp, task, m[4], call[m.start(4) :])
