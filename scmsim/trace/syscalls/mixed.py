@@ -12,7 +12,7 @@ The end of such a call is a line that no other call can have: it begins with `)`
 import re
 
 from scmsim.trace.syscalls import table
-from scmsim.trace.syscalls.text import DATA, FD, OUTPUT_LINE, SHOWS_RESULT, UNFINISHED, parts, unescape
+from scmsim.trace.syscalls.text import DATA, FD, OUTPUT_LINE, PATH, SHOWS_RESULT, UNFINISHED, VECTOR, parts, unescape
 
 HINTS = (b"\n) ", b"\n)\t", b"\n[{WIF", b'\n"')
 _MOST_LINES = 1 << 12  # of output in one call
@@ -20,7 +20,8 @@ _END = re.compile(r"\)\s+= (-?\d+)").match
 _STATUS = re.compile(r"\[\{WIF[^\"]*\)\s+= \d").match
 _TYPED = re.compile(rf"{DATA}, \d+\)\s+= \d").match
 _NAME = re.compile(r"[a-z_]\w*(?=\()").match
-_WRITES = re.compile(rf"({FD}, ({DATA}), )(\d+)(.*)", re.DOTALL).match
+_WRITES = re.compile(rf"(?P<head>{FD}, (?P<data>{DATA}|{VECTOR}), )(?P<count>\d+)(?P<rest>.*)", re.DOTALL).match
+_TEXT = re.compile(PATH).search
 _WAITS = re.compile(r"wait(?:4|pid)\(-?\d+, ").match
 _READS = re.compile(rf"read\({FD}, ").match
 _AT_ONCE = re.compile(r"(.*)(\)\s+= (\d+)(?: <[\d.]+>)?)$", re.DOTALL).match
@@ -77,12 +78,18 @@ def _call(start: str, end: str) -> str | None:
 def _written(text: str, at: int, result: str) -> str | None:
     """Return the arguments of a call that wrote `result` bytes and whose output begins after them."""
     m = _WRITES(text, at)
-    if m is None or not m[5].startswith(result):
+    if m is None:
         return None
-    output = m[5][len(result) :] + m[6]
-    shown = unescape(m[4].removesuffix("...")[1:-1]) if m[4][:1] == '"' else ""
-    begins = output.encode("latin-1").decode("utf-8", "backslashreplace").startswith(shown.partition("\n")[0])
-    return m[1] + result if begins else None
+    digits, rest, strings = m["count"], m["rest"], _TEXT(m["data"])
+    shown = unescape(strings[1]).partition("\n")[0].rstrip("\r") if strings else ""
+    for end in range(1, len(digits) + 1):
+        if (digits[:end] == result or m["data"][0] == "[") and _decoded(digits[end:] + rest).startswith(shown):
+            return m["head"] + digits[:end]
+    return None
+
+
+def _decoded(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8", "backslashreplace")
 
 
 def without_output(text: str, at: int) -> str:

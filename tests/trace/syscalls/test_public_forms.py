@@ -72,6 +72,22 @@ def test_output_of_the_program_inside_its_call(tmp_path: Path) -> None:
     assert [(row.op, row.offset, row.length) for row in to_file.rows[1:]] == [("write", 0, 30), ("write", 30, 2)]
 
 
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ('write(1, "one\\r\\ntwo\\r\\n", 10one', ") = 10"),
+        ('writev(2, [{iov_base="one ", iov_len=4}, {iov_base="two\\n", iov_len=4}], 2one two', ")              = 8"),
+        ('writev(2, [{iov_base="7 one", iov_len=5}, {iov_base="\\n", iov_len=1}], 27 one', ")              = 6"),
+        ('write(1, "\\nnext"..., 40', ") = 40"),
+        ('write(1</dev/pts/0>, ""..., 17any text', ")    = 17"),
+        ('[pid    7] write(1, "\\303\\251\\n", 3\u00e9', ")    = 3"),
+    ],
+)
+def test_forms_of_output(first: str, last: str) -> None:
+    encoded = first.encode().decode("latin-1")
+    assert mixed.joined([encoded, "more", last])[1:] == [OUTPUT_LINE] * 2
+
+
 def test_output_of_a_child_and_typed_text(tmp_path: Path) -> None:
     lines = [F, "wait4(-1, sh: no such file", "[{WIFEXITED(s) && WEXITSTATUS(s) == 1}], 0, NULL) = 70160",
              "read(0, hello", '"hello\\n", 1024)                 = 6', "poll([{fd=4, events=POLLIN}], 1, -1", "a line",
