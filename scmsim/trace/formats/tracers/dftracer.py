@@ -26,7 +26,11 @@ from scmsim.trace.syscalls.as_strace import NoCall
 
 SUMMARY = "DFTracer's .pfw: POSIX calls as lines of JSON (also .pfw.gz)"
 _TOOL = "a trace of DFTracer"
-_SNIFF = re.compile(rb'(?:\s|\[)*\{(?=[^\n]*"ph"\s*:)(?=[^\n]*"cat"\s*:\s*"(?:POSIX|STDIO|dftracer)")', re.IGNORECASE)
+_SNIFF = re.compile(
+    rb'(?:\s|\[)*\{(?=[^\n]*"ph"\s*:)'
+    rb'(?=[^\n]*(?:"cat"\s*:\s*"(?:POSIX|STDIO|dftracer)"|"cat"[^\n]*"(?:hostname|hhash)"\s*:))',
+    re.IGNORECASE,
+)
 _MOST_PATHS = 1 << 20
 _SAME = {"remove": "unlink"}
 _LOOKS = frozenset("stat lstat access faccessat stat64 lstat64 __xstat __lxstat __xstat64 __lxstat64".split())

@@ -98,6 +98,8 @@ def test_dftracer_of_2023_and_calls_without_a_result(tmp_path: Path) -> None:
     gone = event("remove", 22, fname=a) + event("write", 24, ret=1, count=1, fd=3, fname=a)
     doubtful = convert_text(tmp_path, text + gone + event("rename", 26, fname=a), "dftracer").report
     assert (doubtful.bad, doubtful.lost_rows, doubtful.uncertain_rows) == (0, 1, 1)
+    region = text.replace("POSIX", "ai_framework", 1).replace('"ret": "3"', '"hostname":"a"', 1)
+    assert convert_text(tmp_path, region).report.left_out["not a POSIX call"] == 1  # found by its content
     assert doubtful.left_out[as_strace.NO_RESULT] == 2 and doubtful.left_out[as_strace.NO_SECOND_NAME] == 1
 
 
