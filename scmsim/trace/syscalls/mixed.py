@@ -22,6 +22,7 @@ _TYPED = re.compile(rf"{DATA}, \d+\)\s+= \d").match
 _NAME = re.compile(r"[a-z_]\w*(?=\()").match
 _WRITES = re.compile(rf"(?P<head>{FD}, (?P<data>{DATA}|{VECTOR}), )(?P<count>\d+)(?P<rest>.*)", re.DOTALL).match
 _TEXT = re.compile(PATH).search
+_WRITE = re.compile(r"\bwritev?\($").search  # calls whose last argument is a number: what comes after it is output
 _WAITS = re.compile(r"wait(?:4|pid)\(-?\d+, ").match
 _READS = re.compile(rf"read\({FD}, ").match
 _AT_ONCE = re.compile(r"(.*)(\)\s+= (\d+)(?: <[\d.]+>)?)$", re.DOTALL).match
@@ -77,7 +78,7 @@ def _call(start: str, end: str) -> str | None:
 
 def _written(text: str, at: int, result: str) -> str | None:
     """Return the arguments of a call that wrote `result` bytes and whose output begins after them."""
-    m = _WRITES(text, at)
+    m = _WRITES(text, at) if _WRITE(text[:at]) else None
     if m is None:
         return None
     digits, rest, strings = m["count"], m["rest"], _TEXT(m["data"])
@@ -94,6 +95,6 @@ def _decoded(text: str) -> str:
 
 def without_output(text: str, at: int) -> str:
     """Return the text of a write whose arguments begin at `at`, without the output of one line before its end."""
-    m = _AT_ONCE(text)
+    m = _AT_ONCE(text) if _WRITE(text[:at]) else None
     first = _written(m[1], at, m[3]) if m is not None else None
     return text if m is None or first is None else f"{text[:at]}{first}{m[2]}"

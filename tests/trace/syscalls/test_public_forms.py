@@ -104,6 +104,7 @@ def test_output_of_a_child_and_typed_text(tmp_path: Path) -> None:
         [WROTE + "another", ") = 8"],  # not what it wrote
         [WROTE + "one", "two", ") = 7"],  # not as much
         ["fsync(3", ") = 0"],
+        ['pwrite64(1, "one\\n", 4, 0', ") = 4"],  # its last number is the offset
         ["not a call", ") = 8"],
         [") = 8"],
         ['"hello", 10) = 5'],
@@ -111,6 +112,19 @@ def test_output_of_a_child_and_typed_text(tmp_path: Path) -> None:
 )
 def test_what_is_not_output_stays(lines: list[str]) -> None:
     assert mixed.joined(lines) == lines
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pwritev2(10, [...], 2, -1, 0x10) = 8",
+        'pwrite64(3, ""..., 100, 4096) = 100',
+        'write(3, "ab", 2) = 2',
+        'write(3, "ab", 7xy) = 2',
+    ],
+)
+def test_complete_calls_have_no_output(text: str) -> None:
+    assert mixed.without_output(text, text.index("(") + 1) == text
 
 
 def test_output_that_has_the_form_of_calls() -> None:
