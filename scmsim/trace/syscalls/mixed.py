@@ -14,10 +14,10 @@ import re
 from scmsim.trace.syscalls import table
 from scmsim.trace.syscalls.text import DATA, FD, OUTPUT_LINE, PATH, SHOWS_RESULT, UNFINISHED, VECTOR, parts, unescape
 
-HINTS = (b"\n) ", b"\n)\t", b"\n[{WIF", b'\n"')
+HINTS = (b"\n) ", b"\n)\t", b"\n[{WIF", b"\n[WIF", b'\n"')
 _MOST_LINES = 1 << 12  # of output in one call
-_END = re.compile(r"\)\s+= (-?\d+)").match
-_STATUS = re.compile(r"\[\{WIF[^\"]*\)\s+= \d").match
+_END = re.compile(r"\)\s+= (-?\d+|\?)").match
+_STATUS = re.compile(r"\[\{?WIF[^\"]*\)\s+= \d").match
 _TYPED = re.compile(rf"{DATA}, \d+\)\s+= \d").match
 _NAME = re.compile(r"[a-z_]\w*(?=\()").match
 _WRITES = re.compile(rf"(?P<head>{FD}, (?P<data>{DATA}|{VECTOR}), )(?P<count>\d+)(?P<rest>.*)", re.DOTALL).match

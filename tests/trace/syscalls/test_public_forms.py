@@ -88,6 +88,13 @@ def test_forms_of_output(first: str, last: str) -> None:
     assert mixed.joined([encoded, "more", last])[1:] == [OUTPUT_LINE] * 2
 
 
+def test_old_forms_around_output(tmp_path: Path) -> None:
+    lines = [F, "shmat(255, 0xbffff700, 0x2ptrace: umoven: Input/output error", ")             = ?",
+             "wait4(-1, a line", "another", "[WIFEXITED(s) && WEXITSTATUS(s) == 0], 0, NULL) = 2246", W]  # fmt: skip
+    report = case_of(tmp_path, *lines).report
+    assert (report.bad, report.lost_rows, report.uncertain_rows, report.left_out[OUTPUT]) == (0, 0, 0, 3)
+
+
 def test_output_of_a_child_and_typed_text(tmp_path: Path) -> None:
     lines = [F, "wait4(-1, sh: no such file", "[{WIFEXITED(s) && WEXITSTATUS(s) == 1}], 0, NULL) = 70160",
              "read(0, hello", '"hello\\n", 1024)                 = 6', "poll([{fd=4, events=POLLIN}], 1, -1", "a line",
