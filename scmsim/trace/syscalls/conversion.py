@@ -300,7 +300,7 @@ class Conversion:
 
     def _first_half(self, task: Task, name: str, body: str) -> None:
         """A call that is not complete, its name at the start of `body`."""
-        self.forms.last_half = task.pid, name
+        self.forms.begins(task, name)
         if name not in _SPECS:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1

@@ -52,6 +52,7 @@ class Forms:
         self.last_half: tuple[str | None, str] | None = None  # process and name of the call that was split last
         self._attached: set[str] = set()
         self._gone: set[str] = set()
+        self._half: str | None = None  # the call that the process without a number has begun and not ended
         self._is_i386 = False  # the numbers of calls are those of i386
         self._found = False  # the number of the first process is known
 
@@ -95,7 +96,7 @@ class Forms:
         if pid in tasks or first is None or self._found or pid in self._attached:
             return
         resumed = RESUMED(body)
-        if first.pending is not None and (resumed is None or resumed[1] != first.pending[0]):
+        if self._half is not None and (resumed is None or resumed[1] != self._half):
             return  # it waits for the end of a call: another process begins this one
         self._found = True
         first.pid = pid
@@ -122,10 +123,18 @@ class Forms:
         else:
             self.leaves(m[1])
 
+    def begins(self, task: Task, name: str) -> None:
+        """See the first half of a call."""
+        self.last_half = task.pid, name
+        if self._imp.tasks.get(None) is task:
+            self._half = name
+
     def ends(self, task: Task, name: str) -> None:
         """See the second half of a call."""
         if self.last_half == (task.pid, name):
             self.last_half = None
+        if self._imp.tasks.get(None) is task:
+            self._half = None
 
     def superseded(self, pid: str | None, body: str) -> bool:
         """Return whether an event says that a thread goes on under the number of its process, and make it so."""

@@ -182,3 +182,14 @@ def test_a_damaged_line_after_a_finished_split_call_is_a_bad_line(tmp_path: Path
 def test_a_message_before_the_first_time_stamp_is_no_jump(tmp_path: Path) -> None:
     case = case_of(tmp_path, "strace: Process 7 attached", "", "12:00:00.500000 " + F, "12:00:01.000000 " + W)
     assert case.records["time_ns"].tolist() == [0, 500_000_000] and "jumped" not in str(case.report.notes)
+
+
+def test_a_grandchild_that_runs_before_its_fork_returns(tmp_path: Path) -> None:
+    """The first process has no number and waits, in a call without a row: a number that is new is not its own."""
+    lines = [F, "clone(flags=SIGCHLD)                    = 7", "wait4(7,  <unfinished ...>",
+             "[pid     7] clone(flags=SIGCHLD <unfinished ...>", '[pid     8] write(3, "abc", 3)      = 3',
+             "[pid     7] <... clone resumed>)        = 8", "[pid     8] exit_group(0)           = ?",
+             "[pid     7] exit_group(0)           = ?", "<... wait4 resumed>NULL, 0, NULL)       = 7", W]  # fmt: skip
+    case = case_of(tmp_path, *lines)
+    assert [(row.op, row.offset, row.length) for row in case.rows[1:]] == [("write", 0, 3), ("write", 3, 2)]
+    assert case.records["thread"].tolist() == [0, 1, 0] and case.report.unknown_offsets == 0
