@@ -70,7 +70,7 @@ def _call(start: str, end: str) -> str | None:
     if m is None:
         head = _WAITS(start) if _STATUS(end) else _READS(start)
         return head[0] + end if head else None
-    if table.does(name[0]) == {"none"}:
+    if table.does(name[0]) == frozenset(("none",)):
         return f"{name[0]}({end}"
     first = _written(start, name.end() + 1, m[1])
     return f"{start[: name.end() + 1]}{first}{end}" if first is not None else None
