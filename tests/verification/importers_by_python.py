@@ -1,6 +1,6 @@
 """Rows of each importer on the samples, for every Python on this machine: the regular expressions of some are defective.
 
-python -m tests.verification.importers_by_python        # the table of docs/traces.md
+python -m tests.verification.importers_by_python        # prints a table
 """
 
 import contextlib

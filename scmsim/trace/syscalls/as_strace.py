@@ -24,6 +24,7 @@ ORIGIN = 10**8  # seconds that are added: strace's importer takes smaller ones f
 _NO_DATA = '""...'
 _AT_FDCWD = -100
 NO_SECOND_NAME = "rename or link whose second name was not recorded"
+NO_RESULT = "call without its result: whether it failed is not known"
 NOT_A_CALL = "not a file operation of this importer"
 
 # flags of open(2) on x86-64 (include/uapi/asm-generic/fcntl.h): those of several bits first
@@ -47,6 +48,7 @@ _CALLS: dict[str, tuple[str, str]] = {
     "unlink": ("unlink", "path"), "unlinkat": ("unlinkat", "dirfd path remove"),
     "rename": ("rename", "path path2"), "renameat": ("renameat", "dirfd path dirfd2 path2"),
     "renameat2": ("renameat", "dirfd path dirfd2 path2"), "link": ("link", "path path2"),
+    "__fxstat": ("fstat", "fd nothing"),
     "fallocate": ("fallocate", "fd fallocate offset length"), "dup": ("dup", "fd"), "sync": ("sync", ""),
     **dict.fromkeys(("stat", "lstat", "access"), ("access", "path mode")),
     **dict.fromkeys(("newfstatat", "statx", "faccessat"), ("faccessat", "dirfd path mode zero")),
@@ -55,11 +57,23 @@ _SAME = {
     "open64": "open", "creat64": "creat", "lseek64": "lseek", "ftruncate64": "ftruncate", "truncate64": "truncate",
     "pread": "pread64", "pwrite": "pwrite64", "newstat": "stat", "newlstat": "lstat", "stat64": "stat", "lstat64": "lstat",
     "faccessat2": "faccessat", "dup1": "dup",
+    "__xstat": "stat", "__lxstat": "lstat", "__xstat64": "stat", "__lxstat64": "lstat", "__fxstat64": "__fxstat",
 }  # fmt: skip
 
 
 class NoCall(str):
-    """Why a line is no call."""
+    """Why a line is no call; `doubts` is the beginning of a line of a call whose result was not recorded."""
+
+    doubts = ""
+
+
+def without_result(line: str | NoCall) -> NoCall:
+    """Return what to do about a call that changes something, if it succeeded: count it, and doubt what it may have changed."""
+    if isinstance(line, NoCall):
+        return line
+    out = NoCall(NO_RESULT)
+    out.doubts = line.rpartition(" = ")[0]
+    return out
 
 
 def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int) -> str | NoCall:
@@ -73,7 +87,8 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
         When it returned.
     args : mapping
         By name: fd, count, offset, length, whence, flags and mode as numbers (flags and whence also in words), path and path2 as
-        `quoted` gives them, dirfd and dirfd2 (the working directory where they are missing).
+        `quoted` gives them, fd_path (what -y would print about fd) as `shown` gives it,
+        dirfd and dirfd2 (the working directory where they are missing).
 
     Raises
     ------
@@ -117,11 +132,16 @@ def quoted_bytes(raw: bytes) -> str:
     )
 
 
+def shown(path: str) -> str:
+    """A path as -y prints it after a descriptor; nothing for a relative one."""
+    return "<" + quoted(path)[1:-1].replace("<", "\\74").replace(">", "\\76") + ">" if path[:1] == "/" else ""
+
+
 def _argument(name: str, kind: str, args: Mapping[str, Any]) -> str:
     if kind == "data":
         return _NO_DATA
-    if kind == "zero":
-        return "0"
+    if kind in ("zero", "nothing"):
+        return "0" if kind == "zero" else "NULL"
     if kind in ("path", "path2"):
         path = args.get(kind)
         if not path:
@@ -146,7 +166,8 @@ def _argument(name: str, kind: str, args: Mapping[str, Any]) -> str:
     if kind == "fallocate":
         mode = _whole(name, "mode", args.get("mode", 0))
         return "|".join(word for word, bit in _FALLOCATE if mode & bit) or "0"
-    return str(_whole(name, kind, args.get(kind), low=-_MOST if name.startswith("lseek") else 0))
+    value = _whole(name, kind, args.get(kind), low=-_MOST if name.startswith("lseek") else 0)
+    return f"{value}{args.get('fd_path', '')}" if kind == "fd" else str(value)
 
 
 def _flags(value: int) -> str:
@@ -181,7 +202,7 @@ def take_line(work: Conversion, rewrite: Callable[[str], str | NoCall], line: st
         work.bad(str(error), error.call)
         return
     if isinstance(made, NoCall):
-        work.leave_out(made)
+        work.leave_out(made, made.doubts)
     else:
         work.line(made)
 

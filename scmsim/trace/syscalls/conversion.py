@@ -33,12 +33,12 @@ from typing import Any, NamedTuple
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
-from scmsim.trace.syscalls import asynchronous, data, loss, memory, namespaces, paths, raw, space, table
+from scmsim.trace.syscalls import asynchronous, data, loss, memory, mixed, namespaces, paths, raw, space, table
 from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
 from scmsim.trace.syscalls.forms import Forms, needs_work
-from scmsim.trace.syscalls.importer import Importer, blind_spots
+from scmsim.trace.syscalls.importer import Importer, not_in_the_trace
 from scmsim.trace.syscalls.state import Description, Task
 from scmsim.trace.syscalls.text import (
     CALL,
@@ -92,7 +92,7 @@ CALLS = tuple(
 )
 
 _FD = re.compile(FD)
-_ENDS = ("exit", "exit_group")
+_ENDS = ("exit", "_exit", "exit_group")
 
 
 class Conversion:
@@ -153,15 +153,20 @@ class Conversion:
         """Work on one line."""
         self._lines([line])
 
-    def leave_out(self, reason: str) -> None:
-        """Count a line that is no call."""
+    def leave_out(self, reason: str, call: str = "") -> None:
+        """Count a line that makes no row; `call` is a call whose result is not known, so that what it changes is in doubt."""
         self.report.lines += 1
         self.report.left_out[reason] += 1
+        if call:
+            self._lose(call)
 
     def bad(self, reason: str, call: str = "") -> None:
         """Count a line that cannot be understood, or raise UsageError for it; `call` is what could be read of its call."""
         self.report.lines += 1
         self._bad(self.report.lines, reason)
+        self._lose(call)
+
+    def _lose(self, call: str) -> None:
         if m := CALL(call):
             task = self.imp.tasks.get(m[1]) or self.imp.task(m[1])
             loss.lost_call(self.imp, task, m[4], call[m.start(4) :])
@@ -172,7 +177,7 @@ class Conversion:
         """A complete call, its arguments beginning at `start`."""
         m = spec.match(raw.decode(name, text, start) if spec.raw_first else text, start)
         if m is None:
-            decoded = raw.decode(name, text, start)
+            decoded = mixed.without_output(raw.decode(name, text, start), start)
             m = spec.match(decoded, start) if decoded != text else None
         if m is None:
             self._no_match(task, name, text[start - len(name) - 1 :], number)
@@ -251,18 +256,20 @@ class Conversion:
 
     def _unusual(self, line: str, number: int) -> None:
         pid, short_pid, seconds, fraction, of_day, day_fraction, body = parts(line)
-        if short_pid is not None and short_pid not in self.imp.tasks:
+        if short_pid is not None:
             self.forms.meet(short_pid, body)
         pid = pid or short_pid
         if about := belongs(line):
             self.report.left_out[about] += 1
             return
-        self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
+        called = NAME(body)
+        if called or seconds is not None or of_day is not None:
+            self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
         if EVENT(body):
             self._event(pid, body)
         elif resumed := RESUMED(body):
             self._second_half(pid, resumed[1], body[resumed.end() :], number)
-        elif called := NAME(body):
+        elif called:
             self._first_half_or_call(pid, called, body, number)
         elif not line.strip():
             self.report.left_out[why.BLANK] += 1
@@ -293,7 +300,7 @@ class Conversion:
 
     def _first_half(self, task: Task, name: str, body: str) -> None:
         """A call that is not complete, its name at the start of `body`."""
-        self.forms.last_half = task.pid, name
+        self.forms.begins(task, name)
         if name not in _SPECS:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
@@ -314,6 +321,7 @@ class Conversion:
         is_known = pid in self.imp.tasks
         task = self.imp.tasks.get(pid) or self.imp.task(pid)
         spec = _SPECS.get(name)
+        self.forms.ends(task, name)
         if spec is None:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
@@ -354,20 +362,11 @@ class Conversion:
         files = imp.files()
         report.files, report.duration_ns = len(files), self.clock.now
         report.left_out = +report.left_out  # drops zeros
-        report.blind_spots, report.notes = [*_blind_spots(imp), *blind_spots], _notes(imp, self.clock)
+        report.blind_spots, report.notes = [*not_in_the_trace(imp), *blind_spots], _notes(imp, self.clock)
         report.check()
         writer.header.update(_header(self.path, imp, self.clock, self.form))
         writer.close(files)
         return report
-
-
-def _blind_spots(imp: Importer) -> list[str]:
-    out = blind_spots(imp.report)
-    for path, length in list(imp.writable.items())[:20]:
-        out.append(f"writable shared mapping of {path!r} ({length} bytes): its loads and stores are not in the trace")
-    if len(imp.writable) > 20:
-        out.append(f"writable shared mappings of {len(imp.writable) - 20} more files")
-    return out
 
 
 def _notes(imp: Importer, clock: Clock) -> list[str]:

@@ -340,10 +340,10 @@ CALLS = {
 _SAME = {
     "pread64": "pread",
     "pwrite64": "pwrite", "_llseek": "llseek", "sendfile": "sendfile64", "ftruncate": "ftruncate64", "dup2": "dup3",
-    "fcntl": "fcntl64", "getdents64": "getdents", "pipe": "pipe2 socketpair",
+    "fcntl": "fcntl64", "sync_file_range2": "arm_sync_file_range", "getdents64": "getdents", "pipe": "pipe2 socketpair",
 }  # fmt: skip
 _OTHER_FDS = (
-    "socket accept accept4 epoll_create epoll_create1 eventfd eventfd2 signalfd signalfd4 timerfd_create inotify_init "
+    "socket accept accept4 epoll_create epoll_create1 eventfd eventfd2 signalfd signalfd4 timerfd timerfd_create inotify_init "
     "inotify_init1 fanotify_init memfd_create memfd_secret pidfd_open userfaultfd perf_event_open "
     "fsopen fsmount fspick open_tree open_tree_attr mq_open landlock_create_ruleset"
 )

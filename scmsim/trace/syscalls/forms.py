@@ -7,18 +7,20 @@
 - `-X verbose` prints numbers with names in a comment: the names are taken.
 - A result that strace made up (fault injection) did nothing: the call failed.
 - The result of a fork in a PID namespace is the number in the comment.
+- An old strace writes `SYS_197(0x4, ...)` for a call that it does not know: the name is that of the table.
 """
 
 import re
 from collections.abc import Iterator
 
-from scmsim.trace.syscalls import raw
+from scmsim.trace.syscalls import mixed, raw, table
 from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import ATTACHED, MESSAGE, RESUMED, SHOWS_RESULT, SUPERSEDED, belongs
 
 _HINTS = (
     b"Process ", b"strace: ", b"(INJECTED", b" /* ", b"flags=0", b"_mode=0", b"cmsg_type=0x", b"aio_lio_opcode=", b"  > /", b"_u:",
+    b"SYS_", *mixed.HINTS,
 )  # fmt: skip
 _STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"'
 _MESSAGE_ONLY = re.compile(rf"(?:\[pid +\d+[^\]]*\] )?(?:{MESSAGE})$").match
@@ -28,6 +30,11 @@ _INJECTED = re.compile(r"\)(\s+)= .*\(INJECTED(?:: [a-z, ]*retval)?\)(?= \(DELAY
 _MADE_UP = re.compile(r"= (?!-1 E).* \(INJECTED").search
 _PID_HERE = re.compile(r"= \d+ /\* (\d+) in strace's PID NS \*/")
 _CONTEXT = re.compile(rf"({_STRING})| \[[\w-]+:[\w-]+:[\w-]+[^\]\s]*\]")
+_BY_NUMBER = re.compile(r'([^"(]*?)\bSYS_(\d{1,4})\((?:0x([0-9a-f]{1,4})(?=[,)]))?').match
+_ONLY_I386 = re.compile(
+    r"\b(?:mmap2|old_mmap|[lf]?stat64|fcntl64|_llseek|getuid32|_newselect|waitpid|set_thread_area)\("
+).search
+_KNOWN_ON_X86_64 = 280  # every strace for x86-64 names the calls below
 _BETWEEN = re.compile(rf"({_STRING})")
 
 
@@ -45,11 +52,13 @@ class Forms:
         self.last_half: tuple[str | None, str] | None = None  # process and name of the call that was split last
         self._attached: set[str] = set()
         self._gone: set[str] = set()
+        self._half: str | None = None  # the call that the process without a number has begun and not ended
+        self._is_i386 = False  # the numbers of calls are those of i386
         self._found = False  # the number of the first process is known
 
     def usual(self, lines: list[str]) -> list[str]:
         """Return as many lines, in the usual form."""
-        return list(self._usual(lines))
+        return list(self._usual(mixed.joined(lines)))
 
     def _usual(self, lines: list[str]) -> Iterator[str]:
         for line in lines:
@@ -68,15 +77,26 @@ class Forms:
                     self.piece = m[1]
                     yield m[2]
                     continue
-            yield _renamed(line)
+            yield _renamed(self._named(line, lines) if "SYS_" in line else line)
+
+    def _named(self, line: str, lines: list[str]) -> str:
+        """Write a call's name in place of its number, and its first argument in decimal, as descriptors are."""
+        m = _BY_NUMBER(line)
+        if m is None:
+            return line
+        number = int(m[2])
+        self._is_i386 = self._is_i386 or number < _KNOWN_ON_X86_64 or any(map(_ONLY_I386, lines))
+        name = table.by_number("i386" if self._is_i386 else "x86_64").get(number)
+        return line if name is None else f"{m[1]}{name}({int(m[3], 16) if m[3] else ''}{line[m.end() :]}"
 
     def meet(self, pid: str, body: str) -> None:
         """See a number in brackets for the first time: it may be that of the process that had none."""
         tasks, first = self._imp.tasks, self._imp.tasks.get(None)
-        if first is None or self._found or pid in self._attached:
+        self._imp.started.discard(pid)
+        if pid in tasks or first is None or self._found or pid in self._attached:
             return
         resumed = RESUMED(body)
-        if first.pending is not None and (resumed is None or resumed[1] != first.pending[0]):
+        if self._half is not None and (resumed is None or resumed[1] != self._half):
             return  # it waits for the end of a call: another process begins this one
         self._found = True
         first.pid = pid
@@ -93,6 +113,7 @@ class Forms:
         m = ATTACHED(body)
         if m is None:
             return
+        self._imp.started.discard(m[1])
         if m[2] == "attached":
             self._attached.add(m[1])
             self._gone.discard(m[1])
@@ -101,6 +122,19 @@ class Forms:
                 self._imp.tasks[None] = self._imp.task(m[1])
         else:
             self.leaves(m[1])
+
+    def begins(self, task: Task, name: str) -> None:
+        """See the first half of a call."""
+        self.last_half = task.pid, name
+        if self._imp.tasks.get(None) is task:
+            self._half = name
+
+    def ends(self, task: Task, name: str) -> None:
+        """See the second half of a call."""
+        if self.last_half == (task.pid, name):
+            self.last_half = None
+        if self._imp.tasks.get(None) is task:
+            self._half = None
 
     def superseded(self, pid: str | None, body: str) -> bool:
         """Return whether an event says that a thread goes on under the number of its process, and make it so."""

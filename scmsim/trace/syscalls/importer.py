@@ -53,6 +53,7 @@ class Importer:
         self.unseen: dict[
             str, Task
         ] = {}  # children with a smaller number than their parent, perhaps that in a PID namespace
+        self.started: set[str] = set()  # children that have no line so far, of a process without a number
         self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
         self.program = ""  # path of the first execve
@@ -300,4 +301,18 @@ def blind_spots(report: Report) -> list[str]:
     if report.left_out[UNKNOWN_CALL]:
         lacking = [f"{name} {count}" for name, count in report.other.most_common() if system_calls.does(name) is None]
         out.append(f"system calls that the table lacks: {', '.join(lacking[:8])}; what they change is not known")
+    return out
+
+
+def not_in_the_trace(imp: Importer) -> list[str]:
+    """Return all blind spots: those of `blind_spots`, processes that strace did not follow, and writable mappings."""
+    out = blind_spots(imp.report)
+    if imp.started:
+        out.append(
+            f"{len(imp.started)} processes or threads that were started and not followed (strace -f follows them)"
+        )
+    for path, length in list(imp.writable.items())[:20]:
+        out.append(f"writable shared mapping of {path!r} ({length} bytes): its loads and stores are not in the trace")
+    if len(imp.writable) > 20:
+        out.append(f"writable shared mappings of {len(imp.writable) - 20} more files")
     return out

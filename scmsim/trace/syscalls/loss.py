@@ -37,8 +37,13 @@ _OPENS_OTHERWISE = frozenset(
 
 
 def lost_line(imp: Importer, pid: str | None) -> None:
-    """Doubt what a line of any meaning may have changed: the state of its task, or of all tasks where no task can be read."""
+    """Doubt what a line of any meaning may have changed: the state of its task, or of all tasks where no task can be read.
+
+    A line before the first call changes nothing that the trace shows: what it may have opened is from before the trace.
+    """
     imp.report.lost_rows += 1
+    if not imp.tasks:
+        return
     if pid is None:
         imp.orphans = True
     for task in [imp.tasks.get(pid) or imp.task(pid)] if pid is not None else list(imp.tasks.values()):

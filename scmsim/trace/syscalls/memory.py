@@ -21,8 +21,8 @@ from scmsim.trace.syscalls.text import COMMA, DIR, FD, NUMBER, PATH, REST, RESUL
 
 _KINDS = {"MAP_SYNC": MAP_SYNC, "MAP_POPULATE": POPULATE}
 _PAGE = 4096  # munmap removes whole pages
-_UNREADABLE = re.compile(r"clone3?\((?!\))(?!.*flags)").search
-FORKS = ("clone", "clone3", "fork", "vfork")
+_UNREADABLE = re.compile(r"clone[23]?\((?!\))(?!.*flags)").search
+FORKS = ("clone", "clone2", "clone3", "fork", "vfork")
 
 
 def mmap(imp: Importer, task: Task, m: Match[str]) -> str | None:
@@ -118,6 +118,8 @@ def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
         raise ValueError("no flags say what the child shares")
     imp.forks.pop(task.pid, None)
     if child not in imp.adopted:
+        if imp.tasks.get(None) is task:
+            imp.started.add(child)
         born = imp.add_child(child, task, text)
         if task.pid is not None and int(child) < int(task.pid):
             imp.unseen[child] = born
@@ -149,6 +151,7 @@ _MMAP = r"(?:0x[0-9a-f]+|NULL)" + COMMA + NUMBER + COMMA + WORD + COMMA + WORD +
 CALLS = {
     "mmap": (_MMAP, mmap),
     "mmap2": (_MMAP, mmap),
+    "old_mmap": (_MMAP, mmap),
     "munmap": (_ADDRESS + COMMA + NUMBER + RESULT, munmap),
     "msync": (_ADDRESS + COMMA + NUMBER + COMMA + WORD + RESULT, msync),
     "mremap": (_ADDRESS + COMMA + NUMBER + COMMA + NUMBER + COMMA + REST + RESULT, mremap),

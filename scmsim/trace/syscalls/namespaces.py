@@ -80,6 +80,7 @@ CALLS = {
     "open_by_handle_at": (f"({REST})" + RESULT_FD, arrived),
     "mount": (DATA + COMMA + PATH + COMMA + REST + RESULT, mount),
     "umount": (PATH + RESULT, mount),
+    "oldumount": (PATH + RESULT, mount),
     "umount2": (PATH + COMMA + REST + RESULT, mount),
     "move_mount": (_AT + COMMA + _AT + COMMA + REST + RESULT, move_mount),
     "chroot": (PATH + RESULT, new_root),

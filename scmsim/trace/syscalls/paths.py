@@ -179,6 +179,9 @@ def fstat(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def _stat_fd(imp: Importer, task: Task, fd: str, raw: str | None, struct: str) -> str | None:
     found = imp.describe(task, fd, raw)
+    if found is None and (kind := MODE(struct)) and kind[1] not in ("S_IFREG", "S_IFDIR"):
+        found = Description(None)  # a pipe, socket or device, wherever it came from
+        task.table.put(fd, found, fd in task.table.at_exec)
     if found is None:
         return UNKNOWN_FD
     return NOT_A_FILE if found.node is None else _stat(imp, task, found.node, struct, found)

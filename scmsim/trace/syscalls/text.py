@@ -105,7 +105,10 @@ def parts(line: str) -> tuple[Any, ...]:
 
 
 STACK, DUMP, SUMMARY = "stack of a call (-k)", "data of a call (-e read, -e write)", "summary of calls (-c, -C)"
+OUTPUT = "output of the program inside the line of a call"
+OUTPUT_LINE = "\0output"  # stands for such a line
 _BELONGS = (
+    (re.compile(OUTPUT_LINE).fullmatch, OUTPUT),
     (re.compile(r" > \S").match, STACK),
     (re.compile(r" \| [0-9a-f]{5,}  | \* \d+ bytes in ").match, DUMP),
     (

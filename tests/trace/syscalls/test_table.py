@@ -46,12 +46,12 @@ def test_what_calls_do_has_known_words() -> None:
 
 def test_what_the_importers_take_is_in_the_table() -> None:
     own = {"file_size", "page_fault"}  # lines that captures write
-    aliases = {"pread", "pwrite", "llseek"}  # names of old straces
+    aliases = {"llseek"}  # a name of old straces
     handled = set(conversion._SPECS) - own - aliases
     assert handled <= set(table.calls()) and set(_perf_calls.CALLS) <= set(table.calls())
     assert not [name for name in handled if table.does(name) == {"none"}]
     rows = table.with_any("row", "position", "descriptor", "place", "process", "attribute") - table.with_any("blind")
-    without = {"bpf", "seccomp", "socketcall", "readdir", "oldstat", "oldlstat", "oldfstat"}
+    without = {"bpf", "seccomp", "socketcall", "socket_subcall", "readdir", "oldstat", "oldlstat", "oldfstat"}
     assert not [name for name in rows - handled - without if "attribute" not in table.calls()[name].does]
     assert set(table.calls()) >= from_numbers.NEEDS_MEMORY
 
@@ -60,3 +60,11 @@ def test_a_number_in_place_of_a_name() -> None:
     assert table.known_as("syscall_0x14e") == "rseq" and table.known_as("syscall_435") == "clone3"
     assert table.known_as("syscall_0x999") == "syscall_0x999" and table.does("syscall_0x999") is None
     assert table.does("frobnicate") is None and table.does("futex") == {"none"}
+
+
+def test_names_of_old_straces_and_of_other_machines_are_harmless() -> None:
+    names = (
+        "_exit send recv set_tls get_tls cacheflush ipc_subcall old_select old_getrlimit wait3 setpgrp sysmips prlimit"
+    )
+    assert all(table.does(name) == {"none"} for name in names.split())
+    assert table.does("old_mmap") == table.does("mmap") and table.does("pread") == table.does("pread64")

@@ -4,6 +4,12 @@
 512, "ret": 512}}`; `{"name": "FH", "args": {"name": PATH, "value": H}}` says which path a hash is (github.com/llnl/dftracer,
 src/dftracer/core/brahma/posix.cpp).  A row has the time of the return, `ts + dur`.  Calls of STDIO and of the program's own
 regions are left out, since POSIX has the bytes.
+
+Files of 2023, when the tool was DLIO Profiler, have numbers as texts and the path (`fname`) in each call.  Where the process is
+the number 0 of a rank, the thread stands for it.
+
+Some calls have no `ret` in any version.  A call on an open descriptor has no reason to fail: it is a row.  A stat of a path is
+counted.  A call that changes names (unlink, mkdir, rename) is counted, and puts what it names in doubt.
 """
 
 import json
@@ -20,8 +26,15 @@ from scmsim.trace.syscalls.as_strace import NoCall
 
 SUMMARY = "DFTracer's .pfw: POSIX calls as lines of JSON (also .pfw.gz)"
 _TOOL = "a trace of DFTracer"
-_SNIFF = re.compile(rb'(?:\s|\[)*\{(?=[^\n]*"ph"\s*:)(?=[^\n]*"cat"\s*:\s*"(?:POSIX|STDIO|dftracer)")', re.IGNORECASE)
+_SNIFF = re.compile(
+    rb'(?:\s|\[)*\{(?=[^\n]*"ph"\s*:)'
+    rb'(?=[^\n]*(?:"cat"\s*:\s*"(?:POSIX|STDIO|dftracer)"|"cat"[^\n]*"(?:hostname|hhash)"\s*:))',
+    re.IGNORECASE,
+)
 _MOST_PATHS = 1 << 20
+_SAME = {"remove": "unlink"}
+_LOOKS = frozenset("stat lstat access faccessat stat64 lstat64 __xstat __lxstat __xstat64 __lxstat64".split())
+_ON_DESCRIPTORS = frozenset("__fxstat __fxstat64 ftruncate ftruncate64 fsync fdatasync close".split())
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
@@ -61,11 +74,17 @@ def _take(line: str, paths: dict[str, str]) -> str | NoCall:
     given = {key: _number(value) for key, value in args.items()}
     name = args.get("fname", paths.get(str(args.get("fhash"))))
     if isinstance(name, str) and name:
-        given["path"] = as_strace.quoted(name)
-    ns = [event.get("ts"), event.get("dur", 0), event.get("pid"), given.get("ret")]
-    if not all(type(value) is int for value in ns):
-        raise BadLine(f"{clip(str(event.get('name')))} without ts, pid or ret")
-    return as_strace.call(max(ns[2], 0), (ns[0] + ns[1]) * 1000, str(event.get("name")), given, ns[3])
+        given["path"], given["fd_path"] = as_strace.quoted(name), as_strace.shown(name)
+    ts, dur, pid, tid = (_number(event.get(key, 0 if key == "dur" else None)) for key in ("ts", "dur", "pid", "tid"))
+    called, result = str(event.get("name")), given.get("ret")
+    if not all(type(value) is int for value in (ts, dur, pid, 0 if result is None else result)):
+        raise BadLine(f"{clip(called)} without ts or pid, or with a ret that is not a number")
+    called = _SAME.get(called, called)
+    process, ns = (tid if pid == 0 and type(tid) is int else pid), (ts + dur) * 1000
+    if result is None and called in _LOOKS:
+        return NoCall(as_strace.NO_RESULT)
+    line = as_strace.call(max(process, 0), ns, called, given, result or 0)
+    return line if result is not None or called in _ON_DESCRIPTORS else as_strace.without_result(line)
 
 
 def _number(value: Any) -> Any:

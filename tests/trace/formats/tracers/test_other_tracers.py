@@ -74,6 +74,35 @@ def test_dftracer(tmp_path: Path) -> None:
     assert case.records["time_ns"][:2].tolist() == [0, 100_000]
 
 
+def event(name: str, ts: int, **args: int | str) -> str:
+    """Return an event of 2023: numbers as texts, the path in each call, process 0."""
+    words = ", ".join(f'"{key}": "{value}"' for key, value in args.items())
+    return f'{{"id":"0","name":"{name}","cat":"POSIX","pid":"0","tid":"7","ts":"{ts}","dur":"1","ph":"X","args":{{{words}}}}}\n'
+
+
+def test_dftracer_of_2023_and_calls_without_a_result(tmp_path: Path) -> None:
+    a = "/data/<a>"
+    text = "[\n" + event("open64", 10, ret=3, flags=66, fname=a) + event("__fxstat64", 12, fd=3, fname=a)
+    text += event("write", 14, ret=4096, count=4096, fd=3, fname=a) + event("ftruncate", 16, fd=3, length=100, fname=a)
+    text += event("write", 17, ret=5, count=5, fd=4, fname="/data/b") + event(
+        "write", 17, ret=5, count=5, fd=5, fname="rel"
+    )
+    text += event("__xstat64", 18, fname="/data/c") + event("opendir", 20, fname="/data")
+    case = convert_text(tmp_path, text, "dftracer")
+    assert case.rows == [
+        ("create", a, -1, 0), ("stat", a, -1, 0), ("write", a, 0, 4096), ("truncate", a, 100, 0), ("write", "/data/b", 0, 5)
+    ]  # fmt: skip
+    assert (case.report.bad, case.report.lost_rows, case.report.left_out[as_strace.NO_RESULT]) == (0, 0, 1)
+    assert case.report.left_out[as_strace.NOT_A_CALL] == 1 and case.report.unknown_offsets == 1
+    assert case.records["time_ns"].tolist() == [0, 2000, 4000, 6000, 7000]
+    gone = event("remove", 22, fname=a) + event("write", 24, ret=1, count=1, fd=3, fname=a)
+    doubtful = convert_text(tmp_path, text + gone + event("rename", 26, fname=a), "dftracer").report
+    assert (doubtful.bad, doubtful.lost_rows, doubtful.uncertain_rows) == (0, 1, 1)
+    region = text.replace("POSIX", "ai_framework", 1).replace('"ret": "3"', '"hostname":"a"', 1)
+    assert convert_text(tmp_path, region).report.left_out["not a POSIX call"] == 1  # found by its content
+    assert doubtful.left_out[as_strace.NO_RESULT] == 2 and doubtful.left_out[as_strace.NO_SECOND_NAME] == 1
+
+
 def test_dio(tmp_path: Path) -> None:
     case = convert("dio.json", tmp_path)
     assert [row[:2] for row in case.rows] == [
