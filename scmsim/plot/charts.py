@@ -146,7 +146,7 @@ def _totals(rows: Rows) -> Rows:
 def legend(names: Sequence[str], **symbols: Any) -> Any:
     """Return a legend below the chart that fits a phone: with long labels, one label per line."""
     columns = 1 if max(map(len, names)) > _SHORT else 2
-    return altair().Legend(title=None, orient="bottom", columns=columns, labelLimit=160, **symbols)
+    return altair().Legend(title=None, orient="bottom", columns=columns, labelLimit=140, **symbols)
 
 
 def traffic(runs: Sequence[Run]) -> Chart | None:
@@ -256,7 +256,7 @@ def sites(runs: Sequence[Run]) -> Chart | None:
 def amplification(runs: Sequence[Run]) -> Chart | None:
     """Chart the bytes at several levels per byte written."""
     levels = {
-        "stored by the file system": "write_amplification",
+        "stored by file system": "write_amplification",
         "cache lines written back": "write_amplification_lines",
         "medium, 64 B granule": "write_amplification_media_64",
         "medium, 256 B granule": "write_amplification_media_256",

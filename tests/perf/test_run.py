@@ -276,7 +276,7 @@ def test_killed_fifty_times_nothing_is_lost_or_run_twice(tmp_path: pathlib.Path)
 @needs_perf
 def test_the_command_killed_and_stopped_while_it_measures(tmp_path: pathlib.Path) -> None:
     path = config(tmp_path)
-    path.write_text(path.read_text().replace("repeats = 2", "repeats = 6"))
+    path.write_text(path.read_text().replace("repeats = 2", "repeats = 12"))
     argv = [
         sys.executable,
         "-m",
@@ -303,7 +303,7 @@ def test_the_command_killed_and_stopped_while_it_measures(tmp_path: pathlib.Path
         wait_for_nobody(str(tmp_path))
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert len(records(tmp_path / "out")) == 48
+    assert len(records(tmp_path / "out")) == 96
     assert list((tmp_path / "a").iterdir()) == []
 
 
