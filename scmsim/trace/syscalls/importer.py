@@ -33,6 +33,9 @@ BLANK = "blank line"
 # by what `file_rules.opened` says
 CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
 
+# keys of `Report.blind` besides names of calls
+RESULTS, LATE = "io_submit, results", "process, late"
+
 _FIELDS = ("time_ns", "offset", "length", "file", "file2", "thread", "flag", "op")  # order in the buffer
 WIDTH = len(_FIELDS)
 _DELETED = " (deleted)"
@@ -211,8 +214,13 @@ class Importer:
         return task
 
     def add_child(self, pid: str, parent: Task, text: str) -> Task:
-        """Start the task of a fork's child."""
-        task = self.tasks[pid] = parent.spawn(pid, text)
+        """Start the task of a fork's child; one that has made calls already keeps what they opened."""
+        before, task = self.tasks.get(pid), parent.spawn(pid, text)
+        self.tasks[pid] = task
+        if before is not None:
+            if before.lacked:
+                self.report.blind[LATE] += 1
+            task.inherit_late(before)
         return task
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
@@ -277,6 +285,8 @@ class Importer:
         base = self.base(task, fd, raw)
         if text.startswith("/"):
             self.doubt = before | task.place.root_doubt
+        elif raw is None:
+            task.lacked = True
         return self.names.join(base, text)
 
     def by_link(self, task: Task, path: str) -> Description | None:
@@ -296,6 +306,13 @@ def blind_spots(report: Report) -> list[str]:
     blind, out = Counter(report.blind), []
     if rings := sum(blind.pop(name, 0) for name in list(blind) if name.startswith("io_uring_")):
         out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
+    if results := blind.pop(RESULTS, 0):
+        out.append(f"io_submit: {results} requests taken as complete; their results are not in the trace")
+    if late := blind.pop(LATE, 0):
+        out.append(
+            f"{late} processes made calls before the line of the call that made them (strace -z); those on descriptors and "
+            "paths of their parents may be missing or wrong"
+        )
     out += [f"{name}: {count} calls; what they change is not in the trace" for name, count in blind.most_common()]
     if report.left_out[UNKNOWN_CALL]:
         lacking = [f"{name} {count}" for name, count in report.other.most_common() if system_calls.does(name) is None]
