@@ -52,7 +52,9 @@ class Form:
         return ["strace", *(() if self.to_stderr else ("-o", place.out)), *self.options]
 
     def popen(self, place: Place) -> dict[str, Any]:
-        """Return what the tracer's process needs besides."""
+        """Return what the tracer's process needs besides; remove what a run that got stuck has left."""
+        for part in glob.glob(place.out + ".[0-9]*"):
+            os.unlink(part)
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         return quiet | {"stderr": open(place.out if self.to_stderr else os.devnull, "wb")}
 

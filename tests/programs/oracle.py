@@ -100,16 +100,17 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
             or any(word in spots and _by(word, ran, label, of_truth) for word in _RINGS)
         )
 
+    def shifted(label: str) -> bool:
+        return "_RANGE" in spots and _by("fallocate", ran, label, of_truth)
+
     for line, label in _differences(mine, theirs, unknown, assumed, verdict):
-        shifted = (
-            line.startswith("truncate is missing") and "_RANGE" in spots and _by("fallocate", ran, label, of_truth)
-        )
-        (verdict.said if shifted or excused(label) else verdict.wrong).append(line)
+        without_row = line.startswith("truncate is missing") and shifted(label)
+        (verdict.said if without_row or excused(label) else verdict.wrong).append(line)
     if not named:
         if mine == theirs:
             verdict.wrong += _objects(events, [int(row["file"]) for row in kept])
         return _lost(verdict, incomplete)
-    _sizes(ran, trace, rows, (of_truth, labels), verdict, excused)
+    _sizes(ran, trace, rows, (of_truth, labels), verdict, lambda label: excused(label) or shifted(label))
     return _lost(verdict, incomplete)
 
 

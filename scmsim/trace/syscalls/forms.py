@@ -122,6 +122,8 @@ class Forms:
         task = tasks.pop(pid, None)
         if task is not None and task.pid != pid:
             tasks.pop(task.pid, None)
+        if task is not None and task.lacked and pid is not None:
+            self._imp.ended_lacking.add(pid)
         self._imp.forks.pop(task.pid if task is not None else pid, None)
         self.ending(pid, task)
         return task

@@ -56,6 +56,7 @@ class Importer:
         self.unseen: dict[
             str, Task
         ] = {}  # children with a smaller number than their parent, perhaps that in a PID namespace
+        self.ended_lacking: set[str] = set()  # processes that have ended, with Task.lacked
         self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
         self.program = ""  # path of the first execve
@@ -217,9 +218,9 @@ class Importer:
         """Start the task of a fork's child; one that has made calls already keeps what they opened."""
         before, task = self.tasks.get(pid), parent.spawn(pid, text)
         self.tasks[pid] = task
+        if pid in self.ended_lacking or (before is not None and before.lacked):
+            self.report.blind[LATE] += 1
         if before is not None:
-            if before.lacked:
-                self.report.blind[LATE] += 1
             task.inherit_late(before)
         return task
 
