@@ -73,6 +73,9 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
     kept = [row for row in rows if OPS[row["op"]] in ops and row["file"] >= 0 and not _is_noise(row)]
     table = [os.path.relpath(path, ran.folder) if path.startswith("/") else path for path in trace.files.path]
     events = [event for event in truth.events if event[0] in ops]
+    if not named:  # nothing tells whether transfers of no bytes are those of a directory
+        events = [event for event in events if event[3] or event[0] not in ("read", "write")]
+        kept = [row for row in kept if row["length"] or row["op"] not in (READ, WRITE)]
     labels = _labels([int(row["file"]) for row in kept], table, named)
     paths = [os.path.relpath(file.path, ran.folder) for file in truth.files]
     of_truth = _labels([event[1] for event in events], paths, named)

@@ -428,6 +428,27 @@ def test_sendfile_to_itself_reads_and_writes_at_one_position(tmp_path: Path) -> 
     assert ops(case)[1:] == [("read", 0, 9, 0), ("write", 0, 9, CONTINUES), ("read", 9, 1, 0)]
 
 
+def test_an_unnamed_file_stays_itself_when_its_directory_is_renamed(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        'openat(AT_FDCWD</w>, "d", O_RDWR|O_TMPFILE, 0600) = 3</w/d/#7>(deleted)',
+        'rename("/w/d", "/w/g") = 0',
+        'write(3</w/g/#7>(deleted), "", 9) = 9',
+    )
+    assert case.rows[-1][:4] == ("write", case.rows[0].path, 0, 9)
+
+
+def test_an_empty_append_leaves_the_position(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        'open("/d/f", O_RDWR|O_TRUNC|O_APPEND) = 3',
+        'pwrite64(3, "", 9, 0) = 9',
+        'write(3, "", 0) = 0',
+        'read(3, "", 5) = 5',
+    )
+    assert ops(case)[-1] == ("read", 0, 5, 0)
+
+
 def test_a_child_seen_before_its_fork_is_reported(tmp_path: Path) -> None:
     """strace -z prints no first half of vfork, so the lines of the child come before the line that explains them."""
     child = [
