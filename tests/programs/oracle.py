@@ -164,16 +164,26 @@ def _labels(order: Sequence[int], paths: Sequence[str], named: bool) -> dict[int
     return out
 
 
+def _key(item: Item, assumed: int) -> Item:
+    """Return what aligns an item: an open and a create are the same where the trace says that it assumed some."""
+    return ("create", *item[1:]) if assumed and item[0] == "open" else item
+
+
 def _differences(
     mine: list[Item], theirs: list[Item], unknown: list[bool], assumed: int, verdict: Verdict
 ) -> list[tuple[str, str]]:
     """Return what differs, with the file; what a row itself says is not sure goes to the verdict."""
     out = []
-    matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+    emptied: set[str] = set()  # files that the trace takes as new, where a truncate must follow
+    keys = [[_key(item, assumed) for item in items] for items in (mine, theirs)]
+    matcher = difflib.SequenceMatcher(None, *keys, autojunk=False)
     for tag, a, b, x, y in matcher.get_opcodes():
         if tag == "equal":
+            for item, other in zip(mine[a:b], theirs[x:y], strict=True):
+                if item != other:
+                    verdict.said.append(f"{item} came as {other}")
+                    emptied |= {item[1]} if item[0] == "open" else set()
             continue
-        emptied: set[str] = set()
         left, right = mine[a:b], list(zip(theirs[x:y], unknown[x:y], strict=True))
         for item in list(left):
             match = next(
@@ -185,6 +195,7 @@ def _differences(
                 )
             if match is None and item[0] == "truncate" and item[1] in emptied:
                 verdict.said.append(f"{item}: the file is taken as new")
+                emptied.discard(item[1])
                 left.remove(item)
             if match is not None:
                 verdict.said.append(f"{item} came as {match[0]}")
