@@ -43,8 +43,7 @@ class Form:
                 "scmsim",
                 "capture",
                 *self.options,
-                "--under",
-                place.folder,
+                *(("--under", place.folder) if self.named else ()),  # no name, nothing under a folder
                 "-o",
                 place.out + ".parquet",
                 "--",
