@@ -56,6 +56,7 @@ class Importer:
         self.unseen: dict[
             str, Task
         ] = {}  # children with a smaller number than their parent, perhaps that in a PID namespace
+        self.foreign: set[str | None] = set()  # processes that no fork has announced
         self.ended_lacking: set[str] = set()  # processes that have ended, with Task.lacked
         self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
@@ -203,6 +204,7 @@ class Importer:
             return self._born(pid)
         task = self.tasks[pid] = Task(pid, Table(), Place(self._cwd), Maps())
         task.table.doubt = self.orphans
+        self.foreign.add(pid)
         return task
 
     def _born(self, pid: str) -> Task:
@@ -232,7 +234,7 @@ class Importer:
             self.doubt |= file_rules.FILE_LOST if is_unsure else 0
             return found
         if found is None or (raw != found.raw and not self._same(found, raw)):
-            found = self.adopt(raw)
+            found, task.lacked = self.adopt(raw), True
             found.doubt |= file_rules.POSITION_LOST if is_unsure and found.doubt else 0
             table.put(fd, found, False)
         found.raw = raw
