@@ -40,9 +40,7 @@ def main() -> int:
         return 2
     if options.sure:
         names = list(SURE_FORMS)
-    campaign = Campaign(
-        options.seed, [BY_NAME[name] for name in names], options.per_program, options.forms is None and not options.sure
-    )
+    campaign = Campaign(options.seed, [BY_NAME[name] for name in names], options.per_program, options.forms is None)
     campaign.lines, campaign.shrink, campaign.keep = options.lines, not options.no_shrink, options.failures
     named = set(options.kinds.lstrip("-").split(",")) - {""}
     campaign.kinds = tuple(sorted(set(KINDS) - named if options.kinds[:1] == "-" else named))

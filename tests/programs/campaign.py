@@ -52,8 +52,9 @@ class Campaign:
             try:
                 drawn = Draw(seed, self.kinds) if script is None else None
                 ran = _traced(place, form, script, drawn, self.lines)
-            except Stuck:
+            except Stuck as error:
                 self._count(form, "stuck")
+                print(f"--- {form.name}, seed {seed}: stuck: {error}", flush=True)
                 continue
             script = script or ran.script
             self._note(place, form, seed, ran, _judged(place, form, ran))

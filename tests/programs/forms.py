@@ -43,8 +43,7 @@ class Form:
                 "scmsim",
                 "capture",
                 *self.options,
-                "--under",
-                place.folder,
+                *(("--under", place.folder) if self.named else ()),  # no name, nothing under a folder
                 "-o",
                 place.out + ".parquet",
                 "--",
@@ -52,7 +51,9 @@ class Form:
         return ["strace", *(() if self.to_stderr else ("-o", place.out)), *self.options]
 
     def popen(self, place: Place) -> dict[str, Any]:
-        """Return what the tracer's process needs besides."""
+        """Return what the tracer's process needs besides; remove what a run that got stuck has left."""
+        for part in glob.glob(place.out + ".[0-9]*"):
+            os.unlink(part)
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         return quiet | {"stderr": open(place.out if self.to_stderr else os.devnull, "wb")}
 
@@ -164,20 +165,8 @@ FORMS = [
 ]
 BY_NAME = {form.name: form for form in FORMS}
 SLOW = ("perf named", "-k", *(form.name for form in FORMS if form.tracer == "capture"))  # for those who name them
-# forms that are known to be read right
-SURE_FORMS = (
-    "best",
-    "plain",
-    "-y",
-    "-yy",
-    "-tt",
-    "-T",
-    "-v",
-    "-s 32",
-    "-a 80",
-    "-e trace=",
-    "-ff, merged",
-)
+# forms that are known to be read right; too few of SLOW have run to say so of them
+SURE_FORMS = tuple(name for name in BY_NAME if name not in SLOW)
 _OPTIONS: tuple[tuple[tuple[str, ...], ...], ...] = (
     ((), ("-y",), ("-yy",)),
     ((), ("-r",), ("-t",), ("-tt",), ("-ttt",)),

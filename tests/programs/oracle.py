@@ -32,6 +32,8 @@ COMPARED = frozenset(
 )
 NAMELESS = frozenset({"read", "write", "fallocate", "fsync", "mmap"})  # what a format without names has
 _WITH_OFFSET = NAMELESS | {"truncate"}
+_RINGS = ("io_uring", "io_submit")  # calls whose requests a trace may not show
+_COPIES = ("sendfile", "copy_file_range", "splice")  # calls whose offsets may be in memory
 Item = tuple[str, str, int, int]
 
 
@@ -72,6 +74,9 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
     kept = [row for row in rows if OPS[row["op"]] in ops and row["file"] >= 0 and not _is_noise(row)]
     table = [os.path.relpath(path, ran.folder) if path.startswith("/") else path for path in trace.files.path]
     events = [event for event in truth.events if event[0] in ops]
+    if not named:  # nothing tells whether transfers of no bytes are those of a directory
+        events = [event for event in events if event[3] or event[0] not in ("read", "write")]
+        kept = [row for row in kept if row["length"] or row["op"] not in (READ, WRITE)]
     labels = _labels([int(row["file"]) for row in kept], table, named)
     paths = [os.path.relpath(file.path, ran.folder) for file in truth.files]
     of_truth = _labels([event[1] for event in events], paths, named)
@@ -92,15 +97,25 @@ def compare(ran: Ran, stored: str, incomplete: bool, named: bool = True) -> Verd
         path = os.path.join(ran.folder, label.rpartition("#")[0])
         named_there = repr(path) in spots or ("taint" in said and path in said)
         odd = any(file.odd for number, file in enumerate(truth.files) if of_truth.get(number) == label)
-        return odd or named_there or ("io_uring" in spots and _by_ring(ran, label, of_truth))
+        return (
+            odd
+            or named_there
+            or "strace -z" in spots
+            or any(word in spots and _by(word, ran, label, of_truth) for word in _RINGS)
+            or ("offsets in memory" in spots and any(_by(word, ran, label, of_truth) for word in _COPIES))
+        )
+
+    def shifted(label: str) -> bool:
+        return "_RANGE" in spots and _by("fallocate", ran, label, of_truth)
 
     for line, label in _differences(mine, theirs, unknown, assumed, verdict):
-        (verdict.said if excused(label) else verdict.wrong).append(line)
+        without_row = line.startswith("truncate is missing") and shifted(label)
+        (verdict.said if without_row or excused(label) else verdict.wrong).append(line)
     if not named:
         if mine == theirs:
             verdict.wrong += _objects(events, [int(row["file"]) for row in kept])
         return _lost(verdict, incomplete)
-    _sizes(ran, trace, rows, (of_truth, labels), verdict, excused)
+    _sizes(ran, trace, rows, (of_truth, labels), verdict, lambda label: excused(label) or shifted(label))
     return _lost(verdict, incomplete)
 
 
@@ -117,11 +132,11 @@ def _is_noise(row: Any) -> bool:
     return bool(no_bytes or (row["op"] == MMAP and row["length"] == SHARED_BYTES))
 
 
-def _by_ring(ran: Ran, label: str, labels: dict[int, str]) -> bool:
-    """Whether a file is one that a ring's requests touched."""
-    by_ring = {i for i, line in enumerate(ran.script) if line[1] == "io_uring"}
+def _by(name: str, ran: Ran, label: str, labels: dict[int, str]) -> bool:
+    """Return whether a file is one that calls of a name touched."""
+    calls = {i for i, line in enumerate(ran.script) if line[1] == name}
     events = zip(ran.truth.events, ran.truth.by_call, strict=True)
-    return any(line in by_ring and labels.get(event[1]) == label for event, line in events)
+    return any(line in calls and labels.get(event[1]) == label for event, line in events)
 
 
 def _place(op: str, offset: int, length: int) -> tuple[int, int]:
@@ -151,16 +166,26 @@ def _labels(order: Sequence[int], paths: Sequence[str], named: bool) -> dict[int
     return out
 
 
+def _key(item: Item, assumed: int) -> Item:
+    """Return what aligns an item: an open and a create are the same where the trace says that it assumed some."""
+    return ("create", *item[1:]) if assumed and item[0] == "open" else item
+
+
 def _differences(
     mine: list[Item], theirs: list[Item], unknown: list[bool], assumed: int, verdict: Verdict
 ) -> list[tuple[str, str]]:
     """Return what differs, with the file; what a row itself says is not sure goes to the verdict."""
     out = []
-    matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+    emptied: set[str] = set()  # files that the trace takes as new, where a truncate must follow
+    keys = [[_key(item, assumed) for item in items] for items in (mine, theirs)]
+    matcher = difflib.SequenceMatcher(None, *keys, autojunk=False)
     for tag, a, b, x, y in matcher.get_opcodes():
         if tag == "equal":
+            for item, other in zip(mine[a:b], theirs[x:y], strict=True):
+                if item != other:
+                    verdict.said.append(f"{item} came as {other}")
+                    emptied |= {item[1]} if item[0] == "open" else set()
             continue
-        emptied: set[str] = set()
         left, right = mine[a:b], list(zip(theirs[x:y], unknown[x:y], strict=True))
         for item in list(left):
             match = next(
@@ -172,6 +197,7 @@ def _differences(
                 )
             if match is None and item[0] == "truncate" and item[1] in emptied:
                 verdict.said.append(f"{item}: the file is taken as new")
+                emptied.discard(item[1])
                 left.remove(item)
             if match is not None:
                 verdict.said.append(f"{item} came as {match[0]}")

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,6 +106,12 @@ def _step(agent: Agent, ran: Ran, line: Line, place: Place) -> None:
         from tests.programs.agent import ARGUMENTS_AT
 
         real[0] = int.from_bytes(agent.memory[ARGUMENTS_AT : ARGUMENTS_AT + 8], "little")
+    if (
+        name == "io_uring"
+        and (seen := Truth.open_as(tid, real[1]))
+        and not (stat.S_ISREG(seen.mode) or stat.S_ISDIR(seen.mode))
+    ):
+        return  # a ring waits for a pipe's data even with O_NONBLOCK
     watch = Watch(ran.truth, tid, name, real)
     result = agent.call(task, name, real)
     if name == "execve" and result == 0:

@@ -256,8 +256,8 @@ def _ranged(op: str, at: int) -> Callable[[Watch, int], None]:
 def _fallocate(w: Watch, result: int) -> None:
     if not w.a[1] & (c.COLLAPSE_RANGE | c.INSERT_RANGE):
         w.truth.emit("fallocate", w.fds[0], w.a[2], w.a[3])
-    elif w.fds[0] is not None and w.fds[0].key in w.truth.numbers:  # no row, but another length
-        w.truth.files[w.truth.numbers[w.fds[0].key]].changed = True
+    elif (seen := w.truth.open_as(w.tid, w.a[0])) is not None:  # blocks move: a row of the new length
+        w.truth.emit("truncate", seen, seen.size)
 
 
 def _mmap(w: Watch, result: int) -> None:

@@ -70,7 +70,7 @@ def write(node, found, at, count, flag):
     if found.append or flag & APPENDS:  # Linux ignores even pwrite's offset (generic_write_checks)
         doubt = 0 if node.exact else OFFSET_UNKNOWN
         start, flag = node.length, flag | APPENDS | doubt
-        if at == HERE:
+        if at == HERE and count > 0:  # generic_write_checks returns before it looks at O_APPEND
             found.position, found.doubt = start + count, doubt
     elif at == HERE:
         start, flag = found.position, flag | found.doubt

@@ -3,7 +3,8 @@
 Rules
 -----
 - A request is done when it is submitted, at its full length; a read of a file of known length ends at its end.  io_getevents shows
-  what came of the requests, but not of which: it is not looked at.
+  what came of the requests, but not of which: it is not looked at.  Requests that may have moved fewer bytes (writes, and reads of
+  files of unknown length) are counted, and named among the blind spots.
 - The rows after the first of a call carry CONTINUES.
 - A request whose length the text does not show makes no row: io_submit then is a blind spot.
 """
@@ -13,7 +14,7 @@ from re import Match
 
 from scmsim.core.records import CONTINUES, DATA_ONLY, FSYNC
 from scmsim.trace.syscalls.data import do_read, do_write
-from scmsim.trace.syscalls.importer import BOOKKEEPING, NOT_A_FILE, UNKNOWN_FD, Importer
+from scmsim.trace.syscalls.importer import BOOKKEEPING, NOT_A_FILE, RESULTS, UNKNOWN_FD, Importer
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import FD, REST, RESULT
 
@@ -60,8 +61,10 @@ def _request(imp: Importer, task: Task, text: str, flag: int) -> str | None:
     if offset is None or (kind.endswith("V") and not vector):
         imp.report.blind["io_submit"] += 1
         return BOOKKEEPING
-    at = int(offset[1])
-    if kind.startswith("PWRITE"):
+    at, writes = int(offset[1]), kind.startswith("PWRITE")
+    if asked and (writes or not found.node.exact):
+        imp.report.blind[RESULTS] += 1
+    if writes:
         return do_write(imp, task, found, at, asked, flag)
     here = max(min(asked, found.node.length - at), 0) if found.node.exact else asked
     return do_read(imp, task, found, at, here, here, flag)

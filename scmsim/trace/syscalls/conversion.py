@@ -197,6 +197,7 @@ class Conversion:
         if reason is None:
             self.report.calls += 1
             return
+        task.lacked |= reason is why.UNKNOWN_FD
         if reason is why.UNKNOWN_FD and self.imp.doubt:
             reason = why.LOST_FD
             self.report.lost_rows += 1

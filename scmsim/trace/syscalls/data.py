@@ -123,12 +123,21 @@ def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
 def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -> str | None:
     """Bytes from one descriptor to another inside the kernel: a read, then a write."""
     (from_fd, from_raw, from_at), (to_fd, to_raw, to_at) = source, target
-    first = do_read(imp, task, imp.describe(task, from_fd, from_raw), _at(from_at), 0, count)
-    flag = CONTINUES if first is None else 0
-    second = do_write(imp, task, imp.describe(task, to_fd, to_raw), _at(to_at), count, flag)
+    found = imp.describe(task, from_fd, from_raw)
+    first = do_read(imp, task, found, _at(from_at), 0, count)
+    flag, to = CONTINUES if first is None else 0, imp.describe(task, to_fd, to_raw)
+    if from_at is None and to_at is None:
+        share_position(found, to, count)
+    second = do_write(imp, task, to, _at(to_at), count, flag)
     if first is None and second is None:
         imp.report.extra_rows += 1
     return first if second is not None else None
+
+
+def share_position(source: Description | None, target: Description | None, count: int) -> None:
+    """Undo the move of a read where the write has the same position: do_sendfile takes both before it moves either."""
+    if source is not None and source is target and source.node is not None:
+        source.position -= count
 
 
 def _at(text: str | None) -> int:

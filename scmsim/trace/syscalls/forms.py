@@ -156,6 +156,8 @@ class Forms:
         task = tasks.pop(pid, None)
         if task is not None and task.pid != pid:
             tasks.pop(task.pid, None)
+        if task is not None and task.lacked and pid is not None and pid in self._imp.foreign:
+            self._imp.ended_lacking.add(pid)
         self._imp.forks.pop(task.pid if task is not None else pid, None)
         self.ending(pid, task)
         return task

@@ -33,6 +33,9 @@ BLANK = "blank line"
 # by what `file_rules.opened` says
 CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
 
+# keys of `Report.blind` besides names of calls
+RESULTS, LATE = "io_submit, results", "process, late"
+
 _FIELDS = ("time_ns", "offset", "length", "file", "file2", "thread", "flag", "op")  # order in the buffer
 WIDTH = len(_FIELDS)
 _DELETED = " (deleted)"
@@ -54,6 +57,8 @@ class Importer:
             str, Task
         ] = {}  # children with a smaller number than their parent, perhaps that in a PID namespace
         self.started: set[str] = set()  # children that have no line so far, of a process without a number
+        self.foreign: set[str | None] = set()  # processes that no fork has announced
+        self.ended_lacking: set[str] = set()  # processes that have ended, with Task.lacked
         self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
         self.program = ""  # path of the first execve
@@ -200,6 +205,7 @@ class Importer:
             return self._born(pid)
         task = self.tasks[pid] = Task(pid, Table(), Place(self._cwd), Maps())
         task.table.doubt = self.orphans
+        self.foreign.add(pid)
         return task
 
     def _born(self, pid: str) -> Task:
@@ -212,8 +218,13 @@ class Importer:
         return task
 
     def add_child(self, pid: str, parent: Task, text: str) -> Task:
-        """Start the task of a fork's child."""
-        task = self.tasks[pid] = parent.spawn(pid, text)
+        """Start the task of a fork's child; one that has made calls already keeps what they opened."""
+        before, task = self.tasks.get(pid), parent.spawn(pid, text)
+        self.tasks[pid] = task
+        if pid in self.ended_lacking or (before is not None and before.lacked):
+            self.report.blind[LATE] += 1
+        if before is not None:
+            task.inherit_late(before)
         return task
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
@@ -224,7 +235,7 @@ class Importer:
             self.doubt |= file_rules.FILE_LOST if is_unsure else 0
             return found
         if found is None or (raw != found.raw and not self._same(found, raw)):
-            found = self.adopt(raw)
+            found, task.lacked = self.adopt(raw), True
             found.doubt |= file_rules.POSITION_LOST if is_unsure and found.doubt else 0
             table.put(fd, found, False)
         found.raw = raw
@@ -278,6 +289,8 @@ class Importer:
         base = self.base(task, fd, raw)
         if text.startswith("/"):
             self.doubt = before | task.place.root_doubt
+        elif raw is None:
+            task.lacked = True
         return self.names.join(base, text)
 
     def by_link(self, task: Task, path: str) -> Description | None:
@@ -297,6 +310,13 @@ def blind_spots(report: Report) -> list[str]:
     blind, out = Counter(report.blind), []
     if rings := sum(blind.pop(name, 0) for name in list(blind) if name.startswith("io_uring_")):
         out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
+    if results := blind.pop(RESULTS, 0):
+        out.append(f"io_submit: {results} requests taken as complete; their results are not in the trace")
+    if late := blind.pop(LATE, 0):
+        out.append(
+            f"{late} processes made calls before the line of the call that made them (strace -z); those on descriptors and "
+            "paths of their parents may be missing or wrong"
+        )
     out += [f"{name}: {count} calls; what they change is not in the trace" for name, count in blind.most_common()]
     if report.left_out[UNKNOWN_CALL]:
         lacking = [f"{name} {count}" for name, count in report.other.most_common() if system_calls.does(name) is None]

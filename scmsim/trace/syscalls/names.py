@@ -138,6 +138,10 @@ class Names:
             if moved is not None:
                 moved.path = new + path[len(old) :]
                 moved.inside = self.inside(moved.path)
+        for path in [path for path in self.deleted if path.startswith(old)]:  # -y prints where they would be now
+            node = self.deleted.pop(path)
+            self.deleted[new + path[len(old) :]] = node
+            node.path = new + path[len(old) :] if node.path == path else node.path
 
 
 def above_of(path: str) -> str:

@@ -193,9 +193,9 @@ class Maps:
 
 
 class Task:
-    """A thread: its dense number and what it shares with others."""
+    """A thread: its dense number and what it shares with others; `lacked`: a call of it needed what no line has shown."""
 
-    __slots__ = ("closing", "maps", "pending", "pid", "place", "table", "thread")
+    __slots__ = ("closing", "lacked", "maps", "pending", "pid", "place", "table", "thread")
 
     def __init__(self, pid: str | None, table: Table, place: Place, maps: Maps) -> None:
         self.pid = pid
@@ -203,6 +203,7 @@ class Task:
         self.table = table
         self.place = place
         self.maps = maps
+        self.lacked = False
         self.pending: tuple[str, str] | None = None  # name and text of a call whose second half is to come
         self.closing: Description | None = None  # what the pending close has closed already
 
@@ -214,6 +215,18 @@ class Task:
             self.place if "CLONE_FS" in text else self.place.copy(),
             self.maps if "CLONE_VM" in text or "vfork(" in text else self.maps.copy(),
         )
+
+    def inherit_late(self, before: "Task") -> None:
+        """Take over what a task has opened and where it went before the line of the call that made it."""
+        self.thread = before.thread
+        for fd, found in before.table.slots.items():
+            mine = self.table.slots.get(fd)
+            if mine is not None and mine.node is found.node and found.doubt:
+                mine.doubt |= OFFSET_UNKNOWN  # the one that it has inherited; its calls have moved the position
+            else:
+                self.table.slots[fd] = found
+        if before.place.cwd.startswith("/"):
+            self.place = before.place
 
     def is_doubtful(self) -> bool:
         """Return whether a line that was not understood may have changed descriptors or the working directory."""

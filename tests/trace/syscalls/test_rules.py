@@ -423,6 +423,49 @@ def test_copies_inside_the_kernel_are_a_read_and_a_write(tmp_path: Path) -> None
     assert case.report.extra_rows == 2
 
 
+def test_sendfile_to_itself_reads_and_writes_at_one_position(tmp_path: Path) -> None:
+    case = convert_lines(tmp_path, 'open("/d/f", O_RDWR) = 3', "sendfile(3, 3, NULL, 9) = 9", 'read(3, "", 1) = 1')
+    assert ops(case)[1:] == [("read", 0, 9, 0), ("write", 0, 9, CONTINUES), ("read", 9, 1, 0)]
+
+
+def test_an_unnamed_file_stays_itself_when_its_directory_is_renamed(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        'openat(AT_FDCWD</w>, "d", O_RDWR|O_TMPFILE, 0600) = 3</w/d/#7>(deleted)',
+        'rename("/w/d", "/w/g") = 0',
+        'write(3</w/g/#7>(deleted), "", 9) = 9',
+    )
+    assert case.rows[-1][:4] == ("write", case.rows[0].path, 0, 9)
+
+
+def test_an_empty_append_leaves_the_position(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        'open("/d/f", O_RDWR|O_TRUNC|O_APPEND) = 3',
+        'pwrite64(3, "", 9, 0) = 9',
+        'write(3, "", 0) = 0',
+        'read(3, "", 5) = 5',
+    )
+    assert ops(case)[-1] == ("read", 0, 5, 0)
+
+
+def test_a_child_seen_before_its_fork_is_reported(tmp_path: Path) -> None:
+    """strace -z prints no first half of vfork, so the lines of the child come before the line that explains them."""
+    child = [
+        "101 fsync(3) = 0",
+        '101 open("/d/g", O_RDONLY) = 4',
+        "100 vfork() = 101",
+        "101 fsync(4) = 0",
+        "101 fsync(3) = 0",
+    ]
+    case = convert_lines(tmp_path, '100 open("/d/f", O_RDWR) = 3', *child)
+    assert [row[:2] for row in case.rows[2:]] == [("fsync", "/d/g"), ("fsync", "/d/f")]
+    assert case.report.blind_spots == [
+        "1 processes made calls before the line of the call that made them (strace -z); those on descriptors and paths of "
+        "their parents may be missing or wrong"
+    ]
+
+
 def test_mappings(tmp_path: Path) -> None:
     case = convert_lines(
         tmp_path,

@@ -49,7 +49,7 @@ from scmsim.trace.formats.tracers._perf_others import (
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.kernels.file_rules import HERE
 from scmsim.trace.syscalls import table
-from scmsim.trace.syscalls.data import check_moved, do_read, do_write
+from scmsim.trace.syscalls.data import check_moved, do_read, do_write, share_position
 from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
     CREATES,
@@ -263,8 +263,11 @@ def _copy(imp: Importer, task: Task, source: tuple[int, int], target: tuple[int,
     """Copy bytes between descriptors, each with the pointer to its offset (0: at the position, which moves)."""
     (from_fd, from_pointer), (to_fd, to_pointer) = source, target
     read_from = _read_somewhere if from_pointer else do_read
-    first = read_from(imp, task, find(imp, task, from_fd), HERE, 0, result)
+    source_found = find(imp, task, from_fd)
+    first = read_from(imp, task, source_found, HERE, 0, result)
     found, flag = find(imp, task, to_fd), CONTINUES if first is None else 0
+    if not from_pointer and not to_pointer:
+        share_position(source_found, found, result)
     if to_pointer and found is not None and found.node is not None:
         second = do_write(imp, task, found, found.position, result, flag | OFFSET_UNKNOWN)
         found.node.exact = False

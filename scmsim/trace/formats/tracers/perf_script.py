@@ -47,6 +47,7 @@ _BLOCK = 1 << 22
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _SHORTEST = 4  # bytes: a block has at most a line for so many, or it is taken line by line
 _MOST_CHILDREN = 1 << 12  # that a trace may have made without showing them
+_SHARES = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))  # linux/sched.h
 _ERRNOS = 4095  # results of -4095 to -1 are errors
 _ENTER = "entry of a call (its exit makes the row)"
 _OTHER = "another event"
@@ -142,7 +143,9 @@ class Conversion:
         self.tasks: dict[int, Task] = {}
         self.processes: dict[int, Task] = {}
         self.children: dict[int, Task] = {}  # made by a fork, not seen yet
-        self.parents: dict[int, int] = {}  # child -> parent of the forks that return in this block
+        self.parents: dict[
+            int, tuple[int, str]
+        ] = {}  # child -> parent and what they share: forks that return in this block
         self.start: int | None = None
         self.lost = self.jumps = self.rung = 0
         self.arch = arch
@@ -218,7 +221,11 @@ class Conversion:
         self._count(call[failed], why.FAILED_CALL, report.failed)
         good = known & ~failed
         forked = np.isin(call, self.fork_calls) & (result > 0)
-        self.parents = dict(zip(result[forked].tolist(), enters[forked, text.TID].tolist(), strict=True))
+        columns = (result[forked], enters[forked, text.TID], call[forked], enters[forked, text.FIRST])
+        self.parents = {
+            child: (tid, self._shares(number, flags))
+            for child, tid, number, flags in zip(*(column.tolist() for column in columns), strict=True)
+        }
         calls = _Calls(self._times(now[good]), lines[good], enters[good], call[good], result[good])
         kind, done = self._plain(calls), 0
         for start, end in runs.stretches(kind >= 0):
@@ -299,7 +306,7 @@ class Conversion:
                     report.lost_rows += 1
                 left_out[reason] += 1
                 if number in self.forks:
-                    self._fork(task, pid, value)
+                    self._fork(task, pid, value, self._shares(number, a[0]))
         report.calls += kept
 
     def _count(self, calls: np.ndarray, reason: str, names: Counter[str]) -> None:
@@ -326,8 +333,8 @@ class Conversion:
             task = origin.spawn(str(tid), "CLONE_FILES CLONE_FS CLONE_VM")
         elif (child := self.children.pop(tid, None)) is not None:
             task = child
-        elif (parent := self._in_fork(tid)) is not None:
-            task = parent.spawn(str(tid), "")
+        elif (found := self._in_fork(tid)) is not None and (parent := tasks.get(found[0])) is not None:
+            task = parent.spawn(str(tid), found[1])
         else:
             task = Task(str(tid), Table(), Place(), Maps())
         tasks[tid] = task
@@ -335,17 +342,25 @@ class Conversion:
             self.processes.setdefault(pid, task)
         return task
 
-    def _in_fork(self, child: int) -> Task | None:
-        """The thread whose fork returns this child later, or else one that is in a fork at the end of the block."""
-        text, tasks = self.text, self.tasks
+    def _in_fork(self, child: int) -> tuple[int, str] | None:
+        """Return the thread whose fork returns this child later, or else one that is in a fork, and what they share."""
+        text = self.text
         if child in self.parents:
-            return tasks.get(self.parents[child])
-        return next((tasks.get(int(row[text.TID])) for row in self.waiting if int(row[text.CALL]) in self.forks), None)
+            return self.parents[child]
+        forks = (row for row in self.waiting if int(row[text.CALL]) in self.forks)
+        return next(
+            ((int(row[text.TID]), self._shares(int(row[text.CALL]), int(row[text.FIRST]))) for row in forks), None
+        )
 
-    def _fork(self, task: Task, pid: int, child: int) -> None:
-        """The parent's side of a fork, if the child has not been seen."""
+    def _shares(self, call: int, flags: int) -> str:
+        """Return what a child shares with its parent; the flags of clone3 are in memory."""
+        known = flags if self.names[call] == "clone" else 0
+        return " ".join(word for bit, word in _SHARES if known & bit)
+
+    def _fork(self, task: Task, pid: int, child: int, shares: str) -> None:
+        """Make the child of a fork, if it has not been seen."""
         if child > 0 and child not in self.tasks and len(self.children) < _MOST_CHILDREN:
-            shares = "CLONE_FILES CLONE_FS CLONE_VM" if pid < 0 else ""
+            shares = "CLONE_FILES CLONE_FS CLONE_VM" if pid < 0 else shares
             self.children[child] = task.spawn(str(child), shares)
 
     def finish(self, writer: TraceWriter) -> Report:

@@ -101,6 +101,17 @@ def test_threads_share_descriptors_and_processes_inherit_them(tmp_path: Path) ->
     assert case.report.left_out["descriptor from before the trace"] == 1
 
 
+@pytest.mark.parametrize("first", ["parent", "child"])
+def test_a_process_of_clone_files_shares_descriptors(tmp_path: Path, first: str) -> None:
+    text = Text()
+    if first == "parent":
+        text.call("7/7", "clone", 0x411, result=8).call("8/8", "openat", -100, 1, 0o2, result=3)
+    else:
+        text.enter("7/7", "clone", 0x411).call("8/8", "openat", -100, 1, 0o2, result=3).exit("7/7", "clone", 8)
+    text.call("7/7", "write", 3, 1, 10, result=10).call("8/8", "write", 3, 1, 10, result=10)
+    assert data(text.convert(tmp_path)) == [("write", 0, 10), ("write", 10, 10)]
+
+
 def test_calls_of_threads_interleave(tmp_path: Path) -> None:
     text = Text().call("7/7", "openat", -100, 1, 0o2, result=3)
     text.enter("7/7", "pread64", 3, 1, 512, 0).enter("7/8", "pwrite64", 3, 1, 512, 512)
