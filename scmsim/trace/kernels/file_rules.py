@@ -75,7 +75,8 @@ def write(node, found, at, count, flag):
     elif at == HERE:
         start, flag = found.position, flag | found.doubt
         found.position = start + count
-    node.written, node.length = max(node.written, start + count), max(node.length, start + count)
+    if count > 0:  # an empty write beyond the end leaves the length
+        node.written, node.length = max(node.written, start + count), max(node.length, start + count)
     return start, flag
 
 

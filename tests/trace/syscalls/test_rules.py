@@ -449,6 +449,17 @@ def test_an_empty_append_leaves_the_position(tmp_path: Path) -> None:
     assert ops(case)[-1] == ("read", 0, 5, 0)
 
 
+def test_an_empty_write_beyond_the_end_leaves_the_length(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        'open("/d/f", O_RDWR|O_CREAT|O_EXCL|O_APPEND, 0644) = 3',
+        'open("/d/f", O_RDWR) = 4',
+        'pwrite64(4, "", 0, 4096) = 0',
+        'write(3, "", 5) = 5',
+    )
+    assert ops(case)[-1] == ("write", 0, 5, APPENDS)
+
+
 def test_a_child_seen_before_its_fork_is_reported(tmp_path: Path) -> None:
     """strace -z prints no first half of vfork, so the lines of the child come before the line that explains them."""
     child = [

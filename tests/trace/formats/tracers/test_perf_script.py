@@ -103,7 +103,7 @@ def test_threads_share_descriptors_and_processes_inherit_them(tmp_path: Path) ->
 
 @pytest.mark.parametrize("first", ["parent", "child"])
 def test_a_process_of_clone_files_shares_descriptors(tmp_path: Path, first: str) -> None:
-    text = Text()
+    text = Text().call("7/7", "dup", 0, result=5)
     if first == "parent":
         text.call("7/7", "clone", 0x411, result=8).call("8/8", "openat", -100, 1, 0o2, result=3)
     else:
