@@ -83,9 +83,16 @@ def add_name(s, arena, out, row, directory):
 
 
 @subroutine
+def directory_of(arena, row):
+    """Return the row of the directory that has a file's newest name; 0 if there is none, or a plain file took its id."""
+    directory = arena[row + state.PARENT]
+    return directory if directory != 0 and arena[directory + file_row.STATUS] & file_row.IS_DIR else 0
+
+
+@subroutine
 def remove_name(s, arena, out, row):
     """Take a file's newest name out of its directory; the records behind it are taken to move up."""
-    directory = arena[row + state.PARENT]
+    directory = directory_of(arena, row)
     if directory == 0:
         return
     visit(s, arena, out, directory)
@@ -248,9 +255,9 @@ def rename(s, arena, out, row, parent, replaced):
         remove_name(s, arena, out, replaced)
         arena[replaced + state.PARENT] = 0
         lose_link(s, arena, out, replaced)
-    directory = arena[row + state.PARENT] if arena[row + state.PARENT] != 0 else parent
+    directory = directory_of(arena, row)
     remove_name(s, arena, out, row)
-    add_name(s, arena, out, row, directory)
+    add_name(s, arena, out, row, directory if directory != 0 else parent)
 
 
 @subroutine

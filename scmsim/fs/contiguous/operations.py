@@ -156,7 +156,7 @@ def ended(s, arena, op, row):
 @subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
-    row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
+    row, parent = s.files + op.file * state.FILE_WORDS, calls.directory_of(s, arena, op)
     if s.stage == state.NEW:
         fits = begin(s, arena, out, op, row, parent)
         if fits != DONE:
