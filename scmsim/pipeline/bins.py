@@ -47,7 +47,7 @@ NO_END = (1 << 63) - 1  # size of what memory objects are turned into: the trace
 def follow_size(sizes, o):
     """Return how many bytes a READ finds before the end of its file, 0 for other operations; note what they make of the size.
 
-    `sizes` are those of all files by row of the side table.  A write that fails for want of space counts as done here.
+    `sizes` are those of all files by row of the side table.
     """
     if o.file < 0 or o.op > FILE_TO_MM:
         return 0
@@ -68,12 +68,22 @@ def follow_size(sizes, o):
 
 
 @kernel
-def first_rows(ops, by, sites, sizes, sums, out):
-    """out[i] = first row of the group (by 1: operation, 2: file, else one) of operation i, -1 for SETUP; adds to `sums`."""
+def follow_sizes(ops, sizes, sums):
+    """Add the bytes that reads find to `sums`; `ops` are as the model did them, so that nothing finds what had no room."""
     s = sums[0]
     for i in range(ops.size):
         o = ops[i]
         found = follow_size(sizes, o)
+        if o.op == READ and not o.flag & SETUP:
+            s.read += found if o.file >= 0 else o.length  # a read past the end is short
+
+
+@kernel
+def first_rows(ops, by, sites, sums, out):
+    """out[i] = first row of the group (by 1: operation, 2: file, else one) of operation i, -1 for SETUP; adds to `sums`."""
+    s = sums[0]
+    for i in range(ops.size):
+        o = ops[i]
         s.rows += 1
         s.unknown_offsets += o.flag & OFFSET_UNKNOWN
         s.objects += MALLOC <= o.op <= FILE_TO_MM
@@ -84,8 +94,6 @@ def first_rows(ops, by, sites, sizes, sums, out):
         s.calls += o.flag & CONTINUES == 0
         if o.op == WRITE:
             s.written += o.length
-        elif o.op == READ:
-            s.read += found if o.file >= 0 else o.length  # a read past the end is short
         elif o.op == ULOAD or o.op == USTORE or o.op >= UFLUSH:
             s.touches += o.flag & CONTINUES == 0
             s.loaded += o.length if o.op == ULOAD else 0
