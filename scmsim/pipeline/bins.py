@@ -58,7 +58,7 @@ def follow_size(sizes, o):
         sizes[o.file] = max(size, end)
     elif o.op == TRUNCATE:
         sizes[o.file] = o.offset
-    elif o.op == FALLOCATE and not o.flag & (KEEP_SIZE | PUNCH_HOLE):
+    elif o.op == FALLOCATE and o.length > 0 and not o.flag & (KEEP_SIZE | PUNCH_HOLE):
         sizes[o.file] = max(size, end)
     elif o.op == CREATE:
         sizes[o.file] = max(size, 0)

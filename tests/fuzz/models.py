@@ -3,7 +3,7 @@
 Run: python tests/fuzz/models.py --seconds 60 [--seed N] [--fs NAMES] [--models N] [--trace N]
 Ends with 1 if a model crashed, took too long or too much memory, or returned figures that break a law.  `--trace N` replays one
 trace of a seed again; `--models N` draws N models by the seed, as each takes minutes to compile.  The time counts from the first
-replay that has its kernels.  With NUMBA_DISABLE_JIT=1 the models run alone, as plain Python, and only their space is looked at.
+replay that has its kernels.  With NUMBA_DISABLE_JIT=1 the models run alone, as plain Python: no counters are looked at.
 """
 
 import argparse
@@ -22,13 +22,14 @@ import numpy as np
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-import scmsim  # noqa: E402
 from scmsim.core import records, registry  # noqa: E402
 from scmsim.core.errors import ScmsimError  # noqa: E402
 from scmsim.core.records import OP, OPS  # noqa: E402
 from scmsim.fs.engine import events  # noqa: E402
-from scmsim.pipeline import place  # noqa: E402
+from scmsim.pipeline import CHUNK, DEFAULTS  # noqa: E402
 from scmsim.pipeline.failing_calls import LARGEST_FILE  # noqa: E402
+from scmsim.pipeline.run import Replay  # noqa: E402
+from scmsim.pipeline.stages import Loop  # noqa: E402
 from scmsim.trace import rules  # noqa: E402
 from tests.conftest import NO_JIT  # noqa: E402
 from tests.fs import drive  # noqa: E402
@@ -40,8 +41,9 @@ SECONDS = 60  # of one replay, compiled kernels or not
 MEMORY = 3 << 20  # KiB that a process may hold at most
 EDGES = (4096, 1 << 16, 1 << 21, 1 << 30, 1 << 31, 1 << 32, 1 << 41, 1 << 44, 1 << 60, 1 << 62)
 FLAGS = (0, 0, 0, records.SYNCHRONOUS, records.DATA_ONLY, records.KEEP_SIZE, records.PUNCH_HOLE, records.APPENDS)
+MAP_END = 1 << 32 if NO_JIT else rules.FILE_END  # of a mapping: each 2 MiB of it take a step, and plain Python is slow
 # (part, whole): figures of which one is never above the other.
-PARTS = (("live_bytes", "allocated_bytes"),)
+PARTS = (("live_bytes", "allocated_bytes"), ("live_bytes", "file_bytes"), ("allocated_bytes", "capacity_bytes"))
 
 
 def value(draw: random.Random, wild: bool) -> int:
@@ -70,7 +72,7 @@ def trace(draw: random.Random, wild: bool) -> drive.Any:
         row.offset, row.length = value(draw, wild), value(draw, wild)
         row.flag = draw.choice(FLAGS)
         if row.op in rules.MAPS and draw.random() < 0.99:  # nearly all end where a file may
-            row.offset, row.length = min(row.offset, rules.FILE_END // 2), min(row.length, rules.FILE_END // 2)
+            row.offset, row.length = min(row.offset, MAP_END // 2), min(row.length, MAP_END // 2)
         row.offset = min(row.offset, 1 << 62)
         row.length = min(row.length, (1 << 62) - row.offset)
     if wild and draw.random() < 0.1:
@@ -79,24 +81,60 @@ def trace(draw: random.Random, wild: bool) -> drive.Any:
 
 
 def laws(run: drive.Any) -> list[str]:
-    """Return what a run breaks: no figure is negative, and parts add up."""
+    """Return which laws of the counters a run breaks: no figure is negative, and parts add up."""
     found = [f"{kind}.{name} is {figure}" for kind, name, figure in _figures(run) if figure < 0]
+    if run.calls > run.operations:
+        found.append(f"{run.calls} calls of {run.operations} operations")
     for site, counts in (("all", run.counters), *run.sites.items()):
         for side in ("dtlb_load", "dtlb_store"):
             parts = (f"{side}_l1_hit", f"{side}_misses_stlb_hit", f"{side}_misses_walk_completed")
             if counts.get(f"{side}_lookups", 0) != sum(counts.get(part, 0) for part in parts):
                 found.append(f"{side} of {site}: look-ups are not hits and walks")
-    return found + above(run.space)
+    return found
 
 
-def above(space: dict[str, int]) -> list[str]:
-    """Return which figures of a space report are above what they are part of."""
-    return [f"{a} is above {b}" for a, b in PARTS if space.get(a, 0) > space.get(b, 0)]
+def laws_of_space(space: dict[str, int]) -> list[str]:
+    """Return which laws a space report breaks: no figure is negative, and none is above what it is part of."""
+    found = [f"{name} is {figure}" for name, figure in space.items() if figure < 0]
+    return found + [f"{a} is above {b}" for a, b in PARTS if space.get(a, 0) > space.get(b, 0)]
+
+
+def laws_of_data(model: drive.Any, counting: drive.Any, rows: np.ndarray) -> list[str]:
+    """Return which laws of data a replay of one batch breaks: what found no room was neither written nor can be read."""
+    found, status, sums = [], model.status[0], counting.sums[0]
+    refused, asked = np.array(model.refused, np.int64), rows["length"]
+    if len(set(model.refused) & set(model.short)):
+        found.append("a write is short, and refused")
+    if len(set(model.refused)) != len(refused) or int(status["failed"]) != len(refused):
+        found.append(f"{int(status['failed'])} operations failed, which are the rows {model.refused}")
+    lost = sum(int(asked[row]) for row in refused if rows["op"][row] == records.WRITE)
+    short = sum(int(asked[row]) - length for row, length in model.short.items())
+    if int(status["failed_bytes"]) != lost + short:
+        found.append(f"failed_bytes is {int(status['failed_bytes'])}, of refused writes {lost}, of short ones {short}")
+    most = int(asked[rows["op"] == records.READ].sum())
+    if not 0 <= int(sums["read"]) <= most or not 0 <= int(status["failed_bytes"]) <= int(sums["written"]):
+        found.append(f"of {most} bytes {int(sums['read'])} are read, of {int(sums['written'])} {lost} are lost")
+    return found + laws_of_sizes(model, counting, rows)
+
+
+def laws_of_sizes(model: drive.Any, counting: drive.Any, rows: np.ndarray) -> list[str]:
+    """Return which files have another length for the model than for those who count what reads find."""
+    if not hasattr(model.module, "by_file"):
+        return []
+    gone = np.isin(rows["op"], (records.UNLINK, records.RMDIR, records.MKDIR)) | (rows["op"] >= records.MALLOC)
+    ids = {*rows["file"][gone].tolist(), *rows["file2"][rows["op"] == records.RENAME].tolist()}
+    table = model.module.by_file(model.state)
+    pairs = zip(table["file"].tolist(), table["file_bytes"].tolist(), strict=True)
+    return [
+        f"file {file} has {size} bytes, of which reads find {counting.sizes[file]}"
+        for file, size in pairs
+        if file not in ids and file < len(counting.sizes) and size != max(counting.sizes[file], 0)
+    ]
 
 
 def _figures(run: drive.Any) -> list[tuple[str, str, float]]:
     """Return every figure of a run with where it is."""
-    tables = {"counters": run.counters, "space": run.space, "stored": run.stored_bytes, "payload": run.payload}
+    tables = {"counters": run.counters, "stored": run.stored_bytes, "payload": run.payload}
     tables |= {"metrics": run.metrics, "errors": run.errors, **{f"sites {site}": run.sites[site] for site in run.sites}}
     found = [(kind, name, figure) for kind, table in tables.items() for name, figure in table.items()]
     return [row for row in found if isinstance(row[2], int | float)]
@@ -108,11 +146,16 @@ def judge(fs: str, source: drive.Any, small: bool) -> str:
     start = time.monotonic()
     signal.alarm(SECONDS)
     try:
-        if NO_JIT:  # the models alone: what follows takes minutes in plain Python
-            space = place(source, fs, params.get(fs, {}))[0]
-            broken = [f"{name} is {figure}" for name, figure in space.items() if figure < 0] + above(space)
+        replay = Replay(source, fs, DEFAULTS["machine"], None, DEFAULTS["medium"], params, "site", None, CHUNK)
+        model, counting = replay.model, replay.counting
+        rows = next(source.batches(CHUNK))
+        if NO_JIT:  # the model alone: what follows takes minutes in plain Python
+            Loop(model, [counting], source.files).take(rows)
+            broken = laws_of_space(model.space())
         else:
-            broken = laws(scmsim.replay(source, fs, params=params, footprints="none").runs[0])
+            run = replay.run(False, None)
+            broken = laws(run) + laws_of_space(run.space)
+        broken += laws_of_data(model, counting, Loop(model, [], source.files).failing.replace(rows))
     except ScmsimError as error:
         message = str(error)
         assert "\n" not in message and len(message) <= 400, f"an error of several lines or too long: {message!r}"
@@ -143,7 +186,7 @@ def main() -> int:
     if options.models:
         names = sorted(random.Random(options.seed).sample(names, options.models))
     for fs in () if NO_JIT else names:
-        scmsim.replay(trace(random.Random(0), False), fs, footprints="none")
+        judge(fs, trace(random.Random(0), False), False)
     seen: Counter[tuple[str, str]] = Counter()
     end, number, failed = time.monotonic() + options.seconds, options.trace or 0, 0
     while time.monotonic() < end and failed <= 50:

@@ -174,9 +174,19 @@ def drop_null(s, arena, out):
 
 
 @subroutine
+def become_file(s, arena, row):
+    """Turn a directory that had names before it existed into a plain file: the trace uses one id for both."""
+    s.dir_blocks -= arena[row + file_row.MAPPED]
+    s.data_blocks += arena[row + file_row.MAPPED]
+    arena[row + file_row.SIZE], arena[row + state.DIRENTS] = 0, 0
+
+
+@subroutine
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     is_dir = op.op == records.MKDIR
+    if not is_dir and arena[row + file_row.STATUS] & file_row.IS_DIR:
+        become_file(s, arena, row)
     arena[row + file_row.STATUS] = (
         arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
     )

@@ -187,3 +187,13 @@ def test_names_do_not_outlive_their_directory(variant):
     rows = [("mkdir", 0), ("create", 1, 0, 0, 0), ("rmdir", 0), ("create", 0), ("truncate", 0, 1 << 40)]
     events = model.feed(drive.ops(*rows, ("stat", 1), ("rename", 1), ("unlink", 1)))
     assert len(events) < 200
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_plain_file_takes_the_id_of_a_directory_with_names(variant):
+    fs, params, _ = VARIANTS[variant]
+    model = drive.Model(fs, drive.files(0, -1, -1, 100_000, dirs=[0]), capacity=96 * MIB, **params)
+    rows = [("create", 1, 0, 0, 0), ("rename", 1, 0, 0, 0), ("create", 0, 0, 0, -1), ("stat", 3), ("unlink", 0)]
+    model.feed(drive.ops(*rows))
+    assert model.record.dir_blocks > 0
+    laws.space(model.space())
