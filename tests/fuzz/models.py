@@ -1,9 +1,10 @@
 """Replays random traces, with plain and wild values, on all models until the time is over; prints what happened.
 
 Run: python tests/fuzz/models.py --seconds 60 [--seed N] [--fs NAMES] [--models N] [--trace N]
-Ends with 1 if a model crashed, took too long or too much memory, or returned figures that break a law.  `--trace N` replays one
-trace of a seed again; `--models N` draws N models by the seed, as each takes minutes to compile.  The time counts from the first
-replay that has its kernels.  With NUMBA_DISABLE_JIT=1 the models run alone, as plain Python: no counters are looked at.
+Ends with 1 if a model crashed, took too long or too much memory, or returned figures that break a law.  Draws a seed unless
+one is given, and prints it.  `--trace N` replays one trace of a seed again; `--models N` draws N models by the seed, as each takes
+up to a minute to compile.  The time counts from the first replay that has its kernels.  With NUMBA_DISABLE_JIT=1 the models run
+alone, as plain Python: no counters are looked at.
 """
 
 import argparse
@@ -195,7 +196,7 @@ def main() -> int:
     """Fuzz; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--fs", default="all")
     parser.add_argument("--models", type=int)
     parser.add_argument("--trace", type=int)
@@ -204,6 +205,7 @@ def main() -> int:
     names = [name for name in registry.select("fs", options.fs) if name in SMALL]
     if options.models:
         names = sorted(random.Random(options.seed).sample(names, options.models))
+    print(f"--seed {options.seed} --fs {','.join(names)}", flush=True)
     for fs in () if NO_JIT else names:
         warm_up(fs)
     seen: Counter[tuple[str, str]] = Counter()
