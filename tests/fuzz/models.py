@@ -34,7 +34,7 @@ from scmsim.pipeline.stages import Loop  # noqa: E402
 from scmsim.trace import rules  # noqa: E402
 from tests.conftest import NO_JIT  # noqa: E402
 from tests.fs import drive  # noqa: E402
-from tests.golden.options import SMALL  # noqa: E402
+from tests.golden.options import LARGER, OTHERWISE, SMALL, THIRD, VARIED  # noqa: E402
 
 events.MOST_WORDS = 1 << 27  # a sparse file's dense table is refused from 1 GiB on
 FILES = 6  # row 0 is a directory, rows 4 and 5 existed before the trace
@@ -58,6 +58,14 @@ def value(draw: random.Random, wild: bool) -> int:
     return draw.choice((0, 1, 100, 4095, 4096, 4097, 5000, 65_536, draw.randrange(300_000), draw.randrange(1 << 21)))
 
 
+def parameters(draw: random.Random, fs: str) -> dict:
+    """Return parameters of a model: other values in most traces, a small device in every second."""
+    params = dict(draw.choice(({}, {}, OTHERWISE, VARIED, THIRD)).get(fs, {}))
+    if draw.random() < 0.5 or NO_JIT:  # plain Python is too slow for large devices
+        params["capacity"] = draw.choice((SMALL, SMALL, LARGER)).get(fs, SMALL[fs])
+    return params
+
+
 def trace(draw: random.Random, wild: bool) -> drive.Any:
     """Return a source of random operations on few files."""
     first = [0, -1, -1, -1, 100_000, value(draw, wild)]
@@ -68,13 +76,15 @@ def trace(draw: random.Random, wild: bool) -> drive.Any:
     names = [
         name for name in kinds if name not in ("malloc", "free", "mm_to_file", "file_to_mm") or draw.random() < 0.2
     ]
-    now = 0
+    now, fills = 0, draw.random() < 0.3
     for row in rows:
         name = draw.choice(names)
         now += draw.choice((0, 1000, 1_000_000, 700_000_000))
         row.time_ns, row.op, row.thread = now, OPS.index(name), draw.randrange(3)
         row.file, row.file2 = draw.randrange(FILES), draw.choice((-1, 0, draw.randrange(FILES)))
         row.offset, row.length = value(draw, wild), value(draw, wild)
+        if fills and name in ("write", "fallocate"):
+            row.offset, row.length = draw.randrange(1 << 21), draw.randrange(1 << 21)
         row.flag = draw.choice(FLAGS)
         if row.op in rules.MAPS and draw.random() < 0.99:  # nearly all end where a file may
             row.offset, row.length = min(row.offset, MAP_END // 2), min(row.length, MAP_END // 2)
@@ -148,13 +158,12 @@ def _figures(run: drive.Any) -> list[tuple[str, str, float]]:
     return [row for row in found if isinstance(row[2], int | float)]
 
 
-def judge(fs: str, source: drive.Any, small: bool) -> str:
+def judge(fs: str, source: drive.Any, params: dict) -> str:
     """Replay a trace; return how it ended, or raise AssertionError with what is wrong."""
-    params = {fs: {"capacity": SMALL[fs]}} if small else {}
     start = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
-        replay = replay_of(fs, source, params)
+        replay = replay_of(fs, source, {fs: params})
         model, counting = replay.model, replay.counting
         rows = next(source.batches(CHUNK))
         if NO_JIT:  # the model alone: what follows takes minutes in plain Python
@@ -213,17 +222,14 @@ def main() -> int:
     while time.monotonic() < end and failed <= 50:
         for fs in names:
             draw = random.Random(f"{options.seed}:{number}:{fs}")
-            wild, small = (
-                draw.random() < 0.6,
-                draw.random() < 0.5 or bool(NO_JIT),
-            )  # plain Python is too slow for large devices
+            wild, params = draw.random() < 0.6, parameters(draw, fs)
             try:
-                seen[fs, judge(fs, trace(draw, wild), small)] += 1
+                seen[fs, judge(fs, trace(draw, wild), params)] += 1
             except Exception as error:
                 seen[fs, "FAILED"] += 1
                 failed += 1
                 where = traceback.format_exc() if not isinstance(error, AssertionError) else str(error)
-                print(f"{fs}, --seed {options.seed} --trace {number}, wild {wild}, small {small}: {where}", flush=True)
+                print(f"{fs}, --seed {options.seed} --trace {number}, wild {wild}, {params}: {where}", flush=True)
             if time.monotonic() > end:
                 break
         number += 1
