@@ -83,10 +83,16 @@ def add_name(s, arena, out, row, directory):
 
 
 @subroutine
+def is_sparse(arena, row):
+    """Return whether a file ends behind its pages, as no directory does: a trace that mixes up its ids looks for names there."""
+    return arena[row + file_row.SIZE] > arena[row + state.END] * recipes.BLOCK
+
+
+@subroutine
 def directory_of(arena, row):
-    """Return the row of the directory that has a file's newest name; 0 if there is none, or a plain file took its id."""
+    """Return the row of the directory that has a file's newest name; 0 if there is none, or a sparse file took its id."""
     directory = arena[row + state.PARENT]
-    return directory if directory != 0 and arena[directory + file_row.STATUS] & file_row.IS_DIR else 0
+    return 0 if directory == 0 or is_sparse(arena, directory) else directory
 
 
 @subroutine
@@ -174,19 +180,9 @@ def drop_null(s, arena, out):
 
 
 @subroutine
-def become_file(s, arena, row):
-    """Turn a directory that had names before it existed into a plain file: the trace uses one id for both."""
-    s.dir_blocks -= arena[row + file_row.MAPPED]
-    s.data_blocks += arena[row + file_row.MAPPED]
-    arena[row + file_row.SIZE], arena[row + state.DIRENTS] = 0, 0
-
-
-@subroutine
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     is_dir = op.op == records.MKDIR
-    if not is_dir and arena[row + file_row.STATUS] & file_row.IS_DIR:
-        become_file(s, arena, row)
     arena[row + file_row.STATUS] = (
         arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
     )

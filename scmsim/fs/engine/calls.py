@@ -75,15 +75,6 @@ def parent_of(s, op):
 
 
 @subroutine
-def directory_of(s, arena, op):
-    """Return the row of the directory that an operation names; the unnamed one's where the trace names a plain file."""
-    parent = parent_of(s, op)
-    if arena[parent + file_row.STATUS] & file_row.IS_DIR:
-        return parent
-    return s.files + (s.file_count - state.UNNAMED) * state.FILE_WORDS
-
-
-@subroutine
 def allocates(op):
     """Whether an operation gives space to a file."""
     return (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0

@@ -164,6 +164,14 @@ def read_directory(s, arena, out, row):
 
 
 @subroutine
+def parent_of(s, arena, op):
+    """Return the row of the directory that an operation names; of the unnamed one where it names what is not a directory."""
+    parent = calls.parent_of(s, op)
+    is_dir = arena[parent + file_row.STATUS] & file_row.IS_DIR
+    return parent if is_dir else s.files + (s.file_count - state.UNNAMED) * state.FILE_WORDS
+
+
+@subroutine
 def run_on(s, thread):
     """The operation runs on its thread's CPU, which shares all with the others."""
 
@@ -177,7 +185,7 @@ def set_file(s, row):
 @subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
-    row, parent = s.files + op.file * state.FILE_WORDS, calls.directory_of(s, arena, op)
+    row, parent = s.files + op.file * state.FILE_WORDS, parent_of(s, arena, op)
     run_on(s, op.thread)
     if s.stage == state.ADOPTING:
         if not names.adopt(s, arena, out, row, parent):
