@@ -201,7 +201,8 @@ def warm_up(fs: str) -> None:
     """Compile what replays of a model may need."""
     compile_ahead.build(fs, (), OPS)
     batch, side = compile_ahead.few_operations(OPS)
-    replay_of(fs, drive.source(side, batch), {}).run(False, None)
+    for params in ({}, OTHERWISE, VARIED, THIRD):  # some values have kernels of their own
+        replay_of(fs, drive.source(side, batch), {fs: dict(params.get(fs, {}))}).run(False, None)
 
 
 def _late(_: int, frame: FrameType | None) -> None:
