@@ -49,7 +49,7 @@ NO_END = (1 << 63) - 1  # size of a file made from a memory object: the trace do
 def follow_size(sizes, o):
     """Update the file's size for operation `o`; return how many bytes a READ finds before end of file, else 0.
 
-    `sizes` has the size of each file, by row of the side table.  A write that fails with ENOSPC counts as done here.
+    `sizes` has the size of each file, by row of the side table.
     """
     if o.file < 0 or o.op > FILE_TO_MM:
         return 0
@@ -60,7 +60,7 @@ def follow_size(sizes, o):
         sizes[o.file] = max(size, end)
     elif o.op == TRUNCATE:
         sizes[o.file] = o.offset
-    elif o.op == FALLOCATE and not o.flag & (KEEP_SIZE | PUNCH_HOLE):
+    elif o.op == FALLOCATE and o.length > 0 and not o.flag & (KEEP_SIZE | PUNCH_HOLE):
         sizes[o.file] = max(size, end)
     elif o.op == CREATE:
         sizes[o.file] = max(size, 0)
@@ -70,7 +70,18 @@ def follow_size(sizes, o):
 
 
 @kernel
-def first_rows(ops, by, sites, sizes, sums, out):
+def follow_sizes(ops, sizes, sums):
+    """Add the bytes that reads find to `sums`; the model has done `ops`, so no read finds bytes that had no room."""
+    s = sums[0]
+    for i in range(ops.size):
+        o = ops[i]
+        found = follow_size(sizes, o)
+        if o.op == READ and not o.flag & SETUP:
+            s.read += found if o.file >= 0 else o.length  # a read past the end is short
+
+
+@kernel
+def first_rows(ops, by, sites, sums, out):
     """Set out[i] to the first row of operation i's group, -1 for SETUP; add to `sums`.
 
     Groups: by operation (BY_OP), by file (BY_FILE), else one group.
@@ -78,7 +89,6 @@ def first_rows(ops, by, sites, sizes, sums, out):
     s = sums[0]
     for i in range(ops.size):
         o = ops[i]
-        found = follow_size(sizes, o)
         s.rows += 1
         s.unknown_offsets += o.flag & OFFSET_UNKNOWN
         s.objects += MALLOC <= o.op <= FILE_TO_MM
@@ -89,8 +99,6 @@ def first_rows(ops, by, sites, sizes, sums, out):
         s.calls += o.flag & CONTINUES == 0
         if o.op == WRITE:
             s.written += o.length
-        elif o.op == READ:
-            s.read += found if o.file >= 0 else o.length  # a read past the end is short
         elif o.op == ULOAD or o.op == USTORE or o.op >= UFLUSH:
             s.touches += o.flag & CONTINUES == 0
             s.loaded += o.length if o.op == ULOAD else 0

@@ -170,3 +170,4 @@ def _stages(policies: Sequence[str]) -> None:
     for stage in (counting, *placed, *touching, Medium(kind, ["none"], counting)):
         stage.begin(batch)
         stage.take(np.zeros(0, EVENT))
+        stage.done(batch)

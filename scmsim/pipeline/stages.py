@@ -25,7 +25,7 @@ from scmsim.mmu.data_addresses import addresses
 from scmsim.mmu.replay import NO_SLICES, replay_touched
 from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
-from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
+from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows, follow_sizes
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
 from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
@@ -43,6 +43,9 @@ class Stage:
     def take(self, events: np.ndarray) -> None:
         """Process the events of one buffer, in order."""
         raise NotImplementedError
+
+    def done(self, batch: np.recarray) -> None:
+        """What became of a batch: without the operations that had no room, and with the length of short writes."""
 
     def end(self) -> None:
         """Finish a batch, after its last event."""
@@ -71,7 +74,9 @@ class Loop:
         for events in self.model.events(batch):
             for stage in self.stages:
                 stage.take(events)
+        done = self.model.done(batch)
         for stage in self.stages:
+            stage.done(done)
             stage.end()
 
 
@@ -97,7 +102,7 @@ class Counting(Stage):
     def begin(self, batch: np.recarray) -> None:
         """Find the first row of each operation's group, -1 if it does not count; sum up what the operations request."""
         self.rows = rows = np.empty(len(batch), np.int64)
-        first_rows(batch.view(np.ndarray), self.by, self.sites, self.sizes, self.sums, rows)
+        first_rows(batch.view(np.ndarray), self.by, self.sites, self.sums, rows)
         if self.by == BY_FILE:
             rows[(rows >= 0) & (batch.file < 0)] = (self.groups - 1) * self.sites
         if self.by:
@@ -108,6 +113,9 @@ class Counting(Stage):
         if len(events) > len(self.bins):
             self.bins = np.zeros(len(events), np.int64)
         assign_bins(events, len(events), self.rows, len(self.counters) - 1, self.bins)
+
+    def done(self, batch: np.recarray) -> None:
+        follow_sizes(batch.view(np.ndarray), self.sizes, self.sums)
 
     def end(self) -> None:
         """Raise UsageError if a sum has overflowed int64: instructions, in thousandths, are the largest."""

@@ -26,6 +26,14 @@ def test_promised_blocks_are_not_free():
     assert model.space()["promised_bytes"] == 64 * MIB and model.space()["free_bytes"] == before - 64 * MIB
 
 
+def test_a_full_device_promises_the_blocks_of_preallocation_windows():
+    model = drive.Model("ext4", drive.files(0, -1, 100_000, 1, dirs=[0]), capacity=7 * MIB)
+    model.feed(drive.ops(("fallocate", 3, 5000, 1_965_376), ("write", 2, 292_932, 1_478_435)))
+    space = model.space()
+    assert int(model.record.short) == 1 and space["promised_bytes"] > space["free_bytes"] == 0
+    assert space["preallocated_bytes"] + space["allocated_bytes"] + space["metadata_bytes"] == 7 * MIB
+
+
 def test_neighbouring_runs_are_one():
     start, length = contiguity.joined(np.array([10, 0, 30, 5]), np.array([10, 4, 1, 5]))
     assert list(zip(start.tolist(), length.tolist(), strict=True)) == [(0, 4), (5, 15), (30, 1)]

@@ -7,7 +7,7 @@ import scmsim
 from scmsim.core.errors import UnknownName, UsageError
 from scmsim.core.records import APPENDS, CONTINUES, EVENT, OFFSET_UNKNOWN, SETUP
 from scmsim.pipeline import stages
-from scmsim.pipeline.bins import SUMS, assign_bins, first_rows
+from scmsim.pipeline.bins import SUMS, assign_bins, first_rows, follow_sizes
 from scmsim.workload.microbench import Workload
 from tests.fs import drive
 
@@ -32,7 +32,8 @@ def test_operations_are_summed_up_and_go_to_the_rows_of_their_group(by, rows):
         ("read", -1, 0, 9),
     )  # fmt: skip
     sums, out = np.zeros(1, SUMS), np.zeros(4, np.int64)
-    first_rows(batch.view(np.ndarray), by, 5, np.zeros(4, np.int64), sums, out)
+    first_rows(batch.view(np.ndarray), by, 5, sums, out)
+    follow_sizes(batch.view(np.ndarray), np.zeros(4, np.int64), sums)
     assert out.tolist() == rows
     assert sums[0].tolist() == (4, 3, 2, 50, 9, 1, 0, 0, 0, 0)
 
@@ -192,6 +193,17 @@ def test_a_write_that_is_done_in_part_is_a_call_and_its_bytes_are_payload():
         assert run.payload["written"] == run.stored_bytes["data"] == run.space["live_bytes"]
         assert run.payload["written"] % 4096 == 0 != run.payload["written"] % 700_000
         assert any("1 write was done in part" in text and "--set ext4-dax.capacity" in text for text in run.warnings)
+
+
+@pytest.mark.parametrize("chunk", [1 << 14, 3])
+def test_reads_find_only_what_had_room(chunk):
+    """A refused write, truncate or fallocate leaves the length of its file, and of a short write what fits is found."""
+    rows = [("create", 1), *[("write", 1, i << 20, 1 << 20) for i in range(200)], ("fallocate", 1, 0, 1 << 40)]
+    run = replay(*rows, ("read", 1, 0, 1 << 30), fs="ext4-dax", params={"ext4-dax": {"capacity": "32MiB"}}, chunk=chunk)
+    assert run.errors["ENOSPC"] > 170 and run.errors["short writes"] == 1
+    assert run.payload["read"] == run.payload["written"] == run.space["file_bytes"] > 1 << 20
+    run = replay(*rows, ("read", 1, 0, 1 << 30), fs="nova-cow", params={"nova-cow": {"capacity": "16MiB"}}, chunk=chunk)
+    assert run.payload["read"] == run.payload["written"] == run.space["file_bytes"] > 1 << 20
 
 
 @pytest.mark.parametrize("fs", ["pmfs-4k", "nova-cow"])

@@ -84,9 +84,22 @@ def add_name(s, arena, out, row, directory):
 
 
 @subroutine
+def is_sparse(arena, row):
+    """Return whether a file ends after its last page, which no directory does; a trace that mixes up ids looks for names there."""
+    return arena[row + file_row.SIZE] > arena[row + state.END] * recipes.BLOCK
+
+
+@subroutine
+def directory_of(arena, row):
+    """Return the row of the directory that has a file's newest name; 0 if there is none, or a sparse file took its id."""
+    directory = arena[row + state.PARENT]
+    return 0 if directory == 0 or is_sparse(arena, directory) else directory
+
+
+@subroutine
 def remove_name(s, arena, out, row):
     """Remove a file's newest name from its directory; the records after it are assumed to move up."""
-    directory = arena[row + state.PARENT]
+    directory = directory_of(arena, row)
     if directory == 0:
         return
     visit(s, arena, out, directory)
@@ -249,9 +262,9 @@ def rename(s, arena, out, row, parent, replaced):
         remove_name(s, arena, out, replaced)
         arena[replaced + state.PARENT] = 0
         lose_link(s, arena, out, replaced)
-    directory = arena[row + state.PARENT] if arena[row + state.PARENT] != 0 else parent
+    directory = directory_of(arena, row)
     remove_name(s, arena, out, row)
-    add_name(s, arena, out, row, directory)
+    add_name(s, arena, out, row, directory if directory != 0 else parent)
 
 
 @subroutine

@@ -155,9 +155,16 @@ def ended(s, arena, op, row):
 
 
 @subroutine
+def parent_of(s, arena, op):
+    """Return the row of the directory that an operation names; the unnamed one's where the trace names a sparse file."""
+    parent = calls.parent_of(s, op)
+    return s.files + (s.file_count - state.UNNAMED) * state.FILE_WORDS if names.is_sparse(arena, parent) else parent
+
+
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; return its outcome."""
-    row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
+    row, parent = s.files + op.file * state.FILE_WORDS, parent_of(s, arena, op)
     if s.stage == state.NEW:
         fits = begin(s, arena, out, op, row, parent)
         if fits != DONE:

@@ -73,7 +73,7 @@ def enter(s, arena, out, directory):
 @subroutine
 def look(s, arena, out, row):
     """Look up a path in its directory, up to the file's record; ctFS has no name cache."""
-    directory = arena[row + contiguous_state.PARENT]
+    directory = contiguous_names.directory_of(arena, row)
     if directory != 0:
         stop = min(arena[row + contiguous_state.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
         contiguous_names.scan(s, arena, out, directory, stop)
@@ -84,7 +84,7 @@ def look(s, arena, out, row):
 @subroutine
 def look_events(arena, row):
     """Return the most events that `look` takes."""
-    directory = arena[row + contiguous_state.PARENT]
+    directory = contiguous_names.directory_of(arena, row)
     return 8 + 2 * arena[directory + contiguous_state.END] if directory != 0 else 0
 
 

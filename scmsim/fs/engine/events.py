@@ -20,6 +20,7 @@ from scmsim.jit import kernel
 MAX_COSTS = 160  # rows of a state record's cost table
 FREE_COST = -1  # site of an unused cost row
 MAX_RECIPES = 96
+MOST_REFUSED = 64  # operations that one call of a kernel may refuse: the state has a place for each
 MAX_STEPS = 384  # total over all recipes
 MOST_WORDS = 1 << 31  # of an arena: 16 GiB
 ARENA_ORDERS = 48  # size classes (powers of two) of the arena's free lists
@@ -45,6 +46,8 @@ HEADER = [
     ("failed_bytes", "i8"),  # bytes that were requested and not written, without those of setup
     ("failed_calls", "i8"),  # failed calls, without those of setup
     ("first_failed", "i8"),  # index of the first failed operation, -1 = none
+    ("refused", "i8"),  # operations that ended with ENOSPC since Python last looked
+    ("refused_rows", "i8", (MOST_REFUSED,)),  # their rows in the OP batch
     ("seen", "i8"),  # operations taken so far
     ("cut_to", "i8"),  # bytes of the current write that fit on the device, set when not all of them do
     # (instructions, loads, stores in thousandths, site) per unit of each cost
@@ -185,6 +188,9 @@ def count_enospc(s, op):
     s.failed += 1
     if s.first_failed < 0:
         s.first_failed = s.seen
+    if s.refused < MOST_REFUSED:
+        s.refused_rows[s.refused] = s.op
+        s.refused += 1
     if op.flag & SETUP:
         return
     if op.op == WRITE:

@@ -9,7 +9,7 @@ from scmsim.alloc import contiguity
 from scmsim.core import registry, user_plugins
 from scmsim.core.errors import ScmsimError, UsageError, shown
 from scmsim.core.memory import expect_room
-from scmsim.core.records import EVENT, OPS, Files
+from scmsim.core.records import EVENT, OPS, STAT, Files
 from scmsim.core.text import shortened
 from scmsim.core.units import is_whole
 
@@ -52,12 +52,13 @@ class Model:
             self.kinds |= self.mapped.SITES
         self.sites = list(self.kinds)
         self.short: dict[int, int] = {}  # writes of the last batch that were done in part: row -> bytes
+        self.refused: list[int] = []  # rows of the last batch that ended with ENOSPC
 
     def events(self, batch: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the events of a batch of operations, one buffer at a time; each buffer overwrites the one before."""
         operations, state, i = batch.view(np.ndarray), self.state, 0
         ours = self.mapped if self.mapped and self.mapped.begin(operations) else None
-        self.short, idle = {}, 0
+        self.short, self.refused, idle = {}, [], 0
         while i < len(operations) or self.status[0]["need_collect"]:
             before = i
             if self.status[0]["need_collect"]:
@@ -66,6 +67,9 @@ class Model:
                 i = ours.emit(operations, i)
             else:
                 i = self._call("emit", state.record, state.arena, operations, i, self.out)
+            if refused := int(self.status[0]["refused"]):
+                self.refused += self.status[0]["refused_rows"][:refused].tolist()
+                self.status[0]["refused"] = 0
             if emitted := int(self.status[0]["emitted"]):
                 yield self.out[:emitted]
             idle = 0 if i > before or emitted else idle + 1
@@ -74,6 +78,15 @@ class Model:
             if self.status[0]["cut_to"]:
                 operations = self._cut(operations, i)
             self.make_room(operations[min(i, len(operations) - 1)] if len(operations) else None)
+
+    def done(self, batch: np.recarray) -> np.recarray:
+        """Return the last batch as the model did it: refused operations as calls of no bytes, short writes with their length."""
+        if not self.refused and not self.short:
+            return batch
+        batch = batch.copy()
+        batch["length"][list(self.short)] = list(self.short.values())
+        batch["op"][self.refused], batch["length"][self.refused] = STAT, 0
+        return batch
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """Call a function of the model; turn a mistake in a user's file into a one-line UsageError."""
@@ -128,6 +141,8 @@ class Model:
         if not isinstance(space, dict) or not all(is_whole(value) for value in space.values()):
             raise UsageError(f"{self.fs}: its space() must return a table of whole numbers, not {shown(space)}")
         report: dict[str, int] = {**space, **(contiguity.of_runs(*free) if free else {})}
-        if "free_bytes" in report:
-            report["free_bytes"] -= report.get("promised_bytes", 0)
+        if promised := report.get("promised_bytes", 0):  # to dirty pages: of free blocks, then of those in windows
+            lent = max(promised - report["free_bytes"], 0)
+            report["free_bytes"] -= promised - lent
+            report["preallocated_bytes"] -= lent
         return report

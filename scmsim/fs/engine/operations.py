@@ -5,7 +5,7 @@ the room that it needs, and the next call resumes with that operation.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import count_enospc, count_short
+from scmsim.fs.engine.events import MOST_REFUSED, count_enospc, count_short
 from scmsim.jit import kernel, subroutine
 
 DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: FULL is ENOSPC
@@ -91,7 +91,7 @@ def leave(s, out):
 @subroutine
 def loop(s, arena, ops, i, out):
     """Run operations from `ops[i]` on while they fit; return the index of the first one not done."""
-    while i < ops.size and s.need_collect == 0:
+    while i < ops.size and s.need_collect == 0 and s.refused < MOST_REFUSED:
         op = ops[i]
         s.op = i
         if not prepare(s, arena, out, op):

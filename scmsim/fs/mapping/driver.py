@@ -198,7 +198,8 @@ class Mapped:
         codes = {w.ASK_TURN: r.ULOAD, w.ASK_BLOCK: r.FALLOCATE, w.ASK_SYNC: r.FSYNC, w.ASK_CLOSE: r.CLOSE}
         flags = {w.ASK_BLOCK: r.KEEP_SIZE, w.ASK_SYNC: r.DATA_ONLY}
         op["op"], op["flag"] = codes[asks], flags.get(asks, 0) | r.CONTINUES | operations["flag"][i] & r.SETUP
-        before = {name: int(status[name]) for name in ("seen", "failed", "ignored") if name in status.dtype.names}
+        counts = ("seen", "failed", "first_failed", "refused", "ignored")
+        before = {name: int(status[name]) for name in counts if name in status.dtype.names}
         then = self.model.module.emit(state.record, state.arena, self.asked[: i + 1], i, self.model.out)
         if then > i:
             refused = int(status["failed"]) > before["failed"]

@@ -281,7 +281,8 @@ class Scmfs(Threads):
         self.now = now
         f = self.files[number]
         target = self.files[other] if other >= 0 else None
-        d = target if target is not None and op != "rename" else self.files[-1]
+        named = target is not None and op != "rename" and target.size <= target.end() * PAGE  # no sparse file
+        d = target if named else self.files[-1]
         self.background(op, f, target)
         was = f.exists
         self.adopted = 0  # blocks that the file may take for its content from before the trace

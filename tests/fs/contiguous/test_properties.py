@@ -170,3 +170,20 @@ def test_a_full_region_lends_or_falls_back_and_says_so():
     space = model.space()
     assert space["lent_superpages"] > 0 and space["live_bytes"] == 54 * MIB and int(model.record.failed) == 0
     assert np.all(np.array(list(space.values())) >= 0)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_sparse_file_holds_no_names(variant):
+    """A trace that mixes up its ids must not have a sparse file scanned for names."""
+    rows = [("create", 1), ("create", 2), ("truncate", 2, 8 * MIB), ("create", 3, 0, 0, 2), ("link", 3, 0, 0, 2)]
+    FAMILY.agree([*rows, ("rename", 3), ("unlink", 3, 0, 0, 2), ("unlink", 1, 0, 0, 2)], variant)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_names_do_not_outlive_their_directory(variant):
+    """A file may take the id of a directory that went with a name in it."""
+    fs, params, _ = VARIANTS[variant]
+    model = drive.Model(fs, drive.files(-1, -1), capacity=96 * MIB, **params)
+    rows = [("mkdir", 0), ("create", 1, 0, 0, 0), ("rmdir", 0), ("create", 0), ("truncate", 0, 1 << 40)]
+    events = model.feed(drive.ops(*rows, ("stat", 1), ("rename", 1), ("unlink", 1)))
+    assert len(events) < 200
