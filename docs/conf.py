@@ -34,7 +34,8 @@ def copy_notebooks() -> None:
 
 def on_source_read(app: object, page: str, text: list[str]) -> None:
     """Convert the repository's links to links of the site, and the lists of index.md to the site's menu."""
-    text[0] = re.sub(r"\]\(\.\./notebooks/(\w+)\.ipynb\)", r"](notebooks/\1.ipynb)", text[0])
+    up = "../" * page.count("/")
+    text[0] = re.sub(r"\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)", rf"]({up}notebooks/\1.ipynb)", text[0])
     if page == "index":
         text[0] += "".join(map(_menu, re.split(r"^## ", text[0], flags=re.MULTILINE)[1:]))
     if page == "reference/README":

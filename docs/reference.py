@@ -14,6 +14,7 @@ import click
 from scmsim import cli
 from scmsim.core import registry
 from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.result import glossary
 from scmsim.result.metrics import METRICS
 
 FOLDER = pathlib.Path(__file__).parent / "reference"
@@ -24,35 +25,44 @@ KINDS = {
     "machine": (
         "machines",
         "Machines",
-        "Choose with `--machine`. Their TLBs side by side: [machines](../machines.md).",
+        "Choose with `--machine`. Their TLBs side by side: [machines](../models/machines.md).",
     ),
     "paging": ("paging", "Mapping policies", "How memory is mapped; choose with `--paging`."),
-    "policy": ("policies", "Page-size policies", "Choose with `scmsim space --policy` ([space](../space.md))."),
+    "policy": ("policies", "Page-size policies", "Choose with `scmsim space --policy` ([space](../guide/space.md))."),
     "medium": ("media", "Media", "The memory technology; choose with `--medium`."),
     "system": ("systems", "Systems", "What else runs, and how rep-strings count; choose with `--system`."),
     "workload": (
         "workloads",
         "Workloads",
-        "Generators of traces: `scmsim synth NAME --KEY VALUE` ([workloads](../workloads.md)).",
+        "Generators of traces: `scmsim synth NAME --KEY VALUE` ([workloads](../guide/workloads.md)).",
     ),
-    "format": ("formats", "Trace formats", "What `scmsim trace convert` reads ([traces](../traces.md))."),
-    "capture": ("capture", "Capture back ends", "Choose with `scmsim capture --backend` ([capture](../capture.md))."),
+    "format": ("formats", "Trace formats", "What `scmsim trace convert` reads ([traces](../guide/traces.md))."),
+    "capture": (
+        "capture",
+        "Capture back ends",
+        "Choose with `scmsim capture --backend` ([capture](../guide/capture.md)).",
+    ),
     "backend": (
         "backends",
         "Measurement back ends",
-        "Choose with `scmsim perf run --backend` ([harness](../harness.md)).",
+        "Choose with `scmsim perf run --backend` ([harness](../guide/harness.md)).",
     ),
     "events": (
         "events",
         "Event tables",
-        "The events of each micro-architecture that supply the counters ([harness](../harness.md)).",
+        "The events of each micro-architecture that supply the counters ([harness](../guide/harness.md)).",
     ),
 }
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page by its name."""
-    made = {"README": _index(), "cli": _command_line(), "counters": _counters()}
+    made = {
+        "README": _index(),
+        "cli": _command_line(),
+        "counters": _counters(),
+        "glossary": glossary.markdown().splitlines(),
+    }
     made |= {page: _plugins(kind, title, first) for kind, (page, title, first) in KINDS.items()}
     return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in made.items()}
 
@@ -70,6 +80,7 @@ def _index() -> Iterator[str]:
     yield "# Reference\n\nWritten from the code by `python docs/reference.py`; do not edit.\n"
     yield "- [Command line](cli.md): every command and option"
     yield "- [Counters and metrics](counters.md): what each figure of a result means"
+    yield "- [Glossary](glossary.md): what every figure and word of the output means, as `scmsim explain` prints it"
     for kind, (page, title, _) in KINDS.items():
         yield f"- [{title}]({page}.md): {', '.join(registry.names(kind))}"
 

@@ -25,7 +25,7 @@ from scmsim.core.units import format_bytes
 from scmsim.plot import notebook
 from scmsim.study.advise.profile import FAR, profile
 from scmsim.study.advise.search import OBJECTIVES, advise
-from scmsim.study.advise.words import recommendation
+from scmsim.study.advise.text import recommendation
 from scmsim.workload import postmark
 
 notebook.enable()  # pictures that stay in the notebook, in the report's colours

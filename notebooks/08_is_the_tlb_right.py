@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Is the TLB right?
 # A replay says how often the TLB misses. A real kernel can be asked: 40 calls of a mail server ran on ext4-DAX under Debian's 6.1 kernel in
-# the emulated machine (docs/lab.md), and every load and store was kept. The stream is shipped (70 KB). It goes through the same MMU model as the replay's
+# the emulated machine (docs/guide/lab.md), and every load and store was kept. The stream is shipped (70 KB). It goes through the same MMU model as the replay's
 # events, so what differs is what the MMU is given.
 
 # %%
@@ -76,7 +76,7 @@ pd.DataFrame(rows(with_them), columns=names)
 alt.Chart.from_dict(chart(with_them["cells"]).spec)
 
 # %% [markdown]
-# Forty calls are few, and where objects lie moves a real count by half. The whole card, docs/validation-tlb.md, has five file systems, five machines and four workloads.
+# Forty calls are few, and where objects lie moves a real count by half. The whole card, docs/validation/tlb.md, has five file systems, five machines and four workloads.
 #
 # ## Where the misses are
 

@@ -118,7 +118,7 @@ table
 # - A program that keeps as many pages as it visits reads each of them once, too: then it pays a copy of 4 KiB and a call in place of a fault.
 #
 # Time is not compared here: which loads the processor's caches would take is not modelled. Instructions of faults are
-# fitted to what ext4-dax and xfs-dax of Linux 6.1 took (docs/mapped.md); that each page faults once, and with which size, is exact.
+# fitted to what ext4-dax and xfs-dax of Linux 6.1 took (docs/guide/mapped.md); that each page faults once, and with which size, is exact.
 
 # %%
 for fs, rest in table[table.device == "as it comes"].groupby("file system"):

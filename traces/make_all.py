@@ -59,7 +59,7 @@ class Trace(NamedTuple):
 
 
 def source_tree(folder: pathlib.Path) -> None:
-    """A real source tree: five packages of Python's standard library."""
+    """Copy a real source tree: five packages of Python's standard library."""
     library = pathlib.Path(sysconfig.get_path("stdlib"))
     for name in ("json", "email", "wsgiref", "asyncio", "xml"):
         shutil.copytree(library / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -103,7 +103,7 @@ def c_project(folder: pathlib.Path) -> None:
 
 
 def wheel(folder: pathlib.Path) -> None:
-    """A virtual environment with pip, which is read while it works, and the wheel to install."""
+    """Make a virtual environment with pip, which is read while it works, and the wheel to install."""
     venv.create(folder / "venv", with_pip=True)
     argv = [
         sys.executable,

@@ -35,7 +35,7 @@ def append(file: int, amount: int) -> None:
 
 
 def serve(folder: str, thread: int) -> None:
-    """The rounds of one thread."""
+    """Run the rounds of one thread."""
     draw = random.Random(thread)
     names = [f"{folder}/{thread}-{mail:08d}" for mail in range(1, MAILS + 1)]
     present = names[: MAILS * 3 // 4]

@@ -37,7 +37,7 @@ def checked(status):
 
 
 def val(data):
-    """A key or a value."""
+    """Return a key or a value."""
     return Val(len(data), data)
 
 
