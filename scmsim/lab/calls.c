@@ -33,7 +33,7 @@ struct stack {
 static struct node *nodes;
 static uint32_t *places; /* hash table: number of a node, from 1 */
 static uint32_t count, capacity;
-static struct stack stacks[STACKS], *now[CPUS];
+static struct stack stacks[STACKS], *current_stack[CPUS];
 
 static uint64_t place_of(uint64_t site, uint32_t parent)
 {
@@ -47,7 +47,7 @@ static void grow(void)
     capacity = capacity ? 2 * capacity : 1u << 16;
     nodes = realloc(nodes, capacity * sizeof *nodes);
     free(places);
-    places = room(2 * (uint64_t)capacity, sizeof *places);
+    places = xcalloc(2 * (uint64_t)capacity, sizeof *places);
     for (i = 0; nodes && i < count; i++) {
         uint64_t at = place_of(nodes[i].site, nodes[i].parent);
         while (places[at % (2 * capacity)])
@@ -91,9 +91,9 @@ static struct stack *stack_of(uint64_t address)
 
 void calls_stack(unsigned cpu, uint64_t at)
 {
-    struct stack *stack = now[cpu];
+    struct stack *stack = current_stack[cpu];
     if (!stack || at - stack->at + NEAR >= 2 * NEAR)
-        stack = now[cpu] = stack_of(at);
+        stack = current_stack[cpu] = stack_of(at);
     stack->at = at;
     while (stack->depth && stack->frames[stack->depth - 1].at <= at)
         stack->depth--;
@@ -101,7 +101,7 @@ void calls_stack(unsigned cpu, uint64_t at)
 
 uint32_t calls_now(unsigned cpu)
 {
-    struct stack *stack = now[cpu];
+    struct stack *stack = current_stack[cpu];
     return !stack ? 0 : stack->depth ? stack->frames[stack->depth - 1].node : stack->root;
 }
 
@@ -110,7 +110,7 @@ void calls_enter(unsigned cpu, uint64_t at, uint64_t site)
     uint32_t node;
     calls_stack(cpu, at);
     node = node_of(site, calls_now(cpu));
-    struct stack *stack = now[cpu];
+    struct stack *stack = current_stack[cpu];
     if (stack->depth == stack->most) {
         stack->most = stack->most ? 2 * stack->most : 64;
         stack->frames = realloc(stack->frames, stack->most * sizeof *stack->frames);

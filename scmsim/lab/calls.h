@@ -5,7 +5,7 @@
 
 #define CPUS 64
 
-void *room(uint64_t count, uint64_t bytes); /* return zeroed memory, or end the emulator */
+void *xcalloc(uint64_t count, uint64_t bytes); /* return zeroed memory, or end the emulator */
 
 uint32_t calls_now(unsigned cpu);                                     /* return the node of a virtual CPU's kernel stack */
 void calls_stack(unsigned cpu, uint64_t at);                          /* note a push or pop at this address */

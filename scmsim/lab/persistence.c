@@ -323,7 +323,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             turn(at, code, length);
         if (!armed && !(kinds & MARKS))
             continue;
-        insn = room(1, sizeof *insn);
+        insn = xcalloc(1, sizeof *insn);
         *insn = (struct insn){qemu_plugin_insn_vaddr(at), kinds | (was_turned(qemu_plugin_insn_vaddr(at)) ? FLUSH : 0)};
         if (record && is_fence(code, length, kinds))
             qemu_plugin_register_vcpu_insn_exec_cb(at, on_fence, QEMU_PLUGIN_CB_NO_REGS, insn);
@@ -376,8 +376,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         return -1;
     if (states_path) {
         base = mapped(base_path, 0, bytes, MAP_PRIVATE);
-        dirty = room(bytes / PAGE, sizeof *dirty);
-        is_dirty = room(bytes / PAGE, 1);
+        dirty = xcalloc(bytes / PAGE, sizeof *dirty);
+        is_dirty = xcalloc(bytes / PAGE, 1);
         if (base == MAP_FAILED || !(states = fopen(states_path, "rb")) || !(progress = fopen(progress_path, "wb")))
             return -1;
     }

@@ -26,7 +26,7 @@
 #define RUN_COUNT 27                 /* bits of a run's length in the stream */
 
 struct counts { /* what a block did */
-    uint64_t executed, again, loads, stores, rep_loads, rep_stores, pm_loaded, pm_stored, nt_stored;
+    uint64_t executed, rep_iterations, loads, stores, rep_loads, rep_stores, pm_loaded, pm_stored, nt_stored;
 };
 
 struct cell { /* counts of a block in a region, reached through a node of the tree of calls */
@@ -65,7 +65,7 @@ static unsigned region_cpu;
 static const char *out_path, *calls_path;
 static FILE *stream, *stream_cells;
 static uint32_t cells, run_cell; /* number of cells; the cell that began the run */
-static uint64_t every = 1, window = 1, seen, run, run_length;
+static uint64_t sample_period = 1, sample_length = 1, seen, run, run_length;
 
 struct touch { /* see scmsim/lab/touches.py */
     uint64_t address, code, kind; /* kind: region << 1 | store; a mark has all ones, 0, region */
@@ -83,7 +83,7 @@ static struct cell *cell_of(struct block *block, uint64_t key)
     if (cell)
         *from = cell->next; /* move it to the front: the next search is likely to be for it */
     else {
-        cell = room(1, sizeof *cell);
+        cell = xcalloc(1, sizeof *cell);
         cell->key = key;
         cell->number = ++cells;
     }
@@ -102,7 +102,7 @@ static void on_block(unsigned cpu, void *data)
     if (!block->cell || block->cell->key != key)
         block->cell = cell_of(block, key);
     block->cell->counts.executed++;
-    block->cell->counts.again += block->starts_with_rep && repeating[cpu] == block->address;
+    block->cell->counts.rep_iterations += block->starts_with_rep && repeating[cpu] == block->address;
     repeating[cpu] = block->repeats;
 }
 
@@ -129,7 +129,7 @@ static void end_run(void)
 static void note(uint64_t address, bool store, uint32_t cell)
 {
     uint64_t page = (address >> PAGE_BITS & PAGE_MASK) << (RUN_COUNT + 1) | (uint64_t)store << RUN_COUNT;
-    if (seen++ % every >= window) {
+    if (seen++ % sample_period >= sample_length) {
         end_run();
         return;
     }
@@ -227,9 +227,9 @@ static struct block *block_of(struct qemu_plugin_tb *tb, size_t from, size_t to)
     for (block = *bucket; block; block = block->next)
         if (block->address == address && block->digest == digest && block->count == to - from)
             return block;
-    block = room(1, sizeof *block);
+    block = xcalloc(1, sizeof *block);
     *block = (struct block){.address = address, .digest = digest, .count = to - from, .next = *bucket};
-    block->insns = room(to - from, sizeof *block->insns);
+    block->insns = xcalloc(to - from, sizeof *block->insns);
     *bucket = block;
     for (i = from; i < to; i++) {
         n = bytes_of(qemu_plugin_tb_get_insn(tb, i), code);
@@ -297,8 +297,8 @@ static struct row row_of(const struct block *block, const struct cell *cell)
         row.fences += kinds & FENCE ? times : 0;
         row.locked += kinds & LOCKED ? times : 0;
     }
-    row.instructions -= row.counts.again; /* a rep-string counts once */
-    row.rep -= row.counts.again;
+    row.instructions -= row.counts.rep_iterations; /* a rep-string counts once */
+    row.rep -= row.counts.rep_iterations;
     return row;
 }
 
@@ -329,13 +329,13 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
     const char *stream_path = NULL, *cells_path = NULL, *touches_path = NULL;
     const struct argument known[] = {
         {"regions", &regions, 0},        {"pmlo", &pm_low, 0},           {"pmhi", &pm_high, 0},
-        {"ramlo", &ram_low, 0},          {"every", &every, 0},           {"length", &window, 0},
+        {"ramlo", &ram_low, 0},          {"every", &sample_period, 0},   {"length", &sample_length, 0},
         {"within", &within, 0},          {"out", 0, &out_path},          {"calls", 0, &calls_path},
         {"stream", 0, &stream_path},     {"cells", 0, &cells_path},      {"touches", 0, &touches_path}};
     (void)info;
 
     parse(argc, argv, known, sizeof known / sizeof *known);
-    if (!out_path || !calls_path || !every || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
+    if (!out_path || !calls_path || !sample_period || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
         (cells_path && !(stream_cells = fopen(cells_path, "wb"))) || (touches_path && !(touches = fopen(touches_path, "wb"))))
         return -1;
     register_plugin(id, on_translation, on_exit_);

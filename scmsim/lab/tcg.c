@@ -19,7 +19,7 @@ void fail(const char *what)
     _Exit(70);
 }
 
-void *room(uint64_t count, uint64_t bytes)
+void *xcalloc(uint64_t count, uint64_t bytes)
 {
     void *found = calloc(count, bytes);
     if (!found)
