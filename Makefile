@@ -11,7 +11,7 @@ demo: $(STAMP)  ## replay the small traces on every file system and show the com
 # Kernels of file systems run as plain Python here, because an edit of one has all compiled anew.
 PLAIN_TESTS = $(wildcard tests/fs/*/test_properties.py) tests/alloc tests/medium
 # Without those that start many programs or take seconds each.
-QUICK_TESTS = $(addprefix tests/,compare config core jit mmu report result workload) \
+QUICK_TESTS = $(addprefix tests/,compare config core jit mmu report result tools workload) \
   $(filter-out $(addprefix tests/trace/,capture/% syscalls/test_bulk_lines% formats/test_importers%),$(shell find tests/trace -name 'test_*.py'))
 
 check: lint  ## lint, types, contracts and the fast tests: two minutes, before each commit
@@ -30,9 +30,10 @@ bench: $(STAMP)  ## speed of the kernels and of whole replays on this machine
 profile: $(STAMP)  ## where the time of a replay goes, by stage: make profile FS="nova-cow ext4" TRACE=file.parquet
 	$(VENV)/bin/python -m tests.bench.profile $(FS) $(if $(TRACE),--trace $(TRACE))
 
-lint: $(STAMP)  ## style, types, direction of imports
+lint: $(STAMP)  ## style, words, types, direction of imports
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/python tools/prose.py scmsim tools
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 

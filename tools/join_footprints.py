@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from scmsim import footprint
-from scmsim.footprint.describe import PILED
+from scmsim.footprint.describe import MANY_DIRTY_INODES
 from scmsim.footprint.interleave import OPEN_FILE
 
 Arrays = dict[str, np.ndarray]
@@ -30,7 +30,7 @@ def read(path: str) -> tuple[dict[str, Any], Arrays]:
 
 def joined(every: Arrays, other: Arrays) -> Arrays:
     """Return `every` followed by the calls of `other` with PILED, and both tables of objects, one below the other."""
-    chosen = other["calls"]["sites"] & PILED != 0
+    chosen = other["calls"]["sites"] & MANY_DIRTY_INODES != 0
     pages, tables, count = other["pages"].copy(), len(every["inodes"]), len(every["pages"])
     objects = pages["cache"] > 0
     pages["cache"][objects] += tables
@@ -47,7 +47,7 @@ def joined(every: Arrays, other: Arrays) -> Arrays:
 
 
 def stacked(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return two tables, one below the other; the last column stands for all further objects."""
+    """Return two tables, one below the other; the last column has all further objects."""
     width = max(one.shape[1], other.shape[1])
     return np.concatenate([np.pad(table, ((0, 0), (0, width - table.shape[1])), "edge") for table in (one, other)])
 
@@ -57,7 +57,7 @@ def main(every: str, other: str, out: str) -> None:
     (header, first), (theirs, second) = read(every), read(other)
     if header["sites"] != theirs["sites"] or header["kernel"] != theirs["kernel"]:
         raise SystemExit(
-            "footprints of two kernels or of two versions of a model cannot be joined; make one of them anew"
+            "footprints of two kernels or of two versions of a model cannot be joined; make one of them again"
         )
     about = {name: value for name, value in header.items() if name != "format"}
     footprint.write(pathlib.Path(out), {**about, "piled": theirs["trace"]}, **joined(first, second))

@@ -33,7 +33,7 @@ _END = r"(?=\s*(?:[.,;:)]|$))"  # of a clause
 _PLACE = r"(?:above|at|behind|below|beside|between|first|for|in|last|next|on|there)"
 # (pattern, usual word); a blank in a pattern matches any white space
 _RULES = (
-    (r"\bbehind\b(?! the scenes)", "after, end"),
+    (r"\bbehind\b(?! (?:the scenes|a pointer|pointers))", "after, end"),
     (r"\banew\b", "again"),
     (r"\bmend(?:s|ed|ing)?\b", "fix, fixed"),
     (r"\b(?:is|are|was|were) told\b(?! apart)", "receives, is recorded"),
