@@ -14,8 +14,8 @@ _WIDTH = 60
 def worths(source: Any, names: list[str], machine: str) -> dict[str, Any]:
     """Return a `worth.Worth`, or the reason why there is none, by file system; empty if no mapped file is touched."""
     from scmsim.cli._progress import Progress
-    from scmsim.study.page_size.of_model import touched_files
-    from scmsim.study.page_size.worth import worth
+    from scmsim.study.page_size.benefit import worth
+    from scmsim.study.page_size.from_model import touched_files
 
     if not touched_files(source).any():
         return {}

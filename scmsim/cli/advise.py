@@ -32,7 +32,7 @@ def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, 
     from scmsim.core.units import format_bytes, parse_bytes
     from scmsim.pipeline import open_source
     from scmsim.pipeline.arguments import names_of
-    from scmsim.study.advise import words
+    from scmsim.study.advise import text
     from scmsim.study.advise.profile import profile
     from scmsim.study.advise.search import advise
 
@@ -47,9 +47,9 @@ def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, 
         advice = advise(found, machine, size, jobs, progress)
     mapped = _mapped_files.worths(source, names, machine)
     if as_json:
-        click.echo(json.dumps({**words.table(advice), **_mapped_files.table(mapped)}))
+        click.echo(json.dumps({**text.table(advice), **_mapped_files.table(mapped)}))
         return
-    click.echo("\n".join(words.recommendation(advice)))
+    click.echo("\n".join(text.recommendation(advice)))
     click.echo(
         f"\n{len(advice.choices) + advice.infeasible:,} combinations ({advice.infeasible:,} do not fit a device of "
         f"{format_bytes(advice.capacity)}), {len(advice.front)} that no other beats"
@@ -60,11 +60,11 @@ def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, 
     order = sorted(advice.front, key=lambda i: tuple(advice.costs[i]))
     for i in order[:: max(1, -(-len(order) // top))]:
         cost = advice.costs[i]
-        click.echo(f"{cost[0]:>18,.0f}{cost[1]:>18,.0f}{cost[2]:>13.3f}  {words.sentence(advice.choices[i], advice)}")
+        click.echo(f"{cost[0]:>18,.0f}{cost[1]:>18,.0f}{cost[2]:>13.3f}  {text.sentence(advice.choices[i], advice)}")
     click.echo(
         f"\n{'files up to':>12}{'files':>10}{'touches':>10}{'overwritten':>18}{'on 4 KiB, wasted':>18}{'on 2 MiB':>18}  recommended"
     )
-    for row in words.by_size(advice):
+    for row in text.by_size(advice):
         click.echo(
             f"{format_bytes(row['up_to']):>12}{row['files']:>10,}{row['touches_percent']:>8.1f} %{row['overwritten_bytes']:>18,}"
             f"{row['waste_bytes']['4KiB']:>18,}{row['waste_bytes']['2MiB']:>18,}  {_pages(row['pages'])}"

@@ -8,7 +8,7 @@ import click
 from scmsim.core.errors import unknown
 
 if TYPE_CHECKING:
-    from scmsim.study.worst_case import Finding, Pattern
+    from scmsim.study.hunt import Finding, Pattern
 
 SUMMARY = "Search for the access patterns that stress a file system most, and the mechanism that causes it."
 
@@ -56,7 +56,7 @@ def command(
     from scmsim.cli.replay import _params
     from scmsim.core import registry
     from scmsim.pipeline import DEFAULTS
-    from scmsim.study.worst_case import OPERATIONS, Hunt
+    from scmsim.study.hunt import OPERATIONS, Hunt
 
     registry.path("fs", fs)  # one, not a list
     for op in operations:
@@ -92,7 +92,7 @@ def command(
 
 def _lines(metric: str, found: "Finding") -> list[str]:
     """Return a finding as lines of text, or a line that no pattern stands out."""
-    from scmsim.study.worst_case import GROWTH, MARGIN
+    from scmsim.study.hunt import GROWTH, MARGIN
 
     against = "1 would be even" if metric == GROWTH else f"median of drawn patterns {found.typical:.4g}"
     if not found.stands_out:

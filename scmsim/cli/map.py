@@ -100,20 +100,20 @@ def _of_file(
     import numpy as np
 
     from scmsim.core.units import parse_bytes
-    from scmsim.study.page_size import mend, of_file, rules
+    from scmsim.study.page_size import fix, from_file, rules
 
-    begin, descriptor = parse_bytes(offset), of_file.opened(path)
+    begin, descriptor = parse_bytes(offset), from_file.opened(path)
     try:
-        size, place = os.fstat(descriptor).st_size, of_file.place_of(descriptor)
+        size, place = os.fstat(descriptor).st_size, from_file.place_of(descriptor)
         if begin % rules.PAGE or begin >= size:
             raise UsageError(f"--offset {offset} is not a multiple of 4KiB within the file's {size:,} bytes")
-        start = of_file.device_start(place.device)
+        start = from_file.device_start(place.device)
         end = size if length is None else min(size, begin + parse_bytes(length))
         if end == begin:
             raise UsageError("--length 0 maps nothing; give the bytes of the mapping, or leave it out")
         count, found = 0, np.full(-(-end // rules.HUGE) - begin // rules.HUGE, rules.NEVER, np.uint8)
         if place.fs != "tmpfs":
-            extents = of_file.extents(descriptor)
+            extents = from_file.extents(descriptor)
             count = len(extents.first)
             if place.dax or as_dax:
                 on_disk = extents._replace(place=extents.place + (start or 0) // rules.PAGE)
@@ -130,7 +130,7 @@ def _of_file(
         "extents": count,
         "regions": _counted(found),
         **_costs(table, [((found, end, begin), (1 if as_dax or place.dax else 16,))]),
-        "mend": mend.advice(found, place, path, start, begin),
+        "mend": fix.advice(found, place, path, start, begin),
         **(_of_process(pid, path, begin // rules.HUGE, len(found)) if pid else {}),
     }
 
@@ -138,14 +138,14 @@ def _of_file(
 def _of_process(pid: int, path: str, first: int, count: int) -> dict[str, Any]:
     """Return what a process has mapped of `count` ranges of 2 MiB of a file, from number `first` on."""
     from scmsim.core.errors import EnvironmentProblem
-    from scmsim.study.page_size import of_process
+    from scmsim.study.page_size import from_process
 
-    text = of_process.smaps_of(pid)
+    text = from_process.smaps_of(pid)
     try:
-        now: Any = of_process.runs(of_process.page_sizes(pid, text, path, first + count)[first:], first)
+        now: Any = from_process.runs(from_process.page_sizes(pid, text, path, first + count)[first:], first)
     except EnvironmentProblem as error:
         now = str(error)
-    return {"process": of_process.sums(text, path), "process_pages": now}
+    return {"process": from_process.sums(text, path), "process_pages": now}
 
 
 def _of_trace(trace: str, fs: str, assignments: tuple[str, ...], table: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _of_trace(trace: str, fs: str, assignments: tuple[str, ...], table: dict[str
     from scmsim.cli.replay import _params, source_of
     from scmsim.core.errors import unknown
     from scmsim.pipeline.arguments import names_of
-    from scmsim.study.page_size.of_model import page_sizes
+    from scmsim.study.page_size.from_model import page_sizes
 
     params, names = _params(assignments), names_of(fs)
     for name in params:

@@ -92,7 +92,7 @@ def _with_large_pages(source: Any, fs: str, params: dict[str, str], progress: An
     import dataclasses
 
     from scmsim.study import space
-    from scmsim.study.page_size.worth import setting_of
+    from scmsim.study.page_size.benefit import setting_of
 
     found = [space.of_fs(source, fs, params, progress=progress)]
     if "mapped_files" in found[0].total and (setting := setting_of(fs, params)):

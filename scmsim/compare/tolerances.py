@@ -21,7 +21,7 @@ _WALKS = f"60 of 60 cells are within 50 % {_CARD}, a second level of 256 entries
 _FETCHES = "the card leaves out instruction fetches; code is modelled by text page only"
 _CYCLES = "cycles of a walk depend on where the page tables are cached; an estimate in the model"
 
-# Quantities that are compared by default.  docs/validation.md has the figures that support the reasons.
+# Quantities that are compared by default.  docs/validation/README.md has the figures that support the reasons.
 TOLERANCES: dict[str, Tolerance] = {
     "pm_stored_bytes": Tolerance(2, f"{_STRUCTURE}; all rows of the emulated machine are within 2 %"),
     "flushes": Tolerance(5, f"{_STRUCTURE}; all rows of the emulated machine are within 5 %"),

@@ -98,7 +98,7 @@ EVENT = np.dtype(
     )
 )
 
-# A slice of the table of touches (footprint -> mmu): the chunks in [first, behind) that precede an event of a buffer, and the
+# A slice of the table of touches (footprint -> mmu): the chunks in `[first, behind)` that precede an event of a buffer, and the
 # objects that the chunks touch.  Slices are in the order of their events; most events have none.
 SLICE = np.dtype((np.record, [("event", "i4"), ("first", "i4"), ("behind", "i4"), ("objects", "i4", (2,))]))
 

@@ -127,7 +127,7 @@ def _roots() -> list[pathlib.Path]:
         return [_ROOT]
     if not pathlib.Path(own).is_dir():
         raise UsageError(
-            f"{OWN_FOLDER} = {own!r} is no folder; make it, with a folder such as fs in it, or unset the variable"
+            f"{OWN_FOLDER} = {own!r} is not a folder; make it, with a folder such as fs in it, or unset the variable"
         )
     return [_ROOT, pathlib.Path(own).absolute()]
 

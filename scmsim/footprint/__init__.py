@@ -10,6 +10,7 @@ names the kernel, the trace and the command that made it (`scmsim lab footprints
 """
 
 import json
+import logging
 import os
 import pathlib
 import re
@@ -23,9 +24,10 @@ from scmsim.core import registry
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OPS
-from scmsim.footprint.describe import TOLD
+from scmsim.footprint.describe import OP_FEATURES
 from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
+_LOG = logging.getLogger("scmsim")
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with little below: for models that were not measured
 _NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: no other kind of call resembles their faults
@@ -40,7 +42,7 @@ MEASURED = np.dtype(  # a measured call in a footprint file
 )
 
 
-class Book(NamedTuple):
+class FootprintTable(NamedTuple):
     """Measured calls and what they touched; see `interleave.interleave`.
 
     Attributes
@@ -72,7 +74,7 @@ class Book(NamedTuple):
     interrupt: np.ndarray
 
 
-NO_BOOK = Book(
+NO_FOOTPRINTS = FootprintTable(
     np.zeros(0, GROUP),
     np.zeros(0, CALL),
     np.zeros(0, np.int64),
@@ -100,7 +102,7 @@ class Footprints:
     """
 
     state: np.recarray
-    book: Book
+    book: FootprintTable
     measured_on: str
     general: bool = False
 
@@ -113,7 +115,7 @@ def kernels() -> list[str]:
 def standing_for(kernel: str) -> str:
     """Return the measured kernel that is nearest to a version of Linux ("5.13", "6.8.0-mine").
 
-    For 5.13 it is 5.10: VFS and page cache of both are those before folios (5.16).  docs/validation-tlb.md, A small kernel,
+    For 5.13 it is 5.10: VFS and page cache of both are those before folios (5.16).  docs/validation/tlb.md, A small kernel,
     compares 5.10 with 5.13.13.
     """
     at = _releases(kernel)
@@ -166,6 +168,7 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
     """
     check(kernel)
     source = source_of(kernel, fs)
+    _LOG.debug("footprints of %s: those of %s on Linux %s", fs, source or GENERAL, kernel)
     found = read(path_of(kernel, source or GENERAL), sites)
     found.general = source is None
     return found
@@ -178,7 +181,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
             header: dict[str, Any] = json.loads(str(file["header"]))
             measured, touches = file["calls"].astype(MEASURED), file["touches"].astype(np.uint16)
             pages, inodes = file["pages"].astype(PAGE), file["inodes"].astype(np.int64)
-            interrupt = file["interrupt"].astype(np.uint16) if "interrupt" in file else NO_BOOK.interrupt
+            interrupt = file["interrupt"].astype(np.uint16) if "interrupt" in file else NO_FOOTPRINTS.interrupt
         if header["format"] != FORMAT or not len(measured):
             raise ValueError("of another version, or empty")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
@@ -193,13 +196,13 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
     numbers = np.ascontiguousarray(calls["number"])
-    book = Book(groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes, interrupt)
+    book = FootprintTable(groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes, interrupt)
     return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}")
 
 
 def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.ndarray:
     """Translate bit sets of mechanisms from a file's order to a model's; drop mechanisms that the model lacks."""
-    out = masks & TOLD
+    out = masks & OP_FEATURES
     for bit, name in enumerate(theirs):
         if name in ours:
             out |= (masks >> bit & 1) << ours.index(name)

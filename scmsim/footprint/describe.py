@@ -39,18 +39,20 @@ from scmsim.jit import kernel, subroutine
 # The call extends the file; or a close follows an extension: the kernel frees the blocks that it had preallocated
 # (ext4_discard_preallocations, xfs_free_eofblocks).
 GROWS = 1 << 62
-HELD = 1 << 61  # after the close or munmap, a mapping or a descriptor is left: the kernel keeps the open file
+STILL_REFERENCED = (
+    1 << 61
+)  # after the close or munmap, a mapping or a descriptor is left: the kernel keeps the open file
 FIRST = 1 << 60  # the first read after a change: it sets the access time (relatime)
 # At least MANY inodes have changes that are not yet durable.  Until an fsync or sync, the journal's data for them piles up: in XFS
 # two log vectors of about 1 KiB per inode, and busy extents that each allocation searches.  The bound is ours: from 256 inodes on,
 # these alone are more pages than a first-level TLB has entries.
-PILED = 1 << 59
+MANY_DIRTY_INODES = 1 << 59
 MANY = 256
 # A readdir returns at least NAMES names, each with its own object or record.  The bound is ours: half the names of the shortest
 # measured call (27 and the dots), not counting the last call, which finds no further name.
-LONG = 1 << 58
+LONG_READDIR = 1 << 58
 NAMES = 14
-TOLD = GROWS | HELD | FIRST | PILED | LONG
+OP_FEATURES = GROWS | STILL_REFERENCED | FIRST | MANY_DIRTY_INODES | LONG_READDIR
 NONE = -1
 
 OPERATION = np.dtype(
@@ -58,7 +60,7 @@ OPERATION = np.dtype(
         np.record,
         [
             ("kind", "i8"),  # number in records.OPS
-            ("sites", "i8"),  # bits of TOLD
+            ("sites", "i8"),  # bits of OP_FEATURES
             ("freed", "i8"),  # bytes that the file loses
             ("inode", "i8"),  # number, NONE for no file
             ("file", "i8"),  # row of the file, NONE for no file
@@ -118,7 +120,7 @@ def describe(state, known, batch, out):
         op = batch[i]
         out[i].kind, out[i].freed, out[i].inode = op.op, 0, NONE
         out[i].file, out[i].opening = op.file, NONE
-        out[i].sites = PILED if s.changed >= MANY else 0
+        out[i].sites = MANY_DIRTY_INODES if s.changed >= MANY else 0
         is_touch = op.op == ULOAD or op.op == USTORE  # nearly all rows of some traces
         durable = not is_touch and (is_sync(op.op) or (op.op == WRITE and op.flag & SYNCHRONOUS))
         if durable:
@@ -152,7 +154,7 @@ def describe(state, known, batch, out):
             out[i].sites |= file.unread
             file.unread = 0
         elif op.op == READDIR:
-            out[i].sites |= LONG if op.length >= NAMES * ENTRY_BYTES else 0
+            out[i].sites |= LONG_READDIR if op.length >= NAMES * ENTRY_BYTES else 0
         elif op.op == UNLINK or op.op == RMDIR:
             out[i].freed = _unnamed(s, known, file)
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
@@ -206,7 +208,7 @@ def uses_open_file(op):
 
 @subroutine
 def _referred(file, op, flag):
-    """Count descriptors and mappings; return GROWS for a close after growth, HELD if the kernel keeps the open file."""
+    """Count descriptors and mappings; return GROWS for a close after growth, STILL_REFERENCED if the kernel keeps the open file."""
     if op == OPEN or op == CREATE:
         file.opened += 1
     elif op == MMAP and not flag & REMAPPED:
@@ -216,10 +218,10 @@ def _referred(file, op, flag):
         grown = file.grown
         if file.opened == 0:
             file.grown = 0
-        return grown | (HELD if file.mapped > 0 else 0)
+        return grown | (STILL_REFERENCED if file.mapped > 0 else 0)
     elif op == MUNMAP:
         file.mapped = max(file.mapped - 1, 0)
-        return HELD if file.opened > 0 else 0
+        return STILL_REFERENCED if file.opened > 0 else 0
     return 0
 
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.core.records import EVENT, KERNEL, LOAD, STORE
-from scmsim.footprint import Book
+from scmsim.footprint import FootprintTable
 from scmsim.footprint.interleave import OPEN_FILE
 
 _PIECE = 1024  # events to expand together: a few MB with their touches
 
 
 def expanded(
-    book: Book, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
+    book: FootprintTable, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield (events, rows of the counters), with each slice of touches expanded before its event."""
     if not len(slices):
@@ -25,7 +25,9 @@ def expanded(
         yield out, bins[some][cause]
 
 
-def _merged(book: Book, slices: np.ndarray, ahead: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _merged(
+    book: FootprintTable, slices: np.ndarray, ahead: np.ndarray, events: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return (events and touches in order, for each of them the index of the event that it belongs to).
 
     Slice i comes before event `ahead[i]`.
@@ -42,7 +44,7 @@ def _merged(book: Book, slices: np.ndarray, ahead: np.ndarray, events: np.ndarra
     return np.insert(events, cause, made), np.insert(np.arange(len(events)), cause, cause)
 
 
-def _placed(book: Book, slices: np.ndarray, page: np.ndarray) -> np.ndarray:
+def _placed(book: FootprintTable, slices: np.ndarray, page: np.ndarray) -> np.ndarray:
     """Replace the pages of objects by those of each slice's inode and open file; return the indices of pages.
 
     The last object of a kind represents all objects with higher numbers.

@@ -7,8 +7,8 @@ Simplified: footprints do not record how a copy and the code around it interleav
 import numpy as np
 
 from scmsim.core.records import CREATE, KERNEL, OPEN, OPS, WORK
-from scmsim.footprint.describe import NONE, TOLD
-from scmsim.footprint.settle import settle
+from scmsim.footprint.describe import NONE, OP_FEATURES
+from scmsim.footprint.settle import place_beside
 from scmsim.jit import inlined, kernel, subroutine
 
 MOST = 1 << 14  # events of an operation that decide which call it resembles; its touches come between these events
@@ -78,7 +78,7 @@ def interleave(state, book, opened, places, slices, operations, events):
 
     `book` holds groups and calls, `opened` the measured open file that represents each file's, `operations` an OPERATION
     for each row of the batch.  An operation continued from the previous buffer has already had its touches.  `places` are for
-    the model's own kernel objects, see `settle`.
+    the model's own kernel objects, see `place_beside`.
     """
     s, i, count = state[0], 0, 0
     while i < len(events):
@@ -88,7 +88,7 @@ def interleave(state, book, opened, places, slices, operations, events):
             if event.op != op:
                 break
             if event.space == KERNEL:
-                settle(places, event)
+                place_beside(places, event)
             sites |= 1 << int(event.site)  # int(): in plain Python, shifting by a uint8 would overflow
             if event.code != WORK:
                 amount += LINE + max(event.length, 0)
@@ -107,7 +107,7 @@ def _begin(s, book, opened, operation, sites, amount):
     sites, amount = sites | operation.sites, amount + operation.freed
     if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:
         return
-    window = _window(s, book, operation.kind, sites & (s.shared | TOLD), amount)
+    window = _window(s, book, operation.kind, sites & (s.shared | OP_FEATURES), amount)
     call = book.calls[_next_alike(s, book, window.first, window.behind)]
     s.last, s.next, s.behind, s.inode, s.opening = call.number, call.first, call.behind, max(operation.inode, 0), 0
     if operation.file >= 0:

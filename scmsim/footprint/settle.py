@@ -26,7 +26,7 @@ def home(pages: np.ndarray, touches: np.ndarray) -> np.recarray:
 
 
 @inlined
-def settle(places, event):
+def place_beside(places, event):
     """Move an event on a model's own kernel object to its place beside measured addresses.
 
     `places` is (a bit for each area of 1 TiB, the page of `home`).  Events in one of these areas move to that page, which the

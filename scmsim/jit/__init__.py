@@ -6,6 +6,7 @@ file.  So the name of the cache folder has a digest of all sources of kernels: e
 
 import functools
 import hashlib
+import logging
 import os
 import warnings
 
@@ -18,6 +19,8 @@ from numba.core.errors import NumbaExperimentalFeatureWarning
 from scmsim.core import compiling
 from scmsim.jit import shipped
 from scmsim.jit.cache import KernelCache, is_folder_writable
+
+_LOG = logging.getLogger("scmsim")
 
 # A model that extends another model's state record passes it to that model's kernels: the fields that they know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
@@ -40,7 +43,9 @@ class _Teller(event.Listener):
     """A listener that reports what numba compiles; loading a function from disk is not reported."""
 
     def on_start(self, event):
-        compiling.watcher.begins(event.data["dispatcher"].py_func.__module__)
+        function = event.data["dispatcher"].py_func
+        _LOG.debug("compiling %s of %s: not in %s", function.__qualname__, function.__module__, cache_folder())
+        compiling.watcher.begins(function.__module__)
 
     def on_end(self, event):
         compiling.watcher.ends()
@@ -107,6 +112,15 @@ def inlined(function):
 def outlined(function):
     """Compile a part never into its callers: rarely executed code need not be compiled again at each call."""
     return subroutine(function, _OUTLINED)
+
+
+def hook(function):
+    """Declare a subroutine that every family binds: its name, its arguments and, in its docstring, what it does.
+
+    It has no code, and is not compiled: `scmsim.jit.binding.bind` refuses a family that leaves it unbound.
+    """
+    function.is_hook = True
+    return function
 
 
 def is_kept(kernel):

@@ -32,12 +32,12 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
     Raises
     ------
     TypeError
-        For a name that the module does not have, and for a replaced function that a third module imported by name: that
-        module would still call the original.
+        For a name that the module does not have; for a function whose arguments differ from those of the function or hook
+        that it replaces; for a hook that a copied function calls and no family bound; and for a replaced function that a
+        third module imported by name: that module would still call the original.
     """
     for changed, names in replaced.items():
-        if missing := names.keys() - vars(changed).keys():
-            raise TypeError(f"{family} replaces {', '.join(sorted(missing))}, which {changed.__name__} does not have")
+        _check_names(family, changed, names)
     globals_of = {one: {**vars(one), **replaced.get(one, {})} for one in _reached(module, replaced)}
     _refuse_imported(family, replaced, globals_of)
     copies = {one: types.ModuleType(one.__name__, one.__doc__) for one in _leading_to(set(replaced), globals_of)}
@@ -48,6 +48,8 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
                 made[id(value)] = _copied(value, copy, family)
     for one, copy in copies.items():
         vars(copy).update({name: made.get(id(value), value) for name, value in globals_of[one].items()})
+    for copy in copies.values():
+        _check_hooks(family, copy)
     return copies.get(module, module)
 
 
@@ -61,6 +63,37 @@ def compiled(module: types.ModuleType) -> types.ModuleType:
             copy.__qualname__, copy.__module__, copy.__doc__ = name, module.__name__, function.__doc__
             setattr(made, name, subroutine(copy))
     return made
+
+
+def _check_names(family: str, changed: types.ModuleType, names: Names) -> None:
+    """Raise TypeError for a name that `changed` lacks, and for a function with other arguments than the replaced one."""
+    if missing := names.keys() - vars(changed).keys():
+        raise TypeError(f"{family} replaces {', '.join(sorted(missing))}, which {changed.__name__} does not have")
+    for name, new in names.items():
+        wanted, given = _arguments(vars(changed)[name]), _arguments(new)
+        if wanted is not None and given is not None and wanted != given:
+            raise TypeError(
+                f"{family} binds {name} of {changed.__name__} to a function of ({', '.join(given)}): "
+                f"it must take ({', '.join(wanted)})"
+            )
+
+
+def _arguments(value: Any) -> tuple[str, ...] | None:
+    """Return the names of a kernel's, subroutine's or hook's arguments in their order; None for other values."""
+    if decorator_of(value) is None and not hasattr(value, "is_hook"):
+        return None
+    code = getattr(value, "py_func", value).__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+def _check_hooks(family: str, module: types.ModuleType) -> None:
+    """Raise TypeError if a function of a bound module calls a hook that no family has bound."""
+    names = vars(module)
+    for function in tuple(names.values()):
+        if decorator_of(function) and _module_of(function) is module:
+            for name in getattr(function, "py_func", function).__code__.co_names:
+                if hasattr(names.get(name), "is_hook"):
+                    raise TypeError(f"{family} does not bind {name} of {module.__name__}: {names[name].__doc__}")
 
 
 def _module_of(value: Any) -> types.ModuleType | None:

@@ -33,7 +33,7 @@ def releases(wanted: str) -> list[str]:
     found = [word.strip() for word in wanted.split(",")]
     for word in found:
         if len(word) > 80 or not _RELEASE.fullmatch(word):
-            raise UsageError(f"{word[:80]!r} is no version of a kernel; write some like 6.1,6.12")
+            raise UsageError(f"{word[:80]!r} is not a version of a kernel; write some like 6.1,6.12")
     return found
 
 

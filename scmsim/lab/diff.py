@@ -72,7 +72,7 @@ def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
 def exceeded(found: dict[str, Any], limit: float) -> list[str]:
     """Return operations and counters of which the second kernel has more by over `limit` (0.05: 5 %).
 
-    Misses have no limit: they depend on where objects happen to be (docs/validation-tlb.md), which any change of a kernel
+    Misses have no limit: they depend on where objects happen to be (docs/validation/tlb.md), which any change of a kernel
     moves.
     """
     return [text for _, _, text in beyond(found, limit)]

@@ -140,7 +140,7 @@ def from_trace(source: Source, cpus: int = 1) -> Plan:
         if objects.any():
             kind = OPS[int(rows["op"][objects][0])]
             raise UsageError(
-                f"the trace has the operation {kind!r}, which is no system call; leave it out (trace filter)"
+                f"the trace has the operation {kind!r}, which is not a system call; leave it out (trace filter)"
             )
         moved = int(rows["length"][np.isin(rows["op"], (READ, WRITE))].max(initial=0))
         if moved > _MAX_LENGTH:

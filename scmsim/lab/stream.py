@@ -110,7 +110,7 @@ class Kept:
             self.layout = regions.layout(int(self.header["image_end"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
-                f"{str(path)!r} is no stream of the lab ({str(error)[:80]}); make it with scmsim lab tlb"
+                f"{str(path)!r} is not a stream of the lab ({str(error)[:80]}); make it with scmsim lab tlb"
             ) from None
 
     def batches(self) -> Iterator[Runs]:

@@ -50,7 +50,7 @@ def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
 
 
 @subroutine
-def combined(buffer, mask, granule):
+def enter_write_buffer(buffer, mask, granule):
     """Return 0 if the granule is in the write buffer, else put it there and return 1; always 1 without a buffer."""
     if mask < 0:
         return 1
@@ -69,12 +69,12 @@ def granules(buffer, mask, shift, addr, end):
     first, last = addr >> shift, (end - 1) >> shift
     whole = (end >> shift) - ((addr + (1 << shift) - 1) >> shift)  # -1: both ends are inside one granule
     if whole < 0:
-        return combined(buffer, mask, first)
+        return enter_write_buffer(buffer, mask, first)
     cost = whole
     if addr & ((1 << shift) - 1):
-        cost += combined(buffer, mask, first)
+        cost += enter_write_buffer(buffer, mask, first)
     if end & ((1 << shift) - 1):
-        cost += combined(buffer, mask, last)
+        cost += enter_write_buffer(buffer, mask, last)
     return cost
 
 
@@ -88,7 +88,7 @@ def write_back(m, c, addr, end):
 
 
 @inlined
-def all_fresh(m, first, last):
+def try_mark_dirty(m, first, last):
     """Make the lines [first, last] dirty if no other line is displaced and the slots do not wrap; return whether done.
 
     These loops have no branches, so LLVM can vectorise them: storing or flushing a page takes 20 ns instead of 60 ns.
@@ -107,7 +107,7 @@ def all_fresh(m, first, last):
 
 
 @inlined
-def all_dirty(m, first, last):
+def try_clean(m, first, last):
     """Make the lines [first, last] clean if all are dirty and their slots do not wrap; return whether done."""
     slot, same = first & (DIRTY_SLOTS - 1), 0
     slots = m.dirty[slot : slot + last - first + 1]
@@ -123,7 +123,7 @@ def all_dirty(m, first, last):
 @subroutine
 def make_dirty(m, c, first, last):
     """Make the lines [first, last] dirty, for cached stores; write back each line displaced from the cache."""
-    if last - first >= MANY and all_fresh(m, first, last):
+    if last - first >= MANY and try_mark_dirty(m, first, last):
         return
     for line in range(first, last + 1):
         slot = line & (DIRTY_SLOTS - 1)
@@ -138,7 +138,7 @@ def make_dirty(m, c, first, last):
 @subroutine
 def clean(m, c, first, last):
     """Write back the dirty lines among [first, last], one run of adjacent lines at a time."""
-    if last - first >= MANY and all_dirty(m, first, last):
+    if last - first >= MANY and try_clean(m, first, last):
         write_back(m, c, first << 6, (last + 1) << 6)
         return
     start = -1
@@ -156,7 +156,7 @@ def clean(m, c, first, last):
 
 
 @subroutine
-def drop(m, first, last):
+def invalidate(m, first, last):
     """Remove the lines [first, last] from the caches, for a non-temporal store, which also writes their dirty bytes."""
     while first <= last:
         behind, left, group = min(last, first | GROUP - 1) + 1, 0, (first & DIRTY_SLOTS - 1) // GROUP
@@ -180,7 +180,7 @@ def moved(e):
 
 
 @subroutine
-def recall(m, addr):
+def touch_recent(m, addr):
     """Return 0 if the line of `addr` was recently a run's first line, else 1; remember the line."""
     line = addr >> 6
     slot = line & (RECENT_SLOTS - 1)
@@ -193,10 +193,10 @@ def recall(m, addr):
 def load(m, c, e):
     """Count a LOAD run in persistent memory."""
     c.pm_loaded_bytes += moved(e)
-    c.pm_dependent_loads += recall(m, e.addr)
+    c.pm_dependent_loads += touch_recent(m, e.addr)
     if e.width < 0:
         for page in range((e.addr >> 12) + 1, ((e.addr + e.length - 1) >> 12) + 1):
-            c.pm_dependent_loads += recall(m, (page << 12) + (e.addr & 4095))
+            c.pm_dependent_loads += touch_recent(m, (page << 12) + (e.addr & 4095))
 
 
 @subroutine
@@ -210,7 +210,7 @@ def store(m, c, e, counted):
         m.stored[m.kind_of[e.site]] += size
     if e.code == NTSTORE:
         c.nt_stored_bytes += size
-        drop(m, first, last)
+        invalidate(m, first, last)
         write_back(m, c, e.addr, e.addr + e.length)
         m.recent[first & (RECENT_SLOTS - 1)] = 0  # no longer cached: the next load waits for the medium
         return
@@ -220,7 +220,7 @@ def store(m, c, e, counted):
             make_dirty(m, c, at >> 6, (at - e.width - 1) >> 6)
     else:
         make_dirty(m, c, first, last)
-    recall(m, e.addr)
+    touch_recent(m, e.addr)
 
 
 @subroutine
@@ -241,7 +241,7 @@ def flush(m, c, e):
 
 
 @kernel
-def account(medium, counters, events, bins, n):
+def simulate(medium, counters, events, bins, n):
     """Count the first `n` events in the rows `bins` of the counters; the last row is for events that do not count."""
     m = medium[0]
     for i in range(n):

@@ -140,7 +140,7 @@ def _lackey(file: pathlib.Path) -> Iterator[Batch]:
                 yield codes[: at[FOUND]], addresses[: at[FOUND]]
     if foreign * _FOREIGN > number:
         raise UsageError(
-            f"{str(file)!r}: {foreign:,} of {number:,} lines are no accesses, the first is line {first}; let valgrind write to a "
+            f"{str(file)!r}: {foreign:,} of {number:,} lines are not accesses, the first is line {first}; let valgrind write to a "
             "file of its own with --log-file=F"
         )
 
@@ -153,7 +153,7 @@ def _access(file: pathlib.Path, number: int, line: bytes) -> tuple[tuple[int, ..
     access = _LACKEY.get(line[:2].strip())
     if access is None or line[2:3] != b" ":
         if len(line) > _LONGEST:
-            raise UsageError(f"{str(file)!r}: line {number} is {len(line)} bytes long; this is no lackey trace")
+            raise UsageError(f"{str(file)!r}: line {number} is {len(line)} bytes long; this is not a lackey trace")
         return (), 0
     address, comma, size = line[3:].strip().partition(b",")
     try:
@@ -163,7 +163,7 @@ def _access(file: pathlib.Path, number: int, line: bytes) -> tuple[tuple[int, ..
         value = -1
     if not comma or not 0 <= value < 1 << 64:
         raise UsageError(
-            f"{str(file)!r}: line {number}: {line[:40].decode('latin-1').strip()!r} is no access; "
+            f"{str(file)!r}: line {number}: {line[:40].decode('latin-1').strip()!r} is not an access; "
             "an access reads ' L 1ffefffe80,8'"
         )
     return access, value

@@ -82,7 +82,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[np.ndarray, ...]:
             found = tuple(np.ascontiguousarray(file[name]) for name in _ARRAYS)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(
-            f"{str(path)!r} is no file of page runs ({str(error)[:80]}); make it with scmsim lab run"
+            f"{str(path)!r} is not a file of page runs ({str(error)[:80]}); make it with scmsim lab run"
         ) from None
     same = all(
         array.dtype == np.dtype(kind) and array.shape == found[0].shape

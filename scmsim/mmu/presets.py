@@ -2,7 +2,7 @@
 
 A machine file has `summary`; `[[tlb]]` arrays; `[[walk_cache]]` arrays of page-table entries that refer to tables;
 `[[walk_memory]]`, the caches that serve page-table entries; `[walk]`, `[invalidate]` and `[time]`, whose numbers have their
-sources in `[walk.source]` and so on.  `docs/mmu.md` explains the keys.  A source starts with its kind: vendor, measured,
+sources in `[walk.source]` and so on.  `docs/guide/mmu.md` explains the keys.  A source starts with its kind: vendor, measured,
 estimate, as printed.  Where a level has no array for a page size, the next smaller size holds the page in pieces.
 """
 

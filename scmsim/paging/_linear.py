@@ -29,7 +29,7 @@ USER_BASE = 1 << 40  # a thread's buffers start at thread << 36 above this
 SITE_BYTES = 16 << 10  # text of one mechanism of a file system
 
 # The default direct map is that of the machine on which footprints were measured: Debian's 6.1 cloud kernel with 4 GiB of DRAM in
-# the emulated machine, read from its page tables (docs/validation-tlb.md).
+# the emulated machine, read from its page tables (docs/validation/tlb.md).
 PARAMS = {
     "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
     "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),

@@ -81,7 +81,7 @@ def meanings(event: str) -> dict[str, list[str]]:
 
 
 def check_table(table: str | None) -> None:
-    """Raise UnknownName for a table that does not exist; None is no table."""
+    """Raise UnknownName for a table that does not exist; None is not a table."""
     if table is not None and table not in registry.names("events"):
         raise unknown("event table", table, registry.names("events"))
 

@@ -67,7 +67,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Matrix:
-    """What to measure and how (see docs/harness-run.md for the keys of the file)."""
+    """What to measure and how (see docs/guide/harness-run.md for the keys of the file)."""
 
     targets: tuple[Target, ...]
     file_sizes: tuple[int, ...]

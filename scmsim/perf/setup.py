@@ -98,7 +98,7 @@ def plan(machine: Machine, request: Request) -> list[Step]:
     if request.fs not in FILE_SYSTEMS:
         raise unknown("file system to set up", request.fs, FILE_SYSTEMS)
     if not re.fullmatch(r"/dev/pmem\d+(\.\d+)?(p\d+)?", request.device):
-        raise UsageError(f"device {request.device!r} is no persistent memory; name one like /dev/pmem0")
+        raise UsageError(f"device {request.device!r} is not persistent memory; name one like /dev/pmem0")
     if request.namespace and not re.fullmatch(r"namespace\d+\.\d+", request.namespace):
         raise UsageError(f"namespace {request.namespace!r} is not like 'namespace0.0'; see 'ndctl list --namespaces'")
     if request.namespace and "p" in request.device.removeprefix("/dev/p"):
@@ -179,7 +179,7 @@ def check_safe(machine: Machine, request: Request) -> None:
         raise EnvironmentProblem(f"nova is loaded with inplace_data_updates={mode}; unload it with 'rmmod nova'")
     if request.namespace and request.namespace not in _namespaces(machine, block):
         raise EnvironmentProblem(
-            f"{request.namespace} is not the one behind {request.device}; see 'ndctl list --namespaces'"
+            f"{request.namespace} is not the namespace of {request.device}; see 'ndctl list --namespaces'"
         )
     use = _in_use(machine, request.device) or _content(machine, request.device)
     if use:

@@ -88,7 +88,7 @@ def replay(
     footprints : str, optional
         Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory are replayed between the
         events of the model, or "none": then first-level misses are far too few, and a replay takes a little more than half
-        the time (docs/validation-tlb.md).  Default: the version `kernel`, or the nearest measured one; without `kernel`, the
+        the time (docs/validation/tlb.md).  Default: the version `kernel`, or the nearest measured one; without `kernel`, the
         measured version nearest to 5.13.
     meminfo : path, optional
         A copy of a machine's /proc/meminfo, which shows how its kernel maps DRAM: on pages of 4 KiB, 2 MiB and 1 GiB.  By
@@ -167,12 +167,12 @@ def touches(
     models_of([fs], DEFAULTS["machine"], paging)
     from scmsim.fs.engine.model import Model
     from scmsim.pipeline.run import Paging
-    from scmsim.pipeline.stages import Counting, Loop, Touches
+    from scmsim.pipeline.stages import CounterIndex, Loop, Touches
 
     params = checked_params(params)
     source, _ = open_source(trace)
     model = Model(fs, model_params("fs", fs, params.get(fs, {})), source.files)
-    counting = Counting(source.files, model.sites, "site")
+    counting = CounterIndex(source.files, model.sites, "site")
     touched = Touches(counting)
     placement = Paging(fs, machine_table(DEFAULTS["machine"]), paging, params).stage
     return _touched(Loop(model, [counting, placement, touched], source.files), touched, source, progress)

@@ -69,7 +69,7 @@ def missing(names: Iterable[str], policies: Iterable[str]) -> list[str]:
     if not keeps():
         return []
     placing = [registry.load("paging", policy).place for policy in policies]
-    kept = {STAGES: [mmu._replay, interleave, medium.account, *placing]}
+    kept = {STAGES: [mmu._replay, interleave, medium.simulate, *placing]}
     for name in names:
         kept[name] = [first_kernel(name)]
     return [piece for piece, kernels in kept.items() if not all(map(is_kept, kernels))]
@@ -157,16 +157,16 @@ def _model(name: str, operations: Collection[str]) -> None:
 
 def _stages(policies: Sequence[str]) -> None:
     """Compile the stages after the file system, by passing them no events."""
-    from scmsim.pipeline.stages import Counting, Interleaved, Medium, Mmu, Placement
+    from scmsim.pipeline.stages import CounterIndex, FootprintStage, Medium, Mmu, Placement
 
     batch, side = few_operations(())
-    counting = Counting(side, ["none"], "op")
+    counting = CounterIndex(side, ["none"], "op")
     placed = [Placement(policy, model_params("paging", policy, {})) for policy in policies]
     machine, kind = machine_table(_MACHINE), read(_MEDIUM)
     alone = Mmu(machine, counting)
     alone.take(np.zeros(0, EVENT))
     touched = footprint.load(footprint.kernels()[0], footprint.GENERAL, ["none"])
-    touching = [Interleaved(alone, touched, placed[0], side)] if placed else []
+    touching = [FootprintStage(alone, touched, placed[0], side)] if placed else []
     for stage in (counting, *placed, *touching, Medium(kind, ["none"], counting)):
         stage.begin(batch)
         stage.take(np.zeros(0, EVENT))

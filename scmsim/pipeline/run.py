@@ -1,5 +1,6 @@
 """Run one replay: one file system on one machine over a whole trace."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,10 +21,10 @@ from scmsim.pipeline.arguments import Params, Progress, machine_table, model_par
 from scmsim.pipeline.failing_calls import MOST_AT_ONCE
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import (
-    Around,
-    Counting,
+    BackgroundStage,
+    CounterIndex,
     Faults,
-    Interleaved,
+    FootprintStage,
     Loop,
     Medium,
     Mmu,
@@ -34,6 +35,7 @@ from scmsim.pipeline.stages import (
 from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
 from scmsim.trace.reading.report import missed
 
+_LOG = logging.getLogger("scmsim")
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
 _FASTEST = 20  # minimum plausible mean time per call, ns; a faster trace has no real timestamps
 _LEFT = {  # fields of a space report: data that was not written back
@@ -73,16 +75,16 @@ class Replay:
         self.paging = Paging(fs, self.machine, paging, params)
         self.model = Model(fs, self.params, source.files, chunk)
         kinds = list(self.model.kinds.values())
-        self.counting = Counting(source.files, self.model.sites, by)
+        self.counting = CounterIndex(source.files, self.model.sites, by)
         self.medium = Medium(self.medium_table, kinds, self.counting)
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
         if systems.surrounds(self.system):
-            mmu = Around(mmu, self.system, self.machine)
+            mmu = BackgroundStage(mmu, self.system, self.machine)
         behind: Stage = mmu
         if self.footprints:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
-            behind = Interleaved(mmu, self.footprints, self.paging.stage, source.files, objects)
+            behind = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects)
         stages = [self.counting, self.paging.stage, behind, self.medium]
         if self.model.mapped or self.model.status[0]["maps"]:
             stages.append(Faults(self.model.status, self.counting))
@@ -96,7 +98,7 @@ class Replay:
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
         self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})
 
-    def mmu(self, counting: Counting) -> Mmu:
+    def mmu(self, counting: CounterIndex) -> Mmu:
         """Return the stage that counts look-ups, misses and walks."""
         return Mmu(self.machine, counting)
 
@@ -155,6 +157,7 @@ class Replay:
                 before = int(sums["operations"])
                 times -= detector.skip(times)
                 repeated += int(sums["operations"]) - before
+                _LOG.debug("%s: %d operations repeat earlier passes", self.model.fs, repeated)
         return repeated
 
     def _sync(self) -> None:

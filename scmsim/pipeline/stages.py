@@ -13,7 +13,7 @@ from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENT, OPS, SLICE, Files, joined
-from scmsim.footprint import NO_BOOK, Book, Footprints
+from scmsim.footprint import NO_FOOTPRINTS, Footprints, FootprintTable
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave, lengths_of_ends
@@ -45,7 +45,7 @@ class Stage:
         raise NotImplementedError
 
     def done(self, batch: np.recarray) -> None:
-        """What became of a batch: without the operations that had no room, and with the length of short writes."""
+        """Receive the completed batch: without the operations that had no room, and with the lengths of short writes."""
 
     def end(self) -> None:
         """Finish a batch, after its last event."""
@@ -80,7 +80,7 @@ class Loop:
             stage.end()
 
 
-class Counting(Stage):
+class CounterIndex(Stage):
     """The choice of a row of the counters for each event: (operation or file of its cause) x (site).
 
     The last row is for events that do not count.  `by` is a breakdown of GROUPS; `bins` has the rows of the latest events.
@@ -150,11 +150,11 @@ class Placement(Stage):
 class Mmu(Stage):
     """TLBs and page walks of a machine."""
 
-    def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
+    def __init__(self, machine: dict[str, Any], counting: CounterIndex) -> None:
         self.state, self.counting = presets.machine(machine).view(np.ndarray), counting
         self.known = touches.NOTHING
 
-    def learn(self, book: Book) -> None:
+    def learn(self, book: FootprintTable) -> None:
         """Prepare the touches of `book`, before any event: slices refer to these."""
         places = np.zeros(len(book.pages), touches.PLACE)
         places["vaddr"], places["order"] = book.pages["vaddr"], book.pages["order"]
@@ -183,7 +183,7 @@ class Mmu(Stage):
 class Faults(Stage):
     """The count of page faults in files that the program, or a library for it, maps."""
 
-    def __init__(self, status: np.ndarray, counting: Counting) -> None:
+    def __init__(self, status: np.ndarray, counting: CounterIndex) -> None:
         self.status, self.counting = status, counting
 
     def take(self, events: np.ndarray) -> None:
@@ -191,14 +191,14 @@ class Faults(Stage):
             count_faults(self.counting.counters, events, self.counting.bins, len(events))
 
 
-class Around(Mmu):
+class BackgroundStage(Mmu):
     """An MMU that also replays what else runs, between the model's events.  No other stage sees these additions."""
 
     def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
         pcid = bool(mmu.state[0]["pcid"])
         self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
-        self.own_stacks, self.threads, self.book = system["thread_stacks"], np.zeros(0, np.int64), NO_BOOK
+        self.own_stacks, self.threads, self.book = system["thread_stacks"], np.zeros(0, np.int64), NO_FOOTPRINTS
         self._expect(surround.TICK)
 
     def begin(self, batch: np.recarray) -> None:
@@ -209,7 +209,7 @@ class Around(Mmu):
         self.interrupt, room = interrupt, ROOM + int(self.around.most[0]) + len(interrupt)
         self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
 
-    def learn(self, book: Book) -> None:
+    def learn(self, book: FootprintTable) -> None:
         if len(book.interrupt):
             pages, interrupt = book.pages[book.interrupt >> 1], np.zeros(len(book.interrupt), surround.TOUCH)
             interrupt["vaddr"], interrupt["order"] = pages["vaddr"], pages["order"]
@@ -252,7 +252,7 @@ class RepStrings(Stage):
         rep_strings.count(counting.counters, self.system, self.kinds, self.shift, events, counting.bins)
 
 
-class Interleaved(Stage):
+class FootprintStage(Stage):
     """Measured touches of the kernel's own code, between the events for the MMU.  No other stage sees these touches.
 
     An operation's first events (interleave.MOST) determine which measured call it resembles, wherever a buffer ends: the
@@ -315,12 +315,12 @@ class Interleaved(Stage):
 class Medium(Stage):
     """The memory technology below the caches."""
 
-    def __init__(self, table: Mapping[str, Any], kinds: Sequence[str], counting: Counting) -> None:
+    def __init__(self, table: Mapping[str, Any], kinds: Sequence[str], counting: CounterIndex) -> None:
         self.state = medium.start(list(kinds), table["buffer"]).view(np.ndarray)
         self.counting = counting
 
     def take(self, events: np.ndarray) -> None:
-        medium.account(self.state, self.counting.counters, events, self.counting.bins, len(events))
+        medium.simulate(self.state, self.counting.counters, events, self.counting.bins, len(events))
 
     def watched(self) -> list[Watched]:
         return [Watched(self.state, counts=("stored",))]
@@ -329,7 +329,7 @@ class Medium(Stage):
 class Touches(Stage):
     """A collector of the data addresses of counted events, one per page, in the order of their look-ups."""
 
-    def __init__(self, counting: Counting) -> None:
+    def __init__(self, counting: CounterIndex) -> None:
         self.counting = counting
         self.addresses: list[np.ndarray] = []  # the caller empties this list
 

@@ -13,7 +13,7 @@ from scmsim.fs.engine.model import ROOM
 from scmsim.pipeline import DEFAULTS, kernels
 from scmsim.pipeline.arguments import Params, Progress, checked_params, open_source
 from scmsim.pipeline.run import Replay
-from scmsim.pipeline.stages import Counting, Stage
+from scmsim.pipeline.stages import CounterIndex, Stage
 from scmsim.result import Run
 
 MOST_WINDOWS = 10_000
@@ -43,7 +43,7 @@ class Timeline:
 class _Snapshots(Stage):
     """Snapshots of the counters before each batch; this stage comes after the stages that count."""
 
-    def __init__(self, counting: Counting) -> None:
+    def __init__(self, counting: CounterIndex) -> None:
         self.counting = counting
         self.starts: list[int] = []
         self.operations: list[int] = []

@@ -1,6 +1,6 @@
 """Replays of the reproduction, without footprints, because the documents' rows were evaluated that way.
 
-docs/reproduce.md describes the effect.
+docs/validation/reproduce.md describes the effect.
 """
 
 import functools

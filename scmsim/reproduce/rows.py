@@ -149,7 +149,7 @@ class Row:
 
     @property
     def informative(self) -> bool:
-        """Whether the row has a verdict, or would have one without --quick."""
+        """Return whether the row has a verdict, or would have one without --quick."""
         not_run = self.answer.simulated is None and self.answer.kind in INFORMATIVE
         return not_run or self.verdict is not None
 

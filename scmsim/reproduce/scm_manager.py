@@ -1,7 +1,8 @@
 """The SCM driver and manager ("Research on a software architecture for SCM"): its tables, simulated for the paper's board.
 
 Times are estimates from counts: machine xscale, media feram, sdram and nand.  fs/scm_manager/costs names the costs that were set by
-single figures of these tables (derived by tools/calibration/scm_manager.py); docs/fs/scm_manager.md has every system of every row.
+single figures of these tables (derived by tools/calibration/scm_manager.py); docs/models/scm_manager.md has every system of every
+row.
 """
 
 from collections.abc import Iterator

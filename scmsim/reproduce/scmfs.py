@@ -1,6 +1,6 @@
 """Superpages in SCMFS (Qiu and Reddy, 2013): its conclusion and section V, on the machine core2-q8200 with 4 GiB of SCM.
 
-The paper gives averages over runs whose file sizes it does not state; the sizes here are our choice (docs/fs/scmfs.md).  The
+The paper gives averages over runs whose file sizes it does not state; the sizes here are our choice (docs/models/scmfs.md).  The
 migration thread has its own core: its events are left out of misses and time.  Nothing is fitted.
 """
 

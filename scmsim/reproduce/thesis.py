@@ -199,7 +199,7 @@ WITH_CALLEES = Answer(
     "not comparable",
     "the profile gives a function with the functions it calls; sites are mechanisms, not functions",
 )
-PER_CALL = "not known: for the same estimated time, as Filebench runs, it is 0.83 (docs/reproduce.md)"
+PER_CALL = "not known: for the same estimated time, as Filebench runs, it is 0.83 (docs/validation/reproduce.md)"
 MISSES = "these are walks; first-level misses with the kernel's own memory are {}, so the published share lies between the two"
 REASONS = {
     "TLB-5": PER_CALL,

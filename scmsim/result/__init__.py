@@ -265,4 +265,4 @@ def _run(table: Any, where: str) -> Run:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number of JSON")

@@ -2,7 +2,7 @@
 
 Units: bytes.  A scheme is a formula over one write [offset, offset + length) of a file that had `size` bytes; it stores runs,
 each of which is written back and fenced on its own (nothing is combined across runs or calls; the file-system models do
-that).  Levels and definitions: docs/write-amplification.md.  Source of copy-on-write and MCoW: VSM paper (2020), II.A and
+that).  Levels and definitions: docs/guide/write-amplification.md.  Source of copy-on-write and MCoW: VSM paper (2020), II.A and
 III.B; of the others: their textbook definition, with headers as in the constants below.
 """
 

@@ -16,7 +16,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, TRUNCATE, Files, Source
 from scmsim.core.units import format_bytes
 from scmsim.pipeline import Progress, model_params, open_source, place
-from scmsim.study.page_size.of_model import laid_out, not_modelled, touched_files
+from scmsim.study.page_size.from_model import laid_out, not_modelled, touched_files
 from scmsim.study.page_size.rules import HUGE, WHOLE
 
 INODE_BYTES = 128  # PMFS and NOVA
@@ -39,7 +39,7 @@ class Space:
     name : str
         Policy or file system.
     total : dict
-        Bytes and counts by name; docs/space.md explains each.
+        Bytes and counts by name; docs/guide/space.md explains each.
     free_runs : dict
         Number of free runs by the largest power of two, in bytes, that is at most their length.
     files : dict

@@ -27,7 +27,7 @@ def cut_trace(
     stop : int, optional
         End of the span, ns; None: the end of the trace.
     prepare : bool
-        Keep the rows before `start` as preparation (SETUP, time 0), so that the file system is as aged as it was; else
+        Keep the rows before `start` as preparation (SETUP, time 0), so that the file system has the same age; else
         drop them and record each file's size at `start` in the side table.
 
     Returns

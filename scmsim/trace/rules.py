@@ -39,7 +39,7 @@ _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a
 FILE_END = 1 << 44  # bytes, ext4's limit; a write, truncate or fallocate beyond it fails (pipeline/failing_calls.py)
 # operations whose work grows with their length, so they must end at or before FILE_END
 MAPS = (READDIR, MMAP, MUNMAP, MSYNC, MADVISE, ULOAD, USTORE, UFLUSH, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)
-NEVER = -(1 << 62)  # ns; stands for the time before the first row
+NEVER = -(1 << 62)  # ns; a time before the first row
 THREAD_BYTES = 1 << 36  # size of a thread's memory
 OFFSET_OF_OP, FILE_OF_OP = (
     np.zeros(len(OPS), bool),

@@ -262,7 +262,7 @@ def _set_distribution(job: Job, value: str, at: str) -> None:
     given += [default, -1.0][len(given) :]
     good = kind == "random" or (kind == "zipf" and 0 < given[0] < 100 and given[0] != 1) or 0 < given[0] < 1
     if len(given) != 2 or not good or not (given[1] == -1 or 0 <= given[1] <= 1):
-        raise UsageError(f"{at}: {value!r} is no distribution; write zipf:1.2, zipf:1.2:0.5 (centre) or pareto:0.3")
+        raise UsageError(f"{at}: {value!r} is not a distribution; write zipf:1.2, zipf:1.2:0.5 (centre) or pareto:0.3")
     job.distribution = (kind, given[0], given[1])
 
 

@@ -170,7 +170,7 @@ class Parser:
         if name == "mode":
             return self._skip_line(token)
         if not name.startswith("$"):
-            raise self._fail(f"{name[:40]!r} is no variable; write it like set $nfiles=1000", token)
+            raise self._fail(f"{name[:40]!r} is not a variable; write it like set $nfiles=1000", token)
         self._take("=")
         value = self._value()
         if name[1:] in self.changed:

@@ -1,4 +1,4 @@
-"""The matrix behind chapter 5 of the thesis "TLB overhead of NVM file systems": file size x unit x operation, 10 GiB each.
+"""The matrix of chapter 5 of the thesis "TLB overhead of NVM file systems": file size x unit x operation, 10 GiB each.
 
 11 file sizes (1 MiB to 1 GiB, doubling) x 14 units (1, 2, 4, 8, 16, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096 KiB) x write,
 rewrite, read, reread.  Its program is not printed (Program 1 has no file size), so this is a reading of sections 4.3 and 5.1

@@ -69,7 +69,7 @@ class Row:
 
     @property
     def whole(self) -> bool:
-        """Whether every operation was replayed and succeeded, so that figures are comparable with other rows."""
+        """Return whether every operation was replayed and succeeded, so that figures are comparable with other rows."""
         return not self.error and not self.failed and _LEFT_OUT not in self.warnings
 
 

@@ -15,7 +15,7 @@ _DIGITS = 8  # of a hash in a row; the CSV has _HASH digits
 _FIRST = """# Zoo
 Every trace of `traces` and some workloads, on every file system. Machine {machine}, medium {medium}, each file system's own
 mapping. What is dirty at the end is written back and counts. Walks and misses have what the kernel's own code touches in them,
-[as measured](validation-tlb.md) on Linux 5.10.
+[as measured](../validation/tlb.md) on Linux 5.10.
 """
 _MADE = """## How this page is made
 
@@ -23,7 +23,7 @@ _MADE = """## How this page is made
 
 replays all of it in minutes. `zoo/zoo.md` is this page, `zoo/zoo.svg` its picture, `zoo/zoo.csv` its tables as one, with longer
 hashes. The same command resumes a run that was stopped; `--trace 'git,sqlite*'` and `--fs 'nova*'` narrow it. `zoo` is the folder
-of a [sweep](sweep.md), whose `results.parquet` has every counter.
+of a [sweep](../guide/sweep.md), whose `results.parquet` has every counter.
 
 All counts of this page: `{sha256}`.
 """

@@ -19,7 +19,7 @@ from scmsim import pipeline
 from scmsim.core.records import CREATE, OP, SETUP, WRITE, Files, Source
 from scmsim.pipeline.kernels import choose
 from scmsim.pipeline.run import Replay
-from scmsim.pipeline.stages import Interleaved, Stage
+from scmsim.pipeline.stages import FootprintStage, Stage
 from tests.bench.mix import UNIT, Mix
 
 _WRAP = 64 << 20  # bytes of the file that appends go to
@@ -83,7 +83,7 @@ def stages(source: Source, fs: str, footprints: str | None) -> tuple[dict[str, f
 
     replay.model.events = emitted  # type: ignore[method-assign]
     for stage in replay.loop.stages:
-        if isinstance(stage, Interleaved):
+        if isinstance(stage, FootprintStage):
             watch(stage.mmu, "mmu", "count")
             watch(stage, "footprints", "begin", "take", "end")
         else:

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from scmsim import cli
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.study.page_size import of_file, of_process
+from scmsim.study.page_size import from_file, from_process
 
 TRACE = str(pathlib.Path(__file__).parents[2] / "traces" / "varmail.parquet")
 
@@ -29,9 +29,9 @@ def file(tmp_path: pathlib.Path) -> str:
     """A file of 5 MiB and a bit, whose file system tells where its blocks lie."""
     path = tmp_path / "data"
     path.write_bytes(os.urandom((5 << 20) + 7))
-    descriptor = of_file.opened(path)
+    descriptor = from_file.opened(path)
     try:
-        of_file.extents(descriptor)
+        from_file.extents(descriptor)
     except EnvironmentProblem:
         pytest.skip("no FIEMAP here")
     finally:
@@ -40,8 +40,8 @@ def file(tmp_path: pathlib.Path) -> str:
 
 
 def test_the_extents_of_a_file_cover_it(file: str) -> None:
-    descriptor = of_file.opened(file)
-    found = of_file.extents(descriptor)
+    descriptor = from_file.opened(file)
+    found = from_file.extents(descriptor)
     os.close(descriptor)
     assert found.first[0] == 0 and found.pages.sum() == -(-((5 << 20) + 7) // 4096)
     assert (found.first[1:] == (found.first + found.pages)[:-1]).all()
@@ -110,9 +110,9 @@ def test_the_mappings_of_a_process(tmp_path: pathlib.Path) -> None:
     path.touch()
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "smaps").write_text(SMAPS.format(path=path))
-    text = of_process.smaps_of(7, str(tmp_path))
-    assert of_process.sums(text, str(path)) == {"Size": 4096, "Rss": 4096, "FilePmdMapped": 2048}
-    assert of_process.sums(text, str(tmp_path / "other")) == {}
+    text = from_process.smaps_of(7, str(tmp_path))
+    assert from_process.sums(text, str(path)) == {"Size": 4096, "Rss": 4096, "FilePmdMapped": 2048}
+    assert from_process.sums(text, str(tmp_path / "other")) == {}
 
 
 HUGE, COLLAPSE = 2 << 20, 25  # MADV_COLLAPSE of Linux 6.1
@@ -164,18 +164,18 @@ def test_a_kernel_that_does_not_tell_entries_is_a_line_of_the_answer(
     def no_scan(*_: object) -> int:
         raise OSError(errno.ENOTTY, "")
 
-    monkeypatch.setattr(of_process.fcntl, "ioctl", no_scan)
+    monkeypatch.setattr(from_process.fcntl, "ioctl", no_scan)
     done = run(mapped[0], "--pid", str(os.getpid()))
     assert done.exit_code == 0 and "by which entries: needs Linux 6.7 or later (PAGEMAP_SCAN)" in done.stdout
 
 
 def test_runs_of_2_mib_that_are_mapped_alike() -> None:
-    now = np.array([of_process.LARGE, of_process.LARGE, of_process.NOTHING], np.uint8)
-    assert of_process.runs(now, 5) == [
+    now = np.array([from_process.LARGE, from_process.LARGE, from_process.NOTHING], np.uint8)
+    assert from_process.runs(now, 5) == [
         {"offset": 5 * HUGE, "bytes": 2 * HUGE, "by": "2 MiB"},
         {"offset": 7 * HUGE, "bytes": HUGE, "by": "nothing"},
     ]
-    assert of_process.runs(now[:0]) == []
+    assert from_process.runs(now[:0]) == []
 
 
 def test_a_mount_with_dax_is_seen(tmp_path: pathlib.Path) -> None:
@@ -185,7 +185,7 @@ def test_a_mount_with_dax_is_seen(tmp_path: pathlib.Path) -> None:
     mounts = tmp_path / "mountinfo"
     for options, dax in (("rw,dax=always", True), ("rw,dax=never", False), ("rw,dax", True), ("rw", False)):
         mounts.write_text(f"22 1 {device} / /mnt rw,relatime shared:1 - xfs /dev/pmem0 {options}\n")
-        place = of_file.place_of(descriptor, str(mounts))
+        place = from_file.place_of(descriptor, str(mounts))
         assert (place.fs, place.source, place.dax) == ("xfs", "/dev/pmem0", dax)
     os.close(descriptor)
 
@@ -194,13 +194,13 @@ def test_where_a_partition_begins(tmp_path: pathlib.Path) -> None:
     (tmp_path / "8:1").mkdir()
     (tmp_path / "8:0").mkdir()
     (tmp_path / "8:1" / "start").write_text("2048\n")
-    starts = [of_file.device_start(device, str(tmp_path)) for device in ("8:1", "8:0", "0:33")]
+    starts = [from_file.device_start(device, str(tmp_path)) for device in ("8:1", "8:0", "0:33")]
     assert starts == [1 << 20, 0, None]
 
 
 def test_blocks_without_content_are_written_no_further_than_the_file() -> None:
-    from scmsim.study.page_size import mend, rules
+    from scmsim.study.page_size import fix, rules
 
-    place = of_file.Place("ext4", {"dax": "always"}, "/dev/pmem0", "259:0")
-    (line,) = mend.advice(np.array([rules.UNWRITTEN]), place, "a b", 0, 0)
+    place = from_file.Place("ext4", {"dax": "always"}, "/dev/pmem0", "259:0")
+    (line,) = fix.advice(np.array([rules.UNWRITTEN]), place, "a b", 0, 0)
     assert "of='a b'" in line and "count=FILE_SIZE" in line

@@ -255,7 +255,7 @@ def test_every_tolerance_is_of_something_that_exists_and_has_a_reason() -> None:
 
 
 def test_the_documented_tolerances_are_the_ones_used() -> None:
-    documented = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
+    documented = (Path(__file__).parents[2] / "docs/guide/compare.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (\d+) % \|", documented, re.MULTILINE))
     assert {name: float(percent) for name, percent in rows.items()} == {n: t.percent for n, t in TOLERANCES.items()}
 

@@ -145,5 +145,5 @@ def test_a_users_file_cannot_take_a_name_of_the_package(own):
 
 def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv(registry.OWN_FOLDER, str(tmp_path / "none"))
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         registry.names("fs")

@@ -1,4 +1,4 @@
-"""The recovery model of docs/crash.md checks the file system of notebook 07: a sound one passes, a broken order is found."""
+"""The recovery model of docs/guide/crash.md checks the file system of notebook 07: a sound one passes, a broken order is found."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ MODEL = re.search(  # type: ignore[index]
 )[1]
 RECOVERY = re.search(  # type: ignore[index]
     r"^## A recovery model of your own$.*?^```python\n(.*?)^```$",
-    (ROOT / "docs" / "crash.md").read_text(encoding="utf-8"),
+    (ROOT / "docs/guide/crash.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )[1]
 HEAD = "op,path,path2,offset,length\n"

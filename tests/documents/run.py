@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
-DOCUMENTS = ("docs/tutorial.md", "README.md")  # the tutorial makes the clone
+DOCUMENTS = ("docs/guide/tutorial.md", "README.md")  # the tutorial makes the clone
 # first word of a block of commands; the other blocks show output
 COMMANDS = ("git", "make", "source", "scmsim", "strace", "pip")
 LIMIT = 900  # seconds a command

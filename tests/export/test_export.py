@@ -118,7 +118,7 @@ def test_the_documented_query_gives_the_sums_of_each_run(found, tmp_path: Path) 
     other = replace(one, run=replace(one.run, fs="another"))
     perfetto.write(tmp_path / "t.json", source, [one, other], ["instructions", "fences"], operations=True)
     events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
-    page = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/guide/export.md").read_text(encoding="utf-8")
     query = page[page.index("    SELECT p.name") : page.index("gives the `sites`")]
     sums = {(run, counted): total for run, counted, total in tables_of_perfetto(events).execute(query)}
     assert sums == {

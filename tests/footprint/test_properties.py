@@ -27,7 +27,17 @@ from scmsim.core.records import (
     WORK,
 )
 from scmsim.footprint import interleave
-from scmsim.footprint.describe import FIRST, GROWS, HELD, LONG, NONE, OPERATION, PILED, begin, describe
+from scmsim.footprint.describe import (
+    FIRST,
+    GROWS,
+    LONG_READDIR,
+    MANY_DIRTY_INODES,
+    NONE,
+    OPERATION,
+    STILL_REFERENCED,
+    begin,
+    describe,
+)
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import CALL, OPEN_FILE, PAGE
 from tests.conftest import NO_JIT
@@ -37,7 +47,13 @@ from tests.fs import drive
 NOWHERE = (0, np.zeros(1, PAGE))  # the model has no objects that were measured
 FIELDS = ("op", "site", "addr", "length", "vaddr")
 SITES = ["syscall", "copy", "user library", "mapped access"]
-BITS = {62: GROWS, 61: HELD, 60: FIRST, 59: PILED, 58: LONG}  # by the reference's numbers
+BITS = {
+    62: GROWS,
+    61: STILL_REFERENCED,
+    60: FIRST,
+    59: MANY_DIRTY_INODES,
+    58: LONG_READDIR,
+}  # by the reference's numbers
 CACHES = {"inode_cache": [(4096, 12), (8192, 12), (4096, 12)], "other_inode_cache": [(2 << 21, 21)] * 3}
 CACHES |= {"open files": [(8192, 12), (12288, 12), (4096, 12)]}
 page = st.tuples(st.integers(1, 1 << 40), st.sampled_from([12, 21])) | st.sampled_from(list(CACHES))
@@ -99,8 +115,8 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     out = np.zeros(len(known), OPERATION)
     for row, one, kind in zip(out, known, kinds, strict=True):
         row["kind"], row["freed"], row["file"], row["opening"] = kind, one.freed, one.file, NONE
-        row["sites"] = (GROWS if one.grows else 0) | (HELD if one.held else 0) | (FIRST if one.first else 0)
-        row["sites"] |= (PILED if one.piled else 0) | (LONG if one.long else 0)
+        row["sites"] = (GROWS if one.grows else 0) | (STILL_REFERENCED if one.held else 0) | (FIRST if one.first else 0)
+        row["sites"] |= (MANY_DIRTY_INODES if one.piled else 0) | (LONG_READDIR if one.long else 0)
         row["inode"] = NONE if one.inode is None else one.inode
     return out
 
@@ -211,10 +227,10 @@ def test_operations_are_described_as_the_reference_does(rows, sizes, before) -> 
     describe(state, known, batch.view(np.ndarray), out)
     for made, row in zip(out, rows, strict=True):
         wanted = slow.describe(*row[:5], {row[5]})
-        grows, held = bool(made["sites"] & GROWS), bool(made["sites"] & HELD)
+        grows, held = bool(made["sites"] & GROWS), bool(made["sites"] & STILL_REFERENCED)
         assert bool(made["sites"] & FIRST) == wanted.first
-        assert bool(made["sites"] & PILED) == wanted.piled
-        assert bool(made["sites"] & LONG) == wanted.long
+        assert bool(made["sites"] & MANY_DIRTY_INODES) == wanted.piled
+        assert bool(made["sites"] & LONG_READDIR) == wanted.long
         assert (OPS[made["kind"]], grows, held, made["freed"]) == wanted[:4] and made["file"] == wanted.file
         assert made["inode"] == (NONE if wanted.inode is None else wanted.inode)
         assert made["opening"] == (NONE if wanted.opening is None else wanted.opening)
@@ -226,7 +242,7 @@ def test_a_call_returns_many_names_from_14_on() -> None:
     out = np.zeros(len(batch), OPERATION)
     state, known = begin(drive.files(0, dirs=(0,)))
     describe(state, known, batch.view(np.ndarray), out)
-    assert (out["sites"] & LONG > 0).tolist() == [False, False, True, True, False]
+    assert (out["sites"] & LONG_READDIR > 0).tolist() == [False, False, True, True, False]
 
 
 @pytest.mark.skipif(not NO_JIT, reason="a subroutine is compiled into its kernel only")

@@ -9,7 +9,7 @@ from scmsim import footprint
 from scmsim.core import registry
 from scmsim.core.records import EVENT, KERNEL, LOAD, STORE, WORK
 from scmsim.footprint.interleave import OPEN_FILE, PAGE
-from scmsim.footprint.settle import LARGE, home, settle
+from scmsim.footprint.settle import LARGE, home, place_beside
 from scmsim.jit import kernel
 
 event = st.tuples(
@@ -23,7 +23,7 @@ event = st.tuples(
 @kernel
 def settled(places, events):
     for i in range(len(events)):
-        settle(places, events[i])
+        place_beside(places, events[i])
 
 
 @given(st.sets(st.integers(0, 6)), st.lists(event, max_size=20))

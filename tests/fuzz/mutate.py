@@ -122,7 +122,9 @@ def judge(name: str, data: bytes, options: dict[str, Any]) -> str:
             with TraceWriter(out, {}) as writer:
                 report = importer.convert(source, writer, **options)
         except ScmsimError as error:
-            assert "\n" not in str(error) and len(str(error)) < 2000, f"an error that is no line: {str(error)[:300]!r}"
+            assert "\n" not in str(error) and len(str(error)) < 2000, (
+                f"an error that is not a line: {str(error)[:300]!r}"
+            )
             assert not out.exists() and not list(Path(folder).glob(".*")), "a refused input left something behind"
             return "refused"
         finally:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scmsim import jit
-from scmsim.jit import kernel, subroutine
+from scmsim.jit import hook, kernel, subroutine
 from scmsim.jit.binding import bind, compiled
 from tests.conftest import NO_JIT
 
@@ -108,6 +108,29 @@ def test_what_leads_to_no_replaced_name_is_shared():
 def test_a_name_that_is_not_there_is_refused():
     with pytest.raises(TypeError, match=r"tens replaces stride, which .*test_binding does not have"):
         bind("tens", OWN, {OWN: {"stride": by_tens}})
+
+
+@subroutine
+def by_stride(x, stride):
+    return x + stride
+
+
+def test_a_function_of_other_arguments_is_refused():
+    with pytest.raises(
+        TypeError, match=r"tens binds step of .*test_binding to a function of \(x, stride\): it must take \(x\)"
+    ):
+        bind("tens", OWN, {OWN: {"step": by_stride}})
+
+
+def test_a_hook_that_no_family_binds_is_named(monkeypatch):
+    @hook
+    def step(x):
+        """Return the next step."""
+
+    other = other_module(monkeypatch, step=step, STEP=1)
+    with pytest.raises(TypeError, match=r"tens does not bind step of tests\.jit\.other: Return the next step\."):
+        bind("tens", other, {other: {"STEP": 10}})
+    assert bind("tens", other, {other: {"step": by_tens}}).step is by_tens
 
 
 def other_module(monkeypatch, **names):

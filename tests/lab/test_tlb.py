@@ -142,11 +142,11 @@ def test_what_is_no_stream_is_refused(tmp_path, content):
     path = tmp_path / "x.runs.parquet"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(UsageError, match="is no stream of the lab"):
+    with pytest.raises(UsageError, match="is not a stream of the lab"):
         stream.Kept(path)
 
 
 def test_a_table_of_something_else_is_no_stream(tmp_path):
     path = pathlib.Path(__file__).parents[1] / "data/lab/mail.parquet"
-    with pytest.raises(UsageError, match="is no stream of the lab"):
+    with pytest.raises(UsageError, match="is not a stream of the lab"):
         stream.Kept(path)

@@ -52,7 +52,7 @@ def account(rows, buffer_bytes):
         bins[i] = row
     counters = np.zeros(2, COUNTERS).view(np.recarray)
     state = model.start(SITE_KINDS, buffer_bytes)
-    model.account(state, counters, events, bins, len(rows))
+    model.simulate(state, counters, events, bins, len(rows))
     stored = {kind: int(n) for kind, n in zip(KINDS, state.stored[0], strict=True)}
     return {field: int(counters[COUNTED][field]) for field in FIELDS}, stored
 
@@ -114,7 +114,7 @@ def test_what_is_accounted_does_not_depend_on_the_event_buffer(rows, buffer_byte
         bins[i] = row
     counters, state = np.zeros(2, COUNTERS).view(np.recarray), model.start(SITE_KINDS, buffer_bytes)
     for part in (slice(0, cut), slice(cut, None)):
-        model.account(state, counters, events[part].view(np.recarray), bins[part], len(events[part]))
+        model.simulate(state, counters, events[part].view(np.recarray), bins[part], len(events[part]))
     assert {field: int(counters[COUNTED][field]) for field in FIELDS} == whole
 
 

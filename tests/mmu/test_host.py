@@ -14,11 +14,11 @@ from scmsim.core.errors import EnvironmentProblem
 from scmsim.mmu import cpuid, host, presets
 
 DATA = Path(__file__).parents[1] / "data" / "cpuid"
-DOCS = Path(__file__).parents[2] / "docs" / "machines.md"
+DOCS = Path(__file__).parents[2] / "docs/models/machines.md"
 ON_X86 = platform.system() == "Linux" and platform.machine() == "x86_64"
 
 # Arrays of CPUID and of the preset where they differ: (sides, level, pages) -> (entries, ways) in CPUID, in the preset.
-# Why: docs/machines.md, "CPUID beside the presets".
+# Why: docs/models/machines.md, "CPUID beside the presets".
 FETCH, ALL = ("fetch",), ("load", "store", "fetch")
 HALF = {(FETCH, 1, "4KiB"): ((64, 8), (128, 8))}
 SKYLAKE = HALF | {(ALL, 2, "4KiB 2MiB"): ((1536, 6), (1536, 12))}

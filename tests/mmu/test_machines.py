@@ -12,7 +12,7 @@ from scmsim.core.records import EVENT, EVENTS
 from scmsim.mmu import presets, simulate
 from scmsim.mmu.replay import replay
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs" / "machines.md"
+DOCS = pathlib.Path(__file__).parents[2] / "docs/models/machines.md"
 KINDS = ("vendor: ", "measured: ", "estimate: ", "as printed: ")
 LISTS = ("tlb", "walk_cache", "walk_memory", "nested_tlb")
 SIZES = ("4KiB", "2MiB", "1GiB")

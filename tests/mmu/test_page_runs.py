@@ -60,7 +60,7 @@ def test_files_of_no_run_and_of_more_than_are_read_together(tmp_path, monkeypatc
         ({**RUNS, "count": RUNS["count"][:3]}, "not the types and one length"),
         ({**RUNS, "order": RUNS["order"].astype(np.int64)}, "not the types and one length"),
         ({name: array.reshape(2, 2) for name, array in RUNS.items()}, "not the types and one length"),
-        ({name: array for name, array in RUNS.items() if name != "store"}, "is no file of page runs"),
+        ({name: array for name, array in RUNS.items() if name != "store"}, "is not a file of page runs"),
     ],
 )
 def test_what_is_no_run_is_one_line(tmp_path, arrays, said):

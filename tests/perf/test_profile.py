@@ -234,7 +234,7 @@ def test_an_event_that_cannot_be_sampled_is_exit_3() -> None:
 
 @needs_perf
 def test_a_program_is_counted_and_its_status_passed_on(tmp_path: pathlib.Path) -> None:
-    # perf loses the status of a program that ends before perf waits for it (docs/harness-run.md)
+    # perf loses the status of a program that ends before perf waits for it (docs/guide/harness-run.md)
     program = ("sh", "-c", "sleep 0.2; exit 7")
     done = run("stat", "--backend", "software", "-r", "2", "-o", tmp_path / "x.json", "--json", "--", *program)
     assert done.exit_code == 7

@@ -218,9 +218,9 @@ def test_a_device_that_holds_something_is_refused(tmp_path: Path, answer: Done, 
     ("request_", "message"),
     [
         (Request(fs="ext5"), "no file system to set up named 'ext5'; did you mean 'ext4'"),
-        (Request(device="/dev/sda"), "device '/dev/sda' is no persistent memory; name one like /dev/pmem0"),
-        (Request(device="/dev/pmem0; rm -rf /"), "is no persistent memory"),
-        (Request(device="/dev/pmem0/../sda"), "is no persistent memory"),
+        (Request(device="/dev/sda"), "device '/dev/sda' is not persistent memory; name one like /dev/pmem0"),
+        (Request(device="/dev/pmem0; rm -rf /"), "is not persistent memory"),
+        (Request(device="/dev/pmem0/../sda"), "is not persistent memory"),
         (Request(namespace="x"), "namespace 'x' is not like 'namespace0.0'"),
         (Request(namespace="namespace0.0", device="/dev/pmem0p1"), "is a partition and would go with the namespace"),
         (Request(folder="mnt"), "folder 'mnt' is not an absolute, printable path"),
@@ -251,7 +251,7 @@ def test_a_missing_device_or_tool(tmp_path: Path) -> None:
 
 def test_a_namespace_behind_another_device_is_refused(tmp_path: Path) -> None:
     here, commands = pretended(tmp_path)
-    with pytest.raises(EnvironmentProblem, match="namespace1.0 is not the one behind /dev/pmem0; see 'ndctl list"):
+    with pytest.raises(EnvironmentProblem, match="namespace1.0 is not the namespace of /dev/pmem0; see 'ndctl list"):
         setup.apply(here, Request(namespace="namespace1.0"))
     assert untouched(here, commands)
     here.path("/sys/class/block/pmem0/device/namespace").unlink()

@@ -137,7 +137,7 @@ def test_the_trace_of_a_curve_is_the_one_that_was_replayed(tmp_path, monkeypatch
         done = CliRunner().invoke(cli.main, ["report", result, "-o", "r.html", "--trace", trace])
         assert (done.exit_code, message in done.stderr) == (2, True) and not (tmp_path / "r.html").exists()
     done = CliRunner().invoke(cli.main, ["report", "r.json", "-o", "r.html", "--trace", "right.parquet"])
-    assert "different contents" not in done.stderr  # the next obstacle: it is no trace
+    assert "different contents" not in done.stderr  # the next obstacle: it is not a trace
 
 
 @pytest.mark.parametrize(

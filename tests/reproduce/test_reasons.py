@@ -1,11 +1,11 @@
-"""Every reason that `scmsim reproduce` gives is tested in docs/reproduce.md: something was changed, and the figure moved."""
+"""docs/validation/reproduce.md tests every reason that `scmsim reproduce` gives: a change moves the figure."""
 
 import pathlib
 import re
 
 from scmsim.reproduce.rows import DOCUMENTS, _module, published
 
-PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "reproduce.md").read_text()
+PAGE = (pathlib.Path(__file__).parents[2] / "docs/validation/reproduce.md").read_text()
 _FAMILY = re.compile(r"\b(SCMFS|TLB|VSM|SCMM)(?=-\d)")
 _NUMBER = re.compile(r"-(\d+)(?: to -(\d+))?")
 
@@ -44,4 +44,4 @@ def test_every_reason_has_an_experiment_that_moved_the_figure():
     assert reasons <= {row.id for row in published()}
     found = experiments()
     still = {row for row in reasons if not any(_moved(*pair) for pair in found.get(row, []))}
-    assert not still, f"no experiment of docs/reproduce.md moves {sorted(still)}"
+    assert not still, f"no experiment of docs/validation/reproduce.md moves {sorted(still)}"

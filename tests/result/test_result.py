@@ -121,7 +121,7 @@ def test_what_a_run_holds_is_checked_on_reading(tmp_path: Path, part: str, messa
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_what_json_has_no_number_for_is_refused(number: str) -> None:
     text = f'{{"schema": {SCHEMA}, "manifest": {{"x": {number}}}, "results": []}}'
-    with pytest.raises(UsageError, match=f"is not JSON: {number} is no number of JSON"):
+    with pytest.raises(UsageError, match=f"is not JSON: {number} is not a number of JSON"):
         Result.from_json(text)
 
 

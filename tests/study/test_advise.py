@@ -16,7 +16,7 @@ from scmsim.core.records import EVENT, LOAD
 from scmsim.mmu.replay import replay as mmu_replay
 from scmsim.study import space
 from scmsim.study.advise import kernels as k
-from scmsim.study.advise import search, words
+from scmsim.study.advise import search, text
 from scmsim.study.advise.profile import FAR, GRAINS, MIB, THRESHOLDS, profile
 from scmsim.study.advise.search import Choice, advise, pareto
 from tests.fs import drive
@@ -214,7 +214,7 @@ def test_a_region_that_is_full_sends_files_to_small_pages():
 
 
 @pytest.mark.parametrize(
-    ("choice", "text"),
+    ("choice", "sentence"),
     [
         (Choice(FAR, FAR, 50, "mcow"), "4 KiB pages for all files; multi-grained copy-on-write in virtual superpages"),
         (Choice(0, FAR, 0, "4KiB"), "2 MiB pages for all files; copy-on-write by 4KiB"),
@@ -224,8 +224,8 @@ def test_a_region_that_is_full_sends_files_to_small_pages():
          "file's own page"),
     ],
 )  # fmt: skip
-def test_a_combination_in_words(choice, text):
-    assert words.sentence(choice) == text
+def test_a_combination_in_words(choice, sentence):
+    assert text.sentence(choice) == sentence
 
 
 def test_the_knee_weighs_a_percent_of_walks_as_a_percent_of_space_and_of_writes():
@@ -238,9 +238,9 @@ def test_the_knee_weighs_a_percent_of_walks_as_a_percent_of_space_and_of_writes(
 def test_a_flat_front_is_said_to_be_flat(advice):
     flat = replace(advice, costs=VARMAIL, front=np.arange(3), best=2)
     said = "page sizes do not matter for this trace: walk cycles of all 3 combinations of the front lie between 104,996 and 106,324"
-    assert any(line.startswith(said) for line in words.recommendation(flat))
-    assert not advice.flat and "do not matter" not in "\n".join(words.recommendation(advice))
-    assert words.table(advice)["page_sizes_matter"] and words.table(advice)["rule"] == words.RULE
+    assert any(line.startswith(said) for line in text.recommendation(flat))
+    assert not advice.flat and "do not matter" not in "\n".join(text.recommendation(advice))
+    assert text.table(advice)["page_sizes_matter"] and text.table(advice)["rule"] == text.RULE
 
 
 def test_the_command_recommends(tmp_path):

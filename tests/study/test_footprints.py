@@ -11,7 +11,7 @@ import pytest
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP
-from scmsim.footprint.describe import LONG, PILED
+from scmsim.footprint.describe import LONG_READDIR, MANY_DIRTY_INODES
 from scmsim.footprint.interleave import OPEN_FILE
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.lab import touches
@@ -92,7 +92,7 @@ def test_calls_are_paired_and_the_program_left_out(tmp_path: Path) -> None:
     assert prints.measured_on == "tmpfs on Linux 6.1.0-test"
     book = prints.book
     groups = slice(*prints.state.groups[0, OPS.index("readdir")])
-    assert [bool(sites & LONG) for sites in book.groups["sites"][groups]] == [False, True]
+    assert [bool(sites & LONG_READDIR) for sites in book.groups["sites"][groups]] == [False, True]
     assert len(book.calls) == len(kinds) and (np.diff(book.bounds) == 3).all()
     assert book.calls["amount"].max() > 4096
     small = {((KERNEL + (number << 12)) >> 12 << 12) - (1 << 64) for number in range(len(kinds))}
@@ -220,7 +220,7 @@ def test_calls_behind_many_changes_come_from_the_other_file(tmp_path: Path, trac
         write(tmp_path / "tmpfs-1.touches.parquet", [(*row[:2], row[2] + moved, *row[3:]) for row in rows])
         files += make(str(trace), tmp_path, ["tmpfs"], tmp_path / name, lambda *_: None)
     (about, one), (_, other) = map(join_footprints.read, map(str, files))
-    other["calls"]["sites"][::2] |= PILED
+    other["calls"]["sites"][::2] |= MANY_DIRTY_INODES
     both = join_footprints.joined(one, other)
     header = {name: value for name, value in about.items() if name != "format"}
     footprint.write(tmp_path / "both.npz", header, **both)

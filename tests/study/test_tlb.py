@@ -224,7 +224,7 @@ def test_a_replay_that_agrees_is_no_failure(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([DATA], "is no card"),
+        ([DATA], "is not a card"),
         ([TRACE], "give one with -o"),
         ([TRACE, "-o", "x", "--fs", "ext5"], "ext5"),
         ([TRACE, "-o", "x", "--fs", "ramfs", "--set", "nova.capacity=1GiB"], "no model in this replay named"),
@@ -241,7 +241,7 @@ def test_mistakes_are_one_line(words, said):
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 0}', '{"format": 1, "cells": [{"real": 3}]}'])
 def test_a_damaged_card_is_refused(tmp_path, content):
     (tmp_path / card.FILE).write_text(content)
-    with pytest.raises(UsageError, match="is no card"):
+    with pytest.raises(UsageError, match="is not a card"):
         card.read(tmp_path)
 
 

@@ -60,9 +60,9 @@ def test_convert_shows_bad_lines_and_strict_refuses_them(tmp_path: Path) -> None
     text = tmp_path / "in"
     text.write_text('1 1.0 write(3</f>, "", 5) = 5\nrubbish\n')
     result = run("convert", text, tmp_path / "t.parquet", "--format", "strace")
-    assert result.exit_code == 4 and "line 2: this is no line of strace" in result.stdout
+    assert result.exit_code == 4 and "line 2: this is not a line of strace" in result.stdout
     result = run("convert", text, tmp_path / "s.parquet", "--format", "strace", "--strict")
-    assert result.exit_code == 2 and "line 2: this is no line of strace" in result.stderr
+    assert result.exit_code == 2 and "line 2: this is not a line of strace" in result.stderr
     assert not (tmp_path / "s.parquet").exists()
 
 
@@ -182,7 +182,7 @@ def test_info_is_made_for_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_trace_is_not_written_over_another_kind_of_file(tmp_path: Path) -> None:
     text = tmp_path / "in.txt"
     text.write_text('1 1.0 write(3</f>, "", 5) = 5\n')
-    for name, told in (("o.json", "end its name in .parquet"), ("Makefile", "is there and is no trace; give")):
+    for name, told in (("o.json", "end its name in .parquet"), ("Makefile", "is there and is not a trace; give")):
         (tmp_path / name).write_text("all:\n")
         result = run("convert", text, tmp_path / name)
         assert result.exit_code == 2 and told in result.stderr and (tmp_path / name).read_text() == "all:\n"

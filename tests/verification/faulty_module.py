@@ -45,7 +45,7 @@ def unpacked(folder: pathlib.Path, found: kernel.Kernel) -> tuple[pathlib.Path, 
     version = re.search(rb"#\d+ [^\0]*Debian (\S+) \(", pathlib.Path(found.image).read_bytes())
     parts = re.fullmatch(r"((\d+\.\d+)[\w.+]*-\d+)(-\w+)+", found.release)
     if not version or not parts:
-        raise Skip(f"{found.image!r} is no kernel of a Debian package")
+        raise Skip(f"{found.image!r} is not a kernel of a Debian package")
     root, base, series = folder / "root", parts[1], parts[2]
     headers = f"linux-headers-{found.release}"
     for name in (headers, f"linux-headers-{base}-common", f"linux-kbuild-{series}", f"linux-source-{series}"):

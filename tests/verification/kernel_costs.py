@@ -1,4 +1,4 @@
-"""Costs of Debian's kernels judged on whole workloads that no table was fitted to: the tables of docs/validation-kernels.md.
+"""Costs of Debian's kernels judged on whole workloads that no table was fitted to: the tables of docs/validation/kernels.md.
 
     python -m tests.verification.kernel_costs FOLDER [--kernel 6.1,6.12] [--fs ext4-dax,tmpfs] [--trace varmail,postmark]
 

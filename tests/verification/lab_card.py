@@ -1,4 +1,4 @@
-"""Replay against the lab, kind of operation by kind of operation: the table of docs/validation-lab.md.
+"""Replay against the lab, kind of operation by kind of operation: the table of docs/validation/lab.md.
 
     python -m tests.verification.lab_card FOLDER [--fs ext4-dax,ext4] [--costs ext4-dax=TABLE.toml ...]
 

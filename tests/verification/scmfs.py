@@ -2,7 +2,7 @@
 
 Run: python -m tests.verification.scmfs [--quick]      about five minutes
 On the machine core2-q8200 with 4 GiB of SCM, as in the paper's section V.A; the program's buffers lie on 4 KiB pages.  The
-paper gives averages over runs whose file sizes it does not state: those here are choices, listed in docs/fs/scmfs.md.
+paper gives averages over runs whose file sizes it does not state: those here are choices, listed in docs/models/scmfs.md.
 Nothing is fitted.
 """
 

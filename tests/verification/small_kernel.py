@@ -1,4 +1,4 @@
-"""Replays beside TLB misses on a kernel of its own configuration: the tables of docs/validation-tlb.md.
+"""Replays beside TLB misses on a kernel of its own configuration: the tables of docs/validation/tlb.md.
 
     python -m tests.verification.small_kernel none 6.1 5.10 5.10/whole
 

@@ -50,7 +50,7 @@ def test_sizes(text, bytes):
         ("rw=read\n", "f:1: 'rw=read' stands before"),
         ("[global]\nsize=1m\n", "there is no job in it"),
         ("[a]\nsize=1m\nioengine=mmap\n", "choice that is modelled"),
-        ("[a]\nsize=1m\nrandom_distribution=zipf:1\n", "is no distribution"),
+        ("[a]\nsize=1m\nrandom_distribution=zipf:1\n", "is not a distribution"),
         ("[a]\nsize=1m\nrandom_distribution=zoned:50/50\n", "no choice that is modelled named 'zoned'"),
         ("[a]\nsize=$mb\n", "variables"),
         ("[a]\nsize=1m\nbs=0\n", "a block of 0 bytes"),

@@ -32,8 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_rows_are_those_of_the_page_in_docs(folder: Path) -> None:
-    """If this fails because a model changed: `scmsim zoo -o zoo && cp zoo/zoo.md zoo/zoo.svg docs/`."""
-    page = (ROOT / "docs/zoo.md").read_text(encoding="utf-8")
+    """If this fails because a model changed: `scmsim zoo -o zoo && cp zoo/zoo.md zoo/zoo.svg docs/models/`."""
+    page = (ROOT / "docs/models/zoo.md").read_text(encoding="utf-8")
     made = (folder / "zoo.md").read_text(encoding="utf-8")
     for name in ("tar-cp", "append"):
         theirs, ours = (text.partition(f"\n## {name}\n")[2].partition("\n## ")[0].splitlines() for text in (page, made))
@@ -42,7 +42,7 @@ def test_rows_are_those_of_the_page_in_docs(folder: Path) -> None:
 
 
 def test_the_page_in_docs_has_every_entry_on_every_file_system() -> None:
-    page = (ROOT / "docs/zoo.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/models/zoo.md").read_text(encoding="utf-8")
     entries = zoo.chosen()
     assert {path.name for path in (ROOT / "traces").glob("*.parquet")} == {
         Path(entry.settings["trace"]).name for entry in entries if "trace" in entry.settings
@@ -131,7 +131,7 @@ def test_a_table_is_narrow_and_its_answer_stands_before_it() -> None:
 
 
 def test_every_table_in_docs_fits_beside_the_menu_of_the_site() -> None:
-    for part in (ROOT / "docs/zoo.md").read_text(encoding="utf-8").split("<details>")[1:]:
+    for part in (ROOT / "docs/models/zoo.md").read_text(encoding="utf-8").split("<details>")[1:]:
         rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
         widest = [
             max(len(word) for cell in column for word in re.split("[ -]", cell)) for column in zip(*rows, strict=True)
@@ -144,4 +144,6 @@ def test_the_picture_is_beside_the_page_and_turns_dark(folder: Path) -> None:
     picture = chart.svg(Zoo([], ROWS, [], "m", "n")).decode()
     assert "prefers-color-scheme: dark" in picture and all(f">{row.fs}<" in picture for row in ROWS if row.whole)
     assert not (folder / page.PICTURE).exists()  # nothing to compare with
-    assert (ROOT / "docs" / page.PICTURE).exists() and f"({page.PICTURE})" in (ROOT / "docs/zoo.md").read_text("utf-8")
+    assert (ROOT / "docs/models" / page.PICTURE).exists() and f"({page.PICTURE})" in (
+        ROOT / "docs/models/zoo.md"
+    ).read_text("utf-8")

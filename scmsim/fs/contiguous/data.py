@@ -10,7 +10,7 @@ from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.jit import subroutine
 
 CHUNK = 1 << 14  # most pages of one copy
@@ -125,7 +125,7 @@ def open_write(s, arena, out, op, row):
 def map_pages(s, arena, out, row, last, wanted):
     """Map the missing pages from `resume_at` to `wanted`; pages after `last` are spare.  Return False if there is no room."""
     while s.resume_at <= wanted:
-        if not has_events(s, out, page_map.MAP_EVENTS):
+        if not reserve_events(s, out, page_map.MAP_EVENTS):
             return False
         page_map.fill(s, arena, out, row, wanted)
     if wanted > last and arena[row + state.END] > last + 1 and arena[row + state.HELD] * page_map.PIECE <= last:
@@ -154,7 +154,7 @@ def copy_in(s, arena, out, row, at, stop):
 def copy_pieces(s, arena, out, op, row, end, reads):
     """Copy from `resume_at` to `end`, stretch by stretch; return False if there is no room to go on."""
     while s.resume_at < end:
-        if not has_events(s, out, 16):
+        if not reserve_events(s, out, 16):
             return False
         at, stop = s.resume_at, stretch(arena, row, s.resume_at, end)
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
@@ -189,12 +189,12 @@ def write_file(s, arena, out, op, row):
     if s.stage == state.MAPPING:
         if not map_pages(s, arena, out, row, last, s.wanted):
             return False
-        if not has_events(s, out, clear_events(arena, row, s.old_size, op.offset) + 16):
+        if not reserve_events(s, out, clear_events(arena, row, s.old_size, op.offset) + 16):
             return False
         clear_edges(s, arena, out, op, row)
         mapped(s, arena, out, op, row)
         s.stage, s.resume_at = state.COPYING, op.offset
-    if not copy_pieces(s, arena, out, op, row, end, 0) or not has_events(s, out, END_EVENTS):
+    if not copy_pieces(s, arena, out, op, row, end, 0) or not reserve_events(s, out, END_EVENTS):
         return False
     s.reg[recipes.GROWN] = 8 if end > arena[row + file_row.SIZE] else 0
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)

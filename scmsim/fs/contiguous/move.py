@@ -14,7 +14,7 @@ from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import inode_at, stretch
 from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.jit import kernel, subroutine
 
 SECOND = 1_000_000_000
@@ -162,7 +162,7 @@ def migrate(s, arena, out):
             s.moving = 0
             return True
     while s.copy_at < s.wanted:
-        if not has_events(s, out, 8):
+        if not reserve_events(s, out, 8):
             return False
         copy_stretch(s, arena, out, row, s.wanted)
     span = (s.wanted - arena[row + state.HELD] * page_map.PIECE) * recipes.BLOCK
@@ -171,10 +171,10 @@ def migrate(s, arena, out):
 
 
 @subroutine
-def settle(s, arena, out):
+def switch_to_superpages(s, arena, out):
     """Run the second half of a migration: switch the page-directory entries to the superpages, free the old pages."""
     row = s.moving
-    if not has_events(s, out, 64):
+    if not reserve_events(s, out, 64):
         return False
     held, count = arena[row + state.HELD], arena[row + state.FILLED]
     first, stop = held * page_map.PIECE, (held + count) * page_map.PIECE
@@ -210,11 +210,11 @@ def settle(s, arena, out):
 def reclaim(s, arena, out):
     """Free all pages that are mapped and unused; return False if there is no room to go on."""
     while s.nulls != 0:
-        if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
+        if not reserve_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
         names.drop_null(s, arena, out)
     for k in range(s.file_count):
-        if not has_events(s, out, 64):
+        if not reserve_events(s, out, 64):
             return False
         page_map.drop_spare(s, arena, out, s.files + k * state.FILE_WORDS)
     return True
@@ -224,14 +224,14 @@ def reclaim(s, arena, out):
 def tidy(s, arena, out):
     """Run the collector: free null files, then spare pages of files that were not written since its last run."""
     while s.nulls != 0 and s.spare_blocks > s.tidy_above:
-        if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
+        if not reserve_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
         names.drop_null(s, arena, out)
     for k in range(s.file_count):
         row = s.files + k * state.FILE_WORDS
         if arena[row + state.SPARE] == 0 or arena[row + state.WRITTEN] > s.tidied or s.spare_blocks <= s.tidy_above:
             continue
-        if not has_events(s, out, 64):
+        if not reserve_events(s, out, 64):
             return False
         page_map.drop_spare(s, arena, out, row)
     s.reg[recipes.COUNT] = s.reclaimed_blocks - s.tidy_from
@@ -248,7 +248,7 @@ def collect(record, arena, out):
     if s.need_collect == state.MIGRATE:
         done = migrate(s, arena, out)
     elif s.need_collect == state.SETTLE:
-        done = settle(s, arena, out)
+        done = switch_to_superpages(s, arena, out)
     else:
         done = tidy(s, arena, out)
     if done:

@@ -3,7 +3,7 @@
 A directory is a list of records in a file of its own; a new record is appended, and the list has no gaps (a
 simplification).
 An unlinked file may become a null file: its range and first pages stay mapped for the next file that is created.
-Source: SCMFS superpage paper (2013); lists of records and null files are assumptions, see docs/fs/scmfs.md.
+Source: SCMFS superpage paper (2013); lists of records and null files are assumptions, see docs/models/scmfs.md.
 """
 
 from scmsim.alloc import two_zone
@@ -15,7 +15,7 @@ from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
 from scmsim.fs.engine import calls, file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.jit import subroutine
 
 KEEPS_PAGES = 0  # 1: a file that is truncated keeps the pages after its end
@@ -54,8 +54,8 @@ def enter(s, arena, out, directory):
 
 
 @subroutine
-def leave(s, arena, out, directory):
-    """Handle a new name after it was added to its directory."""
+def leave(s, arena, out, row):
+    """Handle a new name after it was added to its directory `row`."""
 
 
 @subroutine
@@ -194,7 +194,7 @@ def create(s, arena, out, op, row, parent):
     emit_recipe(s, out, recipes.NEW_INODE)
     add_name(s, arena, out, row, parent)
     if not is_dir:
-        calls.opened(s, arena, out, row)
+        calls.on_first_open(s, arena, out, row)
 
 
 @subroutine
@@ -211,7 +211,7 @@ def released(s, arena, out, row):
 @subroutine
 def begin_eviction(s, arena, out, row):
     """Prepare the freeing of a file, which may become a null file; return False if there is no room."""
-    if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << state.NULL_ORDER)):
+    if not reserve_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << state.NULL_ORDER)):
         return False
     visit(s, arena, out, row)
     if keep_null(s, arena, out, row):
@@ -223,7 +223,7 @@ def begin_eviction(s, arena, out, row):
 def evict(s, arena, out, row):
     """Free a file without a name and without users; return False if there is no room to go on."""
     while True:
-        if not has_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
+        if not reserve_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
         if page_map.release_from(s, arena, out, row, 0):
             break
@@ -237,7 +237,7 @@ def evict(s, arena, out, row):
         state.PLACE,
         state.PARENT,
         state.DIRENTS,
-        file_row.FIRST,
+        file_row.INITIAL_SIZE,
         file_row.LINKS,
     ):
         arena[row + word] = 0
@@ -288,7 +288,7 @@ def truncate(s, arena, out, row, new_size):
     """Run truncate; return False if there is no room to go on."""
     old_size = arena[row + file_row.SIZE]
     if s.stage == state.READY:
-        if not has_events(s, out, clear_events(arena, row, old_size, new_size)):
+        if not reserve_events(s, out, clear_events(arena, row, old_size, new_size)):
             return False
         emit_recipe(s, out, recipes.TRUNCATE)
         if new_size > old_size:
@@ -296,11 +296,11 @@ def truncate(s, arena, out, row, new_size):
             data.clear(s, arena, out, row, old_size, new_size)
         s.stage, s.resume_at = state.RELEASING, (new_size + recipes.BLOCK - 1) // recipes.BLOCK
     while new_size < old_size and not KEEPS_PAGES:
-        if not has_events(s, out, release_events(arena, row)):
+        if not reserve_events(s, out, release_events(arena, row)):
             return False
         if page_map.release_from(s, arena, out, row, (new_size + recipes.BLOCK - 1) // recipes.BLOCK):
             break
-    if not has_events(s, out, 16):
+    if not reserve_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
     emit_recipe(s, out, recipes.RESIZED)
@@ -320,7 +320,7 @@ def fallocate(s, arena, out, op, row):
         spare, count = arena[row + state.SPARE_AT] * recipes.BLOCK, arena[row + state.SPARE]
         low = arena[row + file_row.SIZE] if grows else end
         room = clear_events(arena, row, spare, spare + count * recipes.BLOCK)
-        if not has_events(s, out, 32 + room + clear_events(arena, row, low, end)):
+        if not reserve_events(s, out, 32 + room + clear_events(arena, row, low, end)):
             return False
         emit_recipe(s, out, recipes.FALLOCATED)
         open_write(s, arena, out, op, row)
@@ -328,7 +328,7 @@ def fallocate(s, arena, out, op, row):
         data.clear(s, arena, out, row, spare, spare + used * recipes.BLOCK)
         data.clear(s, arena, out, row, low, min(end, spare) if used > 0 else end)
     while s.resume_at <= last:
-        if not has_events(s, out, page_map.MAP_EVENTS + 8):
+        if not reserve_events(s, out, page_map.MAP_EVENTS + 8):
             return False
         mapped = arena[row + file_row.MAPPED]
         page_map.fill(s, arena, out, row, last)
@@ -338,7 +338,7 @@ def fallocate(s, arena, out, op, row):
             data.clear(s, arena, out, row, start * recipes.BLOCK, (start + page_map.PIECE) * recipes.BLOCK)
         elif mapped > 0:
             data.clear(s, arena, out, row, (s.resume_at - mapped) * recipes.BLOCK, s.resume_at * recipes.BLOCK)
-    if not has_events(s, out, 16):
+    if not reserve_events(s, out, 16):
         return False
     if grows:
         arena[row + file_row.SIZE] = end
@@ -368,7 +368,7 @@ def adopt_supers(s, arena, row, pages):
 @subroutine
 def adopt(s, arena, out, row, parent):
     """Create a file that existed before the trace, without events; return False if there is no room to go on."""
-    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     pages, emitted = (length + recipes.BLOCK - 1) // recipes.BLOCK, s.emitted
     if s.stage == state.NEW:
         arena[row + file_row.STATUS] |= file_row.EXISTS

@@ -15,7 +15,7 @@ from scmsim.fs.contiguous.data import inode_at, read_file, write_file
 from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -44,7 +44,7 @@ def blocks_needed(s, arena, op, row, adopts):
         first, stop = page_map.span(arena, row, first, stop)
         count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
     if adopts:
-        pages = (max(arena[row + file_row.FIRST] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
+        pages = (max(arena[row + file_row.INITIAL_SIZE] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
         count += page_map.span(arena, row, 0, pages)[1] + pages // page_map.PIECE + 1
     makes = code == records.CREATE or code == records.MKDIR or code == records.LINK or code == records.RENAME
     return count + blocks_beside(s, op, count) + (adopts + makes) * NAME_BLOCKS
@@ -66,7 +66,7 @@ def words_needed(arena, op, row, parent, adopts):
         words += page_map.words_for(arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1)
     if adopts:
         words += page_map.words_for(
-            arena, row, (max(arena[row + file_row.FIRST] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
+            arena, row, (max(arena[row + file_row.INITIAL_SIZE] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
         )
     return words
 
@@ -91,7 +91,7 @@ def events_needed(arena, op, row, parent):
 
 
 @subroutine
-def begin(s, arena, out, op, row, parent):
+def admit(s, arena, out, op, row, parent):
     """Begin an operation: check that it fits, and adopt its file; return DONE if it may run."""
     adopts = calls.adopts(arena, op, row)
     changes = adopts or calls.changes_names(arena, op, row)
@@ -108,7 +108,7 @@ def begin(s, arena, out, op, row, parent):
             return FULL
     if s.owed > 0 and not first_fit.ready(s, arena, min(s.free_blocks, s.owed + s.spare)):
         return NO_ROOM
-    if adopts and not has_events(s, out, page_map.MAP_EVENTS + events_needed(arena, op, row, parent)):
+    if adopts and not reserve_events(s, out, page_map.MAP_EVENTS + events_needed(arena, op, row, parent)):
         return NO_ROOM
     if (adopts or changes or calls.allocates(op)) and not has_room(
         s, arena, words_needed(arena, op, row, parent, adopts)
@@ -148,7 +148,7 @@ def set_file(s, row):
 
 
 @subroutine
-def ended(s, arena, op, row):
+def after_call(s, arena, op, row):
     """Queue a file that grew for migration if that is due."""
     if calls.allocates(op):
         enqueue(s, arena, row)
@@ -166,11 +166,11 @@ def perform(s, arena, out, op):
     """Run or resume an operation; return its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, parent_of(s, arena, op)
     if s.stage == state.NEW:
-        fits = begin(s, arena, out, op, row, parent)
+        fits = admit(s, arena, out, op, row, parent)
         if fits != DONE:
             return fits
         s.stage = state.READY
-    if s.stage == state.READY and not has_events(s, out, events_needed(arena, op, row, parent)):
+    if s.stage == state.READY and not reserve_events(s, out, events_needed(arena, op, row, parent)):
         return NO_ROOM
     return calls.run(s, arena, out, op, row, parent)
 
@@ -179,7 +179,7 @@ def perform(s, arena, out, op):
 def prepare(s, arena, out, op):
     """Let background threads run before a new operation (see `collect`); return False if they have work to do."""
     s.now = op.time_ns
-    if s.stage == state.NEW and operations.concerns(s, op):
+    if s.stage == state.NEW and operations.filter_operation(s, op):
         s.need_collect = next_due(s, arena, op)
     return s.need_collect == state.NOTHING
 
@@ -207,7 +207,7 @@ HOOKS = {
         "read_directory": list_names,
         "begin_eviction": names.begin_eviction,
         "evict": names.evict,
-        "ended": ended,
+        "after_call": after_call,
     },
 }
 emit = bind(

@@ -2,7 +2,7 @@
 
 Units: offsets and lengths in bytes, device blocks of 4096 bytes; virtual addresses in bytes above the start of the area
 (`ranges`).
-Sources: SCMFS superpage paper (2013); where it is silent, docs/fs/scmfs.md marks an assumption.
+Sources: SCMFS superpage paper (2013); where it is silent, docs/models/scmfs.md marks an assumption.
 """
 
 from typing import NamedTuple

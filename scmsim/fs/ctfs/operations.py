@@ -71,7 +71,7 @@ def enter(s, arena, out, directory):
 
 
 @subroutine
-def look(s, arena, out, row):
+def on_lookup(s, arena, out, row):
     """Look up a path in its directory, up to the file's record; ctFS has no name cache."""
     directory = contiguous_names.directory_of(arena, row)
     if directory != 0:
@@ -99,7 +99,7 @@ emit = bind(
     operations,
     {
         operations: {**contiguous_operations.HOOKS[operations], "leave": page_map.place_metadata},
-        calls: {**contiguous_operations.HOOKS[calls], "look": look},
+        calls: {**contiguous_operations.HOOKS[calls], "on_lookup": on_lookup},
         contiguous_operations: {"NAME_BLOCKS": 2 + page_map.PIECE, "blocks_beside": blocks_beside},
         contiguous_data: {
             "END_EVENTS": contiguous_data.END_EVENTS + swap.EVENTS,

@@ -6,19 +6,64 @@ when it has no room to go on: the next call of the kernel resumes the operation 
 
 from scmsim.core import records as r
 from scmsim.fs.engine import file_row
-from scmsim.fs.engine.events import charge_map, emit_recipe, has_events
+from scmsim.fs.engine.events import charge_map, emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.jit import subroutine
+from scmsim.jit import hook, subroutine
 
 # Every family binds the names below.  The stages ENDING and EVICTING have larger numbers than all stages in which a call runs.
 state = None  # module: FILE_WORDS, UNNAMED (rows after those of files), ENDING, EVICTING
 recipes = None  # module: OPEN, CLOSE, FSYNC, STAT, MAP, OTHER
-write = read = fallocate = None  # (s, arena, out, op, row) -> whether the call is done
-truncate = None  # (s, arena, out, row, new_size) -> whether the call is done
-create = unlink = link = None  # (s, arena, out, op, row, parent)
-rename = None  # (s, arena, out, row, parent, replaced): row of the file that loses its name, or 0
-read_directory = None  # (s, arena, out, row)
-evict = None  # (s, arena, out, row) -> whether the call is done: free a file without a name
+
+
+@hook
+def write(s, arena, out, op, row):
+    """Run or resume a write; return whether it is done."""
+
+
+@hook
+def read(s, arena, out, op, row):
+    """Run or resume a read; return whether it is done."""
+
+
+@hook
+def fallocate(s, arena, out, op, row):
+    """Run or resume fallocate in any of its modes; return whether it is done."""
+
+
+@hook
+def truncate(s, arena, out, row, new_size):
+    """Run or resume a truncation to `new_size` bytes; return whether it is done."""
+
+
+@hook
+def create(s, arena, out, op, row, parent):
+    """Create the file or directory `row` in the directory `parent`."""
+
+
+@hook
+def unlink(s, arena, out, op, row, parent):
+    """Remove a name of `row` from the directory `parent`."""
+
+
+@hook
+def link(s, arena, out, op, row, parent):
+    """Add a name of `row` to the directory `parent`."""
+
+
+@hook
+def rename(s, arena, out, row, parent, replaced):
+    """Move the name of `row` to the directory `parent`; `replaced` is the row of the file that loses its name, or 0."""
+
+
+@hook
+def read_directory(s, arena, out, row):
+    """Read the entries of the directory `row`."""
+
+
+@hook
+def evict(s, arena, out, row):
+    """Free a file that has no name, or go on with it; return whether that is done."""
+
 
 # The hooks below do nothing by default; a family binds those that it needs.
 
@@ -35,27 +80,27 @@ def synchronize(s, out):
 
 
 @subroutine
-def look(s, arena, out, row):
+def on_lookup(s, arena, out, row):
     """Emit the lookup of a file's path."""
 
 
 @subroutine
-def opened(s, arena, out, row):
+def on_first_open(s, arena, out, row):
     """Handle the opening of a file's first descriptor."""
 
 
 @subroutine
-def closed(s, arena, out, row):
+def on_last_close(s, arena, out, row):
     """Handle the closing of a file's last descriptor."""
 
 
 @subroutine
-def ended(s, arena, op, row):
+def after_call(s, arena, op, row):
     """Handle the end of a call, before a file without a name is freed."""
 
 
 @subroutine
-def kept(s, arena, out, op, row):
+def on_still_linked(s, arena, out, op, row):
     """Handle a call that left no file without a name."""
 
 
@@ -85,11 +130,11 @@ def adopts(arena, op, row):
     """Return whether an operation is the first on a file that existed before the trace: any but the creation of a new file."""
     if arena[row + file_row.STATUS] & file_row.EXISTS:
         return False
-    return not (arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
+    return not (arena[row + file_row.INITIAL_SIZE] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
 
 
 @subroutine
-def due(s, arena, row):
+def is_evictable(s, arena, row):
     """Return whether a file must be freed: it has no name, and no open descriptor if the trace records closes at all."""
     alive = arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.LINKS] <= 0
     return alive and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
@@ -111,7 +156,7 @@ def change_names(s, arena, out, op, row, parent):
     elif op.op == r.RENAME:
         replaced = s.files + op.file2 * state.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
         if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
-            arena[replaced + file_row.FIRST] = 0  # from before the trace, never touched: not to be adopted later
+            arena[replaced + file_row.INITIAL_SIZE] = 0  # from before the trace, never touched: not to be adopted later
             replaced = 0
         rename(s, arena, out, row, parent, replaced)
     elif op.op == r.LINK:
@@ -127,20 +172,20 @@ def plain_call(s, arena, out, op, row):
     if code == r.FSYNC or code == r.MSYNC:
         emit_recipe(s, out, recipes.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
-        look(s, arena, out, row)
+        on_lookup(s, arena, out, row)
         if code != r.MKDIR:
             if arena[row + file_row.OPENS] == 0:
-                opened(s, arena, out, row)
+                on_first_open(s, arena, out, row)
             arena[row + file_row.OPENS] += 1
         emit_recipe(s, out, recipes.OPEN)
     elif code == r.CLOSE:
         emit_recipe(s, out, recipes.CLOSE)
         s.closes += 1
         if arena[row + file_row.OPENS] == 1:
-            closed(s, arena, out, row)
+            on_last_close(s, arena, out, row)
         arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
     elif code == r.STAT:
-        look(s, arena, out, row)
+        on_lookup(s, arena, out, row)
         emit_recipe(s, out, recipes.STAT)
     elif code == r.READDIR:
         read_directory(s, arena, out, row)
@@ -156,7 +201,7 @@ def step(s, arena, out, op, row, parent):
     """Run or resume a call; return False if there is no room to finish it."""
     code = op.op
     if code == r.WRITE and op.length > 0:
-        if not write(s, arena, out, op, row) or not has_events(s, out, 4):
+        if not write(s, arena, out, op, row) or not reserve_events(s, out, 4):
             return False
         if op.flag & r.SYNCHRONOUS:
             synchronize(s, out)
@@ -192,8 +237,8 @@ def finish(s, arena, out, op, row):
         return True
     # once the stage is EVICTING, a resumed call goes on with the eviction
     if s.stage != state.EVICTING:
-        if not due(s, arena, gone):
-            kept(s, arena, out, op, row)
+        if not is_evictable(s, arena, gone):
+            on_still_linked(s, arena, out, op, row)
             return True
         if not begin_eviction(s, arena, out, gone):
             return False
@@ -208,6 +253,6 @@ def run(s, arena, out, op, row, parent):
         set_file(s, row)
         if not any_step(s, arena, out, op, row, parent):
             return NO_ROOM
-        ended(s, arena, op, row)
+        after_call(s, arena, op, row)
         s.stage = state.ENDING
     return DONE if finish(s, arena, out, op, row) else NO_ROOM

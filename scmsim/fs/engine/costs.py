@@ -5,6 +5,7 @@ Each table of a family's `costs/NAME.toml` is one cost: `site`, `instructions`, 
 """
 
 import contextlib
+import logging
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from scmsim.core import toml
 from scmsim.core.records import MILLI
 from scmsim.core.schema import named, number, one_of, table, text
 
+_LOG = logging.getLogger("scmsim")
 _FOLDER = pathlib.Path(__file__).parents[1]  # parent of the families' folders
 KINDS = ("measured", "fitted", "derived", "estimate")
 COLUMNS = ("instructions", "loads", "stores")
@@ -47,6 +49,7 @@ def changed(change: Change) -> Iterator[None]:
 def load(name: str, costs: Sequence[str], sites: Sequence[str]) -> np.ndarray:
     """Return int64 rows (instructions, loads, stores in thousandths, site index) of the named costs, in the given order."""
     (file,) = _FOLDER.rglob(f"{name}.toml")
+    _LOG.debug("costs: %s", file)
     _, found = toml.read(file)
     for change in _changes:
         found = change(name, found)

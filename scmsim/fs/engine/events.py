@@ -174,7 +174,7 @@ def _spare_cost(costs: np.ndarray, site: int) -> int:
 
 
 @kernel
-def has_events(s, out, events):
+def reserve_events(s, out, events):
     """Return whether `events` more events fit; if not, request a buffer that holds them."""
     if s.emitted + events <= out.size:
         return True

@@ -12,8 +12,8 @@ from scmsim.core.records import Files
 from scmsim.fs.engine.events import State
 from scmsim.fs.engine.space import space_columns, space_report
 
-# FIRST: bytes before the trace + 1, 0: the file did not exist; MAPPED: units of the family that have space on the device.
-SIZE, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, OWN = range(8)
+# INITIAL_SIZE: bytes before the trace + 1, 0: the file did not exist; MAPPED: units of the family that have space on the device.
+SIZE, STATUS, LINKS, NAME, INITIAL_SIZE, OPENS, MAPPED, OWN = range(8)
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 
 
@@ -25,7 +25,7 @@ def add(state: State, files: Files, words: int, unnamed: int = 1) -> np.ndarray:
     rows = of(state, words)
     rows[:known, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
     rows[:known, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    rows[:known, FIRST] = np.maximum(files.first_size + 1, 0)
+    rows[:known, INITIAL_SIZE] = np.maximum(files.first_size + 1, 0)
     rows[known, STATUS] = EXISTS | IS_DIR
     return rows
 

@@ -24,7 +24,7 @@ def prepare(s, arena, out, op):
 
 
 @subroutine
-def concerns(s, op):
+def filter_operation(s, op):
     """Return whether an operation enters the file system through a file."""
     return op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE
 
@@ -42,19 +42,19 @@ def block_shift(s):
 
 
 @subroutine
-def fits(s, arena, op, last):
+def check_prefix(s, arena, op, last):
     """Return the outcome of a write up to the end of the file's block `last`; by default a write is done whole or refused."""
     return FULL
 
 
 @subroutine
-def fitting(s, arena, op):
+def longest_fitting_prefix(s, arena, op):
     """Return how many leading bytes of the write fit on the device; -1 if the arena must grow first."""
     shift = block_shift(s)
     low, high = op.offset >> shift, (op.offset + op.length - 1) >> shift
     while low < high:  # bisection: all blocks before `low` fit, `high` does not
         middle = (low + high) >> 1
-        outcome = fits(s, arena, op, middle)
+        outcome = check_prefix(s, arena, op, middle)
         if outcome == NO_ROOM:
             return -1
         low, high = (middle + 1, high) if outcome == DONE else (low, middle)
@@ -62,11 +62,11 @@ def fitting(s, arena, op):
 
 
 @subroutine
-def cut(s, arena, op):
+def shorten_write(s, arena, op):
     """Handle an operation for which the device has no room: cut a write to the length that fits, fail everything else."""
     s.cut_to = 0
     if op.op == r.WRITE and 0 < op.length <= MOST_WRITTEN:
-        s.cut_to = fitting(s, arena, op)
+        s.cut_to = longest_fitting_prefix(s, arena, op)
     if s.cut_to == 0:
         count_enospc(s, op)
         return FULL
@@ -96,10 +96,10 @@ def loop(s, arena, ops, i, out):
         s.op = i
         if not prepare(s, arena, out, op):
             break
-        if concerns(s, op):
+        if filter_operation(s, op):
             outcome = perform(s, arena, out, op)
             if outcome == FULL:
-                outcome = cut(s, arena, op)
+                outcome = shorten_write(s, arena, op)
             if outcome == NO_ROOM:
                 break
         end(s, out)

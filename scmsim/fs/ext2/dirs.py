@@ -22,7 +22,7 @@ def growth(s, arena, row, d):
 
 
 @subroutine
-def search(s, arena, row, d, out, change):
+def search(s, arena, out, row, d, change):
     """Emit the search for the entry of table row `row` in directory `d`; return the page that changes."""
     used, blocks = arena[d + e.ENTRIES], arena[d + e.END]
     searched = 2 * used if change else min(used, e.BLOCK) >> 1

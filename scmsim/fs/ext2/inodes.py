@@ -18,7 +18,7 @@ ENTRY_WORDS = 2
 DEEPEST = 64  # directories; ends a cycle of parents in a trace that mixes up its ids
 # Fields of a directory's record: its inodes in the ring, the last second in which one was freed, how many were freed
 # then.  They reuse fields of the queue of dirty files, in which a directory never is.
-WAITING, LAST_SECOND, JUST_FREED = e.SINCE, e.OLDER, e.NEWER
+WAITING, LAST_SECOND, JUST_FREED = e.DIRTY_SINCE, e.OLDER, e.NEWER
 
 
 @subroutine

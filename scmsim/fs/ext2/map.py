@@ -128,7 +128,7 @@ def freed(s, arena, f, page, count):
 
 
 @subroutine
-def kept(arena, f):
+def blocks_kept(arena, f):
     """Return the number of pointer blocks after a truncation; a block that would only point to holes is freed, too."""
     while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:
         arena[f + e.END] -= 1
@@ -143,5 +143,5 @@ HOOKS = {
     "added": added,
     "freed": freed,
     "above": parent_of_slot,
-    "kept": kept,
+    "blocks_kept": blocks_kept,
 }

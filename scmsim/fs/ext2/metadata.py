@@ -6,7 +6,7 @@ Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext
 
 import numpy as np
 
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -54,7 +54,7 @@ def store_dirty(s, arena, out, block):
 @subroutine
 def commit(s, arena, out):
     """Store every dirty metadata block in place; return False if there is no room for the events."""
-    if not has_events(s, out, 3 * s.txn_blocks + 16):
+    if not reserve_events(s, out, 3 * s.txn_blocks + 16):
         return False
     s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
     emit_recipe(s, out, q.COMMIT)
@@ -77,7 +77,7 @@ def checkpoint(s, arena, out):
 @subroutine
 def store_index(s, arena, out, f, more):
     """Store a file's dirty pointer blocks in place at fsync; return False if they and `more` blocks do not fit."""
-    if not has_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + more) + 16):
+    if not reserve_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + more) + 16):
         return False
     for i in range(arena[f + e.LEAVES], arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
         if arena[i]:

@@ -1,6 +1,6 @@
 """Operations of ext2: those of Linux's file systems, with pointer blocks and without a journal, by two drivers."""
 
-from scmsim.fs.ext2 import by_ext4, dirs, map, metadata
+from scmsim.fs.ext2 import dirs, ext4_driver, map, metadata
 from scmsim.fs.ext2 import inodes as waiting_inodes
 from scmsim.fs.ext2 import transfer as ext2_transfer
 from scmsim.fs.ext4 import dirs as hashed_dirs
@@ -12,8 +12,8 @@ from scmsim.jit.binding import bind
 HOOKS = {entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS}
 BY_EXT4 = {
     entries: hashed_dirs.HOOKS,
-    inodes: {**waiting_inodes.HOOKS, "note_change": by_ext4.note_change},
-    linux_metadata: by_ext4.HOOKS,
+    inodes: {**waiting_inodes.HOOKS, "note_change": ext4_driver.note_change},
+    linux_metadata: ext4_driver.HOOKS,
     transfer: {**ext2_transfer.HOOKS, "MOST_NEW": 1},
 }
 emit = driver.emitter(bind("ext2", driver, HOOKS))

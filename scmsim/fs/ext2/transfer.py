@@ -9,7 +9,7 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def allocate_now(s, arena, f, out, page, count):
+def allocate_now(s, arena, out, f, page, count):
     """Page cache: allocate blocks for those of `count` cached pages from `page` on that have none."""
     end = page + count
     s.reg[q.COUNT], s.reg[q.POINTERS] = 0, 0

@@ -126,7 +126,7 @@ def growth(s, arena, row, d):
 
 
 @subroutine
-def search(s, arena, row, d, out, change):
+def search(s, arena, out, row, d, change):
     """Find the entry of table row `row` in directory `d` and change it; return its page."""
     look_at_entries(s, arena, row, d, change)
     leaves = arena[d + e.END] - 1

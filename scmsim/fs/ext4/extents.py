@@ -25,17 +25,17 @@ def change_leaf(s, arena, f, page, count):
 
 
 @subroutine
-def kept(arena, f):
+def blocks_kept(arena, f):
     """Return the number of leaves after a truncation; leaves are freed with the file's last page."""
     return arena[f + e.LEAF_COUNT] if arena[f + e.END] else 0
 
 
 @subroutine
-def fits(s, arena, f):
-    """Return whether the file's extents fit; if another leaf is needed, leave that to the rare kernel."""
+def ensure_index(s, arena, f):
+    """Return whether the file's extents fit; if another leaf is needed, leave that to the slow path."""
     extents = arena[f + e.EXTENTS]
     if extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF:
-        s.grow_file, s.rare = f, 1
+        s.grow_file, s.needs_slow_path = f, 1
         return False
     return True
 
@@ -44,7 +44,7 @@ def fits(s, arena, f):
 def grow(s, arena):
     """Give the file `s.grow_file` the leaves that it needs, while blocks are left; return False if the arena must grow."""
     f = s.grow_file
-    while f and not fits(s, arena, f) and blocks_left(s) > 0:
+    while f and not ensure_index(s, arena, f) and blocks_left(s) > 0:
         leaves = arena[f + e.LEAF_COUNT]
         if not has_room(s, arena, 4 * leaves + e.ROOM):
             return False
@@ -109,4 +109,11 @@ def write_short(s, arena, f, page, count):
     return page, pages, True
 
 
-HOOKS = {"added": change_leaf, "to_write": write_short, "freed": change_leaf, "kept": kept, "fits": fits, "grow": grow}
+HOOKS = {
+    "added": change_leaf,
+    "to_write": write_short,
+    "freed": change_leaf,
+    "blocks_kept": blocks_kept,
+    "ensure_index": ensure_index,
+    "grow": grow,
+}

@@ -9,7 +9,7 @@ holds is written more often.
 import numpy as np
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -89,9 +89,9 @@ def commit(s, arena, out):
     """Commit the running transaction and start the next; return False without room for the events or in the log."""
     # the log is full: a checkpoint must free it first (__jbd2_log_wait_for_space)
     if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
-        s.want_checkpoint = s.rare = 1
+        s.want_checkpoint = s.needs_slow_path = 1
         return False
-    if not has_events(s, out, 3 * s.txn_blocks + 16):
+    if not reserve_events(s, out, 3 * s.txn_blocks + 16):
         return False
     write_log(s, arena, out)
     return True
@@ -102,7 +102,7 @@ def sync(s, arena, out, op, f):
     """Run fsync: commit the running transaction if the file is part of it, else only flush the device."""
     # fdatasync ignores transactions that changed only times (i_datasync_tid)
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
-    if not has_events(s, out, s.txn_blocks + 16):
+    if not reserve_events(s, out, s.txn_blocks + 16):
         return NO_ROOM
     if tid != s.tid or s.txn_length == 0:
         emit_recipe(s, out, q.BARRIER)

@@ -1,10 +1,11 @@
 """One call to a file system of Linux: first the kernel's threads run, then the call itself.
 
-A family binds `settle`, `step` and its other deviations (see `scmsim.jit.binding`), and binds HOOKS to the loop over operations.
+A family binds `run_background_work`, `step` and its other deviations (see `scmsim.jit.binding`), and binds HOOKS to the loop
+over operations.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import charge_map, has_events
+from scmsim.fs.engine.events import charge_map, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL
 from scmsim.fs.linux import metadata
 from scmsim.fs.linux import recipes as q
@@ -16,13 +17,13 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def settle(s, arena, out):
+def run_background_work(s, arena, out):
     """Run what the kernel's threads did since the last operation; return False if that is not finished."""
     return True
 
 
 @subroutine
-def accepts(s, arena, op):
+def handled_here(s, arena, op):
     """Return whether the current kernel handles an operation."""
     return True
 
@@ -70,14 +71,14 @@ def prepare(s, arena, out, op):
     """Run the kernel's threads; return False if they are not finished, or if the other kernel handles the operation."""
     s.now = op.time_ns
     # the threads run once per operation, even if it is resumed
-    if not has_events(s, out, e.ROOM) or not (s.settled or settle(s, arena, out)):
+    if not reserve_events(s, out, e.ROOM) or not (s.settled or run_background_work(s, arena, out)):
         return False
     s.settled = 1
-    return accepts(s, arena, op)
+    return handled_here(s, arena, op)
 
 
 @subroutine
-def concerns(s, op):
+def filter_operation(s, op):
     """Return whether an operation enters the file system; count the others as ignored."""
     ignored = op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or (op.file < 0 and op.op != r.SYNC)
     s.ignored += ignored
@@ -91,7 +92,7 @@ def perform(s, arena, out, op):
 
 
 @subroutine
-def fits(s, arena, op, last):
+def check_prefix(s, arena, op, last):
     """Return whether a write up to the end of page `last` has its blocks; Linux's loops over pages and extents write what fits."""
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     return DONE if blocks_needed(arena, f, op.offset >> 12, last) <= blocks_left(s) else FULL
@@ -104,4 +105,10 @@ def end(s, out):
     s.settled = s.progress = 0
 
 
-HOOKS = {"prepare": prepare, "concerns": concerns, "perform": perform, "fits": fits, "end": end}
+HOOKS = {
+    "prepare": prepare,
+    "filter_operation": filter_operation,
+    "perform": perform,
+    "check_prefix": check_prefix,
+    "end": end,
+}

@@ -15,7 +15,7 @@ def growth(s, arena, row, d):
 
 
 @subroutine
-def search(s, arena, row, d, out, change):
+def search(s, arena, out, row, d, change):
     """Emit the search for the entry of table row `row` in directory `d`, which has blocks: at most 2 events.
 
     `change` is what happens to the entry: ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED.  Returns the directory page that changes.

@@ -24,7 +24,7 @@ def new_record(s, arena, row):
 
 
 @subroutine
-def dirty_inode(s, arena, f, out):
+def dirty_inode(s, arena, out, f):
     """Record the change of a file's inode (ext4_mark_inode_dirty): its block of the inode table joins the transaction."""
     inode = arena[f + e.INODE] - 1
     block = s.inode_table_at + inode // e.INODES_PER_BLOCK
@@ -41,18 +41,18 @@ def entry_bytes(arena, row):
 
 
 @subroutine
-def change_entry(s, arena, row, d, out, change):
+def change_entry(s, arena, out, row, d, change):
     """Change the directory block that holds the entry of table row `row`, and the directory's inode.
 
     Emits at most 8 events.  `change`: the entry is ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED.
     """
     if arena[d + e.END]:
-        page = entries.search(s, arena, row, d, out, change)
+        page = entries.search(s, arena, out, row, d, change)
         block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
         metadata.join(s, arena, block)
         s.reg[q.FROM] = block * e.BLOCK
         emit_recipe(s, out, q.NAME)
-    dirty_inode(s, arena, d, out)
+    dirty_inode(s, arena, out, d)
 
 
 @subroutine
@@ -64,16 +64,16 @@ def change_inode_use(s, arena, f):
 
 
 @subroutine
-def create(s, arena, op, row, d, out):
+def create(s, arena, out, op, row, d):
     """Create a file with its entry in directory `d`, which has room for it; return its record."""
     f = new_record(s, arena, row)
     if op.file2 >= 0:
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
     arena[f + e.OPENS], arena[f + e.FRESH] = 1, 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
-    change_entry(s, arena, row, d, out, e.ENTRY_ADDED)
+    change_entry(s, arena, out, row, d, e.ENTRY_ADDED)
     arena[row + e.ROW_SIZE] = -1
-    dirty_inode(s, arena, f, out)
+    dirty_inode(s, arena, out, f)
     change_inode_use(s, arena, f)
     s.reg[q.SCANNED] = inodes.passed_over(s, arena, f)
     return f

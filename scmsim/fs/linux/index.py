@@ -62,14 +62,14 @@ def above(slot):
 
 
 @subroutine
-def kept(arena, f):
+def blocks_kept(arena, f):
     """Return the number of index blocks that a file needs after a truncation."""
     return 0
 
 
 @subroutine
-def fits(s, arena, f):
-    """Return whether the index holds all extents of a file; if not, set `s.grow_file` and `s.rare` so that `grow` runs."""
+def ensure_index(s, arena, f):
+    """Return whether the index holds all extents of a file; if not, set `s.grow_file` and the slow path, so that `grow` runs."""
     return True
 
 

@@ -6,7 +6,7 @@ maps zeros and caches no page; the page cache reads 32 pages around a missing pa
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata, transfer
 from scmsim.fs.linux import recipes as q
@@ -30,8 +30,8 @@ def begin(s, op):
 
 
 @subroutine
-def due(s):
-    """Return whether a commit, a write-back or an index block is due (see `settle` of a family)."""
+def has_background_work(s):
+    """Return whether a commit, a write-back or an index block is due (see `run_background_work` of a family)."""
     old = s.now - s.txn_since >= s.commit_interval or s.txn_length > s.txn_limit
     return s.grow_file != 0 or s.now >= s.next_tick or (s.txn_length > 0 and old)
 
@@ -72,7 +72,7 @@ def frame(s, arena, f, page):
 
 
 @subroutine
-def reserve_for_fault(s, arena, record, last):
+def reserve_for_fault(s, record, arena, last):
     """Make room in a file's tables for page `last`, besides the words that the fault requested; False: the arena must grow."""
     return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
 
@@ -84,14 +84,14 @@ def give_blocks(s, arena, out, f, page, count):
     Returns (outcome, number of pages).
     """
     record, last = arena[f + e.ROW_RECORD], page + count - 1
-    if not has_events(s, out, e.ROOM) or not reserve_for_fault(s, arena, record, last):
+    if not reserve_events(s, out, e.ROOM) or not reserve_for_fault(s, record, arena, last):
         return NO_ROOM, 0
     if blocks_needed(arena, record, page, last) > blocks_left(s):
         return FULL, 0
-    count = add_zeroed(s, arena, record, out, page, count)
-    note_change(s, arena, record, out)
+    count = add_zeroed(s, arena, out, record, page, count)
+    note_change(s, arena, out, record)
     metadata.charge_joins(s, out)
-    index.fits(s, arena, record)
+    index.ensure_index(s, arena, record)
     return DONE, count
 
 
@@ -102,7 +102,7 @@ def note_write(s, arena, out, f):
     if stamp != arena[record + e.STAMP]:
         arena[record + e.STAMP] = stamp
         emit_recipe(s, out, q.TIMES)
-        dirty_inode(s, arena, record, out)
+        dirty_inode(s, arena, out, record)
         arena[record + e.TID] = s.tid
         metadata.charge_joins(s, out)
 
@@ -112,7 +112,7 @@ def note_access(s, arena, out, f):
     """Set the access time at mmap, as a read does (file_accessed)."""
     record = arena[f + e.ROW_RECORD]
     before = arena[record + e.READ_STAMP]
-    set_access_time(s, arena, record, out)
+    set_access_time(s, arena, out, record)
     if arena[record + e.READ_STAMP] != before:
         metadata.charge_joins(s, out)
 
@@ -139,13 +139,13 @@ def read_in(s, arena, out, f, page):
     word = word_of(arena, f, page)
     if word == 0 or word & e.IS_CACHED:
         return DONE, WAS_THERE
-    if not has_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # with those of a following store
+    if not reserve_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # with those of a following store
         return NO_ROOM, WAS_THERE
     record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
     for at in range(first, min(first + READ_AROUND, arena[record + e.END])):
         around = arena[arena[record + e.PAGES] + at]
         if around and not around & e.IS_CACHED:
-            cache_page(s, arena, record, out, at, True)
+            cache_page(s, arena, out, record, at, True)
     return DONE, WAS_READ
 
 
@@ -156,17 +156,17 @@ def make_dirty(s, arena, out, f, page):
     Source: Linux 6.16 fs/buffer.c: block_page_mkwrite.
     """
     record = arena[f + e.ROW_RECORD]
-    if not has_events(s, out, e.ROOM) or not reserve_for_fault(s, arena, record, page):
+    if not reserve_events(s, out, e.ROOM) or not reserve_for_fault(s, record, arena, page):
         return NO_ROOM
     if blocks_needed(arena, record, page, page) > blocks_left(s):
         return FULL
     if not word_of(arena, f, page) & e.IS_CACHED:
-        cache_page(s, arena, record, out, page, False)
-    transfer.allocate_now(s, arena, record, out, page, 1)
+        cache_page(s, arena, out, record, page, False)
+    transfer.allocate_now(s, arena, out, record, page, 1)
     first, count = folio_of(arena, record, page)
     mark_dirty(s, arena, f, record, first, count)
     metadata.charge_joins(s, out)
-    index.fits(s, arena, record)
+    index.ensure_index(s, arena, record)
     return DONE
 
 
@@ -184,7 +184,14 @@ def is_dirty(s, arena, f, page):
     return word_of(arena, f, page) & e.IS_DIRTY != 0
 
 
-_EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin, "note_access": note_access}
+_EVERY = {
+    "begin": begin,
+    "has_background_work": has_background_work,
+    "find": find,
+    "length": length,
+    "pin": pin,
+    "note_access": note_access,
+}
 DAX = {
     **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_blocks": give_blocks,
     "note_write": note_write, "must_sync": must_sync,

@@ -4,7 +4,7 @@ By default they do nothing: a file system in memory has no such blocks.  ext4 bi
 written in place.
 """
 
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.jit import subroutine
@@ -44,7 +44,7 @@ def checkpoint(s, arena, out):
 @subroutine
 def sync(s, arena, out, op, f):
     """Finish an fsync after the file's data; return the outcome."""
-    if not has_events(s, out, 16):
+    if not reserve_events(s, out, 16):
         return NO_ROOM
     emit_recipe(s, out, q.FSYNC)
     return DONE

@@ -61,9 +61,9 @@ def touch(s, arena, row):
 
 
 @subroutine
-def destroy(s, arena, row, f, out):
+def destroy(s, arena, out, row, f):
     """Free the blocks, inode and record of a file or directory without a link (ext4_evict_inode); emits at most 3 events."""
-    dirty_inode(s, arena, f, out)
+    dirty_inode(s, arena, out, f)
     metadata.join_orphans(s, arena)
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
@@ -72,7 +72,7 @@ def destroy(s, arena, row, f, out):
             metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]
-    pages.free_pages(s, arena, f, out, 0, arena[f + e.END])
+    pages.free_pages(s, arena, out, f, 0, arena[f + e.END])
     pages.free_leaves(s, arena, f, 0)
     close_window(s, arena, f)
     inodes.give_number(s, arena, f)
@@ -109,11 +109,11 @@ def has_place(s, arena, op, row, d):
 
 
 @subroutine
-def add_file(s, arena, op, row, d, out):
+def add_file(s, arena, out, op, row, d):
     """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
     if not has_place(s, arena, op, row, d):
         return FULL
-    f = create(s, arena, op, row, d, out)
+    f = create(s, arena, out, op, row, d)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR], arena[f + e.OPENS] = 1, 0
         grow_directory(s, arena, f, entries.FIRST_BLOCKS)
@@ -122,70 +122,70 @@ def add_file(s, arena, op, row, d, out):
 
 
 @subroutine
-def link(s, arena, op, row, d, out):
+def link(s, arena, out, op, row, d):
     """Run link: add another entry of a file in directory `d`; return the outcome."""
     if not has_place(s, arena, op, row, d):
         return FULL
     f = arena[row]
     arena[f + e.LINKS] += 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
-    change_entry(s, arena, row, d, out, e.ENTRY_ADDED)
-    dirty_inode(s, arena, f, out)
+    change_entry(s, arena, out, row, d, e.ENTRY_ADDED)
+    dirty_inode(s, arena, out, f)
     call(s, arena, out, f, q.LINK)
     return DONE
 
 
 @subroutine
-def remove_entry(s, arena, row, d, out):
+def remove_entry(s, arena, out, row, d):
     """Remove the entry of table row `row` from directory `d`."""
     arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
-    change_entry(s, arena, row, d, out, e.ENTRY_REMOVED)
+    change_entry(s, arena, out, row, d, e.ENTRY_REMOVED)
 
 
 @subroutine
-def unlinked(s, arena, f, out):
+def unlinked(s, arena, out, f):
     """Record the lost link of a file that stays; a file without any link joins the orphan list."""
-    dirty_inode(s, arena, f, out)
+    dirty_inode(s, arena, out, f)
     if arena[f + e.LINKS] <= 0:
         metadata.join_orphans(s, arena)
 
 
 @subroutine
-def lose_link(s, arena, row, f, out):
+def lose_link(s, arena, out, row, f):
     """Remove one link of a file; with the last link, free the file unless it is open.  Return whether the file is gone."""
     arena[f + e.LINKS] -= 1
     if arena[f + e.LINKS] <= 0 and not (s.closes and arena[f + e.OPENS] > 0):
-        destroy(s, arena, row, f, out)
+        destroy(s, arena, out, row, f)
         return True
-    unlinked(s, arena, f, out)
+    unlinked(s, arena, out, f)
     return False
 
 
 @subroutine
-def move_entry(s, arena, row, d, out, replaces):
+def move_entry(s, arena, out, row, d, replaces):
     """Change the entry of a rename, which `replaces` another entry or not; return the outcome."""
     f = arena[row]
-    change_entry(s, arena, row, d, out, e.ENTRY_RENAMED)
-    dirty_inode(s, arena, f, out)
+    change_entry(s, arena, out, row, d, e.ENTRY_RENAMED)
+    dirty_inode(s, arena, out, f)
     call(s, arena, out, f, q.RENAME)
     return DONE
 
 
 @subroutine
-def give_way(s, arena, row, d, out):
+def give_way(s, arena, out, row, d):
     """Remove the entry of table row `row`, which a rename has replaced, from directory `d`."""
 
 
 @subroutine
-def rename(s, arena, op, row, d, out):
+def rename(s, arena, out, op, row, d):
     """Run rename, which may replace another file; return the outcome."""
     replaced = s.rows + op.file2 * e.ROW_WORDS
     replaces = op.file2 >= 0 and replaced != row
-    outcome = move_entry(s, arena, row, d, out, replaces)
+    outcome = move_entry(s, arena, out, row, d, replaces)
     if outcome == DONE and replaces:
         if arena[replaced]:
-            give_way(s, arena, replaced, d, out)
-            lose_link(s, arena, replaced, arena[replaced], out)
+            give_way(s, arena, out, replaced, d)
+            lose_link(s, arena, out, replaced, arena[replaced])
         arena[replaced + e.ROW_SIZE] = -1
     return outcome
 
@@ -221,27 +221,27 @@ def words_needed(s, arena, d):
 
 
 @subroutine
-def change_names(s, arena, op, row, out):
+def change_names(s, arena, out, op, row):
     """Run create, mkdir, unlink, rmdir, rename or link; return the outcome."""
     d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
     if d == 0 or not has_room(s, arena, words_needed(s, arena, d)):
         return NO_ROOM
     makes = op.op == r.CREATE or op.op == r.MKDIR
     if makes and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
-        return add_file(s, arena, op, row, d, out)
+        return add_file(s, arena, out, op, row, d)
     f = touch(s, arena, row)
     if f == 0:
         return NO_ROOM
     if op.op == r.LINK:
-        return link(s, arena, op, row, d, out)
+        return link(s, arena, out, op, row, d)
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.op == r.RENAME:
-        return rename(s, arena, op, row, d, out)
+        return rename(s, arena, out, op, row, d)
     if makes:
         arena[f + e.OPENS] += op.op == r.CREATE
         emit_recipe(s, out, q.OPEN)
         return DONE
-    remove_entry(s, arena, row, d, out)
-    gone = lose_link(s, arena, row, f, out)
+    remove_entry(s, arena, out, row, d)
+    gone = lose_link(s, arena, out, row, f)
     emit_recipe(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
     return DONE

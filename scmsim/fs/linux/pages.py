@@ -17,7 +17,7 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def free_pages(s, arena, f, out, page, last):
+def free_pages(s, arena, out, f, page, last):
     """Free the pages [page, last]; emits at most 2 events."""
     last = min(last, arena[f + e.END] - 1)
     was_dirty = arena[f + e.DIRTY]
@@ -70,7 +70,7 @@ def free_leaves(s, arena, f, keep):
 
 
 @subroutine
-def clear_part(s, arena, f, out, at, length):
+def clear_part(s, arena, out, f, at, length):
     """Clear `length` bytes from `at` on, inside one page, if the page has content; emits at most 2 events."""
     page = at >> 12
     if length > 0 and page < arena[f + e.END]:
@@ -83,28 +83,28 @@ def clear_part(s, arena, f, out, at, length):
 
 
 @subroutine
-def split_parts(s, arena, f, out, at, end):
+def split_parts(s, arena, out, f, at, end):
     """Split the huge pages of which the bytes [at, end) are a part, before the bytes are freed; emits at most 6 events."""
 
 
 @subroutine
-def truncate(s, arena, op, f, out):
+def truncate(s, arena, out, op, f):
     """Run truncate: free the pages past the new size and clear the rest of its last page."""
     size = max(op.offset, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
-        split_parts(s, arena, f, out, size, arena[f + e.END] << 12)
-        free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
+        split_parts(s, arena, out, f, size, arena[f + e.END] << 12)
+        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.END])
         close_window(s, arena, f)
-        clear_part(s, arena, f, out, size, -size & 4095)
-        free_leaves(s, arena, f, index.kept(arena, f))
+        clear_part(s, arena, out, f, size, -size & 4095)
+        free_leaves(s, arena, f, index.blocks_kept(arena, f))
     arena[f + e.SIZE] = size
     metadata.join_orphans(s, arena)  # ext4_truncate is on the orphan list while it runs
-    note_change(s, arena, f, out)
+    note_change(s, arena, out, f)
 
 
 @subroutine
-def fill_holes(s, arena, f, page, last, out):
+def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT] = 0
     while page <= last:
@@ -132,26 +132,26 @@ def reserve_range(s, arena, out, f, first, last):
 
 
 @subroutine
-def note_change(s, arena, f, out):
+def note_change(s, arena, out, f):
     """Record the change of a file's inode and blocks."""
-    dirty_inode(s, arena, f, out)
+    dirty_inode(s, arena, out, f)
     arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
 
 
 @subroutine
-def punch_hole(s, arena, f, out, at, end):
+def punch_hole(s, arena, out, f, at, end):
     """Turn the bytes [at, end) into a hole: clear partial pages, free whole pages."""
-    split_parts(s, arena, f, out, at, end)
+    split_parts(s, arena, out, f, at, end)
     if at >> 12 == (end - 1) >> 12:
-        clear_part(s, arena, f, out, at, (end - at) & 4095)
+        clear_part(s, arena, out, f, at, (end - at) & 4095)
     else:
-        clear_part(s, arena, f, out, at, -at & 4095)
-        clear_part(s, arena, f, out, end & ~4095, end & 4095)
-    free_pages(s, arena, f, out, (at + 4095) >> 12, (end >> 12) - 1)
+        clear_part(s, arena, out, f, at, -at & 4095)
+        clear_part(s, arena, out, f, end & ~4095, end & 4095)
+    free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
 
 
 @subroutine
-def fallocate(s, arena, op, f, out):
+def fallocate(s, arena, out, op, f):
     """Run fallocate: give unwritten blocks to the range's holes, or (punch hole) free the range; return the outcome."""
     end = op.offset + op.length
     first, last = op.offset >> 12, (end - 1) >> 12
@@ -165,10 +165,10 @@ def fallocate(s, arena, op, f, out):
             return outcome
     call(s, arena, out, f, q.FALLOCATE)
     if punches:
-        punch_hole(s, arena, f, out, op.offset, end)
+        punch_hole(s, arena, out, f, op.offset, end)
     else:
-        fill_holes(s, arena, f, first, last, out)
+        fill_holes(s, arena, out, f, first, last)
         if not op.flag & r.KEEP_SIZE:
             arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
-    note_change(s, arena, f, out)
+    note_change(s, arena, out, f)
     return DONE

@@ -24,7 +24,7 @@ ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
 # Fields of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.  SLOT:
 # place of its entry in its directory.  Of a directory, SLOTS: places in use or left as gaps; LIVE: entries; FIRST: no entry has a
 # smaller place; GAP: place of the first gap.  STAMP and READ_STAMP: time stamps of its last write and of its access time.
-SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, LOW, SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
+SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, FIRST_DIRTY_PAGE, DIRTY_SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
     0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 )  # fmt: skip
 WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, FRESH, ENTRIES = 17, 18, 19, 20, 22, 23, 24, 25
@@ -45,7 +45,7 @@ FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frame numbers repeat after 64 GiB
 ONE_FRAME = 1 << FRAME_SHIFT
 BLOCK_SHIFT = 28
 ONE_BLOCK = 1 << BLOCK_SHIFT
-# Which bits of a page's word identify its place, and how that maps to an address, see `key` in STATE.
+# Which bits of a page's packed field identify its place, and how that maps to an address, see `key` in STATE.
 DAX_PAGES = {"key": ~0, "key_step": ONE_BLOCK, "key_shift": BLOCK_SHIFT, "key_mask": (1 << 35) - 1, "key_base": 0}
 CACHED_PAGES = {
     "key": FRAME_MASK << FRAME_SHIFT | IS_CACHED,
@@ -70,8 +70,8 @@ STATE = np.dtype(
             ("dax", "i8"),
             ("page_bits", "i8"),  # flags in the word of a page that gets a block
             ("now", "i8"),  # time of the current operation, ns
-            ("rare", "i8"),  # set when the frequent kernel leaves something to the rare kernel
-            ("slow_path_blocked", "i8"),  # set when the rare kernel has no room left for events or words
+            ("needs_slow_path", "i8"),  # set when the fast path leaves something to the slow path
+            ("slow_path_blocked", "i8"),  # set when the slow path has no room left for events or words
             ("grow_file", "i8"),  # record of a file whose extents need another leaf, 0 = none
             ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
             ("new_pages", "i8"),  # pages that entered the cache in this slice

@@ -8,7 +8,7 @@ dax_iomap_actor, mm/filemap.c.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -25,12 +25,12 @@ MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
 
 # Hooks that a family may bind (see `scmsim.jit.binding`); by default they do nothing.
 @subroutine
-def fill_new(s, arena, f, out, at, stop):
+def fill_new(s, arena, out, f, at, stop):
     """DAX: fill the parts of a write's first and last page, both new, outside of [at, stop)."""
 
 
 @subroutine
-def clear_edges(s, arena, f, out, at, stop):
+def clear_edges(s, arena, out, f, at, stop):
     """Clear the parts of the first and last page outside of [at, stop), for families whose new pages are not zeroed."""
     word = arena[arena[f + e.PAGES] + (at >> 12)]
     block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
@@ -45,7 +45,7 @@ def use_pages(s, arena, f, page, count):
 
 
 @subroutine
-def allocate_now(s, arena, f, out, page, count):
+def allocate_now(s, arena, out, f, page, count):
     """Page cache: allocate blocks already in write() for `count` pages from `page` on, if the family does that."""
 
 
@@ -55,7 +55,7 @@ def find_blocks(s, out, page, count):
 
 
 @subroutine
-def add_zeroed(s, arena, f, out, page, count):
+def add_zeroed(s, arena, out, f, page, count):
     """DAX: give zeroed blocks to the first of `count` pages from `page` on, which are holes or unwritten; return how many."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
@@ -76,7 +76,7 @@ def add_zeroed(s, arena, f, out, page, count):
 
 
 @subroutine
-def cache_page(s, arena, f, out, page, is_kept):
+def cache_page(s, arena, out, f, page, is_kept):
     """Add a page to the cache; read its content if it has any and some of it is kept."""
     words = arena[f + e.PAGES] + page
     word = arena[words] | e.IS_CACHED | (s.frame & e.FRAME_MASK) << e.FRAME_SHIFT
@@ -89,7 +89,7 @@ def cache_page(s, arena, f, out, page, is_kept):
 
 
 @subroutine
-def add_cached(s, arena, f, op, out, span):
+def add_cached(s, arena, out, op, f, span):
     """Add the uncached pages [span[0], span[1]) to the cache; read partially written pages first."""
     end, tail, first = op.offset + op.length, 0, span[0]
     for at in range(span[0], span[1]):
@@ -99,7 +99,7 @@ def add_cached(s, arena, f, op, out, span):
             first = at
         # a page that is written as a whole, or up to the file's end, is not read (__block_write_begin)
         part_kept = at << 12 < op.offset or (end < (at + 1) << 12 and end < arena[f + e.SIZE]) or s.reading
-        cache_page(s, arena, f, out, at, part_kept)
+        cache_page(s, arena, out, f, at, part_kept)
         if tail:
             arena[arena[f + e.PAGES] + at] |= e.IS_TAIL if at > first else 0
             tail -= 1
@@ -111,8 +111,8 @@ def mark_dirty(s, arena, row, f, page, count):
     """Mark `count` cached pages from `page` on as dirty; reserve a block for each page without one."""
     if arena[f + e.DIRTY] == 0:
         queue_dirty(s, arena, row, f)
-        arena[f + e.LOW] = page
-    arena[f + e.LOW] = min(arena[f + e.LOW], page)
+        arena[f + e.FIRST_DIRTY_PAGE] = page
+    arena[f + e.FIRST_DIRTY_PAGE] = min(arena[f + e.FIRST_DIRTY_PAGE], page)
     words = arena[f + e.PAGES]
     for at in range(words + page, words + page + count):
         word = arena[at]
@@ -150,7 +150,7 @@ def copy_in(s, out, target, source, length):
 
 
 @subroutine
-def write_slice(s, arena, row, f, op, out):
+def write_slice(s, arena, out, op, row, f):
     """Run one slice of a write() from `s.progress` on: for each run of pages, add missing blocks or cached pages, then copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
@@ -162,7 +162,7 @@ def write_slice(s, arena, row, f, op, out):
         if stamp != arena[f + e.STAMP]:  # file_update_time
             arena[f + e.STAMP] = stamp
             emit_recipe(s, out, q.TIMES)
-            dirty_inode(s, arena, f, out)
+            dirty_inode(s, arena, out, f)
             arena[f + e.TID] = s.tid
     s.new_pages, s.changed, s.reading, s.pages_dirtied = 0, 0, 0, 0
     while at < end:
@@ -171,15 +171,15 @@ def write_slice(s, arena, row, f, op, out):
         word = arena[arena[f + e.PAGES] + page]
         if s.dax:
             if word == 0 or word & e.IS_UNWRITTEN:
-                count = add_zeroed(s, arena, f, out, page, count)
+                count = add_zeroed(s, arena, out, f, page, count)
                 s.changed = 1
-                fill_new(s, arena, f, out, at, min(end, (page + count) << 12))
+                fill_new(s, arena, out, f, at, min(end, (page + count) << 12))
             else:
                 use_pages(s, arena, f, page, count)
         else:
             if word & e.IS_CACHED == 0:
-                add_cached(s, arena, f, op, out, (page, page + count))
-            allocate_now(s, arena, f, out, page, count)
+                add_cached(s, arena, out, op, f, (page, page + count))
+            allocate_now(s, arena, out, f, page, count)
             mark_dirty(s, arena, row, f, page, count)
         find_blocks(s, out, page, count)
         word = arena[arena[f + e.PAGES] + page]
@@ -188,7 +188,7 @@ def write_slice(s, arena, row, f, op, out):
         copy_in(s, out, target, (op.thread << 36) + op.buffer + at - op.offset, stop - at)
         at = stop
     s.progress = at - op.offset
-    finish_slice(s, arena, f, out, (first, size, end))
+    finish_slice(s, arena, out, f, (first, size, end))
 
 
 @subroutine
@@ -210,7 +210,7 @@ def count_slice(s, arena, out, pages, grown):
 
 
 @subroutine
-def finish_slice(s, arena, f, out, span):
+def finish_slice(s, arena, out, f, span):
     """Finish a slice after its copies and update the file's size; span = (first page, size before, end)."""
     first, size, end = span
     last = (end - 1) >> 12
@@ -218,7 +218,7 @@ def finish_slice(s, arena, f, out, span):
     emit_recipe(s, out, q.FINISH)
     if end > size or s.changed:
         arena[f + e.SIZE] = max(size, end)
-        dirty_inode(s, arena, f, out)
+        dirty_inode(s, arena, out, f)
         arena[f + e.DATA_TID] = s.tid
         if s.changed:
             arena[f + e.TID] = s.tid
@@ -232,7 +232,7 @@ def time_stamp(s):
 
 
 @subroutine
-def set_access_time(s, arena, f, out):
+def set_access_time(s, arena, out, f):
     """Set the access time at the first read after a change (relatime; touch_atime, ext4_dirty_inode).
 
     Emits at most 2 events.
@@ -244,11 +244,11 @@ def set_access_time(s, arena, f, out):
     if stamp != arena[f + e.READ_STAMP]:
         arena[f + e.READ_STAMP] = stamp
         emit_recipe(s, out, q.ACCESSED)
-        dirty_inode(s, arena, f, out)
+        dirty_inode(s, arena, out, f)
 
 
 @subroutine
-def read_slice(s, arena, f, op, out):
+def read_slice(s, arena, out, op, f):
     """Run one slice of a read() from `s.progress` on: copy each run of pages by a rep-string; a hole only clears the buffer."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
@@ -256,7 +256,7 @@ def read_slice(s, arena, f, op, out):
     s.new_pages, s.reading = 0, 1
     if s.progress == 0:
         emit_recipe(s, out, q.READ)
-        set_access_time(s, arena, f, out)
+        set_access_time(s, arena, out, f)
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
@@ -265,7 +265,7 @@ def read_slice(s, arena, f, op, out):
             word = arena[arena[f + e.PAGES] + page]
             if word and not s.dax and not word & e.IS_CACHED:
                 count = 1
-                add_cached(s, arena, f, op, out, (page, page + count))
+                add_cached(s, arena, out, op, f, (page, page + count))
                 word = arena[arena[f + e.PAGES] + page]
             elif word and s.dax:
                 use_pages(s, arena, f, page, min(count, arena[f + e.END] - page))
@@ -289,7 +289,7 @@ def read_slice(s, arena, f, op, out):
 
 
 @subroutine
-def has_blocks(s, arena, f, op):
+def has_blocks(s, arena, op, f):
     """Return whether the device has the blocks that a write needs; count them only if few blocks are left."""
     # an upper bound of the index's blocks: four at the ends, and one per 512 pages
     if (blocks_left(s) - 4) << 12 >= op.length + 8191 + (op.length >> 9):
@@ -298,11 +298,11 @@ def has_blocks(s, arena, f, op):
 
 
 @subroutine
-def slice_fits(s, arena, f, op, out):
+def slice_fits(s, arena, out, op, f):
     """Return whether the next slice of a read or write surely fits; grow the file's page table for it."""
     first = (op.offset + s.progress) >> 12
     last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
-    if not has_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
+    if not reserve_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
         return False
     return op.op != r.WRITE or reserve_pages(s, arena, f, last)
 
@@ -318,17 +318,17 @@ def transfer(s, arena, out, op, row):
     total = op.length
     if op.op == r.READ:
         total = min(total, arena[f + e.SIZE] - op.offset)
-    elif s.progress == 0 and not has_blocks(s, arena, f, op):
+    elif s.progress == 0 and not has_blocks(s, arena, op, f):
         return FULL
     while s.progress == 0 or s.progress < total:  # a read at the end of the file runs once, too
-        if not slice_fits(s, arena, f, op, out):
+        if not slice_fits(s, arena, out, op, f):
             return NO_ROOM
         if op.op == r.READ:
-            read_slice(s, arena, f, op, out)
+            read_slice(s, arena, out, op, f)
             if s.progress == 0:
                 return DONE
         else:
-            write_slice(s, arena, row, f, op, out)
-            if not index.fits(s, arena, f):
+            write_slice(s, arena, out, op, row, f)
+            if not index.ensure_index(s, arena, f):
                 return NO_ROOM
     return DONE

@@ -14,7 +14,7 @@ from scmsim.jit import subroutine
 @subroutine
 def queue_dirty(s, arena, row, f):
     """Append a file that just became dirty to the queue of dirty files."""
-    arena[f + e.SINCE] = s.now
+    arena[f + e.DIRTY_SINCE] = s.now
     arena[f + e.OLDER] = s.newest
     arena[f + e.NEWER] = -1
     if s.newest >= 0:
@@ -40,7 +40,7 @@ def unqueue_clean(s, arena, f):
 
 
 @subroutine
-def flush_run(s, arena, f, out, page, most):
+def flush_run(s, arena, out, f, page, most):
     """Store up to `most` dirty pages from `page` on whose blocks are adjacent; allocate blocks now if there are none.
 
     Returns the number of pages stored; `s.changed` counts runs whose extent changed.
@@ -76,7 +76,7 @@ def flush_run(s, arena, f, out, page, most):
 
 
 @subroutine
-def flush_pages(s, arena, f, out):
+def flush_pages(s, arena, out, f):
     """Run one step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first.
 
     Emits at most 16 + 2 * pages events.
@@ -84,20 +84,20 @@ def flush_pages(s, arena, f, out):
     left = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
     arena[f + e.DIRTY] -= left
     pages = left
-    page = arena[f + e.LOW]
+    page = arena[f + e.FIRST_DIRTY_PAGE]
     s.changed = 0
     while left:
         if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
-            count = flush_run(s, arena, f, out, page, left)
+            count = flush_run(s, arena, out, f, page, left)
             left -= count
             page += count
         else:
             page += 1
-    arena[f + e.LOW] = page
+    arena[f + e.FIRST_DIRTY_PAGE] = page
     s.reg[q.PAGES], s.reg[q.NEW] = pages, s.changed
     emit_recipe(s, out, q.FLUSHED)
     if s.changed:
-        dirty_inode(s, arena, f, out)
+        dirty_inode(s, arena, out, f)
         arena[f + e.DATA_TID] = s.tid
     if arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)

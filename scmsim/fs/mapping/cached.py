@@ -6,7 +6,7 @@ Source: Linux 5.13 mm/memory.c (do_read_fault, do_shared_fault), mm/filemap.c (f
 from scmsim.fs.engine.operations import DONE
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.common import can_be_large, cost_of, may_store, protected, tell
+from scmsim.fs.mapping.common import can_be_large, cost_of, emit_fault_event, may_store, protected
 from scmsim.fs.mapping.mechanisms import AROUND_COST, HUGE_PAGE_COST, LARGE_LOAD_COST, LARGE_STORE_COST, PASSED_COST
 from scmsim.jit import subroutine
 
@@ -49,7 +49,7 @@ def large_page(s, arena, out, mapping, f, at):
     store = (w.WRITABLE if write else 0) if hooks.KEEPS_CLEAN else may_store(arena, mapping)
     arena[slot] = place - (page - first << 12) | w.PRESENT | w.LARGE | store
     tables.charge(s, arena, out, LARGE_STORE_COST if write else LARGE_LOAD_COST, 1)
-    tell(s, arena, out, mapping, (first, w.FAN, 21), at[1])
+    emit_fault_event(s, arena, out, mapping, (first, w.FAN, 21), at[1])
     return True
 
 
@@ -86,5 +86,5 @@ def cached_fault(s, arena, out, mapping, f, at):
         tables.fold(s, arena, mapping, f, page)
     tables.charge(s, arena, out, cost_of(how), 1)
     tables.charge(s, arena, out, AROUND_COST, count - 1)
-    tell(s, arena, out, mapping, (begin, count, 12), how)
+    emit_fault_event(s, arena, out, mapping, (begin, count, 12), how)
     return DONE

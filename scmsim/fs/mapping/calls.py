@@ -6,12 +6,12 @@ fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean, mm/huge_memory.c: thp_
 
 from scmsim.core import records as r
 from scmsim.fs.engine.arena import give, has_room, order_of, take
-from scmsim.fs.engine.events import has_events
+from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE
 from scmsim.fs.mapping import advice, hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_file
-from scmsim.fs.mapping.common import ask, ever_large, found
+from scmsim.fs.mapping.common import ever_large, file_of_mapping, request_fs
 from scmsim.fs.mapping.faults import fault
 from scmsim.fs.mapping.length import file_of, sync_tail, zap_file
 from scmsim.fs.mapping.mechanisms import CUT_COST, MMAP_COST, MSYNC_COST, MUNMAP_COST, UNMAP_TABLE_COST
@@ -71,7 +71,7 @@ def remove(s, arena, out, mapping):
             give(s, arena, arena[at] >> 12, w.FAN_ORDER)
             count += 1
     tables.charge(s, arena, out, UNMAP_TABLE_COST, count)
-    f = found(s, arena, mapping) if arena[file + w.PINS] else 0
+    f = file_of_mapping(s, arena, mapping) if arena[file + w.PINS] else 0
     advice.drop(s, arena, mapping, 0, advice.END)
     give(s, arena, slots, arena[mapping + w.SLOTS_ORDER])
     give(s, arena, mapping, w.MAPPING_ORDER)
@@ -79,7 +79,7 @@ def remove(s, arena, out, mapping):
     if arena[file + w.HEAD] == 0 and arena[file + w.PINS]:
         arena[file + w.PINS] = 0
         if f and hooks.pin(s, arena, f, -1):
-            ask(s, arena, w.ASK_CLOSE, file, 0)
+            request_fs(s, arena, w.ASK_CLOSE, file, 0)
 
 
 @subroutine
@@ -143,7 +143,7 @@ def unmap(s, arena, out, op):
             page = next_mapped(arena, file_of(s, arena, op), page, high)
             continue
         arena[s.maps + w.AT] = page - low
-        if not has_events(s, out, 14) or not has_room(s, arena, words_to_cut(arena, mapping)):
+        if not reserve_events(s, out, 14) or not has_room(s, arena, words_to_cut(arena, mapping)):
             return False
         stop = min(high, end_of(s, arena, op, mapping, page))
         cut_out(s, arena, out, mapping, page, stop)
@@ -174,7 +174,7 @@ def replace(s, arena, out, op, start, pages):
         low, high = max(begin, start), min(begin + (arena[mapping + w.PAGES] << 12), end)
         shared = arena[mapping + w.THREAD] < 0 or not op.flag & r.OWN_PROCESS or arena[mapping + w.THREAD] == op.thread
         if low < high and shared:
-            if not has_events(s, out, 14) or not has_room(s, arena, words_to_cut(arena, mapping)):
+            if not reserve_events(s, out, 14) or not has_room(s, arena, words_to_cut(arena, mapping)):
                 return False
             arena[s.maps + w.REPLACED] += 1
             cut_out(s, arena, out, mapping, first + (low - begin >> 12), first + (high - begin >> 12))
@@ -215,7 +215,7 @@ def remap(s, arena, out, op):
         arena[m + w.NOT_MAPPED] += 1
         return True
     tabled = slots_of(arena[mapping + w.START], arena[mapping + w.PAGES]) + 1
-    if not has_events(s, out, 11 + 6 * tabled):
+    if not reserve_events(s, out, 11 + 6 * tabled):
         return False
     if not has_room(s, arena, words_to_cut(arena, mapping) + 2 * slots_of(0, last - first) + 64 + 2 * tabled * w.FAN):
         return False
@@ -256,7 +256,7 @@ def add(s, arena, out, op):
             return False
         if start and not replace(s, arena, out, op, start, last - first):
             return False
-        if not has_events(s, out, 4):
+        if not reserve_events(s, out, 4):
             return False
         if start == 0:
             start = address_for(s, arena, first, last - first)
@@ -290,7 +290,7 @@ def populate(s, arena, out, op, write):
         if write and not arena[mapping + w.FLAGS] & (r.WRITABLE_SHARED | r.PRIVATE):
             break
         word, need = arena[tables.entry_at(arena, mapping, page)], w.PRESENT | (w.WRITABLE if write else 0)
-        if hooks.COUNTS_USES and not has_events(s, out, 2):
+        if hooks.COUNTS_USES and not reserve_events(s, out, 2):
             arena[m + w.AT] = page - low + 1
             return False
         if word & need != need:
@@ -300,10 +300,10 @@ def populate(s, arena, out, op, write):
             if outcome != DONE:
                 arena[m + w.AT] = page - low + 1
                 return False
-            arena[m + w.ANSWERED] = 0
+            arena[m + w.REPLY] = 0
         tables.note_uses(s, arena, out, mapping, page, page + 1)
         page += 1
-    arena[m + w.AT], arena[m + w.ANSWERED] = 0, 0
+    arena[m + w.AT], arena[m + w.REPLY] = 0, 0
     return True
 
 
@@ -318,7 +318,7 @@ def advise(s, arena, out, op):
     while page < high:
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)
         if mapping:
-            if not has_events(s, out, 7) or not has_room(s, arena, advice.words_to_copy(arena, mapping)):
+            if not reserve_events(s, out, 7) or not has_room(s, arena, advice.words_to_copy(arena, mapping)):
                 arena[s.maps + w.AT] = page
                 return False
             stop = min(high, end_of(s, arena, op, mapping, page))
@@ -348,7 +348,7 @@ def sync(s, arena, out, op):
                 return False
         page = stop
         arena[s.maps + w.AT] = ~page  # ~: the mapping at `page` has not been started
-    if not has_events(s, out, 1):
+    if not reserve_events(s, out, 1):
         return False
     tables.charge(s, arena, out, MSYNC_COST, s.map_cost == 0)
     arena[s.maps + w.AT] = 0

@@ -1,7 +1,7 @@
 """msync and fsync of mapped files: dirty pages are written back and write-protected, so the next store faults again."""
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_run, has_events
+from scmsim.fs.engine.events import emit_run, reserve_events
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.mechanisms import (
@@ -76,7 +76,7 @@ def clean_at(s, arena, out, file, page):
     if entry == 0 or not arena[entry] & w.DIRTY:
         return True
     large = arena[entry] & w.LARGE
-    if not has_events(s, out, events_of(s, arena, large)):
+    if not reserve_events(s, out, events_of(s, arena, large)):
         return False
     if large:
         clean_large(s, arena, out, file, page & ~(w.FAN - 1))
@@ -93,7 +93,7 @@ def dax_file(s, arena, out, file, low, high):
     """DAX: write back the dirty pages in [low, high); return False if unfinished."""
     m = s.maps
     if arena[m + w.AT] <= 0 and arena[file + w.DIRTIES]:
-        if not has_events(s, out, 1 + events_of(s, arena, True)):  # so that the first entry also fits
+        if not reserve_events(s, out, 1 + events_of(s, arena, True)):  # so that the first entry also fits
             return False
         tables.charge(s, arena, out, CLEAN_CALL_COST, 1)
     page = max(low, arena[m + w.AT])
@@ -125,7 +125,7 @@ def cached_file(s, arena, out, file, low, high):
                 page = tables.region_end(arena, mapping, page)
                 continue
             # a resumed call starts over: pages that are already protected emit nothing
-            if not has_events(s, out, 2):
+            if not reserve_events(s, out, 2):
                 return False
             protect(s, arena, out, mapping, page)
             page += 1

@@ -8,21 +8,21 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def ask(s, arena, what, file, page):
+def request_fs(s, arena, what, file, page):
     """Request that the file system does `what` before the fault is retried; return the outcome ASK."""
     m = s.maps
-    arena[m + w.ASKS], arena[m + w.ASKS_FILE], arena[m + w.ASKS_AT], arena[m + w.ANSWERED] = what, file, page, 0
+    arena[m + w.REQUEST], arena[m + w.REQUEST_FILE], arena[m + w.REQUEST_PAGE], arena[m + w.REPLY] = what, file, page, 0
     return w.ASK
 
 
 @subroutine
-def found(s, arena, mapping):
+def file_of_mapping(s, arena, mapping):
     """Return the model's row of the mapped file."""
     return hooks.find(s, arena, (arena[mapping + w.FILE] - arena[s.maps + w.FILES]) // w.FILE_WORDS)
 
 
 @subroutine
-def tell(s, arena, out, mapping, span, how):
+def emit_fault_event(s, arena, out, mapping, span, how):
     """Append the MAP event of a fault that mapped span = (page, pages, log2 of the bytes of a page)."""
     page, pages, order = span
     what = tables.what_of(s, arena, r.MAP, FAULT_SITE, r.USER)

@@ -13,7 +13,7 @@ from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_at
-from scmsim.fs.mapping.common import ask, can_be_large, cost_of, protected, tell
+from scmsim.fs.mapping.common import can_be_large, cost_of, emit_fault_event, protected, request_fs
 from scmsim.fs.mapping.mechanisms import (
     ASKED_LOAD_COST,
     ASKED_STORE_COST,
@@ -120,14 +120,14 @@ def must_wait(s, arena, out, mapping, f, page):
     large entry of zeros is gone (grab_mapping_entry).
     """
     file = arena[mapping + w.FILE]
-    asks = arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
+    asks = arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.REPLY] < w.ASK_SYNC
     if not asks or not hooks.must_sync(s, arena, f):
         return DONE
     entry = tables.tree_entry(arena, file, page)
     zeros = entry and arena[entry] & w.LARGE and arena[entry] & w.ZERO
     if not zeros and not clean_at(s, arena, out, file, page):
         return NO_ROOM
-    return ask(s, arena, w.ASK_SYNC, file, page)
+    return request_fs(s, arena, w.ASK_SYNC, file, page)
 
 
 @subroutine
@@ -155,7 +155,7 @@ def large_fault(s, arena, out, mapping, f, at):
     tables.set_entry(arena, file, leaf, word | arena[leaf] & w.DIRTY | becomes_dirty(s, arena, write))
     arena[slot] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, LARGE_STORE_COST if write else LARGE_LOAD_COST, 1)
-    tell(s, arena, out, mapping, (first, w.FAN, 21), at[1] | filled_hole(s, arena))
+    emit_fault_event(s, arena, out, mapping, (first, w.FAN, 21), at[1] | filled_hole(s, arena))
     return True
 
 
@@ -203,7 +203,9 @@ def small_fault(s, arena, out, mapping, f, at):
     file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
         arena[s.maps + w.HOW] = arena[s.maps + w.HOW] & ~w.MAJOR | (w.MAJOR if place == 0 else 0)
-        outcome = ask(s, arena, w.ASK_BLOCK, file, page) if hooks.BY_REQUEST else give(s, arena, out, f, page, 1)[0]
+        outcome = (
+            request_fs(s, arena, w.ASK_BLOCK, file, page) if hooks.BY_REQUEST else give(s, arena, out, f, page, 1)[0]
+        )
         if outcome != DONE:
             return outcome
         place = hooks.place(s, arena, f, page)
@@ -217,7 +219,7 @@ def small_fault(s, arena, out, mapping, f, at):
     arena[tables.entry_at(arena, mapping, page)] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, ZEROS_COST if zeros else cost_of(how), 1)
     tables.charge(s, arena, out, LEVEL_COST, tables.levels(arena, file))
-    tell(s, arena, out, mapping, (page, 1, 12), how | filled_hole(s, arena))
+    emit_fault_event(s, arena, out, mapping, (page, 1, 12), how | filled_hole(s, arena))
     return DONE
 
 
@@ -251,7 +253,7 @@ def map_page(s, arena, out, mapping, f, at):
     """Map 2 MiB or a page for a fault, at = (page, whether it is for a store, HOW); return the outcome."""
     page, write, found = at
     how = found & ~w.ASKED
-    new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
+    new = arena[s.maps + w.REPLY] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
     looks = not new and can_be_large(s, arena, mapping, f, page)
     if looks:
         outcome = fill(s, arena, out, mapping, f, page) if write else DONE

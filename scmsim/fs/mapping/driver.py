@@ -152,7 +152,7 @@ class Mapped:
     def emit(self, operations: np.ndarray, i: int) -> int:
         """Run one kernel from row `i` on and return the index of the first operation not done, as a model's `emit` does."""
         state, out = self.model.state, self.model.out
-        if state.arena[int(state.record[0].maps) + w.ASKS]:
+        if state.arena[int(state.record[0].maps) + w.REQUEST]:
             return self._answer(operations, i)
         code = operations["op"][i]
         if _IS_TOUCH[code]:
@@ -179,7 +179,7 @@ class Mapped:
     def _waits(self) -> bool:
         """Return whether the last kernel stopped because it needs room or the file system."""
         record = self.model.status[0]
-        asks = self.model.state.arena[int(record["maps"]) + w.ASKS]
+        asks = self.model.state.arena[int(record["maps"]) + w.REQUEST]
         return bool(asks or record["need_events"] or record["need_words"])
 
     def _pass_by(self, i: int) -> int:
@@ -191,10 +191,10 @@ class Mapped:
         """Let the file system run a fault's request as an operation in the place of row `i`."""
         state, status = self.model.state, self.model.status[0]
         table = state.arena[int(status["maps"]) :]
-        asks, op = int(table[w.ASKS]), self.asked[i : i + 1]
+        asks, op = int(table[w.REQUEST]), self.asked[i : i + 1]
         op[:] = operations[i]
-        op["file"] = (table[w.ASKS_FILE] - table[w.FILES]) // w.FILE_WORDS
-        op["offset"], op["length"] = table[w.ASKS_AT] * w.PAGE, w.PAGE
+        op["file"] = (table[w.REQUEST_FILE] - table[w.FILES]) // w.FILE_WORDS
+        op["offset"], op["length"] = table[w.REQUEST_PAGE] * w.PAGE, w.PAGE
         codes = {w.ASK_TURN: r.ULOAD, w.ASK_BLOCK: r.FALLOCATE, w.ASK_SYNC: r.FSYNC, w.ASK_CLOSE: r.CLOSE}
         flags = {w.ASK_BLOCK: r.KEEP_SIZE, w.ASK_SYNC: r.DATA_ONLY}
         op["op"], op["flag"] = codes[asks], flags.get(asks, 0) | r.CONTINUES | operations["flag"][i] & r.SETUP
@@ -204,9 +204,9 @@ class Mapped:
         if then > i:
             refused = int(status["failed"]) > before["failed"]
             table = state.arena[int(status["maps"]) :]
-            table[w.ASKS], table[w.ANSWERED] = 0, w.REFUSED if refused else asks
+            table[w.REQUEST], table[w.REPLY] = 0, w.REFUSED if refused else asks
             if asks == w.ASK_CLOSE:
-                table[w.ANSWERED] = 0
+                table[w.REPLY] = 0
             for name, value in before.items():
                 status[name] = value
         return i

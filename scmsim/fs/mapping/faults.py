@@ -5,12 +5,12 @@ Source: Linux 5.13 mm/memory.c (handle_mm_fault, do_cow_fault, wp_page_copy).
 
 from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_run, has_events
+from scmsim.fs.engine.events import emit_run, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.mapping import advice, hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.cached import cached_fault
-from scmsim.fs.mapping.common import ask, found, protected, tell
+from scmsim.fs.mapping.common import emit_fault_event, file_of_mapping, protected, request_fs
 from scmsim.fs.mapping.dax import dax_fault
 from scmsim.fs.mapping.mechanisms import COPY_COST, FAULT_SITE, HUGE_PAGE_COST
 from scmsim.jit import subroutine
@@ -35,7 +35,7 @@ def copy_fault(s, arena, out, mapping, f, at):
     emit_run(s, out, tables.what_of(s, arena, r.STORE, FAULT_SITE, r.KERNEL), copy, w.PAGE)
     arena[tables.entry_at(arena, mapping, page)] = copy | w.PRESENT | w.WRITABLE | w.COPIED
     tables.charge(s, arena, out, COPY_COST, 1)
-    tell(s, arena, out, mapping, (page, 1, 12), protected(old, 1))
+    emit_fault_event(s, arena, out, mapping, (page, 1, 12), protected(old, 1))
     return DONE
 
 
@@ -43,21 +43,21 @@ def copy_fault(s, arena, out, mapping, f, at):
 def fault(s, arena, out, mapping, page, write):
     """Handle a touch of a page that is not mapped as needed; return the outcome."""
     file = arena[mapping + w.FILE]
-    f = found(s, arena, mapping)
+    f = file_of_mapping(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
         return w.BEYOND  # SIGBUS
-    if not has_events(s, out, EVENTS + 4 * arena[s.maps + w.LIVE]) or not has_room(
+    if not reserve_events(s, out, EVENTS + 4 * arena[s.maps + w.LIVE]) or not has_room(
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM
     s.map_cost = 0  # from now on the kernels of mappings charge mmap and munmap
     arena[s.maps + w.ADVICE_AT_WORK] = advice.over(arena, mapping, page, page + 1)
-    answered = arena[s.maps + w.ANSWERED]
+    answered = arena[s.maps + w.REPLY]
     if answered == w.REFUSED:
         return FULL
     # commits and write-back that are due run before metadata change
-    if write and not answered and hooks.due(s):
-        return ask(s, arena, w.ASK_TURN, file, page)
+    if write and not answered and hooks.has_background_work(s):
+        return request_fs(s, arena, w.ASK_TURN, file, page)
     if write and arena[mapping + w.FLAGS] & r.PRIVATE:
         outcome, came = (DONE, w.WAS_THERE) if hooks.DAX else hooks.read_in(s, arena, out, f, page)
         tables.charge(s, arena, out, HUGE_PAGE_COST, came == w.CAME_WHOLE)

@@ -28,7 +28,7 @@ def begin(s, op):
 
 
 @subroutine
-def due(s):
+def has_background_work(s):
     """Return whether the file system's own threads have work to do before metadata change."""
     return False
 
@@ -99,7 +99,7 @@ def folio(s, arena, f, page):
 
 
 @subroutine
-def unmapped_by(s, arena, f, op):
+def unmapped_by(s, arena, op, f):
     """Return more pages [first, stop) that a truncation or hole removes from all mappings; private copies stay."""
     return 0, 0
 

@@ -6,7 +6,7 @@ dax_layout_busy_page, dax_delete_mapping_entry.
 
 from scmsim.core import records as r
 from scmsim.fs.engine.arena import give
-from scmsim.fs.engine.events import has_events
+from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_at
@@ -46,12 +46,12 @@ def zap_file(s, arena, out, op, low, high):
     A hole leaves private copies of its pages.
     """
     file = file_of(s, arena, op)
-    if not has_events(s, out, 4 + 13 * arena[s.maps + w.LIVE]):
+    if not reserve_events(s, out, 4 + 13 * arena[s.maps + w.LIVE]):
         return False
     if op.op == r.TRUNCATE:
         arena[file + w.LAST_GIVEN] = min(arena[file + w.LAST_GIVEN], max(low - 1, 0))
     first, stop = (
-        (0, r.NEVER >> 13) if hooks.UNMAPS_ALL else hooks.unmapped_by(s, arena, hooks.find(s, arena, op.file), op)
+        (0, r.NEVER >> 13) if hooks.UNMAPS_ALL else hooks.unmapped_by(s, arena, op, hooks.find(s, arena, op.file))
     )
     mapping = arena[file + w.HEAD]
     while mapping:

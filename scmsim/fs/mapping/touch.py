@@ -1,11 +1,11 @@
 """Loads, stores and write-backs of a program through its mappings: the kernel for most rows of a mapping trace."""
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_run, has_events
+from scmsim.fs.engine.events import emit_run, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.common import found
+from scmsim.fs.mapping.common import file_of_mapping
 from scmsim.fs.mapping.faults import fault
 from scmsim.fs.mapping.mechanisms import ACCESS_SITE
 from scmsim.jit import inlined, kernel, subroutine
@@ -40,7 +40,7 @@ def end_of(s, arena, op, mapping, page):
 @subroutine
 def is_stale(s, arena, mapping, word, page, write):
     """Return whether an existing entry is out of date: zeros although the page has a block now, or a page that was written back."""
-    f = found(s, arena, mapping)
+    f = file_of_mapping(s, arena, mapping)
     if f == 0:
         return False
     if word & w.ZERO:
@@ -110,7 +110,7 @@ def emit_touch(s, arena, out, op, word, at):
 
 
 @subroutine
-def enter_space(s, arena, out, mapping, op):
+def enter_space(s, arena, out, op, mapping):
     """Switch to the address space of a thread that is a process of its own."""
     wanted = arena[mapping + w.THREAD] + 1
     if wanted != arena[s.maps + w.RUNS]:
@@ -127,7 +127,7 @@ def skip(s, arena, outcome):
         arena[m + w.BEYOND_END] += 1
     else:
         arena[m + w.NO_SPACE] += 1
-    arena[m + w.ANSWERED], arena[m + w.HOW] = 0, 0
+    arena[m + w.REPLY], arena[m + w.HOW] = 0, 0
 
 
 @subroutine
@@ -137,14 +137,14 @@ def touch_run(s, arena, out, op):
     hooks.begin(s, op)
     at, end = op.offset + arena[m + w.AT], op.offset + max(op.length, 1)
     while at < end:
-        if not has_events(s, out, 2):
+        if not reserve_events(s, out, 2):
             return False
         page = at >> 12
         mapping = mapping_of(s, arena, op, page)
         if mapping == 0 or (write and not arena[mapping + w.FLAGS] & (r.WRITABLE_SHARED | r.PRIVATE)):
             arena[m + (w.DENIED if mapping else w.NOT_MAPPED)] += 1
             break
-        enter_space(s, arena, out, mapping, op)
+        enter_space(s, arena, out, op, mapping)
         entry = tables.entry_at(arena, mapping, page)
         word = arena[entry]
         if not fits(s, arena, mapping, word, page, write):
@@ -155,7 +155,7 @@ def touch_run(s, arena, out, op):
             if outcome != DONE:
                 skip(s, arena, outcome)
                 break
-            arena[m + w.ANSWERED] = 0
+            arena[m + w.REPLY] = 0
             continue  # look again at the entry that the fault has set
         last = end_of(s, arena, op, mapping, page) << 12
         vaddr = arena[mapping + w.START] + at - (arena[mapping + w.FIRST] << 12)
@@ -225,7 +225,7 @@ def touch(state, arena, ops, i, out):
         op = ops[i]
         s.op = i
         if op.op == r.UFENCE:
-            if not has_events(s, out, 1):
+            if not reserve_events(s, out, 1):
                 break
             emit_run(s, out, tables.what_of(s, arena, r.FENCE, ACCESS_SITE, r.PM), 0, 1)
         elif (op.op != r.ULOAD and op.op != r.USTORE and op.op != r.UFLUSH) or op.file < 0:

@@ -12,7 +12,7 @@ FAULT_WORDS = 4 * FAN + 64
 # The table of mappings, at `maps` of the state record:
 #   FILES: offset of the first file's fields
 #   AT: bytes or pages done of the current operation (msync: ~page if the mapping of that page has not been started)
-#   ASKS: request to the file system (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: its last answer
+#   REQUEST: request to the file system (ASK_...), for REQUEST_FILE at page REQUEST_PAGE; REPLY: its last answer
 #   RUNS: 1 + the thread whose address space is in use
 #   COPIES: pages that private mappings have copied
 #   SITE, COST: first mechanism and first cost row of mappings
@@ -26,8 +26,8 @@ FAULT_WORDS = 4 * FAN + 64
 #   ADVICE_AT_WORK: ADVICE of the current fault's mapping
 #   UPPER: offset of the bitmaps of the page tables above those that each mapping has
 (
-    FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
-    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, HOW, FILL_AT, FILL_END, LOADS_DIRTY,
+    FILES, AT, REQUEST, REQUEST_FILE, REQUEST_PAGE, REPLY, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED,
+    REPLACED, NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, HOW, FILL_AT, FILL_END, LOADS_DIRTY,
     FILLS, ADVICE_AT_WORK, UPPER,
 ) = range(28)  # fmt: skip
 UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB

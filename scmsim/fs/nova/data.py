@@ -7,7 +7,7 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, slab, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
 from scmsim.jit import subroutine
@@ -50,7 +50,7 @@ def fill_end(s, arena, out, row, page, span):
 
 
 @subroutine
-def free_old(s, arena, out, ref, page, count):
+def invalidate_entry(s, arena, out, ref, page, count):
     """Invalidate `count` pages from `page` on of the old entry `ref` and free their blocks (nova_free_old_entry)."""
     block = locate(s, arena, ref, page) >> 12
     at = words_of(s, ref)
@@ -68,7 +68,7 @@ def free_old(s, arena, out, ref, page, count):
 
 
 @subroutine
-def pages_fit(s, arena, row, first, stop):
+def reserve_pages(s, arena, row, first, stop):
     """Make room for the file's pages [first, stop) in its tables and for their radix nodes; return False if there is none."""
     groups = (stop - 1 >> state.NODE_SHIFT) + 1
     added = groups - (first >> state.NODE_SHIFT)
@@ -84,7 +84,7 @@ def pages_fit(s, arena, row, first, stop):
 
 
 @subroutine
-def starts_node(s, arena, row, page):
+def ensure_node(s, arena, row, page):
     """Allocate the radix node of `page` if it has none; return whether it had none."""
     at = arena[row + state.NODES] + (page >> state.NODE_SHIFT)
     if arena[at] != 0:
@@ -127,15 +127,15 @@ def assign_entry(s, arena, out, row, ref):
         before = arena[arena[row + state.PAGES] + page]
         if before != old or (before != 0 and not s.counters):
             if old != 0:
-                free_old(s, arena, out, old, old_first, page - old_first)
+                invalidate_entry(s, arena, out, old, old_first, page - old_first)
             old = before
             old_first = page
         if before == 0:
-            nodes += starts_node(s, arena, row, page)
+            nodes += ensure_node(s, arena, row, page)
             inserted += 1
         arena[arena[row + state.PAGES] + page] = ref
     if old != 0:
-        free_old(s, arena, out, old, old_first, first + count - old_first)
+        invalidate_entry(s, arena, out, old, old_first, first + count - old_first)
     locate(s, arena, ref, first)
     s.reg[recipes.NODE] = node_of(s, arena, row, first)
     s.reg[recipes.INSERTED], s.reg[recipes.REPLACED], s.reg[recipes.NODES] = inserted, count - inserted, nodes
@@ -222,7 +222,7 @@ def assign_fresh(s, arena, out, row):
             stop = used_bytes(s, arena, page)
             at = 0
         ref = page << 9 | at >> 3
-        if not has_events(s, out, 16 + 8 * (arena[words_of(s, ref)] & state.PAGES_MASK)):
+        if not reserve_events(s, out, 16 + 8 * (arena[words_of(s, ref)] & state.PAGES_MASK)):
             return False
         assign_entry(s, arena, out, row, ref)
         s.fresh -= 1
@@ -263,7 +263,7 @@ def read_file(s, arena, out, op, row):
         s.stage, s.resume_at = state.AT_WORK, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
-        if not has_events(s, out, 8):
+        if not reserve_events(s, out, 8):
             return False
         at = s.resume_at
         page = at >> 12

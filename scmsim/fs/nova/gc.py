@@ -6,7 +6,7 @@ Source: NOVA fs/nova/gc.c (nova_inode_log_thorough_gc, nova_gc_assign_file_entry
 
 from scmsim.alloc import first_fit
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import add_pages, used_bytes, words_of
 from scmsim.jit import kernel, subroutine
@@ -111,7 +111,7 @@ def collect(record, arena, out):
     if s.free_blocks < most:
         s.need_collect = 0
         return
-    if not has_events(s, out, 64 + 12 * (old + most)):
+    if not reserve_events(s, out, 64 + 12 * (old + most)):
         return
     if not first_fit.ready(s, arena, most) or not has_room(s, arena, (most << s.page_order) + 8 * (count + most)):
         return

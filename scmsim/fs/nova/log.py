@@ -7,7 +7,7 @@ Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_ex
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.nova import recipes, state
 from scmsim.jit import subroutine
 
@@ -45,9 +45,9 @@ def entry_fits(s, arena, out, row):
     """Return whether buffer and arena can hold an extent's events and its write entry; if not, request the room."""
     pages = log_growth(s, arena, row, s.entry_bytes)
     if pages == 0:
-        return has_events(s, out, EXTENT_EVENTS)
+        return reserve_events(s, out, EXTENT_EVENTS)
     logs = pages + arena[row + state.LOG_COUNT]
-    return has_events(s, out, EXTENT_EVENTS + 8 * logs) and has_room(s, arena, (pages << s.page_order) + 8 * logs)
+    return reserve_events(s, out, EXTENT_EVENTS + 8 * logs) and has_room(s, arena, (pages << s.page_order) + 8 * logs)
 
 
 @subroutine
@@ -178,7 +178,7 @@ def append_entry(s, arena, out, row, length):
 
 
 @subroutine
-def append_record(s, arena, out, row, record):
+def append_record(s, record, arena, out, row):
     """Append an entry that maps no data and return its ref; `record` = (recipe, bytes of the entry, of its fields)."""
     recipe, length, fields = record
     s.reg[recipes.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES

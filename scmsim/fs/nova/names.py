@@ -7,9 +7,9 @@ from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.nova import recipes, state
-from scmsim.fs.nova.data import assign_entry, free_nodes, free_old, pages_fit
+from scmsim.fs.nova.data import assign_entry, free_nodes, invalidate_entry, reserve_pages
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 from scmsim.jit import subroutine
 
@@ -23,7 +23,7 @@ def add_dentry(s, arena, out, row, parent):
     length = (s.dentry_header + name + 7) & ~7
     s.reg[recipes.NAME] = name & ~3 if s.counters else 0
     fields = s.dentry_fields + name - s.reg[recipes.NAME] if s.counters else length - 10
-    arena[row + state.DENTRY] = append_record(s, arena, out, parent, (recipes.NAMED, length, fields))
+    arena[row + state.DENTRY] = append_record(s, (recipes.NAMED, length, fields), arena, out, parent)
     arena[row + state.DIRECTORY] = parent
 
 
@@ -58,7 +58,7 @@ def change_links(s, arena, out, row, by):
         emit_recipe(s, out, recipes.LINK_CHANGE)
         emit_recipe(s, out, recipes.RELEASE)
     else:
-        append_record(s, arena, out, row, (recipes.RECORD, s.link_bytes, s.link_fields))
+        append_record(s, (recipes.RECORD, s.link_bytes, s.link_fields), arena, out, row)
         arena[row + state.LINK_ENTRY] = 1
     arena[row + file_row.LINKS] += by
 
@@ -70,7 +70,7 @@ def free_pages(s, arena, out, row, first, invalidate):
     With `invalidate` mark their entries in the log; without it no events need room.
     """
     while s.resume_at < arena[row + state.TOP_PAGE]:
-        if invalidate and not has_events(s, out, 16):
+        if invalidate and not reserve_events(s, out, 16):
             return False
         page = s.resume_at
         ref = table.get(arena, row + state.PAGES, page)
@@ -81,7 +81,7 @@ def free_pages(s, arena, out, row, first, invalidate):
         if ref != 0:
             s.freed += stop - page
             if invalidate:
-                free_old(s, arena, out, ref, page, stop - page)
+                invalidate_entry(s, arena, out, ref, page, stop - page)
             else:
                 at = words_of(s, ref)
                 first_fit.release(s, arena, (arena[at + 1] >> 24) + page - (arena[at] >> 24), stop - page)
@@ -170,17 +170,17 @@ def fill_holes(s, arena, out, row, stop, zero):
 @subroutine
 def adopt(s, arena, out, row):
     """Create a file that existed before the trace, without events; return False if room runs out."""
-    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     pages = (length + state.BLOCK - 1) >> 12
     if s.stage == state.NEW:
-        if pages > 0 and not pages_fit(s, arena, row, recipes.ZERO, pages):
+        if pages > 0 and not reserve_pages(s, arena, row, recipes.ZERO, pages):
             return False
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
         s.stage, s.resume_at = state.ADOPTING, 0
     if not fill_holes(s, arena, out, row, pages, recipes.ZERO):
         return False
-    arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, length
+    arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, length
     return True
 
 
@@ -193,7 +193,7 @@ def truncate(s, arena, out, row, new_size):
     first = (new_size + state.BLOCK - 1) >> 12
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.TRUNCATE)
-        append_record(s, arena, out, row, (recipes.RECORD, s.setattr_bytes, s.setattr_fields))
+        append_record(s, (recipes.RECORD, s.setattr_bytes, s.setattr_fields), arena, out, row)
         emit_recipe(s, out, recipes.COMMIT)
         s.stage, s.resume_at, s.freed = state.AT_WORK, first, 0
         ref = table.get(arena, row + state.PAGES, new_size >> 12)

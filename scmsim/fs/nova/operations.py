@@ -9,11 +9,11 @@ from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.nova import names as names
 from scmsim.fs.nova import recipes, state
-from scmsim.fs.nova.data import pages_fit, read_file, write_file
+from scmsim.fs.nova.data import read_file, reserve_pages, write_file
 from scmsim.fs.nova.log import log_growth
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -45,7 +45,7 @@ def log_blocks(s, arena, row, entries):
 
 
 @subroutine
-def affordable(s, arena, op, places, pages, adopted):
+def has_enough_blocks(s, arena, op, places, pages, adopted):
     """Return whether the device has the blocks that the operation may need.
 
     `pages`: blocks of the operation itself; `adopted`: blocks of a file from before the trace; `places`: rows of the
@@ -70,7 +70,7 @@ def affordable(s, arena, op, places, pages, adopted):
 
 
 @subroutine
-def begin(s, arena, out, op, places):
+def admit(s, arena, out, op, places):
     """Prepare a new operation: check the device's blocks, extend the bitmaps, and build a file from before the trace.
 
     Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
@@ -83,11 +83,11 @@ def begin(s, arena, out, op, places):
         if pages > s.blocks:
             return FULL
     if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
-        adopted = (arena[row + file_row.FIRST] + 4094) >> 12
+        adopted = (arena[row + file_row.INITIAL_SIZE] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE
     # Count exactly only if the device is nearly full.
     if s.free_blocks < most:
-        if not affordable(s, arena, op, places, pages, adopted):
+        if not has_enough_blocks(s, arena, op, places, pages, adopted):
             return FULL
         most = s.free_blocks
     if not first_fit.ready(s, arena, most):
@@ -98,22 +98,22 @@ def begin(s, arena, out, op, places):
 
 
 @subroutine
-def room(s, arena, out, op, places):
+def reserve_first_piece(s, arena, out, op, places):
     """Return whether the first piece of the operation surely fits; grow the table of pages of a write or fallocate."""
     code = op.op
     row, parent, other = places
     if code == records.WRITE or (code == records.FALLOCATE and not op.flag & records.PUNCH_HOLE):
-        return has_events(s, out, 8) and (
-            op.length <= 0 or pages_fit(s, arena, row, op.offset >> 12, (op.offset + op.length + 4095) >> 12)
+        return reserve_events(s, out, 8) and (
+            op.length <= 0 or reserve_pages(s, arena, row, op.offset >> 12, (op.offset + op.length + 4095) >> 12)
         )
     if code != records.CREATE and code != records.TRUNCATE and not records.UNLINK <= code <= records.RMDIR:
-        return has_events(s, out, 16)
+        return reserve_events(s, out, 16)
     added = log_growth(s, arena, row, OWN_BYTES) + log_growth(s, arena, parent, DENTRY_BYTES)
     added += log_growth(s, arena, other, OWN_BYTES)
     if added == 0:
-        return has_events(s, out, NAME_EVENTS)
+        return reserve_events(s, out, NAME_EVENTS)
     logs = added + arena[row + state.LOG_COUNT] + arena[parent + state.LOG_COUNT] + arena[other + state.LOG_COUNT]
-    return has_events(s, out, NAME_EVENTS + 8 * logs) and has_room(s, arena, (added << s.page_order) + 8 * logs)
+    return reserve_events(s, out, NAME_EVENTS + 8 * logs) and has_room(s, arena, (added << s.page_order) + 8 * logs)
 
 
 @subroutine
@@ -145,7 +145,7 @@ def perform(s, arena, out, op):
     other = s.files + op.file2 * state.FILE_WORDS if op.op == records.RENAME and op.file2 >= 0 else parent
     places = (row, parent, other)
     if s.stage == state.NEW:
-        fits = begin(s, arena, out, op, places)
+        fits = admit(s, arena, out, op, places)
         if fits != DONE:
             return fits
         s.stage = state.READY
@@ -153,7 +153,7 @@ def perform(s, arena, out, op):
         if not names.adopt(s, arena, out, row):
             return NO_ROOM
         s.stage = state.READY
-    if s.stage == state.READY and not room(s, arena, out, op, places):
+    if s.stage == state.READY and not reserve_first_piece(s, arena, out, op, places):
         return NO_ROOM
     return calls.run(s, arena, out, op, row, parent)
 

@@ -7,7 +7,7 @@ Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xi
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.journal import begin, commit, log
@@ -130,15 +130,15 @@ def write_file(s, arena, out, op, row):
         s.stage, s.resume_at = state.ALLOCATING, first
     if s.stage == state.ALLOCATING:
         while s.resume_at <= last:
-            if not has_events(s, out, FILL_EVENTS):
+            if not reserve_events(s, out, FILL_EVENTS):
                 return False
             fill(s, arena, out, row, last, recipes.ZERO)
-        if not has_events(s, out, FILL_EVENTS):
+        if not reserve_events(s, out, FILL_EVENTS):
             return False
         edges(s, arena, out, op, row)
         s.stage, s.resume_at = state.COPYING, op.offset
     while s.resume_at < end:
-        if not has_events(s, out, 24):
+        if not reserve_events(s, out, 24):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
@@ -146,7 +146,7 @@ def write_file(s, arena, out, op, row):
         set_copy(s, op, device(s, arena, row, at), at, stop)
         emit_recipe(s, out, recipes.COPY)
         s.resume_at = stop
-    if not has_events(s, out, FILL_EVENTS):
+    if not reserve_events(s, out, FILL_EVENTS):
         return False
     close_write(s, arena, out, op, row)
     return True
@@ -160,7 +160,7 @@ def read_file(s, arena, out, op, row):
         s.stage, s.resume_at = state.COPYING, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
-        if not has_events(s, out, 8):
+        if not reserve_events(s, out, 8):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)

@@ -7,7 +7,7 @@ pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import device, inode_at
@@ -166,7 +166,7 @@ def link(s, arena, out, op, row, parent):
 def free_from(s, arena, out, row, first):
     """Free the data blocks from `resume_at` (initially `first`) on, then the nodes above them; return False if room runs out."""
     while s.resume_at < arena[row + state.END]:
-        if not has_events(s, out, 8):
+        if not reserve_events(s, out, 8):
             return False
         free_leaf(s, arena, out, row)
     lower(s, arena, row, first)
@@ -176,7 +176,7 @@ def free_from(s, arena, out, row, first):
 @subroutine
 def evict(s, arena, out, row):
     """Free a file without links (pmfs_evict_inode); return False if room runs out."""
-    if not free_from(s, arena, out, row, recipes.ZERO) or not has_events(s, out, FILL_EVENTS):
+    if not free_from(s, arena, out, row, recipes.ZERO) or not reserve_events(s, out, FILL_EVENTS):
         return False
     s.reg[recipes.INODE] = inode_at(s, row)
     emit_recipe(s, out, recipes.EVICT)
@@ -215,7 +215,7 @@ def truncate(s, arena, out, row, new_size):
         s.stage, s.resume_at = state.COPYING, first
     if new_size < old_size and not free_from(s, arena, out, row, first):
         return False
-    if not has_events(s, out, 16):
+    if not reserve_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
     emit_recipe(s, out, recipes.SHRUNK)
@@ -237,10 +237,10 @@ def fallocate(s, arena, out, op, row):
         grow(s, arena, out, row, last)
         s.stage, s.resume_at = state.ALLOCATING, op.offset >> s.shift
     while s.resume_at <= last:
-        if not has_events(s, out, FILL_EVENTS + 3 * 512):
+        if not reserve_events(s, out, FILL_EVENTS + 3 * 512):
             return False
         fill(s, arena, out, row, last, 1)
-    if not has_events(s, out, FILL_EVENTS):
+    if not reserve_events(s, out, FILL_EVENTS):
         return False
     if not op.flag & records.KEEP_SIZE and op.offset + op.length > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = op.offset + op.length
@@ -252,14 +252,14 @@ def fallocate(s, arena, out, op, row):
 @subroutine
 def adopt(s, arena, out, row, parent):
     """Create a file that existed before the trace, without events; return False if room runs out."""
-    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     blocks = (length + (1 << s.shift) - 1) >> s.shift
     emitted, journal = s.emitted, s.reg[recipes.JOURNAL]
     if s.stage == state.NEW:
         s.replacing = 0
         words = dirs.words_for_name(arena, parent) + (words_for(arena, row, blocks) if blocks > 0 else 0)
         words += 2 * dirs.words_for_name(arena, row)
-        if not has_room(s, arena, words) or not has_events(
+        if not has_room(s, arena, words) or not reserve_events(
             s, out, 2 * FILL_EVENTS + 4 * arena[parent + state.DIRCOUNT]
         ):
             return False
@@ -274,11 +274,11 @@ def adopt(s, arena, out, row, parent):
         s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
         s.stage, s.resume_at = state.ADOPTING, 0
     while s.resume_at < blocks:
-        if not has_events(s, out, FILL_EVENTS):
+        if not reserve_events(s, out, FILL_EVENTS):
             return False
         s.fresh_root = 1
         fill(s, arena, out, row, blocks - 1, recipes.ZERO)
         s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
-    arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
+    arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     adopted(s, arena, row)
     return True

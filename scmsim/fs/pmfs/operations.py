@@ -8,7 +8,7 @@ from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import names as names
@@ -44,7 +44,7 @@ def missing(s, arena, op, row, first, stop):
 
 
 @subroutine
-def affordable(s, arena, data, nodes):
+def check_blocks(s, arena, data, nodes):
     """Return DONE if the device has `data` data blocks and `nodes` single blocks, else FULL; NO_ROOM: the bitmaps must grow."""
     if data * s.unit + nodes > s.free_blocks:
         return FULL
@@ -89,7 +89,7 @@ def move(s, arena, out, row):
 
 
 @subroutine
-def begin(s, arena, out, op, row, parent):
+def admit(s, arena, out, op, row, parent):
     """Prepare a new operation: check the device's blocks and build a file from before the trace.
 
     Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
@@ -104,14 +104,16 @@ def begin(s, arena, out, op, row, parent):
         data += moves(s, arena, op, row)
     if adopts and not arena[row + file_row.STATUS] & file_row.IS_DIR:
         old = (
-            (arena[row + file_row.FIRST] - 1 + (1 << s.shift) - 1) >> s.shift if arena[row + file_row.FIRST] > 0 else 0
+            (arena[row + file_row.INITIAL_SIZE] - 1 + (1 << s.shift) - 1) >> s.shift
+            if arena[row + file_row.INITIAL_SIZE] > 0
+            else 0
         )
         data += old
         nodes += NODES + (old >> 8)
     makes = (op.op == records.CREATE or op.op == records.MKDIR) and calls.changes_names(arena, op, row)
     if adopts or makes or op.op == records.LINK or op.op == records.RENAME:
         nodes += 2 * NODES
-    fits = affordable(s, arena, data, nodes) if data + nodes > 0 else DONE
+    fits = check_blocks(s, arena, data, nodes) if data + nodes > 0 else DONE
     if fits != DONE or not adopts:
         return fits
     return DONE if names.adopt(s, arena, out, row, parent) else NO_ROOM
@@ -129,13 +131,13 @@ def reserve_aside(s, arena, op):
 
 
 @subroutine
-def room(s, arena, out, op, row, parent):
+def reserve_first_piece(s, arena, out, op, row, parent):
     """Return whether the first piece of the operation surely fits; grow the tables that the operation changes."""
     code = op.op
     if calls.allocates(op):
         stop = ((op.offset + op.length - 1) >> s.shift) + 1
         words = words_for(arena, row, stop) if stop <= MOST_BLOCKS else TOO_FAR
-        if not has_room(s, arena, words + words_aside(s, arena, op)) or not has_events(s, out, WRITE_EVENTS):
+        if not has_room(s, arena, words + words_aside(s, arena, op)) or not reserve_events(s, out, WRITE_EVENTS):
             return False
         reserve(s, arena, row, stop)
         reserve_aside(s, arena, op)
@@ -147,8 +149,8 @@ def room(s, arena, out, op, row, parent):
             blocks += 3 * dircount(arena, s.files + op.file2 * state.FILE_WORDS)
         if arena[row + state.PARENT] != 0:
             words += 2 * dirs.words_for_name(arena, arena[row + state.PARENT])
-        return has_room(s, arena, words) and has_events(s, out, NAME_EVENTS + 2 * blocks)
-    return has_events(s, out, 2 * FILL_EVENTS if code != records.READDIR else 8 + arena[row + state.DIRCOUNT])
+        return has_room(s, arena, words) and reserve_events(s, out, NAME_EVENTS + 2 * blocks)
+    return reserve_events(s, out, 2 * FILL_EVENTS if code != records.READDIR else 8 + arena[row + state.DIRCOUNT])
 
 
 @subroutine
@@ -197,16 +199,16 @@ def perform(s, arena, out, op):
             return NO_ROOM
         s.stage = state.NEW if ADOPTS_FIRST else state.READY
     if s.stage == state.NEW:
-        fits = begin(s, arena, out, op, row, parent)
+        fits = admit(s, arena, out, op, row, parent)
         if ADOPTS_FIRST and fits == DONE and s.stage == state.ADOPTING:
             s.stage = state.NEW
-            fits = begin(s, arena, out, op, row, parent)
+            fits = admit(s, arena, out, op, row, parent)
         if fits != DONE:
             return fits
         s.stage = state.READY
     if s.stage == state.READY:
         s.replacing = op.op == records.WRITE and replaces(s, arena, op, row)
-        if not room(s, arena, out, op, row, parent):
+        if not reserve_first_piece(s, arena, out, op, row, parent):
             return NO_ROOM
         if moves(s, arena, op, row) > 0:
             move(s, arena, out, row)
@@ -220,7 +222,7 @@ def block_shift(s):
 
 
 @subroutine
-def fits(s, arena, op, last):
+def check_prefix(s, arena, op, last):
     """Return whether a write up to the end of data block `last` gets its blocks, as its outcome.
 
     pmfs_xip_file_write continues with the blocks that its allocation got, and returns the bytes that it copied. A write
@@ -230,7 +232,7 @@ def fits(s, arena, op, last):
     if s.replacing or calls.adopts(arena, op, row):
         return FULL
     data = missing(s, arena, op, row, op.offset >> s.shift, last + 1)
-    return affordable(s, arena, data, NODES + (data >> 8)) if data > 0 else DONE
+    return check_blocks(s, arena, data, NODES + (data >> 8)) if data > 0 else DONE
 
 
 @subroutine
@@ -240,7 +242,7 @@ def end(s, out):
 
 
 HOOKS = {
-    operations: {"perform": perform, "block_shift": block_shift, "fits": fits, "end": end},
+    operations: {"perform": perform, "block_shift": block_shift, "check_prefix": check_prefix, "end": end},
     calls: {
         "state": state,
         "recipes": recipes,

@@ -57,10 +57,10 @@ def take_run(s, arena, want):
 
 
 @subroutine
-def give_run(s, arena, block, count):
+def give_run(s, arena, start, count):
     """Free a run of blocks."""
-    first_fit.release(s, arena, block, count)
-    aligned_fit.freed(s, block)
+    first_fit.release(s, arena, start, count)
+    aligned_fit.freed(s, start)
 
 
 @subroutine

@@ -6,7 +6,7 @@ Source: Linux 2.6.24 mm/page-writeback.c (dirty_expire_centisecs), fs/buffer.c.
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.scm_manager import device, index, recipes, state
 from scmsim.fs.scm_manager.index import place
 from scmsim.jit import subroutine
@@ -83,7 +83,7 @@ def fetch_edges(s, arena, out, row, at, stop):
 @subroutine
 def enlist(s, arena, row):
     """Append a row to the list of dirty rows."""
-    arena[row + state.SINCE], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
+    arena[row + state.DIRTY_SINCE], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
     if s.tail != 0:
         arena[s.tail + state.NEXT] = row
     else:
@@ -112,12 +112,12 @@ def mark(s, arena, row, first, count):
         return
     if arena[row + state.DIRTY_UNITS] == 0:
         enlist(s, arena, row)
-        arena[row + state.LOW] = first
+        arena[row + state.FIRST_DIRTY_UNIT] = first
     for i in range(first, first + count):
         entry = table.get(arena, row + state.BLOCKS, i)
         arena[row + state.DIRTY_UNITS] += not entry & state.DIRTY
         table.put(arena, row + state.BLOCKS, i, entry | state.DIRTY | state.CACHED)
-    arena[row + state.LOW] = min(arena[row + state.LOW], first)
+    arena[row + state.FIRST_DIRTY_UNIT] = min(arena[row + state.FIRST_DIRTY_UNIT], first)
 
 
 @subroutine
@@ -200,17 +200,17 @@ def send_nodes(s, arena, out, row, first):
 def write_back(s, arena, out, row):
     """Write a row's dirty units to the device; return False if room runs out."""
     while arena[row + state.DIRTY_UNITS] > 0:
-        if not has_events(s, out, STEP):
+        if not reserve_events(s, out, STEP):
             return False
         # LOW is a lower bound: no unit before it is dirty.
-        first = arena[row + state.LOW]
+        first = arena[row + state.FIRST_DIRTY_UNIT]
         while not table.get(arena, row + state.BLOCKS, first) & state.DIRTY:
             first += 1
         count = dirty_run(s, arena, row, first)
         at = (table.get(arena, row + state.BLOCKS, first) >> 2) << state.PLACE_SHIFT
         for i in range(first, first + count):
             cleaned(s, arena, row, i)
-        arena[row + state.LOW] = first + count
+        arena[row + state.FIRST_DIRTY_UNIT] = first + count
         if row == s.table:
             send_table(s, arena, out, at, count)
             continue
@@ -240,7 +240,7 @@ def synchronize(s, arena, out, row):
 @subroutine
 def expire(s, arena, out, now, all_of_them):
     """Write back rows that have been dirty for 30 seconds, or all rows; return False if room runs out."""
-    while s.head != 0 and (all_of_them or now - arena[s.head + state.SINCE] > EXPIRE):
+    while s.head != 0 and (all_of_them or now - arena[s.head + state.DIRTY_SINCE] > EXPIRE):
         if not write_back(s, arena, out, s.head):
             return False
     return True

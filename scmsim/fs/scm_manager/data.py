@@ -7,7 +7,7 @@ block_prepare_write, which first reads a unit that is written in part), fs/mpage
 
 from scmsim.core import records
 from scmsim.fs.engine import file_row
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.scm_manager import cache, inodes, recipes, state, units
 from scmsim.fs.scm_manager.cache import STEP, fetch_edges
 from scmsim.fs.scm_manager.index import place, stretch
@@ -30,7 +30,7 @@ def set_run(s, arena, row, at, stop):
 def extend_to(s, arena, out, row, stop):
     """Allocate the units from `resume_at` to `stop`; return False if room runs out."""
     while s.resume_at < stop:
-        if not units.ready(s, arena, s.longest + 4) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, s.longest + 4) or not reserve_events(s, out, STEP):
             return False
         extend(s, arena, out, row, stop)
     return True
@@ -40,7 +40,7 @@ def extend_to(s, arena, out, row, stop):
 def clear_to(s, arena, out, row, end):
     """Clear the file's bytes from `resume_at` to `end`; return False if room runs out."""
     while s.resume_at < end:
-        if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, 1) or not reserve_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         if place(arena, row, at >> s.shift) != 0:
@@ -87,7 +87,7 @@ def write_file(s, arena, out, op, row):
             return False
         s.stage, s.resume_at = state.COPYING, op.offset
     while s.resume_at < end:
-        if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, 1) or not reserve_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         fetch_edges(s, arena, out, row, at, stop)
@@ -96,7 +96,7 @@ def write_file(s, arena, out, op, row):
         emit_recipe(s, out, recipes.COPY_IN)
         cache.mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
         s.resume_at = stop
-    if not has_events(s, out, STEP):
+    if not reserve_events(s, out, STEP):
         return False
     arena[row + state.CURSOR] = (end - 1) >> s.shift
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
@@ -116,7 +116,7 @@ def read_file(s, arena, out, op, row):
         s.stage, s.resume_at = state.COPYING, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
-        if not has_events(s, out, STEP):
+        if not reserve_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         cache.fill_cache(s, arena, out, row, at >> s.shift, ((stop - 1) >> s.shift) + 1, s.cold)
@@ -132,7 +132,7 @@ def read_file(s, arena, out, op, row):
 def free_to_end(s, arena, out, row, stop):
     """Free the units from `resume_at` to the file's end, so that `stop` units are left; return False if room runs out."""
     while s.resume_at < arena[row + state.END]:
-        if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, 1) or not reserve_events(s, out, STEP):
             return False
         free_run(s, arena, out, row)
     units.free_nodes(s, arena, row, stop)
@@ -164,7 +164,7 @@ def truncate(s, arena, out, row, new_size):
         left = min(arena[row + state.END], (new_size + mask) >> s.shift)
         if not free_to_end(s, arena, out, row, left):
             return False
-    if not has_events(s, out, STEP):
+    if not reserve_events(s, out, STEP):
         return False
     arena[row + file_row.SIZE] = new_size
     inodes.changed(s, arena, out, row)
@@ -184,7 +184,7 @@ def fallocate(s, arena, out, op, row):
         if not clear_to(s, arena, out, row, end):
             return False
         arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
-    if not has_events(s, out, STEP):
+    if not reserve_events(s, out, STEP):
         return False
     inodes.changed(s, arena, out, row)
     return True

@@ -15,7 +15,7 @@ def read(s, units):
 
 
 @subroutine
-def settle(s, arena, out, at):
+def place_old_unit(s, arena, out, at):
     """Handle a unit at offset `at` that was written before the trace."""
 
 

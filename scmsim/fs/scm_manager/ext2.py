@@ -171,7 +171,7 @@ emit = bind(
     operations,
     {
         **shared.HOOKS,
-        operations: {**shared.HOOKS[operations], "fits": shared.fits},
+        operations: {**shared.HOOKS[operations], "check_prefix": shared.check_prefix},
         calls: {**shared.HOOKS[calls], "link": link},
         cache: {"send_nodes": send_nodes},
         data: {"HOLES": 1},
@@ -189,7 +189,7 @@ emit = bind(
             "take_nodes": take_nodes,
             "free_nodes": free_nodes,
             "read_entries": read_entries,
-            "settle_nodes": settle_nodes,
+            "place_old_nodes": settle_nodes,
         },
     },
 ).emit

@@ -57,7 +57,7 @@ def flush_order(s, row):
 
 _HOOKS = {
     **shared.HOOKS,
-    operations: {**shared.HOOKS[operations], "fits": shared.fits},
+    operations: {**shared.HOOKS[operations], "check_prefix": shared.check_prefix},
     cache: {"flush_order": flush_order},
     inodes: {"changed": inode_changed, "unnamed": unnamed},
     names: {"entries": entries},

@@ -1,8 +1,11 @@
 """Declare the hooks of a variant for inodes (see `scmsim.jit.binding`); by default an inode has a fixed place."""
 
-from scmsim.jit import subroutine
+from scmsim.jit import hook, subroutine
 
-changed = None  # (s, arena, out, row): the inode changed
+
+@hook
+def changed(s, arena, out, row):
+    """Charge the store of a changed inode."""
 
 
 @subroutine

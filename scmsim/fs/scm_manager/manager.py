@@ -127,7 +127,7 @@ emit = bind(
     "scm_manager",
     operations,
     {
-        operations: {**shared.HOOKS[operations], "concerns": objects.concerns, "leave": leave},
+        operations: {**shared.HOOKS[operations], "filter_operation": objects.filter_operation, "leave": leave},
         calls: {**shared.HOOKS[calls], "any_step": objects.any_step},
         cache: {"mark": mark, "note_entries": note_entries, "fill_cache": fill_cache, "write_back": write_back},
         data: {"widen": objects.widen},
@@ -138,7 +138,7 @@ emit = bind(
             "adopts": objects.adopts,
             "missing": missing,
             "own_units": objects.units_for_names,
-            "own_begin": objects.begin,
+            "own_begin": objects.admit,
         },
         units: {"ready": ready, "available": available, "take": take, "give": give},
     },

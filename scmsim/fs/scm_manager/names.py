@@ -11,7 +11,7 @@ from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.scm_manager import cache, index, inodes, recipes, state, units
 from scmsim.fs.scm_manager.data import free_to_end
 from scmsim.fs.scm_manager.index import place
-from scmsim.fs.scm_manager.units import extend, settle
+from scmsim.fs.scm_manager.units import extend, place_old_units
 from scmsim.jit import subroutine
 
 NAME_UNITS = 24  # most units for one more name: of the directory, of indirect blocks, of objects
@@ -222,7 +222,7 @@ def evict(s, arena, out, row):
 def adopt(s, arena, out, row, parent):
     """Create a file that existed before the trace, without events; return False if room runs out."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
-    length = 0 if is_dir else max(arena[row + file_row.FIRST] - 1, 0)
+    length = 0 if is_dir else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     stop = (length + (1 << s.shift) - 1) >> s.shift
     emitted, synchronous = s.emitted, s.synchronous
     s.silent, s.synchronous = 1, 0
@@ -242,10 +242,10 @@ def adopt(s, arena, out, row, parent):
                 first = arena[row + state.END]
                 s.resume_at = first
                 extend(s, arena, out, row, stop)
-                settle(s, arena, out, row, first, arena[row + state.END])
+                place_old_units(s, arena, out, row, first, arena[row + state.END])
                 s.emitted = emitted
     s.silent, s.synchronous = 0, synchronous
     if done:
         arena[row + file_row.STATUS] |= file_row.EXISTS
-        arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
+        arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     return done

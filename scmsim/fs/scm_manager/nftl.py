@@ -84,7 +84,7 @@ def read(s, units):
 
 
 @subroutine
-def settle(s, arena, out, at):
+def place_old_unit(s, arena, out, at):
     """Program a page that was written once before counting began."""
     program(s, arena, out, at // recipes.SECTOR)
     s.page_programs -= 1
@@ -96,4 +96,4 @@ def table_entries(s):
     return 2 * (s.origin // (recipes.SECTOR * recipes.PAGES) + s.tracked // recipes.PAGES + 2)
 
 
-HOOKS = {"write": write, "read": read, "settle": settle, "table_entries": table_entries}
+HOOKS = {"write": write, "read": read, "place_old_unit": place_old_unit, "table_entries": table_entries}

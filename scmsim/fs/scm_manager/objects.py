@@ -12,7 +12,7 @@ from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.scm_manager import index, names, operations, recipes, state, units
 from scmsim.fs.scm_manager.cache import STEP
@@ -37,7 +37,7 @@ def malloc(s, arena, out, row, length):
         table.put(arena, row + state.BLOCKS, i, ((at >> state.PLACE_SHIFT) + (i << DATA_ORDER)) << 2)
     arena[row + file_row.MAPPED] = arena[row + state.END] = max(units, 1)
     arena[row + state.SHORT] = order + 1 if units == 0 else 0
-    arena[row + file_row.SIZE], arena[row + file_row.FIRST] = max(length, 1), 0
+    arena[row + file_row.SIZE], arena[row + file_row.INITIAL_SIZE] = max(length, 1), 0
     arena[row + file_row.STATUS] |= state.MEMORY
 
 
@@ -73,7 +73,7 @@ def touch(s, arena, out, op, row):
         s.stage, s.resume_at = state.COPYING, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
-        if not has_events(s, out, STEP):
+        if not reserve_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_run(s, arena, row, at, stop)
@@ -130,7 +130,7 @@ def object_call(s, arena, out, op, row, parent):
 
 
 @subroutine
-def concerns(s, op):
+def filter_operation(s, op):
     """Return whether the operation is one of the model's."""
     return op.file >= 0 and (op.op <= records.CLOSE or records.MALLOC <= op.op <= records.FILE_TO_MM)
 
@@ -154,7 +154,7 @@ def units_for_names(op):
 
 
 @subroutine
-def begin(s, arena, op, row):
+def admit(s, arena, op, row):
     """Return whether the device and the tables have room for a memory object, as an outcome."""
     if op.op != records.MALLOC:
         return DONE

@@ -8,7 +8,7 @@ from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.calls import adopts
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.scm_manager import data as data
 from scmsim.fs.scm_manager import index, recipes, state, units
@@ -76,7 +76,7 @@ def needed(s, arena, op, row):
     if adopts(arena, op, row):
         count += names.NAME_UNITS
         if not arena[row + file_row.STATUS] & file_row.IS_DIR:
-            length = max(arena[row + file_row.FIRST] - 1, 0)
+            length = max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
             count += missing(arena, row, recipes.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
     if (code == records.CREATE or code == records.MKDIR) and not exists or records.RENAME <= code <= records.LINK:
         count += names.NAME_UNITS
@@ -84,7 +84,7 @@ def needed(s, arena, op, row):
 
 
 @subroutine
-def begin(s, arena, op, row):
+def admit(s, arena, op, row):
     """Check that the device has the units for a new operation; return DONE if so, else FULL or NO_ROOM."""
     first, stop = reach(s, arena, op, row)
     if stop > 0 and op.op != records.TRUNCATE and op.length > s.capacity:
@@ -104,14 +104,14 @@ def begin(s, arena, op, row):
 
 
 @subroutine
-def room(s, arena, out, op, row, parent):
+def reserve_first_piece(s, arena, out, op, row, parent):
     """Return whether the first piece of the operation surely fits; grow the tables that it changes."""
     _, stop = reach(s, arena, op, row)
     stop = max(stop, s.first_objects, 1)
     words = index.words_for(arena, row, stop) + names.words_for_name(s, arena, parent)
     if arena[row + state.PARENT] != 0:
         words += names.words_for_name(s, arena, arena[row + state.PARENT])
-    if not has_room(s, arena, words) or not has_events(s, out, NAME_EVENTS if op.op != records.WRITE else STEP):
+    if not has_room(s, arena, words) or not reserve_events(s, out, NAME_EVENTS if op.op != records.WRITE else STEP):
         return False
     if op.op != records.READ:
         index.reserve(s, arena, row, stop)
@@ -141,7 +141,7 @@ def list_names(s, arena, out, row):
 
 
 @subroutine
-def ended(s, arena, op, row):
+def after_call(s, arena, op, row):
     """Record the file's directory, which an fsync also writes back, even if the file is gone by then."""
     s.directory = arena[row + state.PARENT]
 
@@ -161,13 +161,13 @@ def perform(s, arena, out, op):
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     parent = names.as_directory(s, arena, parent)
     if s.stage == state.NEW:
-        fits = begin(s, arena, op, row)
+        fits = admit(s, arena, op, row)
         if fits != DONE:
             return fits
         if adopts(arena, op, row):
-            if not has_events(s, out, NAME_EVENTS) or not names.adopt(s, arena, out, row, parent):
+            if not reserve_events(s, out, NAME_EVENTS) or not names.adopt(s, arena, out, row, parent):
                 return NO_ROOM
-        if not room(s, arena, out, op, row, parent):
+        if not reserve_first_piece(s, arena, out, op, row, parent):
             return NO_ROOM
         s.stage = state.READY
     if s.stage != state.FLUSHING:
@@ -180,7 +180,7 @@ def perform(s, arena, out, op):
 
 
 @subroutine
-def fits(s, arena, op, last):
+def check_prefix(s, arena, op, last):
     """Return whether a write up to the end of page `last` gets its units: Linux's loop over pages writes what fits."""
     row = s.files + op.file * state.FILE_WORDS
     count = needed(s, arena, op, row) + missing(arena, row, op.offset >> s.shift, (last + 1) << 12 >> s.shift)
@@ -216,7 +216,7 @@ HOOKS = {
         "link": names.link,
         "rename": names.rename,
         "read_directory": list_names,
-        "ended": ended,
+        "after_call": after_call,
         "evict": names.evict,
     },
 }

@@ -23,7 +23,7 @@ from scmsim.fs.scm_manager import recipes
 # and entry of the newest name.
 BLOCKS, SLOTS, LEAVES, UPPERS = range(file_row.OWN, file_row.OWN + 8, 2)
 (
-    END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE, NEXT, PREVIOUS,
+    END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, FIRST_DIRTY_UNIT, DIRTY_SINCE, NEXT, PREVIOUS,
 ) = range(file_row.OWN + 8, file_row.OWN + 22)  # fmt: skip
 FILE_WORDS = file_row.OWN + 22
 UNNAMED = 3  # rows after those of files: a parent directory, FAT or bitmaps, inode table

@@ -156,15 +156,15 @@ def walk(s, arena, out, row, unit):
 
 
 @subroutine
-def settle_nodes(s, arena, row, first, stop):
+def place_old_nodes(s, arena, row, first, stop):
     """Settle the units that lead to the units [first, stop); a chain has none."""
 
 
 @subroutine
-def settle(s, arena, out, row, first, stop):
+def place_old_units(s, arena, out, row, first, stop):
     """Mark units of a file from before the trace as stored, not cached; on NAND each page counts as written once."""
     for i in range(first, stop):
         entry = table.get(arena, row + state.BLOCKS, i)
         table.put(arena, row + state.BLOCKS, i, entry & ~(state.CACHED | state.DIRTY))
-        device.settle(s, arena, out, place(arena, row, i))
-    settle_nodes(s, arena, row, first, stop)
+        device.place_old_unit(s, arena, out, place(arena, row, i))
+    place_old_nodes(s, arena, row, first, stop)

@@ -1,7 +1,7 @@
 """Recover SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
 
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, with a page of page-table entries or a superpage.
-Source: SCMFS superpage paper (2013), III and IV; what is stored and ordered: docs/fs/scmfs.md (a reconstruction).
+Source: SCMFS superpage paper (2013), III and IV; what is stored and ordered: docs/models/scmfs.md (a reconstruction).
 
 The recovery is a reconstruction too: it reads the records that a directory counts, their inodes, and the page table. It
 does not compare the content of data pages, because nothing writes them back.

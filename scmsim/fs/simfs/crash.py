@@ -1,7 +1,7 @@
 """Recover SIMFS, which writes back and fences nothing and so promises nothing after a crash; count what a crash leaves.
 
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
-Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/fs/scmfs.md.
+Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/models/scmfs.md.
 
 The recovery is SCMFS's, because SIMFS has none. Not followed: links of the free list, the number of pages in an inode,
 and the temporary file of an atomic update.

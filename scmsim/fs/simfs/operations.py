@@ -70,7 +70,7 @@ emit = bind(
     operations,
     {
         **contiguous_operations.HOOKS,
-        calls: {**contiguous_operations.HOOKS[calls], "opened": tables.attach, "closed": tables.detach},
+        calls: {**contiguous_operations.HOOKS[calls], "on_first_open": tables.attach, "on_last_close": tables.detach},
         contiguous_operations: {"NAME_BLOCKS": 4, "blocks_beside": blocks_beside},
         contiguous_data: {"mapped": write_aside},
         contiguous_names: {

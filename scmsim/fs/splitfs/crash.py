@@ -4,7 +4,7 @@ Units: bytes, pages of 4096 bytes.
 Source: SplitFS splitfs/{log.c,fileops_nvp.c}, kernel fs/ext4/move_extent.c; SplitFS paper (SOSP 2019) for the promise of each mode.
 
 The recovery is that of ext4-DAX, then both logs in order up to the first incomplete entry, as the paper describes; the
-published replay does less (docs/crash.md). It does not follow which block of an exchanged pair a file has after a
+published replay does less (docs/guide/crash.md). It does not follow which block of an exchanged pair a file has after a
 relink, so pages with bytes in the scratch area are not compared from then on.
 """
 

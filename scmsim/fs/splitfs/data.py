@@ -4,7 +4,7 @@ Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_do_pread, _nvp_do_pwrite, _
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_blocks, page_run, page_word, reserve_pages
@@ -39,7 +39,7 @@ def stage(s, arena, f, page, count):
 
 
 @subroutine
-def take_staging(s, arena, f, out, page, want):
+def take_staging(s, arena, out, f, page, want):
     """Allocate up to `want` staging blocks for the pages from `page` on; fill those beyond the prefilled bytes."""
     count = add_blocks(s, arena, f, page, want, 0)
     arena[f + e.MAPPED] += count
@@ -84,7 +84,7 @@ def copy_at(s, out, op, span, target, place):
 
 
 @subroutine
-def copy_in_place(s, arena, row, op, out, span):
+def copy_in_place(s, arena, out, op, row, span):
     """Copy the bytes span = [from, to), whose pages are contiguous, by the addresses that the library has for them."""
     at, stop = span
     f = arena[row + e.ROW_RECORD]
@@ -101,7 +101,7 @@ def copy_in_place(s, arena, row, op, out, span):
 
 
 @subroutine
-def write_part(s, arena, row, f, op, out):
+def write_part(s, arena, out, op, row, f):
     """Do a part of a write from `s.progress` on: the program copies each run of pages.
 
     The part ends early where a piece of the file must be mapped first (`s.wanted`).
@@ -120,13 +120,13 @@ def write_part(s, arena, row, f, op, out):
         aside = word != 0 and not word & e.IS_UNWRITTEN and (at >= size or s.mode == n.STRICT)
         aside = aside and not (arena[f + n.STAGED] <= page and page + count <= arena[f + n.STAGED_END])
         if word == 0:
-            count = take_staging(s, arena, f, out, page, count)
+            count = take_staging(s, arena, out, f, page, count)
         elif not aside:
             s.wanted = 1 + m.first_unmapped(s, arena, f, page, count)
             if s.wanted:
                 break
             if word & e.IS_UNWRITTEN:  # the page fault zeroes unwritten blocks
-                count = add_zeroed(s, arena, f, out, page, count)
+                count = add_zeroed(s, arena, out, f, page, count)
         stop = min(end, (page + count) << 12)
         if aside:
             stop = min(stop, at + most)
@@ -135,7 +135,7 @@ def write_part(s, arena, row, f, op, out):
             block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
             copy_at(s, out, op, (at, stop), (block << 12) + (at & 4095), (m.AREA, m.ORDER))
         else:
-            copy_in_place(s, arena, row, op, out, (at, stop))
+            copy_in_place(s, arena, out, op, row, (at, stop))
         at = stop
     s.progress = at - op.offset
     if s.progress == op.length:
@@ -147,7 +147,7 @@ def write_part(s, arena, row, f, op, out):
 
 
 @subroutine
-def read_part(s, arena, f, op, out):
+def read_part(s, arena, out, op, f):
     """Do a part of a read from `s.progress` on: the program copies each run of pages; a hole reads the zero page."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
@@ -176,7 +176,7 @@ def read_part(s, arena, f, op, out):
 
 
 @subroutine
-def part_fits(s, arena, f, op, out):
+def part_fits(s, arena, out, op, f):
     """Return whether the next part of a read or write surely fits; map the pages that it needs, and grow its tables."""
     at, row = op.offset + s.progress, s.rows + op.file * e.ROW_WORDS
     first = at >> 12
@@ -187,7 +187,7 @@ def part_fits(s, arena, f, op, out):
     elif s.wanted and not m.map_piece(s, arena, out, row, s.wanted - 1):
         return False
     s.wanted = 0
-    if not has_events(s, out, 64 + (WRITE_EVENTS if op.op == r.WRITE else READ_EVENTS) * (last - first + 1)):
+    if not reserve_events(s, out, 64 + (WRITE_EVENTS if op.op == r.WRITE else READ_EVENTS) * (last - first + 1)):
         return False
     return op.op != r.WRITE or (reserve_pages(s, arena, f, last) and m.has_words(s, arena, f, first, last))
 

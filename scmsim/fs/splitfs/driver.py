@@ -7,15 +7,15 @@ from scmsim.fs.engine import operations
 from scmsim.fs.ext4.operations import HOOKS
 from scmsim.fs.linux import calls, transfer
 from scmsim.fs.linux import mapping as kernel_side
-from scmsim.fs.linux.driver import frequent, rare
+from scmsim.fs.linux.driver import run_fast_path, run_slow_path
 from scmsim.fs.mapping import hooks
 from scmsim.fs.splitfs.data import TRANSFER
 from scmsim.fs.splitfs.operations import CALLS, end
 from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
-# Without `due`: the kernel's threads have had their turn.
-_FILES = {name: hook for name, hook in kernel_side.DAX.items() if name != "due"}
+# Without `has_background_work`: the kernel's threads have had their turn.
+_FILES = {name: hook for name, hook in kernel_side.DAX.items() if name != "has_background_work"}
 _LIBRARY = {operations: {**calls.HOOKS, "end": end}, calls: CALLS, transfer: TRANSFER, hooks: _FILES}
 library_loop = bind("splitfs_library", operations, _LIBRARY).loop
 
@@ -24,15 +24,15 @@ library_loop = bind("splitfs_library", operations, _LIBRARY).loop
 def library(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events until one does not fit or is the kernel's; return its index."""
     s = state[0]
-    s.rare, s.passed = s.grow_file != 0, 0
-    return i if s.rare else library_loop(s, arena, ops, i, out)
+    s.needs_slow_path, s.passed = s.grow_file != 0, 0
+    return i if s.needs_slow_path else library_loop(s, arena, ops, i, out)
 
 
 _kernels = bind("splitfs", sys.modules[__name__], HOOKS)
-__all__ = ["emit", "frequent", "library", "rare"]
+__all__ = ["emit", "library", "run_fast_path", "run_slow_path"]
 
 
-@calling(_kernels.library, _kernels.frequent, _kernels.rare)
+@calling(_kernels.library, _kernels.run_fast_path, _kernels.run_slow_path)
 def emit(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events while they fit; return the index of the first one not done."""
     flags = state[0]
@@ -40,17 +40,17 @@ def emit(state, arena, ops, i, out):
     while i < len(ops):
         i = _kernels.library(state, arena, ops, i, out)
         if flags["passed"]:
-            before, i = i, _kernels.frequent(state, arena, ops[: i + 1], i, out)
+            before, i = i, _kernels.run_fast_path(state, arena, ops[: i + 1], i, out)
             if i > before:
                 flags["prepared"] = 0
                 continue
-        if not flags["rare"]:
+        if not flags["needs_slow_path"]:
             return i
         rows = ops[: i + 1]
         if not flags["settled"]:  # only the kernel's threads get their turn; the library precedes the operation
             rows = rows.copy()
             rows["op"][i], rows["file"][i] = r.STAT, -1
-        before, i = i, _kernels.rare(state, arena, rows, i, out)
+        before, i = i, _kernels.run_slow_path(state, arena, rows, i, out)
         if i > before:
             flags["prepared"] = 0
         if flags["slow_path_blocked"]:

@@ -13,7 +13,7 @@ pread and pwrite. An address in a staging file is its device offset plus AREA.
 from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, order_of, take
-from scmsim.fs.engine.events import has_events
+from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import page_word
 from scmsim.fs.mapping import tables
@@ -119,7 +119,7 @@ def map_page(s, arena, out, row, page):
     f = arena[row + e.ROW_RECORD]
     if is_mapped(s, arena, f, (page, 0)):
         return True
-    if not has_events(s, out, FAULT_EVENTS) or not has_words(s, arena, f, page, page):
+    if not reserve_events(s, out, FAULT_EVENTS) or not has_words(s, arena, f, page, page):
         return False
     fault_in(s, arena, out, row, (page, 0))
     return True
@@ -129,7 +129,7 @@ def map_page(s, arena, out, row, page):
 def add_piece(s, arena, out, f, page):
     """Map the piece of a page with mmap; return False if room runs out."""
     piece, pages = page >> s.piece_shift, 1 << s.piece_shift
-    if not has_events(s, out, 1) or not has_room(s, arena, 2 * piece + (pages >> 7) + 64):
+    if not reserve_events(s, out, 1) or not has_room(s, arena, 2 * piece + (pages >> 7) + 64):
         return False
     maps = words_of(s, arena, f)
     table.reserve(s, arena, maps + n.PIECES, piece + 1)
@@ -222,7 +222,7 @@ def grow_staging(s, arena, out, at, length):
 
 
 @subroutine
-def shrink(s, arena, out, f, op):
+def shrink(s, arena, out, op, f):
     """Unmap the file's pages in the kernel after truncate or for a hole (dax_layout_busy_page); return False if work is left.
 
     After a truncate the library forgets which pages are in staging files (clear_tbl_mmap_entry).
@@ -232,7 +232,7 @@ def shrink(s, arena, out, f, op):
         low, high = max(low, 0), ALL
     s.unmapping = s.unmapping if s.unmapping else arena[maps + w.HEAD]
     while s.unmapping > 0:
-        if not has_events(s, out, 8):
+        if not reserve_events(s, out, 8):
             return False
         tables.zap(s, arena, out, s.unmapping, 0, ALL)
         tables.zap(s, arena, out, s.unmapping, low, high)
@@ -251,7 +251,7 @@ def forget(s, arena, out, f):
     maps = arena[f + n.MAPS]
     while arena[maps + w.HEAD]:
         mapping = arena[maps + w.HEAD]
-        if not has_events(s, out, 8):
+        if not reserve_events(s, out, 8):
             return False
         tables.charge(s, arena, out, MUNMAP_COST, 1)
         tables.zap(s, arena, out, mapping, 0, ALL)

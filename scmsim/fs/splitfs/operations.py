@@ -8,16 +8,16 @@ scratch area; which block of an exchanged pair a file has afterwards is not foll
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.ext4.extents import change_leaf, fits
+from scmsim.fs.ext4.extents import change_leaf, ensure_index
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import change_groups, page_run
 from scmsim.fs.linux.calls import data_call
+from scmsim.fs.linux.fast_path import run_background_work
 from scmsim.fs.linux.files import dirty_inode
-from scmsim.fs.linux.operations import settle
 from scmsim.fs.splitfs import mappings
 from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
@@ -26,7 +26,7 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def relink(s, arena, f, out):
+def relink(s, arena, out, f):
     """Make staged blocks the file's (ext4_dynamic_remap): one handle, whose metadata joins the running transaction."""
     page, end = arena[f + n.STAGED], min(arena[f + n.STAGED_END], arena[f + e.END])
     s.reg[q.COUNT] = 0
@@ -49,7 +49,7 @@ def relink(s, arena, f, out):
         out[first].vaddr, out[first].order = out[first].addr + mappings.AREA, mappings.ORDER
     arena[f + n.STAGED], arena[f + n.STAGED_END] = 0, 0
     join(s, arena, s.inode_table_at)  # the staging file's inode
-    dirty_inode(s, arena, f, out)
+    dirty_inode(s, arena, out, f)
     arena[f + e.DATA_TID] = s.tid
     s.relinks += 1
 
@@ -57,12 +57,12 @@ def relink(s, arena, f, out):
 @subroutine
 def flush(s, arena, out, op, f):
     """Model fsync: relink the staged blocks; return the outcome."""
-    if not has_events(s, out, e.ROOM + 3 * (arena[f + n.TO_COPY] // e.BLOCK + 1)):
+    if not reserve_events(s, out, e.ROOM + 3 * (arena[f + n.TO_COPY] // e.BLOCK + 1)):
         return NO_ROOM
     emit_recipe(s, out, x.USER_CALL)
     if arena[f + n.STAGED_END]:
-        relink(s, arena, f, out)
-        if not fits(s, arena, f):
+        relink(s, arena, out, f)
+        if not ensure_index(s, arena, f):
             return NO_ROOM
     return DONE
 
@@ -82,7 +82,7 @@ def unmap(s, arena, out, op, f):
         return mappings.forget(s, arena, out, f)
     is_hole = code == r.FALLOCATE and op.flag & r.PUNCH_HOLE and op.offset >= 0 and op.length > 0
     if code == r.TRUNCATE or is_hole:
-        return mappings.shrink(s, arena, out, f, op)
+        return mappings.shrink(s, arena, out, op, f)
     return True
 
 
@@ -95,7 +95,7 @@ def prepare(s, arena, out, op, f):
     if staged and (code == r.CLOSE or code == r.TRUNCATE or code == r.FALLOCATE):
         if flush(s, arena, out, op, f) == NO_ROOM:
             return NO_ROOM
-    if not unmap(s, arena, out, op, f) or not has_events(s, out, e.ROOM):
+    if not unmap(s, arena, out, op, f) or not reserve_events(s, out, e.ROOM):
         return NO_ROOM
     if changes and s.mode >= n.SYNC:
         log_entry(s, out)
@@ -115,13 +115,13 @@ def step(s, arena, out, op, row):
             return NO_ROOM
         return prepare(s, arena, out, op, f)
     if f == 0:
-        s.rare = 1
+        s.needs_slow_path = 1
         return NO_ROOM
     return data_call(s, arena, out, op, row)
 
 
 @subroutine
-def accepts(s, arena, op):
+def handled_here(s, arena, op):
     """Return whether the library takes part in an operation."""
     s.passed = op.op == r.SYNC
     return not s.passed
@@ -133,4 +133,4 @@ def end(s, out):
     s.settled = s.progress = s.prepared = s.called = 0
 
 
-CALLS = {"settle": settle, "accepts": accepts, "step": step, "sync_file": flush}
+CALLS = {"run_background_work": run_background_work, "handled_here": handled_here, "step": step, "sync_file": flush}

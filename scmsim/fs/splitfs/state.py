@@ -24,7 +24,7 @@ MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
 # Fields of a file's record that ext4 uses for the page cache only: pages [STAGED, STAGED_END) wait for a relink, which
 # copies TO_COPY bytes of pages that are not whole. MAPS: arena offset of the fields of the file's mappings, 0: none.
-STAGED, STAGED_END, TO_COPY, MAPS = e.LOW, e.SINCE, e.OLDER, e.NEWER
+STAGED, STAGED_END, TO_COPY, MAPS = e.FIRST_DIRTY_PAGE, e.DIRTY_SINCE, e.OLDER, e.NEWER
 # Two tables after the fields of fs/mapping: mappings of the file's pieces, and a bit for each page in a staging file.
 PIECES, BEHIND = FILE_WORDS, FILE_WORDS + 2
 MAPS_ORDER = 4

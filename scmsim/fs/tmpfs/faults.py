@@ -4,7 +4,7 @@ Source: Linux 6.1 mm/shmem.c (shmem_fault), mm/memory.c (do_fault_around, finish
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import mapping
 from scmsim.fs.linux import recipes as q
@@ -17,7 +17,7 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def unmapped_by(s, arena, f, op):
+def unmapped_by(s, arena, op, f):
     """Implement `hooks.unmapped_by`: return the page range of the huge pages that an operation is about to split."""
     if f == 0:
         return 0, 0
@@ -50,7 +50,7 @@ def read_in(s, arena, out, f, page):
     place, record = mapping.block(s, arena, f, page), arena[f + e.ROW_RECORD]
     if place and not place & w.UNWRITTEN:
         return DONE, w.WAS_THERE
-    if not has_events(s, out, e.ROOM) or not mapping.reserve_for_fault(s, arena, record, page):
+    if not reserve_events(s, out, e.ROOM) or not mapping.reserve_for_fault(s, record, arena, page):
         return NO_ROOM, w.WAS_THERE
     s.whole = s.folio_order > 0 and blocks_left(s) >= PAGES
     came, pages = w.CAME_WHOLE, PAGES
@@ -58,7 +58,7 @@ def read_in(s, arena, out, f, page):
     whole = get_content(s, arena, record, page)
     s.advice = 0
     if not whole and place:  # fallocate left the page's frame uncleared
-        clear_pages(s, arena, record, page, 1, out)
+        clear_pages(s, arena, out, record, page, 1)
         arena[word_of(arena, record, page)] |= IS_UNUSED
         return DONE, w.WAS_THERE
     if not whole:

@@ -10,7 +10,7 @@ mm/truncate.c (truncate_inode_partial_folio), mm/huge_memory.c (split_huge_page_
 """
 
 from scmsim.alloc import aligned_fit
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -127,14 +127,14 @@ def waiting_runs(arena, f, page, last):
 def reserve_range(s, arena, out, f, first, last):
     """Implement `pages.reserve_range`, with an event for each huge page and for each run of pages without content."""
     runs = waiting_runs(arena, f, first, last)
-    if not has_events(s, out, e.ROOM + runs + (last - first >> HUGE_ORDER)):
+    if not reserve_events(s, out, e.ROOM + runs + (last - first >> HUGE_ORDER)):
         return NO_ROOM
     s.whole = s.folio_order > 0 and blocks_left(s) >= blocks_needed(arena, f, first, last) + 2 * PAGES
     return reserve_small(s, arena, out, f, first, last)
 
 
 @subroutine
-def clear_pages(s, arena, f, page, count, out):
+def clear_pages(s, arena, out, f, page, count):
     """Clear contiguous pages; the caller has room for one event."""
     words = arena[f + e.PAGES] + page
     for at in range(words, words + count):
@@ -144,7 +144,7 @@ def clear_pages(s, arena, f, page, count, out):
 
 
 @subroutine
-def fill_holes(s, arena, f, page, last, out):
+def fill_holes(s, arena, out, f, page, last):
     """Implement `pages.fill_holes`: allocate huge pages where possible, then single ones; clear pages that lack content.
 
     Before Linux 5.15 fallocate requests each page (shmem_fallocate), so the second page of a huge page clears the huge
@@ -155,15 +155,15 @@ def fill_holes(s, arena, f, page, last, out):
         stop = (at | PAGES - 1) + 1
         if s.whole and bring(s, arena, f, at, e.IS_UNWRITTEN | s.page_bits):
             if s.by_page and min(stop, last + 1) > at + 1:
-                clear_pages(s, arena, f, at & -PAGES, PAGES, out)
+                clear_pages(s, arena, out, f, at & -PAGES, PAGES)
         else:
-            clear_waiting(s, arena, f, at, min(last + 1, stop), out)
+            clear_waiting(s, arena, out, f, at, min(last + 1, stop))
         at = stop
-    fill_small_holes(s, arena, f, page, last, out)
+    fill_small_holes(s, arena, out, f, page, last)
 
 
 @subroutine
-def clear_waiting(s, arena, f, page, stop, out):
+def clear_waiting(s, arena, out, f, page, stop):
     """Clear the pages [page, stop) within 2 MiB that lack content, each with its huge page if it has one."""
     stop = min(stop, arena[f + e.END])
     while page < stop:
@@ -173,18 +173,18 @@ def clear_waiting(s, arena, f, page, stop, out):
                 first, count = page & -PAGES, PAGES
             else:
                 count = page_run(s, arena, f, page, stop - 1)
-            clear_pages(s, arena, f, first, count, out)
+            clear_pages(s, arena, out, f, first, count)
         page = first + count
 
 
 @subroutine
-def has_blocks(s, arena, f, op):
+def has_blocks(s, arena, op, f):
     """Implement `transfer.has_blocks` and decide whether the call may allocate huge pages.
 
     The first and the last huge page each need up to 511 pages more.
     """
     if not s.folio_order:
-        return has_small_blocks(s, arena, f, op)
+        return has_small_blocks(s, arena, op, f)
     need = blocks_needed(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12)
     s.whole = blocks_left(s) >= need + 2 * PAGES
     return blocks_left(s) >= need
@@ -202,21 +202,21 @@ def get_content(s, arena, f, page):
 
 
 @subroutine
-def add_pages(s, arena, f, out, page, count):
+def add_pages(s, arena, out, f, page, count):
     """Implement `transfer.add_zeroed`: allocate single pages or a huge page for a write; return how many of `count`."""
     left = PAGES - (page & PAGES - 1)
     if not get_content(s, arena, f, page):
-        return add_zeroed(s, arena, f, out, page, min(count, left) if s.folio_order else count)
+        return add_zeroed(s, arena, out, f, page, min(count, left) if s.folio_order else count)
     s.reg[q.COUNT] = 1
     emit_recipe(s, out, q.ALLOCATE)
     return min(count, left)
 
 
 @subroutine
-def clear_edges(s, arena, f, out, at, stop):
+def clear_edges(s, arena, out, f, at, stop):
     """Implement `transfer.clear_edges`: clear all of a huge page but the bytes written to its first page (shmem_write_end)."""
     if not is_huge(arena, f, at >> 12):
-        clear_small_edges(s, arena, f, out, at, stop)
+        clear_small_edges(s, arena, out, f, at, stop)
         return
     first, end = at >> 12 & -PAGES, min(stop, (at | 4095) + 1)
     begin = s.key_base + (arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT << 12)
@@ -226,7 +226,7 @@ def clear_edges(s, arena, f, out, at, stop):
 
 
 @subroutine
-def split(s, arena, f, out, page, span):
+def split(s, arena, out, f, page, span):
     """Split the huge page of a page, because the bytes span = (at, end) are freed. Needs room for 3 events.
 
     The bytes of the span in the huge page are cleared first; before Linux 5.17 only those within pages that stay
@@ -245,13 +245,13 @@ def split(s, arena, f, out, page, span):
         emit_recipe(s, out, q.CLEAR_PM)
     for k in range(words, words + PAGES):
         arena[k] = arena[k] & ~IS_HUGE | e.IS_CACHED
-    free_pages(s, arena, f, out, max(first, (arena[f + e.SIZE] + 4095) >> 12), first + PAGES - 1)
+    free_pages(s, arena, out, f, max(first, (arena[f + e.SIZE] + 4095) >> 12), first + PAGES - 1)
 
 
 @subroutine
-def split_parts(s, arena, f, out, at, end):
+def split_parts(s, arena, out, f, at, end):
     """Implement `pages.split_parts`: split the huge pages that the bytes [at, end) cover only in part."""
     if at & (PAGES << 12) - 1:
-        split(s, arena, f, out, at >> 12, (at, end))
+        split(s, arena, out, f, at >> 12, (at, end))
     if end & (PAGES << 12) - 1:
-        split(s, arena, f, out, end >> 12, (at, end))
+        split(s, arena, out, f, end >> 12, (at, end))

@@ -1,7 +1,7 @@
 """Recover VSM: PMFS with its data in virtual superpages; overwrites (MCoW) and migrations (ZFDM) have a transactional log.
 
 Units: bytes, pages of 4096 bytes; a page of the file system is a virtual one, which the page table maps.
-Source: VSM paper (2020), III.B.2 (crash recovery); meaning of an address: docs/fs/vsm.md.
+Source: VSM paper (2020), III.B.2 (crash recovery); meaning of an address: docs/models/vsm.md.
 
 The recovery takes the log whose state is "the data is there" but not "complete", and repeats all its replacements:
 entries of the page table for pages written in part, slots of the file's index for whole superpages, then the size. The
@@ -70,7 +70,7 @@ class RecoveryModel(Pmfs):
                 continue
             length, replacements = self.logs[number - 1]
             if image.marked(("log", number)) < length:
-                raise Unrecoverable("its transactional log says that the data is there, but has not arrived whole")
+                raise Unrecoverable("its transactional log lists the data, which has not arrived whole")
             rolled.words.update(replacements)
         return rolled
 

@@ -9,7 +9,7 @@ Source: VSM paper (2020), III.B, steps 1 to 6.
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core.records import MAP, PM, pack
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, emit_run, has_events
+from scmsim.fs.engine.events import emit_recipe, emit_run, reserve_events
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import device, inode_at, set_copy, set_copy_within, set_find
@@ -301,7 +301,7 @@ def overwrite(s, arena, out, op, row):
     last = (end + 4095) >> 12
     if s.stage == pmfs_state.READY:
         leaves = ((end - 1) >> s.shift >> 9) - (op.offset >> s.shift >> 9) + 1
-        if not has_events(s, out, FILL_EVENTS * (leaves + 1)):
+        if not reserve_events(s, out, FILL_EVENTS * (leaves + 1)):
             return False
         set_find(s, arena, row, first, 1)
         emit_recipe(s, out, pmfs_recipes.WRITE)
@@ -311,10 +311,10 @@ def overwrite(s, arena, out, op, row):
         s.stage, s.resume_at = pmfs_state.ALLOCATING, first
     if s.stage == pmfs_state.ALLOCATING:
         while s.resume_at < last:
-            if not has_events(s, out, PIECE_EVENTS):
+            if not reserve_events(s, out, PIECE_EVENTS):
                 return False
             take_piece(s, arena, out, op, row)
-        if not has_events(s, out, PIECE_EVENTS):
+        if not reserve_events(s, out, PIECE_EVENTS):
             return False
         open_log(s, s.superpages + s.pages)
         emit_recipe(s, out, recipes.OPEN_LOG)
@@ -328,20 +328,20 @@ def swap_after_copy(s, arena, out, op, row):
     """Do steps 4 to 6; return False if room runs out."""
     end = op.offset + op.length
     while s.stage == pmfs_state.COPYING and s.resume_at < end:
-        if not has_events(s, out, PIECE_EVENTS):
+        if not reserve_events(s, out, PIECE_EVENTS):
             return False
         copy_piece(s, arena, out, op, row)
-    if not has_events(s, out, PIECE_EVENTS):
+    if not reserve_events(s, out, PIECE_EVENTS):
         return False
     if s.stage == pmfs_state.COPYING:
         # Once the data is durable, the recovery repeats the log's replacements instead of dropping the log.
         emit_recipe(s, out, recipes.COMMIT)
         s.stage, s.resume_at, s.piece = pmfs_state.SWAPPING, op.offset >> 12, 0
     while s.resume_at < (end + 4095) >> 12:
-        if not has_events(s, out, PIECE_EVENTS):
+        if not reserve_events(s, out, PIECE_EVENTS):
             return False
         swap_piece(s, arena, out, op, row)
-    if not has_events(s, out, PIECE_EVENTS):
+    if not reserve_events(s, out, PIECE_EVENTS):
         return False
     close_log(s, arena, out, op, row)
     return True

@@ -65,7 +65,7 @@ def write(s, arena, out, op, row):
 
 
 @subroutine
-def kept(s, arena, out, op, row):
+def on_still_linked(s, arena, out, op, row):
     """Free the unused pages of a file that has a name when its last descriptor is closed."""
     if op.op == records.CLOSE and arena[row + file_row.OPENS] <= 0:
         zfdm.reclaim(s, arena, out, row)
@@ -80,7 +80,7 @@ emit = bind(
         tree: {"pages_of": pages_of},
         pmfs_names: {"behind_end": gaps.behind_end, "adopted": gaps.keep_tail},
         operations: {**pmfs_operations.HOOKS[operations], "mount": data.mount},
-        calls: {**pmfs_operations.HOOKS[calls], "write": write, "kept": kept},
+        calls: {**pmfs_operations.HOOKS[calls], "write": write, "on_still_linked": on_still_linked},
         pmfs_operations: {
             "ADOPTS_FIRST": 1,
             "WRITE_EVENTS": 2 * pmfs_operations.WRITE_EVENTS,

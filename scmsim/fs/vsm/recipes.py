@@ -1,7 +1,7 @@
 """Define the mechanisms of virtual superpages on PMFS's as recipes: copy-on-write (MCoW) and zero-copy migration (ZFDM).
 
 Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4. Where the paper leaves details open (the layout
-of a log and of its states, the fences between the steps) this is a reconstruction; docs/fs/vsm.md explains each stored
+of a log and of its states, the fences between the steps) this is a reconstruction; docs/models/vsm.md explains each stored
 address.
 """
 
@@ -50,7 +50,7 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_recipes.NODE, pmfs_recipes.SLOTS, pmfs_reci
     MIGRATE, MOVE, MOVED,
 ) = range(pmfs_recipes.OLD_FREED + 1, pmfs_recipes.OLD_FREED + 17)  # fmt: skip
 
-# A log: a header of 64 bytes (see docs/fs/vsm.md), then both arrays, 16 bytes per entry.
+# A log: a header of 64 bytes (see docs/models/vsm.md), then both arrays, 16 bytes per entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 SHOOTDOWNS = ("local", "broadcast", "deferred")
 OWN_CPU, LATER = 1, -1  # width of a REMAP: the own CPU invalidates the range at once, or with a later invalidation

@@ -7,7 +7,7 @@ pmfs_clear_edge_blk).
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
@@ -82,7 +82,7 @@ def copy_pieces(s, arena, out, op, row):
     """Copy from `resume_at` to the end of the write, one run of blocks at a time; return False if room runs out."""
     end = op.offset + op.length
     while s.resume_at < end:
-        if not has_events(s, out, COPY_EVENTS):
+        if not reserve_events(s, out, COPY_EVENTS):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
@@ -90,7 +90,7 @@ def copy_pieces(s, arena, out, op, row):
         set_copy(s, op, device(s, arena, row, at), at, stop)
         emit_recipe(s, out, recipes.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_recipes.COPY)
         s.resume_at = stop
-    return has_events(s, out, FILL_EVENTS)
+    return reserve_events(s, out, FILL_EVENTS)
 
 
 @subroutine
@@ -137,10 +137,10 @@ def write_file(s, arena, out, op, row):
         s.edges, s.stage, s.resume_at = edges, pmfs_state.ALLOCATING, first
     if s.stage == pmfs_state.ALLOCATING:
         while s.resume_at <= last:
-            if not has_events(s, out, FILL_EVENTS):
+            if not reserve_events(s, out, FILL_EVENTS):
                 return False
             fill(s, arena, out, row, last, pmfs_recipes.ZERO)
-        if not has_events(s, out, FILL_EVENTS):
+        if not reserve_events(s, out, FILL_EVENTS):
             return False
         fill_edges(s, arena, out, op, row)
         s.stage, s.resume_at = pmfs_state.COPYING, op.offset
@@ -173,7 +173,7 @@ def write_again(s, arena, out, op, row):
     Return False if room runs out.
     """
     while s.stage == pmfs_state.SWAPPING and s.resume_at <= (op.offset + op.length - 1) >> 12:
-        if not has_events(s, out, FILL_EVENTS):
+        if not reserve_events(s, out, FILL_EVENTS):
             return False
         restore_leaf(s, arena, out, op, row)
     if s.stage == pmfs_state.SWAPPING:

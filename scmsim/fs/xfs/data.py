@@ -25,7 +25,7 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def log_extents(s, arena, f, page, out):
+def log_extents(s, arena, out, f, page):
     """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any; add missing leaves."""
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
@@ -41,7 +41,7 @@ def log_extents(s, arena, f, page, out):
         arena[f + e.LEAF_COUNT] = leaves + 1
         filled = min(arena[f + e.EXTENTS] // (leaves + 1), n.EXTENTS_PER_LEAF)
         log_buffer(s, arena, item, 0, n.BTREE_ROOT + n.EXTENT_BYTES * filled)
-    log_fork(s, arena, f, fork_bytes(arena, f), out)
+    log_fork(s, arena, out, f, fork_bytes(arena, f))
 
 
 @subroutine
@@ -76,7 +76,7 @@ def add_blocks(s, arena, f, page, want, mark):
 
 
 @subroutine
-def map_run(s, arena, f, out, page, count):
+def map_run(s, arena, out, f, page, count):
     """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return how many."""
     count = min(count, n.EXTENT_PAGES)
     words = arena[f + e.PAGES] + page
@@ -88,7 +88,7 @@ def map_run(s, arena, f, out, page, count):
     block = arena[words] >> e.BLOCK_SHIFT
     if new:
         log_free_space(s, arena, block)
-    log_extents(s, arena, f, page, out)
+    log_extents(s, arena, out, f, page)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
     emit_recipe(s, out, q.ALLOCATE if new else q.CONVERT)
@@ -96,7 +96,7 @@ def map_run(s, arena, f, out, page, count):
 
 
 @subroutine
-def write_slice(s, arena, row, f, op, out):
+def write_slice(s, arena, out, op, row, f):
     """Run part of a write() from `s.progress` on: for each run of pages, allocate missing blocks and copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
@@ -106,13 +106,13 @@ def write_slice(s, arena, row, f, op, out):
         if stamp != arena[f + e.STAMP]:
             arena[f + e.STAMP] = stamp
             emit_recipe(s, out, q.TIMES)
-            log_inode(s, arena, f, out)
+            log_inode(s, arena, out, f)
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
         if word == 0 or word & e.IS_UNWRITTEN:
-            count = map_run(s, arena, f, out, page, count)
+            count = map_run(s, arena, out, f, page, count)
             word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
         target = (word >> e.BLOCK_SHIFT << 12) + (at & 4095)
@@ -122,12 +122,12 @@ def write_slice(s, arena, row, f, op, out):
     if s.progress == op.length and at > arena[f + e.SIZE]:
         arena[f + e.SIZE] = at
         arena[f + e.DATA_TID] = s.sequence
-        log_inode(s, arena, f, out)
+        log_inode(s, arena, out, f)
         emit_recipe(s, out, q.FINISH)
 
 
 @subroutine
-def free_pages(s, arena, f, out, page, last):
+def free_pages(s, arena, out, f, page, last):
     """Free the blocks of the pages [page, last], two extents per transaction; emits at most 4 events."""
     last = min(last, arena[f + e.END] - 1)
     s.reg[q.COUNT] = 0
@@ -159,25 +159,25 @@ def free_pages(s, arena, f, out, page, last):
     if arena[f + e.MAPPED] == 0:
         free_leaves(s, arena, f)
     emit_recipe(s, out, q.FREED)
-    log_extents(s, arena, f, page, out)
+    log_extents(s, arena, out, f, page)
 
 
 @subroutine
-def truncate(s, arena, op, f, out):
+def truncate(s, arena, out, op, f):
     """Run truncate: clear the rest of the new last page and free the pages after it."""
     size = max(op.offset, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
-        clear_part(s, arena, f, out, size, -size & 4095)
-        free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
+        clear_part(s, arena, out, f, size, -size & 4095)
+        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.END])
     arena[f + e.SIZE] = size
-    note_change(s, arena, f, out)
+    note_change(s, arena, out, f)
 
 
 @subroutine
-def note_change(s, arena, f, out):
+def note_change(s, arena, out, f):
     """Record the change of a file's inode and its blocks."""
-    log_inode(s, arena, f, out)
+    log_inode(s, arena, out, f)
     arena[f + e.DATA_TID] = s.sequence
 
 
@@ -194,7 +194,7 @@ def reserve_range(s, arena, out, f, first, last):
 
 
 @subroutine
-def fill_holes(s, arena, f, page, last, out):
+def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT] = 0
     while page <= last:
@@ -205,7 +205,7 @@ def fill_holes(s, arena, f, page, last, out):
             s.reg[q.COUNT] += 1
         page += count
     emit_recipe(s, out, q.FALLOCATED)
-    log_extents(s, arena, f, last, out)
+    log_extents(s, arena, out, f, last)
 
 
 PAGES = {"free_pages": free_pages, "fill_holes": fill_holes, "reserve_range": reserve_range, "note_change": note_change}

@@ -262,17 +262,17 @@ def to_inode(s, arena, d):
 
 
 @subroutine
-def log_directory(s, arena, d, out):
+def log_directory(s, arena, out, d):
     """Log the directory's inode: its names or the extents of its blocks, its size and times."""
     if arena[d + n.FORM] == n.IN_INODE:
-        log_fork(s, arena, d, (arena[d + e.ENTRIES] + 9) & ~3, out)
+        log_fork(s, arena, out, d, (arena[d + e.ENTRIES] + 9) & ~3)
         return
     blocks = arena[d + e.END] + arena[d + e.LEAF_COUNT] + (2 if arena[d + n.FORM] == n.WITH_NODE else 0)
-    log_fork(s, arena, d, n.EXTENT_BYTES * min(blocks, n.EXTENTS_INLINE), out)
+    log_fork(s, arena, out, d, n.EXTENT_BYTES * min(blocks, n.EXTENTS_INLINE))
 
 
 @subroutine
-def add_entry(s, arena, row, d, out):
+def add_entry(s, arena, out, row, d):
     """Add a name of the file of table row `row` to directory `d`, which has the blocks for it; emits at most 4 events."""
     arena[d + n.NAMES] += 1
     arena[d + e.ENTRIES] += short_bytes(arena, row)
@@ -297,12 +297,12 @@ def add_entry(s, arena, row, d, out):
             split_leaf(s, arena, d)
         put_entry(s, arena, row, d)
         log_new_hash(s, arena, d)
-    show_block(s, arena, d, out)
-    log_directory(s, arena, d, out)
+    show_block(s, arena, out, d)
+    log_directory(s, arena, out, d)
 
 
 @subroutine
-def show_block(s, arena, d, out):
+def show_block(s, arena, out, d):
     """Emit the access to the memory of a directory block; emits at most 2 events."""
     if arena[d + n.FORM] != n.IN_INODE:
         index = min(arena[d + n.HINT], arena[d + e.END] - 1)
@@ -315,15 +315,15 @@ def show_block(s, arena, d, out):
 
 
 @subroutine
-def remove_entry(s, arena, row, d, out):
+def remove_entry(s, arena, out, row, d):
     """Remove the newest name of the file of table row `row` from directory `d`; emits at most 4 events."""
     if arena[arena[row] + n.KNOWN]:
-        forget_entry(s, arena, row, d, out)
-    log_directory(s, arena, d, out)
+        forget_entry(s, arena, out, row, d)
+    log_directory(s, arena, out, d)
 
 
 @subroutine
-def forget_entry(s, arena, row, d, out):
+def forget_entry(s, arena, out, row, d):
     """Remove a known name from its data block; the name before it becomes the newest again."""
     arena[arena[row] + n.KNOWN] -= 1
     arena[d + n.NAMES] = max(arena[d + n.NAMES] - 1, 0)
@@ -333,7 +333,7 @@ def forget_entry(s, arena, row, d, out):
         to_inode(s, arena, d)
     if arena[d + n.FORM] != n.IN_INODE:
         clear_entry(s, arena, row, d)
-        show_block(s, arena, d, out)
+        show_block(s, arena, out, d)
     arena[arena[row] + n.ENTRY] = arena[arena[row] + n.OLDER_ENTRY]
 
 

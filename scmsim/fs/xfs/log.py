@@ -79,7 +79,7 @@ def drop_buffer(s, arena, item):
 
 
 @subroutine
-def log_inode(s, arena, f, out):
+def log_inode(s, arena, out, f):
     """Log the change of a file's inode core, with its changed fork (xfs_trans_log_inode)."""
     item = arena[arena[s.inode_items] + arena[f + e.INODE]]
     fork = arena[item + n.MASK]
@@ -98,10 +98,10 @@ def fork_bytes(arena, f):
 
 
 @subroutine
-def log_fork(s, arena, f, count, out):
+def log_fork(s, arena, out, f, count):
     """Log the change of an inode and its fork, which now has `count` bytes."""
     arena[arena[arena[s.inode_items] + arena[f + e.INODE]] + n.MASK] = count
-    log_inode(s, arena, f, out)
+    log_inode(s, arena, out, f)
 
 
 @subroutine
@@ -170,7 +170,7 @@ def settle_items(s, arena):
 
 
 @subroutine
-def push_inode(s, arena, item, out):
+def push_inode(s, arena, out, item):
     """Write an inode's cluster, with all its inodes, in place."""
     first = arena[item + n.HOME] // n.CLUSTER_INODES * n.CLUSTER_INODES
     chunk = arena[arena[s.chunks] + first // n.CHUNK_INODES]
@@ -194,7 +194,7 @@ def push_all(s, arena, out):
         if mark & n.IS_STALE:
             give(s, arena, item, n.ITEM_ORDER)
         elif mark & n.IN_AIL and mark & n.IS_INODE:
-            push_inode(s, arena, item, out)
+            push_inode(s, arena, out, item)
         elif mark & n.IN_AIL:
             s.reg[q.FROM], s.reg[q.BYTES] = arena[item + n.HOME] * e.BLOCK, e.BLOCK
             emit_recipe(s, out, x.METADATA)

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import recipes as q
@@ -20,8 +20,8 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def due(s):
-    """Return whether the log's workers have work to do (see `settle`)."""
+def has_background_work(s):
+    """Return whether the log's workers have work to do (see `run_background_work`)."""
     return s.now >= s.next_tick or s.push != 0 or s.cil_bytes >= s.cil_limit
 
 
@@ -30,12 +30,12 @@ def give_blocks(s, arena, out, f, page, count):
     """Give cleared blocks to the first of `count` pages, all holes or all unwritten; return (outcome, how many)."""
     record, last = arena[f + e.ROW_RECORD], page + count - 1
     words = words_to_hold(arena, record + e.PAGES, last + 1) + n.WORDS + 4 * arena[record + e.LEAF_COUNT]
-    if not has_events(s, out, n.ROOM) or not has_room(s, arena, words + FAULT_WORDS + (last >> 8)):
+    if not reserve_events(s, out, n.ROOM) or not has_room(s, arena, words + FAULT_WORDS + (last >> 8)):
         return NO_ROOM, 0
     reserve(s, arena, record + e.PAGES, last + 1)
     if s.free_blocks < count + 1 + n.MOST_BLOCKS and holes(arena, record, page, last) > s.free_blocks:
         return FULL, 0
-    return DONE, map_run(s, arena, record, out, page, count)
+    return DONE, map_run(s, arena, out, record, page, count)
 
 
 @subroutine
@@ -46,7 +46,7 @@ def note_write(s, arena, out, f):
     if stamp != arena[record + e.STAMP]:
         arena[record + e.STAMP] = stamp
         emit_recipe(s, out, q.TIMES)
-        log_inode(s, arena, record, out)
+        log_inode(s, arena, out, record)
 
 
 @subroutine
@@ -62,7 +62,8 @@ def _kernels() -> ModuleType:
     from scmsim.jit.binding import bind
 
     own = {
-        "SYNCS": True, "UNMAPS_ALL": True, "ALLOCATION_UNMAPS": True, "GROWTH_SYNCS": True, "due": due, "give_blocks": give_blocks,
+        "SYNCS": True, "UNMAPS_ALL": True, "ALLOCATION_UNMAPS": True, "GROWTH_SYNCS": True,
+        "has_background_work": has_background_work, "give_blocks": give_blocks,
         "note_write": note_write, "must_sync": must_sync,
     }  # fmt: skip
     return bind("xfs_mapped", kernels, {hooks: mapping.DAX | own})

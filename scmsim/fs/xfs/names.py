@@ -114,18 +114,18 @@ def touch(s, arena, row):
 
 
 @subroutine
-def destroy(s, arena, row, f, out):
+def destroy(s, arena, out, row, f):
     """Free the blocks, inode and record of a file or directory without a link (xfs_inactive); emits at most 8 events."""
     if arena[f + e.IS_DIR]:
         to_inode(s, arena, f)
     elif arena[f + e.MAPPED]:
-        free_pages(s, arena, f, out, 0, arena[f + e.END])
+        free_pages(s, arena, out, f, 0, arena[f + e.END])
     inode = arena[f + e.INODE]
     arena[arena[arena[s.inode_items] + inode] + n.MASK] = 0
     unlinked = UNLINKED + 4 * (inode % n.CHUNK_INODES)
     log_inode_use(s, arena, inode, unlinked, unlinked + 3)  # xfs_iunlink_remove
     log_inode_use(s, arena, inode, 0, UNLINKED - 1)  # xfs_difree
-    log_inode(s, arena, f, out)
+    log_inode(s, arena, out, f)
     arena[s.free_inodes + s.free_inode_count] = inode
     s.free_inode_count += 1
     s.freed_inodes += 1
@@ -136,7 +136,7 @@ def destroy(s, arena, row, f, out):
 
 
 @subroutine
-def create(s, arena, op, row, d, out):
+def create(s, arena, out, op, row, d):
     """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
         return FULL
@@ -156,23 +156,23 @@ def create(s, arena, op, row, d, out):
         arena[arena[arena[s.inode_items] + arena[f + e.INODE]] + n.MASK] = 8
     else:
         arena[f + e.OPENS] = 1
-    log_inode(s, arena, f, out)
-    add_entry(s, arena, row, d, out)
+    log_inode(s, arena, out, f)
+    add_entry(s, arena, out, row, d)
     call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
     return DONE
 
 
 @subroutine
-def unlinked(s, arena, f, out):
+def unlinked(s, arena, out, f):
     """Record the lost link of a file that stays; a file without any link joins a list of unlinked inodes."""
     if arena[f + e.LINKS] <= 0:
         at = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
         log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)  # xfs_iunlink
-    log_inode(s, arena, f, out)
+    log_inode(s, arena, out, f)
 
 
 @subroutine
-def move_entry(s, arena, row, d, out, replaces):
+def move_entry(s, arena, out, row, d, replaces):
     """Run rename: add the new name, then remove the old one; or replace another entry.  Returns the outcome."""
     f = arena[row]
     adds_first = not replaces and arena[f + n.KNOWN] > 0
@@ -180,28 +180,28 @@ def move_entry(s, arena, row, d, out, replaces):
         return FULL
     call(s, arena, out, f, q.RENAME)
     if not adds_first:
-        remove_entry(s, arena, row, d, out)
-        add_entry(s, arena, row, d, out)
+        remove_entry(s, arena, out, row, d)
+        add_entry(s, arena, out, row, d)
     else:
         newest, before = arena[f + n.ENTRY], arena[f + n.OLDER_ENTRY]
-        add_entry(s, arena, row, d, out)
+        add_entry(s, arena, out, row, d)
         # remove_entry() removes the newest entry: swap old and new
         arena[f + n.OLDER_ENTRY], arena[f + n.ENTRY] = arena[f + n.ENTRY], newest
-        remove_entry(s, arena, row, d, out)
+        remove_entry(s, arena, out, row, d)
         arena[f + n.OLDER_ENTRY] = before
-    log_inode(s, arena, f, out)
+    log_inode(s, arena, out, f)
     return DONE
 
 
 @subroutine
-def link(s, arena, op, row, d, out):
+def link(s, arena, out, op, row, d):
     """Run link: add another entry in directory `d`; return the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
         return FULL
     f = arena[row]
     arena[f + e.LINKS] += 1
-    add_entry(s, arena, row, d, out)
-    log_inode(s, arena, f, out)
+    add_entry(s, arena, out, row, d)
+    log_inode(s, arena, out, f)
     call(s, arena, out, f, q.LINK)
     return DONE
 

@@ -3,7 +3,7 @@
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import calls, names, pages, transfer
@@ -26,7 +26,7 @@ PAGE_EVENTS = 24  # most events of a page that is written
 
 
 @subroutine
-def settle(s, arena, out):
+def run_background_work(s, arena, out):
     """Run the log's workers as far as due since the last operation; return False if the buffer has no room for that yet.
 
     They write a checkpoint when the CIL is large, and all metadata in place when the log is 3/4 full or the period of
@@ -36,11 +36,11 @@ def settle(s, arena, out):
         s.push |= s.cil_bytes > 0 or s.ail_items > 0
         s.next_tick = s.now - s.now % s.sync_interval + s.sync_interval
     if s.cil_bytes and (s.push or s.cil_bytes >= s.cil_limit):
-        if not has_events(s, out, n.ROOM):
+        if not reserve_events(s, out, n.ROOM):
             return False
         checkpoint(s, arena, out)
     if s.push:
-        if not has_events(s, out, 3 * s.ail_items + n.ROOM):
+        if not reserve_events(s, out, 3 * s.ail_items + n.ROOM):
             return False
         push_all(s, arena, out)
     return True
@@ -60,7 +60,7 @@ def sync_all(s, arena, out):
 @subroutine
 def sync_file(s, arena, out, op, f):
     """Run fsync: write the CIL to the log if the file's inode is part of it, else flush the device."""
-    if not has_events(s, out, n.ROOM):
+    if not reserve_events(s, out, n.ROOM):
         return NO_ROOM
     sequence = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
     emit_recipe(s, out, q.FSYNC)
@@ -72,14 +72,14 @@ def sync_file(s, arena, out, op, f):
 
 
 @subroutine
-def has_blocks(s, arena, f, op):
+def has_blocks(s, arena, op, f):
     """Return whether the device has the blocks that a write needs; count them only if few blocks are left."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     return s.free_blocks >= 2 * (last + 1 - first) + n.MOST_BLOCKS or holes(arena, f, first, last) <= s.free_blocks
 
 
 @subroutine
-def fitting(s, arena, op):
+def longest_fitting_prefix(s, arena, op):
     """Return how many leading bytes of a write fit on the device.
 
     The transaction of each run reserves all blocks of the run, so a run fits whole or not at all.
@@ -99,12 +99,12 @@ def fitting(s, arena, op):
 
 
 @subroutine
-def slice_fits(s, arena, f, op, out):
+def slice_fits(s, arena, out, op, f):
     """Return whether the next part of a read or write surely fits; grow the file's page table for it."""
     first = (op.offset + s.progress) >> 12
     is_write = op.op == r.WRITE
     last = min((op.offset + op.length - 1) >> 12, first + (n.EXTENT_PAGES if is_write else e.SLICE_PAGES) - 1)
-    if not has_events(s, out, n.ROOM + (PAGE_EVENTS if is_write else 4) * (last - first + 1)):
+    if not reserve_events(s, out, n.ROOM + (PAGE_EVENTS if is_write else 4) * (last - first + 1)):
         return False
     if is_write:
         words = words_to_hold(arena, f + e.PAGES, last + 1)
@@ -120,7 +120,7 @@ def close(s, arena, out, row, f):
     s.closes += 1
     call(s, arena, out, f, q.CLOSE)
     if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
-        destroy(s, arena, row, f, out)
+        destroy(s, arena, out, row, f)
     else:
         arena[f + e.OPENS] -= 1
     return DONE
@@ -135,8 +135,8 @@ def change_file(s, arena, out, op, f):
     if not has_room(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
         return NO_ROOM
     if op.op == r.FALLOCATE:
-        return fallocate(s, arena, op, f, out)
-    truncate(s, arena, op, f, out)
+        return fallocate(s, arena, out, op, f)
+    truncate(s, arena, out, op, f)
     return DONE
 
 
@@ -147,7 +147,7 @@ def step(s, arena, out, op, row):
     if code == r.SYNC:
         return sync_all(s, arena, out)
     if r.UNLINK <= code <= r.RMDIR or (code == r.CREATE and arena[row] == 0):
-        return change_names(s, arena, op, row, out)
+        return change_names(s, arena, out, op, row)
     f = touch(s, arena, row)
     if f == 0:
         return NO_ROOM
@@ -162,13 +162,13 @@ def step(s, arena, out, op, row):
     return DONE
 
 
-_CALLS = {"settle": settle, "step": step, "sync_file": sync_file}
+_CALLS = {"run_background_work": run_background_work, "step": step, "sync_file": sync_file}
 _TRANSFER = {"has_blocks": has_blocks, "slice_fits": slice_fits, "write_slice": write_slice}
 emit = bind(
     "xfs",
     operations,
     {
-        operations: {**calls.HOOKS, "fitting": fitting},
+        operations: {**calls.HOOKS, "longest_fitting_prefix": longest_fitting_prefix},
         calls: _CALLS,
         names: NAMES,
         pages: PAGES,

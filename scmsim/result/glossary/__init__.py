@@ -1,4 +1,4 @@
-"""Meaning of every figure and word of the output: one source for `scmsim explain`, the tables and docs/glossary.md.
+"""Meaning of every figure and word of the output: one source for `scmsim explain`, the tables and docs/reference/glossary.md.
 
 Counters and metrics are explained where they are defined (`counters`, `metrics`); the rows of the comparison table, the
 figures of a space report, the sites and the words are in the TOML files beside this module.
@@ -138,7 +138,7 @@ def find(text: str) -> list[Term]:
 
 
 def markdown() -> str:
-    """Return the page docs/glossary.md."""
+    """Return the page docs/reference/glossary.md."""
     return "\n".join(_page()) + "\n"
 
 

@@ -24,7 +24,7 @@ from scmsim.study.advise.profile import FAR, GRAINS, THRESHOLDS, Profile
 SHARES = (0, 10, 25, 50, 75, 90)  # percent of the device for large pages; 0: no boundary
 WORDS = ("undo", "page", "mcow")  # in place with an undo log; the file's page; virtual superpages
 PAGES = tuple(1 << order for order in k.ORDERS)
-FLAT = 0.05  # share of the walk cycles: the possible error of replacement by LRU (docs/advise.md)
+FLAT = 0.05  # share of the walk cycles: the possible error of replacement by LRU (docs/guide/advise.md)
 OBJECTIVES = ("walk_cycles", "wasted_bytes", "write_amplification")
 
 

@@ -156,6 +156,6 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
             of(cell, "kernel", "walks")
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise UsageError(
-            f"{str(path)!r} is no card ({str(error)[:80]}); make it with scmsim lab tlb TRACE -o"
+            f"{str(path)!r} is not a card ({str(error)[:80]}); make it with scmsim lab tlb TRACE -o"
         ) from None
     return found

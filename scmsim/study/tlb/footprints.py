@@ -140,7 +140,7 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
             at += 1
         if at == len(calls):
             raise UsageError(
-                f"the touches are not of {trace!r}: its call {number} is {kind}; name the trace they were made of"
+                f"the touches are not of {trace!r}: its call {number} is {kind}; name the trace they were recorded with"
             )
         yield number, calls[at]
         at += 1

@@ -10,7 +10,7 @@ from scmsim import system as systems
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS, SCHEMA, rounded
 from scmsim.core.records import ORDER, PM, SETUP, Source
-from scmsim.footprint import NO_BOOK, Book
+from scmsim.footprint import NO_FOOTPRINTS, FootprintTable
 from scmsim.footprint.expand import expanded
 from scmsim.lab import regions, tlb
 from scmsim.mmu.replay import replay
@@ -18,7 +18,7 @@ from scmsim.paging import _choice as choice
 from scmsim.pipeline import CHUNK, DEFAULTS
 from scmsim.pipeline.arguments import Progress, machine_table
 from scmsim.pipeline.run import Replay
-from scmsim.pipeline.stages import Around, Counting, Mmu
+from scmsim.pipeline.stages import BackgroundStage, CounterIndex, Mmu
 from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
@@ -103,12 +103,12 @@ class _AsInTheGuest:
 class _ByPlace(Mmu):
     """An MMU that counts in one row per site and place (see `tlb.places`)."""
 
-    def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
+    def __init__(self, machine: dict[str, Any], counting: CounterIndex) -> None:
         super().__init__(machine, counting)
         self.places = np.zeros(counting.sites * tlb.PLACES, COUNTERS)
-        self.book = NO_BOOK
+        self.book = NO_FOOTPRINTS
 
-    def learn(self, book: Book) -> None:
+    def learn(self, book: FootprintTable) -> None:
         self.book = book
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
@@ -139,6 +139,10 @@ class _ByPlace(Mmu):
 class _Judged(Replay):
     """A replay with such an MMU, and with the guest's timer if the kernel's own memory is replayed."""
 
-    def mmu(self, counting: Counting) -> Mmu:
+    def mmu(self, counting: CounterIndex) -> Mmu:
         self.by_place = _ByPlace(self.machine, counting)
-        return Around(self.by_place, {**systems.DEFAULTS, "hz": GUEST_HZ}, {}) if self.footprints else self.by_place
+        return (
+            BackgroundStage(self.by_place, {**systems.DEFAULTS, "hz": GUEST_HZ}, {})
+            if self.footprints
+            else self.by_place
+        )

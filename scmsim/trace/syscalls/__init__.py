@@ -1,1 +1,1 @@
-"""System calls as rows: lines of strace taken apart, descriptors, positions, names and mappings."""
+"""Turn system calls into rows: parse lines of strace, follow descriptors, positions, names and mappings."""

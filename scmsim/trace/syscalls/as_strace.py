@@ -1,7 +1,7 @@
-"""System calls that another tracer recorded with their names and paths, as lines of strace: one importer for all of them.
+"""Write calls that other tracers recorded with names and paths as lines of strace, so that one importer serves all tracers.
 
-A call is text, not an object, because the importer of strace takes text apart; a path is escaped as strace does it.
-The process stands for its threads, which share descriptors: which of them made a call is lost.
+A call is text, not an object, because the strace importer parses text; a path is escaped as strace escapes it.
+A process represents its threads, which share descriptors: which thread made a call is lost.
 """
 
 import errno
@@ -20,14 +20,14 @@ from scmsim.trace.syscalls.names import Names
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _MOST = 10**18
 _FAR_TIME = 1 << 61  # ns
-ORIGIN = 10**8  # seconds that are added: strace's importer takes smaller ones for times since the line above
+ORIGIN = 10**8  # seconds, added to each time: the strace importer reads smaller ones as times since the line above
 _NO_DATA = '""...'
 _AT_FDCWD = -100
 NO_SECOND_NAME = "rename or link whose second name was not recorded"
 NO_RESULT = "call without its result: whether it failed is not known"
 NOT_A_CALL = "not a file operation of this importer"
 
-# flags of open(2) on x86-64 (include/uapi/asm-generic/fcntl.h): those of several bits first
+# flags of open(2) on x86-64 (include/uapi/asm-generic/fcntl.h); a flag that contains another's bits comes first
 _OPEN_FLAGS = (
     ("O_SYNC", 0o4010000), ("O_TMPFILE", 0o20200000), ("O_CREAT", 0o100), ("O_EXCL", 0o200), ("O_TRUNC", 0o1000),
     ("O_APPEND", 0o2000), ("O_DSYNC", 0o10000), ("O_DIRECTORY", 0o200000), ("O_NOFOLLOW", 0o400000),
@@ -37,7 +37,7 @@ _WAYS = {0: "O_RDONLY", 1: "O_WRONLY", 2: "O_RDWR"}
 _FALLOCATE = (("FALLOC_FL_KEEP_SIZE", 1), ("FALLOC_FL_PUNCH_HOLE", 2))
 _WHENCE = {0: "SEEK_SET", 1: "SEEK_CUR", 2: "SEEK_END", 3: "SEEK_DATA", 4: "SEEK_HOLE"}
 
-# call -> its name in strace, and what its arguments are; an argument is a key of what the caller gives
+# call -> its name in strace and the kinds of its arguments; most kinds are keys of the caller's `args`
 _CALLS: dict[str, tuple[str, str]] = {
     "read": ("read", "fd data count"), "pread64": ("pread64", "fd data count offset"),
     "write": ("write", "fd data count"), "pwrite64": ("pwrite64", "fd data count offset"),
@@ -62,13 +62,13 @@ _SAME = {
 
 
 class NoCall(str):
-    """Why a line is no call; `doubts` is the beginning of a line of a call whose result was not recorded."""
+    """The reason why a line is not a call; `doubts` is the line, up to its result, of a call whose result was not recorded."""
 
     doubts = ""
 
 
 def without_result(line: str | NoCall) -> NoCall:
-    """Return what to do about a call that changes something, if it succeeded: count it, and doubt what it may have changed."""
+    """Return the reason to leave out a call whose result is unknown; its `doubts` makes the importer doubt what it changes."""
     if isinstance(line, NoCall):
         return line
     out = NoCall(NO_RESULT)
@@ -77,18 +77,18 @@ def without_result(line: str | NoCall) -> NoCall:
 
 
 def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int) -> str | NoCall:
-    """A call as a line of strace.
+    """Return a call as a line of strace.
 
     Parameters
     ----------
     process : int
-        Whose descriptors it uses.
+        Number of the process whose descriptors the call uses.
     ns : int
-        When it returned.
+        Time at which the call returned, ns.
     args : mapping
         By name: fd, count, offset, length, whence, flags and mode as numbers (flags and whence also in words), path and path2 as
-        `quoted` gives them, fd_path (what -y would print about fd) as `shown` gives it,
-        dirfd and dirfd2 (the working directory where they are missing).
+        `quoted` gives them, fd_path (the text of -y about fd) as `shown` gives it,
+        dirfd and dirfd2 (default: the working directory).
 
     Raises
     ------
@@ -102,7 +102,7 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
 
 
 def told(name: str, args: Mapping[str, Any], result: int) -> str | NoCall:
-    """The part of `call` behind the time."""
+    """Return a call as a line of strace, without process and time."""
     spec = _CALLS.get(_SAME.get(name, name))
     if spec is None:
         return NoCall(NOT_A_CALL)
@@ -121,19 +121,19 @@ def told(name: str, args: Mapping[str, Any], result: int) -> str | NoCall:
 
 
 def quoted(path: str) -> str:
-    """A path as strace writes it."""
+    """Return a path in quotes, escaped as strace escapes it."""
     return quoted_bytes(path.encode("utf-8", "backslashreplace"))
 
 
 def quoted_bytes(raw: bytes) -> str:
-    """The same for the bytes of a path."""
+    """Return the bytes of a path in quotes, escaped as strace escapes them."""
     return (
         '"' + "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in raw) + '"'
     )
 
 
 def shown(path: str) -> str:
-    """A path as -y prints it after a descriptor; nothing for a relative one."""
+    """Return a path as -y prints it after a descriptor, or an empty string for a relative path."""
     return "<" + quoted(path)[1:-1].replace("<", "\\74").replace(">", "\\76") + ">" if path[:1] == "/" else ""
 
 
@@ -195,7 +195,7 @@ def _whole(name: str, kind: str, value: Any, low: int = 0) -> int:
 
 
 def take_line(work: Conversion, rewrite: Callable[[str], str | NoCall], line: str) -> None:
-    """Convert a line by what `rewrite` makes of it: a line of strace, why there is none, or BadLine."""
+    """Convert a line that `rewrite` turns into a line of strace; count a line that `rewrite` rejects."""
     try:
         made = rewrite(line)
     except BadLine as error:
@@ -218,7 +218,7 @@ def convert(
     progress: Progress | None,
     under: str | None,
 ) -> Report:
-    """Convert lines, each of which `rewrite` makes a line of strace of, or says why it is none; it may raise BadLine."""
+    """Convert the lines of a file with `rewrite`, which returns a line of strace, returns a NoCall or raises BadLine."""
     with Input.of(path) as given:
         work = Conversion(given.path, strict, Importer(Names(under), ""), form, tool)
         for block in byte_blocks(given, tool, progress):

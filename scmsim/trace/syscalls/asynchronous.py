@@ -1,12 +1,12 @@
-"""io_submit: the reads, writes and syncs that it starts, a row each.
+"""Convert io_submit: one row for each read, write and sync that the call starts.
 
 Rules
 -----
-- A request is done when it is submitted, at its full length; a read of a file of known length ends at its end.  io_getevents shows
-  what came of the requests, but not of which: it is not looked at.  Requests that may have moved fewer bytes (writes, and reads of
-  files of unknown length) are counted, and named among the blind spots.
+- A request counts as done when it is submitted, at its full length; a read of a file of known length ends at the file's end.
+  io_getevents shows results, but not their requests, and is ignored.  Requests that may have moved fewer bytes (writes, and
+  reads of files of unknown length) are counted, and reported among the blind spots.
 - The rows after the first of a call carry CONTINUES.
-- A request whose length the text does not show makes no row: io_submit then is a blind spot.
+- A request whose length the text does not show makes no row; io_submit is then reported as a blind spot.
 """
 
 import re
@@ -46,7 +46,7 @@ def io_submit(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def _request(imp: Importer, task: Task, text: str, flag: int) -> str | None:
-    """Do one request; returns None if that made a row, else why not."""
+    """Handle one request; return None if it made a row, else the reason why not."""
     kind = text.removeprefix("IOCB_CMD_").partition(",")[0].upper()
     descriptor = _FD(text)
     if kind in ("POLL", "NOOP") or descriptor is None:

@@ -1,4 +1,4 @@
-"""A block of strace's text as stretches of plain calls, worked on all at once, and the lines between them."""
+"""Convert a block of strace's text: stretches of plain calls in bulk, the lines between them one by one."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ from scmsim.trace.syscalls.text import COMMA, DIR, PATH
 _MOST_FD = 1 << 16  # a larger descriptor is left to the patterns
 _WHERE = re.compile(rf"(\w+)\((?:{DIR}{COMMA})?{PATH}(?:{COMMA}(\w[\w|]*))?").fullmatch
 _UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_REMOVEDIR").search
-_TEXTS, _FLAGS = 20, 7  # bits of the number of a text in a block, and of the flags of an open
+_TEXTS, _FLAGS = 20, 7  # bits for the index of a text in a block, and for the flags of an open
 _MASK = (1 << _TEXTS) - 1
 _CREAT = "O_WRONLY|O_CREAT|O_TRUNC"  # what creat() means
 
 
 class BulkLines:
-    """The work on one block.
+    """The conversion of one block of text.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class BulkLines:
     block : bytes
         Whole lines.
     lines : callable(list of str)
-        Works on lines one by one.
+        Converts lines one by one.
     """
 
     def __init__(self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[list[str]], None]) -> None:
@@ -50,7 +50,7 @@ class BulkLines:
         self._raws = {text: i for i, text in enumerate(self.texts) if text[0] == "<"}
 
     def work(self) -> bool:
-        """Work on all lines, in order; returns whether some were worked on all at once."""
+        """Convert all lines in order; return whether any were converted in bulk."""
         done = 0
         for start, end in self._long():
             self._plain(done, start)
@@ -60,7 +60,7 @@ class BulkLines:
         return self._understood
 
     def _long(self) -> Iterator[tuple[int, int]]:
-        """Where the stretches are that pay."""
+        """Yield (start, end) of each stretch that is long enough to pay."""
         rows, text = self.rows, self.text
         timed = rows[:, text.TIME] >= 0
         good = (rows[:, text.CALL] != text.OTHER) & (rows[:, text.FD] < _MOST_FD)
@@ -73,7 +73,7 @@ class BulkLines:
             self._lines(self.block[first:last].decode("latin-1").split("\n"))
 
     def _stretch(self, start: int, end: int) -> int:
-        """Work on the first lines of a stretch; returns how many."""
+        """Convert the first lines of a stretch; return how many."""
         rows, imp = self.rows[start:end], self.imp
         tasks, which = self._tasks(rows[:, self.text.PID])
         rows = rows[: len(which)]
@@ -93,7 +93,10 @@ class BulkLines:
         return done
 
     def _tasks(self, pids: np.ndarray) -> tuple[list[Task], np.ndarray]:
-        """Tasks, and which of them makes each of the first calls: a new one copies state, so that a stretch begins with it."""
+        """Return the tasks of the first calls, and which task makes each call.
+
+        The calls end before the first call of a new task, which copies state and so must begin a stretch.
+        """
         first, which = runs.distinct(pids)
         known = self.imp.tasks
         keys = [None if pid < 0 else str(pid) for pid in pids[first].tolist()]
@@ -118,7 +121,7 @@ class BulkLines:
         return calls
 
     def _name(self, stretch: runs.Stretch, tasks: list[Task], rows: np.ndarray, calls: np.ndarray) -> None:
-        """Fill in what calls on paths name."""
+        """Fill in the paths and open flags of calls on paths."""
         text, kernel = self.text, self.calls
         on_path = np.flatnonzero(rows[:, text.WHERE] >= 0)
         keys = calls[on_path, kernel.TASK] << 2 | rows[on_path, text.ERROR]
@@ -134,7 +137,7 @@ class BulkLines:
         calls[on_path, kernel.PATH], calls[on_path, kernel.FLAGS] = named >> _FLAGS, named & (1 << _FLAGS) - 1
 
     def _named(self, stretch: runs.Stretch, task: Task, where: int, raw: int, error: int) -> tuple[int, int]:
-        """Index of the path of a call, and the flags of an open; ODD where it is more than a path."""
+        """Return the index of a call's path and the flags of an open; ODD where the handlers must take the call."""
         enoent, odd, names = self.text.ENOENT, (self.calls.ODD, 0), self.imp.names
         m = _WHERE(self.texts[where])
         if m is None:
@@ -149,7 +152,7 @@ class BulkLines:
             return stretch.path(asked), 0
         words = words or (_CREAT if name == "creat" else "")
         if raw < 0 and is_special(asked) and name != "unlink":
-            return odd  # a path may be relative to it
+            return odd  # a later path may be relative to this descriptor
         if _UNKNOWN_FLAGS(words) or asked.startswith("/proc/") or not names.is_plain(asked):
             return odd
         if raw >= 0 and (asked[:1] != "/" or split_raw(self.texts[raw])[0] != asked):

@@ -1,14 +1,14 @@
-"""Time stamps of strace: -ttt (since 1970), -t and -tt (time of day), -r (since the line above), or none."""
+"""Read the time stamps of strace: -ttt (since 1970), -t and -tt (time of day), -r (since the line above), or none."""
 
 import numpy as np
 
 _DAY = 24 * 3600 * 10**9  # ns
-FAR = 1 << 62  # ns, 146 years: a time stamp that far away is damaged
-_RELATIVE = 10**8  # seconds; a smaller first time stamp is that of -r
+FAR = 1 << 62  # ns, 146 years: a time stamp so far from the first is damaged
+_RELATIVE = 10**8  # seconds; a smaller first time stamp means -r
 
 
 class Clock:
-    """Time stamps of any of strace's forms to nanoseconds since the first; never backwards."""
+    """A clock that converts any form of strace's time stamps to ns since the first; it never runs backwards."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -16,11 +16,11 @@ class Clock:
         self.jumps = 0
         self._start: int | None = None
         self._days = 0
-        self._second = ""  # text of the last second and its time since the start: most lines repeat it
+        self._second = ""  # text of the last stamp's second and its time since the start: most lines repeat it
         self._second_ns = 0
 
     def seconds(self, seconds: str, fraction: str) -> int:
-        """From -ttt (since 1970) or -r (since the line above)."""
+        """Return the time, ns, for a stamp of -ttt (since 1970) or -r (since the line above)."""
         if seconds == self._second and len(fraction) == 6:
             ns = self._second_ns + int(fraction) * 1000
             if self.now <= ns < FAR:
@@ -36,7 +36,7 @@ class Clock:
         return self.now
 
     def of_day(self, text: str, fraction: str) -> int:
-        """From -t or -tt."""
+        """Return the time, ns, for a stamp of -t or -tt; a jump back by over half a day begins the next day."""
         self.kind = "time of day (-t or -tt)"
         hours, minutes, seconds = map(int, text.split(":"))
         ns = ((hours * 60 + minutes) * 60 + seconds) * 10**9 + int(f"{fraction:0<9}")
@@ -45,30 +45,30 @@ class Clock:
         return self._advance(ns + self._days * _DAY)
 
     def count(self, number: int) -> int:
-        """From no time stamp: the number of the line, unless other lines have a time."""
+        """Return the time for a line without a stamp: its number, or the latest time if other lines have stamps."""
         if self._start is None:
             self.kind = "line numbers (the input has no time stamps)"
             self.now = number
         return self.now
 
     def any(self, seconds: str | None, fraction: str, of_day: str | None, day_fraction: str | None, number: int) -> int:
-        """From whatever the line has."""
+        """Return the time for a line with any stamp or none."""
         if seconds is not None:
             return self.seconds(seconds, fraction)
         return self.count(number) if of_day is None else self.of_day(of_day, day_fraction or "0")
 
     @property
     def is_absolute(self) -> bool:
-        """Whether the time stamps so far are those of -ttt."""
+        """Return whether the time stamps so far are those of -ttt."""
         return self.kind[:1] == "w"
 
     @property
     def is_counted(self) -> bool:
-        """Whether there were no time stamps so far."""
+        """Return whether lines are counted, because none so far had a time stamp."""
         return self.kind[:1] == "l"
 
     def many(self, stamps: np.ndarray, number: int) -> np.ndarray | None:
-        """Times of lines that follow each other: from -ttt in ns, or from the number of the first; None if one jumps."""
+        """Return the times of consecutive lines: -ttt in ns, or line numbers from `number` on; None if a time jumps."""
         if self.is_counted:
             return np.arange(number, number + len(stamps))
         since = stamps - (self._start or 0)

@@ -1,25 +1,25 @@
-"""Lines of strace as rows: the loop over the lines, for strace and for whatever writes such lines.
+"""Turn lines of strace into rows: the loop over the lines, for strace and for importers that write such lines.
 
 Rules
 -----
-- A row is made when a call has returned, with the result as its length (short reads and writes); a call that failed
-  does nothing.  `time_ns` is the time of the line that completes the call, so rows are in the order in which calls
-  completed.  Without -t, -tt or -ttt it is the number of that line.
-- Positions belong to the open file description: dup and fork share them.  A description that was opened out of sight
+- A call makes its row when it has returned, with the result as the row's length (short reads and writes); a failed
+  call makes no row.  `time_ns` is the time of the line that completes the call, so rows are in the order in which
+  calls completed.  Without -t, -tt or -ttt, `time_ns` is the number of that line.
+- Positions belong to the open file description: dup and fork share them.  A description whose open is not in the trace
   (an inherited descriptor) starts at an assumed position 0; its rows carry OFFSET_UNKNOWN until an lseek.  Without -y
   nothing is known about such a descriptor and its calls are left out.
-- A write with O_APPEND goes to the end of the file, at a position or not (Linux appends in pwrite, too); it carries
+- A write with O_APPEND goes to the end of the file, even with an offset (Linux appends in pwrite, too); the row carries
   OFFSET_UNKNOWN where the end is not known.
 - O_CREAT: the file existed if the trace has seen it; it is new with O_EXCL, if a call has shown that the name was
-  free, or in a directory that the trace has made. Otherwise: with O_TRUNC it is taken as new (it is empty either
+  free, or in a directory that the trace has made. Otherwise: with O_TRUNC the file is taken as new (it is empty either
   way); without, it is assumed to be new, and the CREATE is changed to OPEN if a stat, seek or read soon shows bytes
-  that the trace has not written. "Soon" is at least 65536 rows. The counts `creates` in the header tell how often
-  each case occurred.
-- first_size of a file that existed: what the first stat or seek shows before the trace changes the length, else the
+  that the trace has not written. "Soon" means within at least 65536 rows. The header's counts `creates` report how
+  often each case occurred.
+- first_size of a file that existed: the length that the first stat or seek shows before the trace changes it, else the
   furthest byte read that the trace has not written before.
-- An unlinked file stays itself for its open descriptors; a new file of that name is another object.
-- O_TRUNC on an existing file adds TRUNCATE, a copy inside the kernel (sendfile, copy_file_range, splice) is READ and
-  WRITE: the second row carries CONTINUES.  access and faccessat count as STAT.  sync_file_range is FSYNC with a range.
+- An unlinked file remains the same object for its open descriptors; a new file of that name is another object.
+- O_TRUNC on an existing file adds a TRUNCATE; a copy inside the kernel (sendfile, copy_file_range, splice) is a READ
+  and a WRITE: the second row carries CONTINUES.  access and faccessat are STAT, sync_file_range is FSYNC with a range.
 - The closes that an exit or execve implies make no row.
 - With `under`, only files at or below that directory make rows; a rename into it brings an existing file in, a rename
   out of it is an UNLINK.
@@ -62,7 +62,7 @@ _SHORT = 1 << 20  # bytes of text for which compiled kernels pay
 
 
 class _Spec(NamedTuple):
-    """One call: its pattern, the group of its result, what to do, and the group of the path that ENOENT speaks of."""
+    """A call's pattern, the group of its result, its handler, and the group of the path that ENOENT refers to."""
 
     match: Any
     result: int
@@ -84,7 +84,7 @@ def _specs() -> dict[str, _Spec]:
 
 
 _SPECS = _specs()
-# the calls that a recording for this importer must hold; messages are too frequent: -y names a descriptor that one brought
+# calls that a recording for this importer needs; messages are too frequent, and -y names the descriptors that they bring
 CALLS = tuple(
     dict.fromkeys(
         ("exit", "exit_group", *table.with_any("blind"), *(set(_SPECS) - {"recvmsg", "recvmmsg", "recvmmsg_time64"}))
@@ -105,12 +105,12 @@ class Conversion:
         self.report = imp.report
         self.clock = Clock()
         self.forms = Forms(imp)
-        self._unusual_forms = False  # in the block in work
+        self._unusual_forms = False  # in the current block
         self.understood = False  # some line was a complete call
         self._taken = 0  # bytes
 
     def take(self, block: bytes) -> None:
-        """Work on the next lines; in a long text, on stretches of plain calls all at once."""
+        """Convert the next lines; in a long text, convert stretches of plain calls in bulk."""
         self._unusual_forms = needs_work(block)
         if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
             if BulkLines(self.imp, self.clock, block, self._lines).work():
@@ -120,7 +120,7 @@ class Conversion:
         self._taken += len(block)
 
     def _lines(self, lines: list[str]) -> None:
-        """Work on lines one by one."""
+        """Convert lines one by one."""
         imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
         number, second_half = self.report.lines, SECOND_HALF.match
         if self._unusual_forms or self.forms.piece is not None:
@@ -150,18 +150,18 @@ class Conversion:
                 self._call(task, name, spec, line, m.end(), number)
 
     def line(self, line: str) -> None:
-        """Work on one line."""
+        """Convert one line."""
         self._lines([line])
 
     def leave_out(self, reason: str, call: str = "") -> None:
-        """Count a line that makes no row; `call` is a call whose result is not known, so that what it changes is in doubt."""
+        """Count a line that makes no row; doubt what `call` may have changed, a call whose result is unknown."""
         self.report.lines += 1
         self.report.left_out[reason] += 1
         if call:
             self._lose(call)
 
     def bad(self, reason: str, call: str = "") -> None:
-        """Count a line that cannot be understood, or raise UsageError for it; `call` is what could be read of its call."""
+        """Count a line that cannot be understood (strict: raise UsageError); `call` is the readable part of its call."""
         self.report.lines += 1
         self._bad(self.report.lines, reason)
         self._lose(call)
@@ -174,7 +174,7 @@ class Conversion:
             loss.lost_line(self.imp, None)
 
     def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
-        """A complete call, its arguments beginning at `start`."""
+        """Handle a complete call whose arguments begin at `start`."""
         m = spec.match(raw.decode(name, text, start) if spec.raw_first else text, start)
         if m is None:
             decoded = mixed.without_output(raw.decode(name, text, start), start)
@@ -232,7 +232,7 @@ class Conversion:
             loss.lost_call(self.imp, task, name, text)
 
     def _other(self, task: Task, name: str, text: str, number: int) -> None:
-        """A call without a handler; `text` begins with its name."""
+        """Count a call without a handler; `text` begins with the call's name."""
         if name in _ENDS:
             self.forms.ending(task.pid)
         if NEVER(text) and " = " not in text:
@@ -277,7 +277,7 @@ class Conversion:
         elif (half := self.forms.last_half) and SHOWS_RESULT(body):  # -z can leave `<... NAME resumed>` out
             self._second_half(half[0], half[1], body, number)
         else:
-            self._bad(number, "this is no line of strace")
+            self._bad(number, "this is not a line of strace")
             loss.lost_line(self.imp, pid)
 
     def _event(self, pid: str | None, body: str) -> None:
@@ -300,13 +300,13 @@ class Conversion:
             self._call(task, name, spec, body, called.end(), number)
 
     def _first_half(self, task: Task, name: str, body: str) -> None:
-        """A call that is not complete, its name at the start of `body`."""
+        """Keep the first half of a split call; `body` begins with the call's name."""
         self.forms.begins(task, name)
         if name not in _SPECS:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
             return
-        if task.pending is not None:  # the second half of the call before is missing
+        if task.pending is not None:  # the previous call's second half is missing
             loss.lost_call(self.imp, task, *task.pending)
         self._drop_pending(task)
         self.report.left_out[why.FIRST_HALF] += 1
@@ -336,14 +336,14 @@ class Conversion:
             self._call(task, name, spec, text, len(name) + 1, number)
 
     def _drop_pending(self, task: Task) -> None:
-        """The call whose second half was awaited never returns."""
+        """Count the call that waits for its second half as one that never returned."""
         if task.pending is not None:
             self.report.left_out[why.FIRST_HALF] -= 1
             self.report.left_out[why.NEVER_RETURNED] += 1
             task.pending = task.closing = None
 
     def finish(self, writer: TraceWriter, blind_spots: Iterable[str] = ()) -> Report:
-        """Write what is left, the side table and the provenance, to which a recorder's own blind spots are added."""
+        """Write the remaining rows, the side table and the provenance; `blind_spots` adds those of the recorder."""
         imp, report = self.imp, self.report
         if report.left_out[SUMMARY] and not (self.understood or report.calls):
             raise UsageError(f"{self.path!r} has only the summary of 'strace -c'; record without -c, or with -C")

@@ -1,4 +1,4 @@
-"""Calls on descriptors: data, positions, durability, space, duplication.  See `conversion.py` for the rules."""
+"""Handle calls on descriptors: data, positions, durability, length, duplication.  See `conversion.py` for the rules."""
 
 from re import Match
 
@@ -45,7 +45,7 @@ from scmsim.trace.syscalls.text import (
 
 
 def check_moved(count: int) -> None:
-    """Raise ValueError for more bytes than Linux moves in one call, or for fewer than none."""
+    """Raise ValueError for a negative count, or for more bytes than Linux moves in one call."""
     if not 0 <= count <= MOST:
         raise ValueError("a call cannot move that many bytes")
 
@@ -121,7 +121,7 @@ def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -> str | None:
-    """Bytes from one descriptor to another inside the kernel: a read, then a write."""
+    """Copy bytes from one descriptor to another inside the kernel: a READ, then a WRITE."""
     (from_fd, from_raw, from_at), (to_fd, to_raw, to_at) = source, target
     found = imp.describe(task, from_fd, from_raw)
     first = do_read(imp, task, found, _at(from_at), 0, count)
@@ -135,7 +135,7 @@ def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -
 
 
 def share_position(source: Description | None, target: Description | None, count: int) -> None:
-    """Undo the move of a read where the write has the same position: do_sendfile takes both before it moves either."""
+    """Undo a read's move where the write has the same position: do_sendfile takes both positions before it moves either."""
     if source is not None and source is target and source.node is not None:
         source.position -= count
 
@@ -176,7 +176,7 @@ def llseek(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def _node(imp: Importer, task: Task, fd: str, raw: str | None) -> Node | str:
-    """The inode behind a descriptor, or the reason why there is none."""
+    """Return the inode of a descriptor, or the reason why there is none."""
     found = imp.describe(task, fd, raw)
     return UNKNOWN_FD if found is None else found.node or NOT_A_FILE
 
@@ -297,13 +297,13 @@ def _duplicate(imp: Importer, task: Task, old: tuple, new: tuple, at_exec: bool)
 
 
 def other_fd(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """A call that returns the descriptor of something that is no file."""
+    """Handle a call that returns the descriptor of something other than a file."""
     task.table.put(m[2], Description(None, m[3]), "CLOEXEC" in m[1])
     return NOT_A_FILE
 
 
 def fd_pair(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """pipe and socketpair; with -s 0 strace prints no descriptors, they then are unknown until -y names them."""
+    """Handle pipe and socketpair; strace -s 0 prints no descriptors, which stay unknown until -y names them."""
     one, one_raw, two, two_raw, rest, _ = m.groups()
     if one is not None:
         task.table.put(one, Description(None, one_raw), "CLOEXEC" in rest)

@@ -1,11 +1,11 @@
-"""Forms of strace's text that need more than one line, or words of the line's end: joined, renamed, told apart.
+"""Rewrite unusual forms of strace's text: join split calls, put names in place of numbers, tell processes apart.
 
 - A message of strace (`strace: Process 101 attached`) can come inside the line of a call.  The message becomes a line of its own,
   and the call goes on with the next line that is not a message.
-- Without -o no process is printed while there is only one, `[pid N]` while there are more.  The first process gets the first
-  number that no fork and no message has announced; later, lines without a number are those of the only process that is left.
-- `-X verbose` prints numbers with names in a comment: the names are taken.
-- A result that strace made up (fault injection) did nothing: the call failed.
+- Without -o strace prints no process while there is only one, and `[pid N]` while there are more.  The first process gets the
+  first number that no fork and no message has announced; later, lines without a number belong to the only process that is left.
+- `-X verbose` prints numbers with names in a comment: the names replace the numbers.
+- A call whose result strace made up (fault injection) did nothing: it counts as failed.
 - The result of a fork in a PID namespace is the number in the comment.
 - An old strace writes `SYS_197(0x4, ...)` for a call that it does not know: the name is that of the table.
 """
@@ -44,7 +44,7 @@ def needs_work(block: bytes) -> bool:
 
 
 class Forms:
-    """What is known between the lines: a call that a message has split, and who the first process is."""
+    """The state kept between lines: a call that a message has split, and which process is the first."""
 
     def __init__(self, imp: Importer) -> None:
         self._imp = imp
@@ -57,7 +57,7 @@ class Forms:
         self._found = False  # the number of the first process is known
 
     def usual(self, lines: list[str]) -> list[str]:
-        """Return as many lines, in the usual form."""
+        """Return the same number of lines, in the usual form."""
         return list(self._usual(mixed.joined(lines)))
 
     def _usual(self, lines: list[str]) -> Iterator[str]:
@@ -90,14 +90,14 @@ class Forms:
         return line if name is None else f"{m[1]}{name}({int(m[3], 16) if m[3] else ''}{line[m.end() :]}"
 
     def meet(self, pid: str, body: str) -> None:
-        """See a number in brackets for the first time: it may be that of the process that had none."""
+        """Note a process number in brackets, which may be that of the first process, so far without a number."""
         tasks, first = self._imp.tasks, self._imp.tasks.get(None)
         self._imp.started.discard(pid)
         if pid in tasks or first is None or self._found or pid in self._attached:
             return
         resumed = RESUMED(body)
         if self._half is not None and (resumed is None or resumed[1] != self._half):
-            return  # it waits for the end of a call: another process begins this one
+            return  # the first process is still inside a call, so another process makes this one
         self._found = True
         first.pid = pid
         tasks[pid] = first
@@ -109,7 +109,7 @@ class Forms:
                 adopted[child] = pid
 
     def message(self, body: str) -> None:
-        """Work on a message about a process."""
+        """Follow a message that a process was attached or detached."""
         m = ATTACHED(body)
         if m is None:
             return
@@ -124,20 +124,20 @@ class Forms:
             self.leaves(m[1])
 
     def begins(self, task: Task, name: str) -> None:
-        """See the first half of a call."""
+        """Note the first half of a call."""
         self.last_half = task.pid, name
         if self._imp.tasks.get(None) is task:
             self._half = name
 
     def ends(self, task: Task, name: str) -> None:
-        """See the second half of a call."""
+        """Note the second half of a call."""
         if self.last_half == (task.pid, name):
             self.last_half = None
         if self._imp.tasks.get(None) is task:
             self._half = None
 
     def superseded(self, pid: str | None, body: str) -> bool:
-        """Return whether an event says that a thread goes on under the number of its process, and make it so."""
+        """Return whether an event is `superseded by execve`; if so, give the thread the number of its process."""
         m = SUPERSEDED(body)
         if m is None:
             return False
@@ -151,7 +151,7 @@ class Forms:
         return True
 
     def leaves(self, pid: str | None) -> Task | None:
-        """Forget a process that ends; lines without a number are then those of the only one that is left."""
+        """Forget a process that ends, and return its task; lines without a number then belong to the only process left."""
         tasks = self._imp.tasks
         task = tasks.pop(pid, None)
         if task is not None and task.pid != pid:
@@ -163,7 +163,7 @@ class Forms:
         return task
 
     def ending(self, pid: str | None, task: Task | None = None) -> None:
-        """See the last call of a process."""
+        """Note the last call of a process."""
         if pid is None or None not in self._imp.tasks:
             return
         tasks = self._imp.tasks
@@ -195,7 +195,7 @@ def _renamed(line: str) -> str:
 
 
 def _between(line: str) -> list[str]:
-    """Pieces of a line; strings are pieces of their own unless a call's name and its flags stand around one."""
+    """Return the pieces of a line, split at strings; openat2, whose flags come after the path, stays one piece."""
     return _BETWEEN.split(line) if not line.count("openat2(") else [line]
 
 

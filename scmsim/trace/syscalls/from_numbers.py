@@ -1,7 +1,7 @@
-"""One system call as perf saw it (numbers only), written as the line that strace would have written.
+"""Write a system call that perf recorded (numbers only) as the line that strace would have written.
 
-So capture needs one importer, and `--keep-raw` keeps text that `scmsim trace convert` reads.  What perf cannot see
-(strings, structures, arrays) is left out; the calls that need it are in `NEEDS_MEMORY`.
+Capture thus needs only one importer, and `--keep-raw` keeps text that `scmsim trace convert` reads.  What perf cannot
+see (strings, structures, arrays) is left out; the calls that need it are in `NEEDS_MEMORY`.
 """
 
 import errno
@@ -12,7 +12,7 @@ from scmsim.trace.syscalls import table
 _TOP = 1 << 63
 _ERRORS = 4096  # a result in -4095 .. -1 is an errno
 
-# their meaning is in memory that perf does not read: paths, struct stat, clone3's flags, offsets behind pointers, requests
+# calls whose meaning is in memory that perf does not read: paths, struct stat, clone3's flags, offsets behind pointers, requests
 NEEDS_MEMORY = (
     table.with_any("name", "place", "process")
     | frozenset(
@@ -46,23 +46,23 @@ Args = Sequence[int]
 
 
 def signed(value: int) -> int:
-    """A register as a signed 64-bit number."""
+    """Return a register as a signed 64-bit number."""
     return value - 2 * _TOP if value & _TOP else value
 
 
 def fd(value: int) -> int:
-    """A register as a descriptor: its lower half, signed."""
+    """Return a register as a descriptor: its lower 32 bits, signed."""
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value & (1 << 31) else value
 
 
 def flags(value: int, names: tuple[tuple[int, str], ...]) -> str:
-    """Names of the bits, as strace joins them."""
+    """Return the names of the bits, joined as strace joins them."""
     return "|".join(name for bit, name in names if value & bit) or "0"
 
 
 def open_flags(value: int) -> str:
-    """The flags of an open as strace writes them, as far as an importer looks at them."""
+    """Return the flags of an open as strace writes them, without those that no importer uses."""
     access = "" if value & 3 else "O_RDONLY|"
     return access + flags(value, _OPEN) if value & ~3 or value & 3 else "O_RDONLY"
 
@@ -138,13 +138,13 @@ _ARGS: dict[str, Callable[[Args], str]] = {
 
 
 def arguments(name: str, args: Args) -> str:
-    """What strace would print between the parentheses."""
+    """Return what strace would print between the parentheses."""
     known = _ARGS.get(name)
     return known(args) if known is not None else ", ".join(f"{value:#x}" for value in args)
 
 
 def result(name: str, value: int, args: Args) -> str:
-    """What strace would print after the equals sign."""
+    """Return what strace would print after the equals sign."""
     if -_ERRORS < value < 0:
         return f"-1 {errno.errorcode.get(-value, 'E' + str(-value))}" if -value < 512 else "? ERESTARTSYS"
     if name in ("mmap", "mremap"):

@@ -1,4 +1,4 @@
-"""The state of one strace conversion: rows waiting to be written, inodes with their numbers, descriptors, paths."""
+"""Hold the state of one strace conversion: rows waiting to be written, inodes with their numbers, descriptors, paths."""
 
 from array import array
 from collections import Counter
@@ -30,7 +30,7 @@ NEVER_RETURNED = "call that never returned"
 PROCESS_EVENT = "signal or process event"
 BLANK = "blank line"
 
-# by what `file_rules.opened` says
+# by the result of `file_rules.opened`
 CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
 
 # keys of `Report.blind` besides names of calls
@@ -42,36 +42,35 @@ _DELETED = " (deleted)"
 
 
 class Importer:
-    """Everything that the handlers of the calls read and change; `now` is the time of the line in work (ns)."""
+    """The state that the handlers of the calls read and change; `now` is the time of the current line, ns."""
 
     def __init__(self, names: Names, cwd: str) -> None:
         self.names = names
         self.report = Report()
         self.now = 0
-        self.doubt = 0  # bits of file_rules.LOST: about the call in work
+        self.doubt = 0  # bits of file_rules.LOST for the current call
         self.orphans = False  # a fork was not understood: a task of unknown origin may have descriptors of the trace
         self.tasks: dict[str | None, Task] = {}
         self.forks: dict[str | None, str] = {}  # a process in an unfinished fork -> the arguments
         self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
-        self.unseen: dict[
-            str, Task
-        ] = {}  # children with a smaller number than their parent, perhaps that in a PID namespace
-        self.started: set[str] = set()  # children that have no line so far, of a process without a number
+        # children whose number is below their parent's, and may be that of a PID namespace
+        self.unseen: dict[str, Task] = {}
+        self.started: set[str] = set()  # children without a line so far, made by a process without a number
         self.foreign: set[str | None] = set()  # processes that no fork has announced
         self.ended_lacking: set[str] = set()  # processes that have ended, with Task.lacked
-        self.nameless = 0  # objects whose name is not known, numbered
+        self.nameless = 0  # number of objects so far whose name is not known
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
         self.program = ""  # path of the first execve
         self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared
         self._cwd = cwd
         self.threads = 0
-        self.nodes: list[Node | str] = []  # by number; only the name of a file that nothing leads to any more
-        self.closed: dict[int, int] = {}  # the length before the trace of each of those
+        self.nodes: list[Node | str] = []  # by number; only the name of a file that nothing refers to any more
+        self.closed: dict[int, int] = {}  # number of such a file -> its length before the trace
         self._buffer = array("q")
         self.drained = 0  # rows taken out of the buffer
 
     def emit(self, task: Task, op: int, node: Node, offset: int, length: int, flag: int, file2: int = -1) -> str | None:
-        """Add a row; returns the reason why it was left out, or None."""
+        """Add a row; return None, or the reason why the row was left out."""
         if not node.inside:
             return OUTSIDE
         ident = node.ident
@@ -84,18 +83,18 @@ class Importer:
         return None
 
     def emit_many(self, now: Any, offset: Any, length: Any, ident: Any, thread: Any, flag: Any, op: Any) -> None:
-        """Add rows as columns of int64."""
+        """Add rows that are given as columns of int64."""
         table = np.empty((len(op), WIDTH), "i8")
         for column, values in enumerate((now, offset, length, ident, -1, thread, flag, op)):
             table[:, column] = values
         self.emit_table(table)
 
     def emit_table(self, table: np.ndarray) -> None:
-        """Add rows of a table that has the columns of the buffer."""
+        """Add the rows of a table with the buffer's columns."""
         self._buffer.frombytes(table.tobytes())
 
     def thread(self, task: Task) -> int:
-        """The dense number of a thread; given at its first use in a row."""
+        """Return the dense number of a thread, which the thread's first row assigns."""
         if task.thread < 0:
             task.thread = self._next_thread()
         return task.thread
@@ -103,7 +102,7 @@ class Importer:
     def also(
         self, task: Task, before: str | None, op: int, node: Node, offset: int, length: int, flag: int
     ) -> str | None:
-        """Add another row of the same call, where `before` is what `emit` returned for the one before it."""
+        """Add another row of the same call; `before` is what `emit` returned for the previous row."""
         reason = self.emit(task, op, node, offset, length, flag | (CONTINUES if before is None else 0))
         if before is None and reason is None:
             self.report.extra_rows += 1
@@ -120,23 +119,23 @@ class Importer:
         return self.threads - 1
 
     def nameless_path(self, task: Task, fd: int) -> str:
-        """What to call the object of one open whose name is not known."""
+        """Return a unique path for an opened object whose name is not known."""
         self.nameless += 1
         return f"/process/{task.pid}/descriptor/{fd}/open/{self.nameless}"
 
     def next_row(self) -> int:
-        """Number of the row that the next `emit` adds."""
+        """Return the number of the row that the next `emit` adds."""
         return self.drained + len(self._buffer) // WIDTH
 
     def number(self, node: Node) -> int:
-        """The dense id of an inode; given at its first use in a row."""
+        """Return the dense id of an inode, which the inode's first row assigns."""
         if node.ident < 0:
             node.ident = len(self.nodes)
             self.nodes.append(node)
         return node.ident
 
     def drain(self, keep: int) -> np.ndarray | None:
-        """Take all but the last `keep` rows out of the buffer as records of OP (None: there are not enough)."""
+        """Take all but the last `keep` rows out of the buffer as records of OP; None if there are no more than `keep`."""
         count = len(self._buffer) // WIDTH - keep
         if count <= 0:
             return None
@@ -144,7 +143,7 @@ class Importer:
         out = np.zeros(count, OP)
         for column, name in enumerate(_FIELDS):
             out[name] = table[:, column]
-        del table  # an array that is looked at cannot shrink
+        del table  # the buffer cannot shrink while a view of it exists
         self._count_lost(out)
         del self._buffer[: count * WIDTH]
         self.drained += count
@@ -153,7 +152,7 @@ class Importer:
         return out
 
     def _count_lost(self, rows: np.ndarray) -> None:
-        """Count the rows that depend on what was not understood, and remove their marks."""
+        """Count the rows that depend on lines that were not understood, and remove their marks."""
         report, moves = self.report, np.isin(rows["op"], (READ, WRITE))
         uncertain = rows["flag"] & file_rules.LOST != 0
         report.bytes += int(rows["length"][moves].sum())
@@ -163,7 +162,7 @@ class Importer:
             rows["flag"] &= ~np.int64(file_rules.LOST)
 
     def files(self) -> Files:
-        """The side table."""
+        """Return the side table of files."""
         nodes = self.nodes
         is_dir = np.array([not isinstance(node, str) and node.is_dir for node in nodes], bool)
         first = np.array(
@@ -173,16 +172,16 @@ class Importer:
         return Files([node if isinstance(node, str) else node.name for node in nodes], first, is_dir)
 
     def holds(self, node: Node, end: int) -> None:
-        """A read or seek has shown that the file has at least `end` bytes now."""
+        """Note that a read or seek has shown at least `end` bytes in the file now."""
         self.existed(file_rules.holds(node, end, self.drained))
 
     def measured(self, node: Node, length: int) -> None:
-        """A stat or seek has shown that the file has exactly `length` bytes now."""
+        """Note that a stat or seek has shown exactly `length` bytes in the file now."""
         self.holds(node, length)
         file_rules.set_length(node, length)
 
     def existed(self, row: int) -> None:
-        """The file of a CREATE (NONE: of none) was assumed to be new but has data that the trace did not write: it was an OPEN."""
+        """Change the CREATE at `row` (NONE: no row) to OPEN: the file has data that the trace did not write, so it is not new."""
         if row == file_rules.NONE:
             return
         at = (row - self.drained) * WIDTH
@@ -196,7 +195,7 @@ class Importer:
         self._buffer[at + _FIELDS.index("file2")] = -1
 
     def task(self, pid: str | None) -> Task:
-        """The task of a process or thread not seen before: a child of a pending fork, or one of unknown origin."""
+        """Make the task of a new process or thread: a child of a pending fork, or one of unknown origin."""
         for parent, text in self.forks.items():
             if pid is not None and parent in self.tasks and parent not in self.adopted.values():
                 self.adopted[pid] = parent
@@ -209,7 +208,7 @@ class Importer:
         return task
 
     def _born(self, pid: str) -> Task:
-        """Return the child that a fork has returned by the number that it has in a PID namespace."""
+        """Return the oldest child in `unseen`, under its own number: its fork returned the number of a PID namespace."""
         self.mistaken += len(self.unseen) > 1
         task = self.unseen.pop(next(iter(self.unseen)))
         self.tasks.pop(task.pid, None)
@@ -218,7 +217,7 @@ class Importer:
         return task
 
     def add_child(self, pid: str, parent: Task, text: str) -> Task:
-        """Start the task of a fork's child; one that has made calls already keeps what they opened."""
+        """Make the task of a fork's child; a child seen before keeps what its calls opened."""
         before, task = self.tasks.get(pid), parent.spawn(pid, text)
         self.tasks[pid] = task
         if pid in self.ended_lacking or (before is not None and before.lacked):
@@ -228,7 +227,7 @@ class Importer:
         return task
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
-        """The description behind a descriptor, checked against what -y prints; None if nothing is known about it."""
+        """Return a descriptor's description, checked against what -y prints; None if the descriptor is unknown."""
         table = task.table
         found, is_unsure = table.slots.get(fd), table.is_unsure(fd)
         if raw is None:
@@ -243,7 +242,7 @@ class Importer:
         return found
 
     def adopt(self, raw: str) -> Description:
-        """A description that was opened out of sight, from what -y prints about it: its position is not known."""
+        """Make a description whose open the trace does not show, from what -y prints; its position is unknown."""
         path, deleted = self.shown(raw)
         if not path.startswith("/") or is_special(path):
             return Description(None, raw, path=path if path.startswith("/") else "")
@@ -251,14 +250,14 @@ class Importer:
         return Description(node or self.names.node(path), raw, known=False)
 
     def shown(self, raw: str) -> tuple[str, bool]:
-        """Return path and whether it is deleted; strace before 5.19 writes `<path (deleted)>`, unless that is a file's name."""
+        """Return the path and whether it is deleted; `<path (deleted)>` of strace before 5.19 counts if no file has that name."""
         path, deleted = split_raw(raw)
         if not deleted and path.endswith(_DELETED) and self.names.table.get(path) is None:
             return path.removesuffix(_DELETED), True
         return path, deleted
 
     def _same(self, found: Description, raw: str) -> bool:
-        """Whether a changed -y text can still mean the same description: its file was renamed, linked or deleted."""
+        """Return whether a changed -y text can mean the same description, whose file was renamed, linked or deleted."""
         path, deleted = self.shown(raw)
         node = found.node
         if node is None:
@@ -266,7 +265,7 @@ class Importer:
         return path == node.path or (self.names.deleted if deleted else self.names.table).get(path) is node
 
     def base(self, task: Task, fd: str, raw: str | None) -> str:
-        """Directory that a relative path starts from: the working directory or that of a descriptor."""
+        """Return the directory that a relative path starts from: the working directory or that of a descriptor."""
         place = task.place
         if fd == "AT_FDCWD":
             if raw is not None:
@@ -284,7 +283,7 @@ class Importer:
         return found.path if found.node is None else found.node.path
 
     def path(self, task: Task, fd: str, raw: str | None, quoted: str) -> str:
-        """The path that a call names, relative to a descriptor."""
+        """Return the path of a call's quoted name, relative to the directory of a descriptor."""
         text, before = unescape(quoted), self.doubt
         base = self.base(task, fd, raw)
         if text.startswith("/"):
@@ -294,19 +293,19 @@ class Importer:
         return self.names.join(base, text)
 
     def by_link(self, task: Task, path: str) -> Description | None:
-        """The description that /proc/self/fd/N names."""
+        """Return the open file description that /proc/self/fd/N names, or None."""
         match = SELF_FD(path) if path.startswith("/proc/") else None
         return task.table.slots.get(match[1]) if match else None
 
 
 def split_raw(raw: str) -> tuple[str, bool]:
-    """Path and whether it is deleted, from `<path>` or `<path>(deleted)`."""
+    """Return the path and whether it is deleted, from `<path>` or `<path>(deleted)`."""
     deleted = raw.endswith("(deleted)")
     return unescape(raw[1 : raw.rindex(">")]), deleted
 
 
 def blind_spots(report: Report) -> list[str]:
-    """Return the calls that move data or change a length without a row, and those of which the table knows nothing."""
+    """Return texts about calls that move data or change a length without a row, and calls that the table lacks."""
     blind, out = Counter(report.blind), []
     if rings := sum(blind.pop(name, 0) for name in list(blind) if name.startswith("io_uring_")):
         out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
@@ -325,7 +324,7 @@ def blind_spots(report: Report) -> list[str]:
 
 
 def not_in_the_trace(imp: Importer) -> list[str]:
-    """Return all blind spots: those of `blind_spots`, processes that strace did not follow, and writable mappings."""
+    """Return texts about all blind spots: those of `blind_spots`, processes not followed, and writable mappings."""
     out = blind_spots(imp.report)
     if imp.started:
         out.append(

@@ -1,13 +1,13 @@
-"""What a line that was not understood may have changed: descriptors, positions, lengths, names.
+"""Doubt what a line that was not understood may have changed: descriptors, positions, lengths, names.
 
 Rules
 -----
-- What can be read of the line limits the doubt: its task, its descriptor, its result, its paths, and by the table of system calls
-  what such a call can do at all.  A call that does nothing to files costs nothing.
-- Rows that depend on what is in doubt are made all the same, and counted (`uncertain_rows`).  A call on a descriptor that may have
-  been opened by such a line is left out, and counted (`lost_rows`).
-- A doubt ends where a later line shows the truth: an open or what -y prints (which file), an lseek (the position), a stat, a
-  truncate or an lseek to the end (the length).
+- The readable parts of the line limit the doubt: its task, descriptor, result and paths, and the effects that the table of system
+  calls lists for the call.  A call that does nothing to files causes no doubt.
+- Rows that depend on doubtful state are still made, and counted (`uncertain_rows`).  A call on a descriptor that such a line may
+  have opened is left out, and counted (`lost_rows`).
+- A doubt ends where a later line shows the truth: an open or the text of -y shows the file, an lseek the position, a stat, a
+  truncate or an lseek to the end the length.
 """
 
 import re
@@ -23,7 +23,7 @@ _HEAD = re.compile(rf"\w+\({FD}").match
 _RESULT = re.compile(rf"\)\s+= (-?\d{{1,18}}){PATHOF}(?: <[\d.]+>)?(?: \(.*\))?$").search
 _PATHS = re.compile(rf"(?:{DIR}, *)?{PATH}").finditer
 _SHARES = re.compile(r"\bCLONE_[A-Z]+|^v?fork\(").search
-# calls whose result is a count of bytes that were moved, and the number of paths that those need which change names
+# calls whose result is the number of bytes moved; then the calls that change names and need two paths
 MOVERS = table.with_any("position", "length") & frozenset(
     "read readv write writev pread64 preadv preadv2 pwrite64 pwritev pwritev2 sendfile sendfile64 copy_file_range splice".split()
 )
@@ -37,9 +37,9 @@ _OPENS_OTHERWISE = frozenset(
 
 
 def lost_line(imp: Importer, pid: str | None) -> None:
-    """Doubt what a line of any meaning may have changed: the state of its task, or of all tasks where no task can be read.
+    """Doubt what an unreadable line may have changed: the state of its task, or of all tasks if no task can be read.
 
-    A line before the first call changes nothing that the trace shows: what it may have opened is from before the trace.
+    A line before the first call adds no doubt: what it may have opened counts as opened before the trace.
     """
     imp.report.lost_rows += 1
     if not imp.tasks:
@@ -58,7 +58,7 @@ def _lose_task(task: Task) -> None:
 
 
 def lost_call(imp: Importer, task: Task, name: str, text: str) -> None:
-    """Doubt what a call of that name may have changed, by what `text`, from its name on, still shows."""
+    """Doubt what the call `name` may have changed, as far as `text`, the line from the name on, does not rule it out."""
     what = table.does(name)
     if what is None:
         what = table.UNKNOWN
@@ -88,7 +88,7 @@ def lost_call(imp: Importer, task: Task, name: str, text: str) -> None:
 def _lose_data(
     imp: Importer, task: Task, what: frozenset[str], found: Description | None, name: str, text: str
 ) -> None:
-    """Positions and lengths: those of one descriptor if the line names it, else those of all."""
+    """Doubt positions and lengths: those of the descriptor that the line names, else those of all descriptors."""
     known = [found] if found is not None else list(task.table.slots.values())
     if "position" in what:
         for each in known:
@@ -107,7 +107,7 @@ def _lose_position(found: Description) -> None:
 
 
 def _named(imp: Importer, task: Task, text: str) -> list[Node]:
-    """The known files that the quoted texts of a line name."""
+    """Return the known files that the quoted texts of a line name."""
     names = imp.names
     nodes = [names.table.get(names.follow(imp.path(task, m[1] or "AT_FDCWD", m[2], m[3]))) for m in _PATHS(text)]
     return [node for node in nodes if node is not None]

@@ -1,4 +1,4 @@
-"""Calls on mappings and processes: mmap, munmap, msync, fork, exec.  See `conversion.py` for the rules."""
+"""Handle calls on mappings and processes: mmap, munmap, msync, fork, exec.  See `conversion.py` for the rules."""
 
 import re
 from re import Match
@@ -46,9 +46,9 @@ def mmap(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def take_place(imp: Importer, task: Task, start: int, end: int) -> str | None:
-    """A mapping comes over others (MAP_FIXED): those of files that are shared end there, as munmap ends them.
+    """Remove the mappings in [start, end), which a new mapping replaces (MAP_FIXED); shared ones make rows of MUNMAP.
 
-    What a private one loses is left out: each program that is loaded has some, and no store of it reaches a file.
+    Private ones make no row: every program that is loaded has some, and no store to them reaches a file.
     """
     reason: str | None = NOT_A_FILE_OPERATION
     for low, high, node, offset in list(task.maps.within(start, end)):
@@ -77,7 +77,7 @@ def msync(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """What no longer fits is unmapped; a mapping that is longer, or elsewhere, is told as such."""
+    """Resize or move a mapping: a shrunk one makes a MUNMAP of the rest, a grown or moved one an MMAP with REMAPPED."""
     old, old_length, new_length, new = (number(m[i]) for i in (1, 2, 3, 4))
     old_length, new_length = (-length // _PAGE * -_PAGE for length in (old_length, new_length))
     private = any(True for _ in task.maps.within(old, old + 1)) and task.maps.private(old)
@@ -95,7 +95,7 @@ def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Not of strace: `scmsim capture --mmap` writes page faults as calls.  One byte is sure to be touched."""
+    """Handle a page fault, which `scmsim capture --mmap` (not strace) writes as a call; at least one byte is touched."""
     address = number(m[1])
     for _, _, node, offset in task.maps.within(address, address + 1):
         stores = m[2] == "FAULT_WRITE" and not task.maps.private(address)  # a private page is read, and copied
@@ -104,7 +104,7 @@ def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Not of strace: what `scmsim capture` saw of a file that calls alone did not tell the length of."""
+    """Note a length that `scmsim capture` (not strace) looked up, of a file whose calls do not show the length."""
     node = imp.names.table.get(imp.path(task, "AT_FDCWD", None, m[1]))
     if node is not None:
         imp.measured(node, number(m[2]))
@@ -112,10 +112,10 @@ def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """The parent's side; the child may have been seen already, and then inherited from a fork that was pending."""
-    child, text = m["result"], m.string  # the joined line: a message may stand between `clone(` and its flags
+    """Handle a fork's return in the parent; a child seen before has already inherited from a pending fork."""
+    child, text = m["result"], m.string  # the joined line: a message may come between `clone(` and its flags
     if _UNREADABLE(text):
-        raise ValueError("no flags say what the child shares")
+        raise ValueError("no flags: what the child shares is not known")
     imp.forks.pop(task.pid, None)
     if child not in imp.adopted:
         if imp.tasks.get(None) is task:

@@ -1,12 +1,12 @@
-r"""Output of the program between the beginning and the end of a call's line: left out, and the call joined.
+r"""Remove the program's output from inside a call's line, and join the parts of the call.
 
 Without -o strace writes to the terminal that the program writes to.  It prints the arguments before the call and the result
-after it, so what the call writes (`write`), what a child writes (`wait4`) or what is typed (`read`) comes between the two:
+after it, so the text that the call writes (`write`), a child writes (`wait4`) or a user types (`read`) comes between the two:
 
     write(2, "1+0 records in\n", 151+0 records in
     )        = 15
 
-The end of such a call is a line that no other call can have: it begins with `)`, with a status or with a string.
+The line that ends such a call is recognisable, because no other line begins with `)`, a status or a string.
 """
 
 import re
@@ -22,14 +22,15 @@ _TYPED = re.compile(rf"{DATA}, \d+\)\s+= \d").match
 _NAME = re.compile(r"[a-z_]\w*(?=\()").match
 _WRITES = re.compile(rf"(?P<head>{FD}, (?P<data>{DATA}|{VECTOR}), )(?P<count>\d+)(?P<rest>.*)", re.DOTALL).match
 _TEXT = re.compile(PATH).search
-_WRITE = re.compile(r"\bwritev?\($").search  # calls whose last argument is a number: what comes after it is output
+# calls whose last argument is a number: all text after the number is output
+_WRITE = re.compile(r"\bwritev?\($").search
 _WAITS = re.compile(r"wait(?:4|pid)\(-?\d+, ").match
 _READS = re.compile(rf"read\({FD}, ").match
 _AT_ONCE = re.compile(r"(.*)(\)\s+= (\d+)(?: <[\d.]+>)?)$", re.DOTALL).match
 
 
 def joined(lines: list[str]) -> list[str]:
-    """Return as many lines: a call around output is one, and the rest of its lines are OUTPUT_LINE."""
+    """Return the same number of lines: a call around output becomes one line, and the rest of its lines OUTPUT_LINE."""
     ends = [i for i, line in enumerate(lines) if line[:1] in (")", "[", '"') and i and _ends(line)]
     if not ends:
         return lines
@@ -51,7 +52,7 @@ def _ends(line: str) -> bool:
 
 
 def _beginning(lines: list[str], end: int) -> int | None:
-    """Return the line of the last call before `end`, if it has no result."""
+    """Return the index of the last call's line before `end`, or None if the call has a result."""
     for i in range(end - 1, max(end - _MOST_LINES, -1), -1):
         line = lines[i]
         if line == OUTPUT_LINE or SHOWS_RESULT(line) or line.endswith(UNFINISHED):
@@ -63,7 +64,7 @@ def _beginning(lines: list[str], end: int) -> int | None:
 
 
 def _call(start: str, end: str) -> str | None:
-    """Return the call that begins and ends with these texts, without the output between them."""
+    """Return the call that begins with the text `start` and ends with `end`, without the output between both."""
     name = _NAME(start)
     assert name is not None
     m = _END(end)

@@ -1,7 +1,8 @@
-"""The name space that the trace reveals: path -> inode, what is known to be absent, and where symbolic links lead.
+"""Track the name space that the trace reveals: path -> inode, names known to be absent, and targets of symbolic links.
 
-With -y every opened path is followed by the path that the kernel resolved.  Where they differ, a symbolic link lies
-between: equal last components mean a linked directory (all paths below it are translated), others a linked file.
+With -y strace prints after every opened path the path that the kernel resolved.  Where the two paths differ, the opened
+one has a symbolic link: equal last components mean a linked directory (all paths below it are translated), different
+ones a linked file.
 """
 
 import re
@@ -14,7 +15,7 @@ _SPECIAL = re.compile(r"/(?:proc|sys)(?:/|$)|/memfd:|/dev/(?!(?:shm|mqueue|hugep
 
 
 class Names:
-    """Paths and the inodes behind them; `under` limits the trace to one directory (None: everything)."""
+    """Paths and their inodes; `under` limits the trace to one directory (None: everything)."""
 
     def __init__(self, under: str | None) -> None:
         self.under = normpath(under) if under else None
@@ -22,10 +23,10 @@ class Names:
         self.deleted: dict[str, Node] = {}  # the last inode that had this path
         self.links: dict[str, str] = {}  # a symbolic link to a file -> its target
         self._dirs: dict[str, str] = {}  # a directory -> the directory that its path leads to
-        self.doubt = 0  # FILE_LOST: any name may mean another file than it seems to
+        self.doubt = 0  # FILE_LOST: any name may lead to another file than it seems to
 
     def join(self, base: str, path: str) -> str:
-        """Absolute path, as far as `base` tells ("" if unknown), with known links to directories followed."""
+        """Return `path` below `base` ("": unknown, the path stays relative), with known links to directories followed."""
         if not path.startswith("/") and base:
             path = f"{base}/{path}"
         if "//" in path or "/." in path or path[-1:] == "/" or path[:1] == ".":
@@ -35,7 +36,7 @@ class Names:
         return path if other is None or not slash else f"{other}/{tail}"
 
     def learn(self, asked: str, resolved: str) -> None:
-        """Note where an open of `asked` led to."""
+        """Note that an open of `asked` led to `resolved`."""
         head, _, tail = asked.rpartition("/")
         real, _, real_tail = resolved.rpartition("/")
         if asked == resolved:
@@ -47,27 +48,27 @@ class Names:
             self.links[asked] = resolved
 
     def follow(self, path: str) -> str:
-        """The path behind a symbolic link in the last component."""
+        """Return the path that a symbolic link in the last component leads to."""
         return self.links.get(path, path) if self.links else path
 
     def inside(self, path: str) -> bool:
-        """Whether a path belongs to the traced directory."""
+        """Return whether a path belongs to the traced directory."""
         under = self.under
         return under is None or path == under or path.startswith(under + "/") or under == "/"
 
     def is_plain(self, path: str) -> bool:
-        """Whether nothing is known of a symbolic link at a path: it and what an open leads to are the same."""
+        """Return whether no symbolic link is known at a path, so that an open leads to the path itself."""
         head = path.rpartition("/")[0]
         return path not in self.links and self._dirs.get(head, head) == head
 
     def seen(self, path: str) -> int:
-        """What is known about a name: UNSEEN, ABSENT or PRESENT."""
+        """Return what is known about a name: UNSEEN, ABSENT or PRESENT."""
         if self.table.get(path) is not None:
             return file_rules.PRESENT
         return file_rules.ABSENT if path in self.table else file_rules.UNSEEN
 
     def node(self, path: str, *, is_dir: bool = False) -> Node:
-        """The inode at a path; one that was there before the trace if the path was never seen."""
+        """Return the inode at a path; a path without a known inode gets one that existed before the trace."""
         node = self.table.get(path)
         if node is None:
             node = self.table[path] = Node(path, self.inside(path), is_dir=is_dir)
@@ -77,28 +78,28 @@ class Names:
         return node
 
     def make(self, path: str, *, is_dir: bool = False) -> Node:
-        """A new inode at a path."""
+        """Make a new inode at a path."""
         node = self.table[path] = Node(path, self.inside(path), created=True, is_dir=is_dir)
         return node
 
     def nameless(self, path: str) -> Node:
-        """A new inode without a name (O_TMPFILE); `path` is what -y calls it."""
+        """Make a new inode without a name (O_TMPFILE); `path` is what -y prints for the inode."""
         node = self.deleted[path] = Node(path, self.inside(path), created=True)
         return node
 
     def parent(self, path: str) -> Node:
-        """The directory that holds a path."""
+        """Return the inode of the directory that holds a path."""
         return self.node(above_of(path), is_dir=True)
 
     def remove(self, path: str) -> Node:
-        """Take a name away; returns the inode that had it."""
+        """Remove a name; return the inode that had the name."""
         node = self.node(path)
         self.table[path] = None
         self.deleted[path] = node
         return node
 
     def move(self, old: str, new: str) -> tuple[Node, Node | None]:
-        """Rename; returns the moved inode and the one it replaced (None: nothing was there)."""
+        """Rename; return the moved inode and the inode that it replaced (None: there was none)."""
         node, replaced = self.node(old), self.table.get(new)
         if replaced is node:  # two names of one inode: the kernel does nothing
             return node, None
@@ -106,12 +107,12 @@ class Names:
             self.deleted[new] = replaced
         self.table[old], self.table[new] = None, node
         node.path = new
-        if node.is_dir or (node.first >= 0 and node.length == 0):  # a directory, or nothing tells that it is none
+        if node.is_dir or (node.first >= 0 and node.length == 0):  # a directory, or an older inode that may be one
             self._move_below(old + "/", new + "/")
         return node, replaced
 
     def exchange(self, one: str, other: str) -> Node:
-        """Swap two names (RENAME_EXCHANGE); returns the inode that was first."""
+        """Swap two names (RENAME_EXCHANGE); return the inode that had the first name."""
         first, second = self.node(one), self.node(other)
         self.table[one], self.table[other] = second, first
         first.path, second.path = other, one
@@ -123,11 +124,11 @@ class Names:
         return first
 
     def lose(self, path: str) -> None:
-        """Doubt what a name means."""
+        """Doubt which file a name leads to."""
         self.node(path).doubt |= file_rules.FILE_LOST
 
     def mounted(self, path: str) -> None:
-        """Forget the names at and below a path, over which another file system is mounted, or from which one is removed."""
+        """Forget the names at and below a path where a file system is mounted or unmounted."""
         for each in [name for name in self.table if name == path or name.startswith(path.rstrip("/") + "/")]:
             del self.table[each]
 
@@ -138,17 +139,18 @@ class Names:
             if moved is not None:
                 moved.path = new + path[len(old) :]
                 moved.inside = self.inside(moved.path)
-        for path in [path for path in self.deleted if path.startswith(old)]:  # -y prints where they would be now
+        # -y prints the paths that deleted files would have now
+        for path in [path for path in self.deleted if path.startswith(old)]:
             node = self.deleted.pop(path)
             self.deleted[new + path[len(old) :]] = node
             node.path = new + path[len(old) :] if node.path == path else node.path
 
 
 def above_of(path: str) -> str:
-    """The path of the directory that holds a path."""
+    """Return the path of the directory that holds a path."""
     return path.rpartition("/")[0] or ("/" if path[:1] == "/" else ".")
 
 
 def is_special(path: str) -> bool:
-    """Whether a path belongs to no file system with data: /proc, /sys, devices, anonymous memory."""
+    """Return whether a path is outside all file systems with data: in /proc, /sys, devices or anonymous memory."""
     return _SPECIAL(path) is not None

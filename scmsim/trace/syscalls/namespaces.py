@@ -1,10 +1,10 @@
-"""Descriptors that come from elsewhere (another process, a handle), and calls that change what names mean (mounts, roots).
+"""Handle descriptors from elsewhere (another process, a handle), and calls that change what names mean (mounts, roots).
 
 Rules
 -----
-- A descriptor that a message or pidfd_getfd brings, or that open_by_handle_at opens, is that of the path that -y prints, at an
-  unknown position.  Without -y nothing is known about it: its calls are left out, and counted as lost.
-- What is mounted or unmounted at a path hides or reveals other files at and below it.
+- A descriptor that a message or pidfd_getfd brings, or that open_by_handle_at opens, has the path that -y prints and an unknown
+  position.  Without -y nothing is known about the descriptor: its calls are left out, and counted as lost.
+- A mount or unmount at a path hides or reveals other files at and below the path.
 - After chroot, pivot_root or setns to a mount namespace a path may mean another file, unless -y prints what an open led to.
 """
 
@@ -28,7 +28,7 @@ def _arrived(imp: Importer, task: Task, fd: str, raw: str | None, at_exec: bool)
 
 
 def received(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """A message, which may bring descriptors."""
+    """Handle a received message, which may bring descriptors (SCM_RIGHTS)."""
     found = _RIGHTS(m[1]) if "SCM_RIGHTS" in m[1] else ()
     for data in found:
         for descriptor in _DESCRIPTOR(data):
@@ -37,7 +37,7 @@ def received(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def arrived(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """A call that returns a descriptor of a file that another process has opened, or that a handle names."""
+    """Handle a call that returns a descriptor of a file that another process has opened or a handle names."""
     _arrived(imp, task, m[2], m[3], "CLOEXEC" in m[1] or m.string.startswith("pidfd_getfd(", m.start(1) - 12))
     return BOOKKEEPING
 

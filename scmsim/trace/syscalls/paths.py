@@ -1,4 +1,4 @@
-"""Calls on paths: open, create, remove, rename, stat, directories.  See `conversion.py` for the rules."""
+"""Handle calls on paths: open, create, remove, rename, stat, directories.  See `conversion.py` for the rules."""
 
 import functools
 import operator
@@ -55,7 +55,7 @@ _OPEN_FLAGS = (
 
 
 def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) -> str | None:
-    """Any open that returned a descriptor; `where` = directory descriptor, its -y text, quoted path."""
+    """Handle an open that returned a descriptor; `where` is the directory descriptor, its -y text and the quoted path."""
     fd, raw = result
     asked = imp.path(task, *where)
     same = imp.by_link(task, asked)
@@ -85,12 +85,12 @@ def _led_to(imp: Importer, raw: str, asked: str) -> str:
 
 
 def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Node, int]:
-    """The inode that an open leads to, and whether it is made (CREATE) or was there (OPEN)."""
+    """Return the inode that an open leads to, and CREATE if the open makes it, or OPEN if it existed."""
     names = imp.names
     if "O_TMPFILE" in flags:
         return names.nameless(path if path != asked else f"{path}/#unnamed"), CREATE
     seen = max(names.seen(path), file_rules.ABSENT if asked in names.table else file_rules.UNSEEN)
-    above = names.table.get(above_of(path))  # a directory that the trace made holds what the trace put there
+    above = names.table.get(above_of(path))  # a directory that the trace made holds only what the trace put there
     how = file_rules.opened(open_flags(flags), seen, above is not None and above.first < 0)
     if how == file_rules.OPENED:
         return names.node(path, is_dir="O_DIRECTORY" in flags), OPEN
@@ -103,7 +103,7 @@ def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Nod
 
 @functools.lru_cache(1 << 10)
 def open_flags(text: str) -> int:
-    """The flags of an open that `file_rules` knows."""
+    """Return the flags of an open, given by their names, as flags of `file_rules`."""
     return functools.reduce(operator.or_, (flag for word, flag in _OPEN_FLAGS if word in text), 0)
 
 
@@ -137,7 +137,7 @@ def creat(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def _stat(imp: Importer, task: Task, node: Node, struct: str, what: Description | None = None) -> str | None:
-    """A stat of an inode; what it shows is used even where the row is left out."""
+    """Handle a stat of an inode; the kind and length that it shows count even where the row is left out."""
     mode, length = MODE(struct), LENGTH(struct)
     kind = mode[1] if mode else "S_IFREG"
     if kind == "S_IFLNK":
@@ -180,7 +180,7 @@ def fstat(imp: Importer, task: Task, m: Match[str]) -> str | None:
 def _stat_fd(imp: Importer, task: Task, fd: str, raw: str | None, struct: str) -> str | None:
     found = imp.describe(task, fd, raw)
     if found is None and (kind := MODE(struct)) and kind[1] not in ("S_IFREG", "S_IFDIR"):
-        found = Description(None)  # a pipe, socket or device, wherever it came from
+        found = Description(None)  # a pipe, socket or device, whichever call opened it
         task.table.put(fd, found, fd in task.table.at_exec)
     if found is None:
         return UNKNOWN_FD
@@ -286,13 +286,13 @@ def _rename(imp: Importer, task: Task, old: str, new: str, flags: str) -> str | 
     was_inside, node.inside = node.inside, names.inside(new)
     flag = DIRECTORY if node.is_dir else 0
     if node.inside:
-        if node.ident < 0 and not was_inside:  # comes in from outside: it then is a file that existed
+        if node.ident < 0 and not was_inside:  # moved in from outside: a file that existed before
             node.first = 0 if node.is_dir else node.length
         file2 = imp.number(replaced) if replaced is not None and replaced.inside else -1
         return imp.emit(task, RENAME, node, -1, 0, flag, file2)
     if not was_inside:
         return OUTSIDE
-    node.inside = True  # goes out: for the traced directory it is removed
+    node.inside = True  # moved out: the traced directory loses the file
     reason = imp.emit(task, UNLINK, node, -1, 0, flag, imp.number(names.parent(old)))
     node.inside = False
     return reason

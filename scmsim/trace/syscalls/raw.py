@@ -51,7 +51,7 @@ def _name_or_number(names: dict[int, str]) -> Decoder:
 
 _O, _DIR, _A = known.open_flags, _directory, _bits(_AT)
 _WHENCE, _CLOEXEC = _name_or_number(known.SEEK), _bits(((0o2000000, "O_CLOEXEC"),))
-# call -> what a number is, by the place of its argument
+# call -> index of an argument -> decoder of its number
 _ARGUMENTS: dict[str, dict[int, Decoder]] = {
     "open": {1: _O}, "openat": {0: _DIR, 2: _O}, "openat2": {0: _DIR}, "lseek": {2: _WHENCE}, "_llseek": {4: _WHENCE},
     **dict.fromkeys(("mmap", "mmap2"), {2: _bits(known.PROTECTION), 3: _mapping}), "msync": {2: _bits(known.SYNCS)},
@@ -66,7 +66,7 @@ _ARGUMENTS: dict[str, dict[int, Decoder]] = {
     **dict.fromkeys(("epoll_create1", "inotify_init1"), {0: _CLOEXEC}),
     "memfd_create": {1: _bits(((1, "MFD_CLOEXEC"),))},
 }  # fmt: skip
-# calls whose patterns also match numbers: they are decoded before, the others when their pattern does not match
+# calls whose patterns also match numbers: decoded before the match; other calls only after their pattern has failed
 FIRST = frozenset(
     "dup3 faccessat faccessat2 ioctl accept4 signalfd4 pipe2 socket socketpair eventfd2 timerfd_create fanotify_init "
     "epoll_create1 inotify_init1 memfd_create".split()
@@ -75,14 +75,14 @@ _NUMBER = re.compile(rf"({VALUE})(?:\|\d+)*(?=<|$)").match
 
 
 def _value(text: str) -> int:
-    """Return a number of C: hexadecimal, octal behind a 0, or decimal."""
+    """Return the value of a C number: hexadecimal, octal after a leading 0, or decimal."""
     digits = text.removeprefix("-")
     base = 16 if digits[:2] == "0x" else 8 if digits[:1] == "0" and set(digits) <= set("01234567") else 10
     return int(text, base)
 
 
 def decode(name: str, text: str, start: int) -> str:
-    """Return a line with the flags of one call, whose arguments begin at `start`, as names."""
+    """Return a call's line with flags as names instead of numbers; the arguments begin at `start`."""
     what = _ARGUMENTS.get(name)
     end = arguments_end(text, start)
     if what is None or not end:
@@ -113,7 +113,7 @@ _IN_STRUCTURES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
 
 
 def decode_structures(text: str) -> str:
-    """Return text outside of strings with the flags in structures as names."""
+    """Return a text without strings, with the flags in structures as names instead of numbers."""
     for pattern, names in _IN_STRUCTURES:
         text = pattern.sub(names, text)
     return text

@@ -1,7 +1,7 @@
-"""Many plain calls at once, with nothing else between them: what they touch of an importer's state, as tables for a kernel.
+"""Convert many plain calls in a row at once: put the importer state that they touch into tables for a kernel.
 
-`kernels/file_calls.py` does call by call what the handlers do (the property tests compare them).  A table has only what a stretch
-touches, so that its cost goes with the stretch and not with what the trace has opened so far.
+`kernels/file_calls.py` does call by call what the handlers do (the property tests compare both).  A table has only what a stretch
+touches, so its cost grows with the stretch and not with the number of files that the trace has opened so far.
 """
 
 from array import array
@@ -24,15 +24,15 @@ from scmsim.trace.syscalls.importer import (
 from scmsim.trace.syscalls.names import above_of, is_special
 from scmsim.trace.syscalls.state import Description, Node, Table, Task
 
-ENOUGH = 64  # calls for which a stretch pays
-_REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # by number of the kernel
+ENOUGH = 64  # least number of calls for which a stretch pays
+_REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # in the order of the kernel's numbers
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt")
 _FOUND = ("position", "doubt", "append", "synchronous", "path_only")
 _of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
 
 
 def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Where the stretches of plain calls are that pay: (start, end)."""
+    """Yield (start, end) of each stretch of plain calls that is long enough to pay."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], plain, [False]))))
     for start, end in edges.reshape(-1, 2).tolist():
         if end - start >= ENOUGH:
@@ -40,9 +40,9 @@ def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def in_parts(start: int, end: int, many: Callable[[int, int], int], each: Callable[[int, int], None]) -> None:
-    """Work on a stretch: `many(start, end)` on as many as it can, which it returns, `each` on some behind them.
+    """Convert a stretch: `many(start, end)` converts what it can and returns how many calls, `each` converts the next few.
 
-    After an odd call the next attempt is a short one: an attempt costs as much as its calls.
+    After an odd call the next attempt is short, because a failed attempt costs as much as all its calls.
     """
     limit = end - start
     while end - start >= ENOUGH:
@@ -58,7 +58,7 @@ def in_parts(start: int, end: int, many: Callable[[int, int], int], each: Callab
 
 
 def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each distinct value comes first, in that order, and for each value which of them it is."""
+    """Return the first index of each distinct value, ascending, and for each value the number of its distinct value."""
     if (values == values[0]).all():
         return np.zeros(1, "i8"), np.zeros(len(values), "i8")
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
@@ -69,31 +69,31 @@ def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Stretch:
-    """The state that some calls touch.
+    """The part of the importer's state that some calls touch.
 
     Parameters
     ----------
     imp : Importer
     tasks : list of Task
-        By the column TASK of the calls.
+        Tasks, indexed by the calls' column TASK.
     fds : sequence
-        The keys of a table's slots, by the column FD.
+        Keys of a table's slots, indexed by the column FD.
     raws : mapping
-        What -y says about a descriptor -> its number in the column RAW.
+        Text of -y about a descriptor -> its number in the column RAW.
     """
 
     def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], raws: Mapping[Any, int]) -> None:
         from scmsim.trace.kernels import file_calls
 
         self.imp, self.tasks, self.fds, self._raws, self._kernel = imp, tasks, fds, raws, file_calls
-        self._nodes: list[Any] = []  # Node, or the name of one that nothing leads to any more
+        self._nodes: list[Any] = []  # Node, or the name of one that nothing refers to any more
         self._founds: list[Description] = []
         self._paths: list[str] = []
-        self._known = array("q")  # as the kernel's PATH_KNOWN
+        self._known = array("q")  # records of the kernel's PATH_KNOWN
         self._index: dict[Any, int] = {}  # of paths, and of nodes and descriptions by their id
 
     def path(self, path: str) -> int:
-        """The index of a path, for the column PATH."""
+        """Return the index of a path for the column PATH."""
         index = self._index.get(path)
         if index is None:
             names, above = self.imp.names, above_of(path)
@@ -122,7 +122,7 @@ class Stretch:
         return index
 
     def follow(self, calls: np.ndarray) -> int:
-        """Work on calls up to the first odd one; returns how many.  Where a loss leaves a doubt, the handlers take each call."""
+        """Convert the calls before the first odd one; return how many.  In doubt after a loss, leave all to the handlers."""
         kernel, imp = self._kernel, self.imp
         if imp.names.doubt or any(task.is_doubtful() for task in self.tasks):
             return 0
@@ -187,7 +187,8 @@ class Stretch:
         gone = table[~lives]
         self.imp.closed.update(zip(gone[:, kernel.IDENT].tolist(), gone[:, kernel.FIRST].tolist(), strict=True))
         at = np.flatnonzero(lives)
-        columns = table[at, :-1].T.tolist()  # lists of columns, not of rows: the garbage collector visits each
+        # lists of columns, not of rows: the garbage collector visits each list
+        columns = table[at, :-1].T.tolist()
         for i, row in zip(at.tolist(), zip(*columns, strict=True), strict=True):
             node = nodes[i]
             (

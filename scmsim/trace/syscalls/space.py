@@ -1,12 +1,12 @@
-"""Calls that change a file's length or blocks without moving bytes of the program: fallocate, and the ioctls that clone.
+"""Handle calls that change a file's length or blocks without moving bytes of the program: fallocate, and clone ioctls.
 
 Rules
 -----
-- fallocate makes the file at least as long as its end, unless it has KEEP_SIZE; it shows nothing about the length before.
-- COLLAPSE_RANGE and INSERT_RANGE change the length by theirs.  The row is a TRUNCATE to the new length, where that is known; that
-  extents move is a blind spot.
-- FICLONE and FICLONERANGE make the file at least as long as the end of the clone: a TRUNCATE, where that is more than before.
-  That blocks are shared is a blind spot.  The length of a clone of an unknown length is not known.
+- fallocate without KEEP_SIZE makes the file at least as long as the end of its range; it shows nothing about the length before.
+- COLLAPSE_RANGE and INSERT_RANGE change the file's length by that of the range.  The row is a TRUNCATE to the new length, if it is
+  known; the move of extents is a blind spot.
+- FICLONE and FICLONERANGE make the file at least as long as the end of the clone: a TRUNCATE, if the file grows.  The sharing of
+  blocks is a blind spot.  The clone of a file of unknown length has an unknown length.
 """
 
 import re
@@ -30,7 +30,7 @@ _BLIND = re.compile(
 
 
 def allocate(imp: Importer, task: Task, node: Node, mode: tuple[str, ...], offset: int, length: int) -> str | None:
-    """Do an fallocate; `mode` has the words of FALLOC_FL_* that matter."""
+    """Handle an fallocate; `mode` has the flags' names without FALLOC_FL_."""
     shifts = [word for word in ("COLLAPSE_RANGE", "INSERT_RANGE") if word in mode]
     if shifts:
         imp.report.blind[f"fallocate {shifts[0]}"] += 1
@@ -73,7 +73,7 @@ def ioctl(imp: Importer, task: Task, m: Match[str]) -> str | None:
     if found is None or found.node is None:
         return UNKNOWN_FD if found is None else NOT_A_FILE
     imp.report.blind[f"ioctl {rest.partition(',')[0].rpartition(' ')[2]}"] += 1
-    if "FIDEDUPERANGE" in rest:  # what is shared is equal: no length and no byte changes
+    if "FIDEDUPERANGE" in rest:  # only equal blocks are shared: no length and no byte changes
         return NO_MODEL
     cloned = _CLONE(rest) or _CLONE_RANGE(rest)
     if cloned is None:

@@ -1,4 +1,4 @@
-"""What an strace importer remembers about the traced processes: inodes, descriptors, tasks, mappings."""
+"""Hold what an strace importer remembers about the traced processes: inodes, descriptors, tasks, mappings."""
 
 import bisect
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ class Node:
     """An inode, as far as the trace shows it.
 
     `length` is its length now (a lower bound unless `exact`), `written` the end of the furthest byte that the trace
-    itself wrote, `first` its length before the trace (-1: made by the trace).  `open_question` is true while something
-    seen later can still raise `first`.  `row` is the number of the CREATE row while the file is only assumed to be new,
-    else -1.  `name` is its first path, `path` its present one.  `doubt` has bits of `file_rules.LOST`: what a line that was not
-    understood may have changed.
+    itself wrote, `first` its length before the trace (-1: made by the trace).  `open_question` is true while a later
+    call can still raise `first`.  `row` is the number of the CREATE row while the file is only assumed to be new,
+    else -1.  `name` is its first path, `path` its present one.  `doubt` has the bits of `file_rules.LOST` for what a line that
+    was not understood may have changed.
     """
 
     __slots__ = (
@@ -36,10 +36,10 @@ class Node:
 
 
 class Description:
-    """An open file description: what dup and fork share.  `node` is None where it is no file (pipe, socket, device).
+    """An open file description, which dup and fork share; `node` is None if it is not a file (pipe, socket, device).
 
-    `doubt` is OFFSET_UNKNOWN while `position` is an assumption, with POSITION_LOST where that is the fault of a line that was not
-    understood; `raw` is the text that -y printed last; `path_only` is that of O_PATH, which opens nothing; `path` is that of an
+    `doubt` is OFFSET_UNKNOWN while `position` is an assumption, with POSITION_LOST where a line that was not understood is the
+    cause; `raw` is the text that -y printed last; `path_only` is true after O_PATH, which opens nothing; `path` is the path of an
     object that is not a file, such as a directory of /proc.
     """
 
@@ -57,8 +57,8 @@ class Description:
 class Table:
     """A descriptor table: descriptor (text of strace, number of perf) -> description; an execve closes `at_exec`.
 
-    `unsure` are the descriptors that a line which was not understood may have opened or closed; with `doubt`, all that have no
-    description are such.
+    `unsure` has the descriptors that a line that was not understood may have opened or closed; if `doubt` is true, such a line may
+    also have opened any descriptor without a description.
     """
 
     __slots__ = ("at_exec", "doubt", "slots", "unsure")
@@ -100,7 +100,7 @@ class Table:
 class Place:
     """The working directory, shared by threads (CLONE_FS); `raw` is the text that -y printed last.
 
-    `doubt` is FILE_LOST where relative paths, `root_doubt` where all paths may mean other files than they seem to.
+    `doubt` is FILE_LOST if relative paths may lead to other files than they seem to, `root_doubt` if absolute paths may.
     """
 
     __slots__ = ("cwd", "doubt", "raw", "root_doubt")
@@ -150,7 +150,7 @@ class Maps:
         self._ranges[start] = end, node, offset, private
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Node], list[bool]]:
-        """Starts, ends, offsets in the files, nodes and whether they are private of all ranges, by address."""
+        """Return the starts, ends, file offsets, nodes and private marks of all ranges, in order of address."""
         if self._columns is None:
             ranges = [self._ranges[start] for start in self._starts]
             starts, ends, offsets = (
@@ -161,7 +161,7 @@ class Maps:
         return self._columns
 
     def private(self, address: int) -> bool:
-        """Whether the mapping that holds this mapped address is private."""
+        """Return whether the mapping of a mapped address is private."""
         return self._ranges[self._starts[bisect.bisect_right(self._starts, address) - 1]][3]
 
     def within(self, start: int, end: int) -> Iterator[tuple[int, int, Node, int]]:
@@ -193,7 +193,7 @@ class Maps:
 
 
 class Task:
-    """A thread: its dense number and what it shares with others; `lacked`: a call of it needed what no line has shown."""
+    """A thread: its dense number and what it shares with others; `lacked` is true if a call needed what no line has shown."""
 
     __slots__ = ("closing", "lacked", "maps", "pending", "pid", "place", "table", "thread")
 
@@ -204,11 +204,11 @@ class Task:
         self.place = place
         self.maps = maps
         self.lacked = False
-        self.pending: tuple[str, str] | None = None  # name and text of a call whose second half is to come
-        self.closing: Description | None = None  # what the pending close has closed already
+        self.pending: tuple[str, str] | None = None  # name and text of a call that waits for its second half
+        self.closing: Description | None = None  # the description that the pending close has freed already
 
     def spawn(self, pid: str | None, text: str) -> "Task":
-        """The child that a clone, fork or vfork with these arguments makes."""
+        """Return the child task of a clone, fork or vfork, whose arguments are in `text`."""
         return Task(
             pid,
             self.table if "CLONE_FILES" in text else self.table.copy(),
@@ -217,12 +217,12 @@ class Task:
         )
 
     def inherit_late(self, before: "Task") -> None:
-        """Take over what a task has opened and where it went before the line of the call that made it."""
+        """Take over the descriptors and working directory that a child got before the line of its fork."""
         self.thread = before.thread
         for fd, found in before.table.slots.items():
             mine = self.table.slots.get(fd)
             if mine is not None and mine.node is found.node and found.doubt:
-                mine.doubt |= OFFSET_UNKNOWN  # the one that it has inherited; its calls have moved the position
+                mine.doubt |= OFFSET_UNKNOWN  # the inherited description: the child's calls have moved its position
             else:
                 self.table.slots[fd] = found
         if before.place.cwd.startswith("/"):
@@ -233,7 +233,7 @@ class Task:
         return bool(self.table.doubt or self.table.unsure or self.place.doubt or self.place.root_doubt)
 
     def execute(self) -> None:
-        """A successful execve: a new address space, an own table without the close-on-exec descriptors."""
+        """Apply a successful execve: a new address space, and an unshared table without the close-on-exec descriptors."""
         self.table = self.table.copy()
         for fd in self.table.at_exec:
             self.table.slots.pop(fd, None)

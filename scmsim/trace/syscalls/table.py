@@ -1,4 +1,4 @@
-"""The table of Linux system calls: what each can do to files, and its number on four architectures (`calls.csv`).
+"""Read the table of Linux system calls (`calls.csv`): what each call can do to files, and its number on four architectures.
 
 Numbers: linux-libc-dev 6.1 (asm/unistd_64.h, asm/unistd_32.h, asm-generic/unistd.h), for later calls the kernel's syscall.tbl up to
 Linux 6.18.  What a call does: the manual pages of section 2.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 _FILE = pathlib.Path(__file__).with_name("calls.csv")
 
-# what a call can do -> what that means for a trace
+# effect of a call -> its meaning for a trace
 DOES = {
     "row": "makes a row of the trace",
     "descriptor": "opens, closes or duplicates descriptors",
@@ -27,15 +27,14 @@ DOES = {
     "none": "does nothing to files",
 }
 ARCHITECTURES = ("x86_64", "i386", "arm64", "riscv64")
-UNKNOWN = frozenset(DOES) - {"row", "none", "attribute"}  # what a call can do that the table lacks
-_BY_NUMBER = re.compile(
-    r"syscall_(0x[0-9a-f]{1,4}|\d{1,4})"
-).fullmatch  # how strace writes a call that it does not know
-_UNIFIED = 424  # from here on a number means the same call everywhere
+UNKNOWN = frozenset(DOES) - {"row", "none", "attribute"}  # assumed effects of a call that the table lacks
+# how strace writes a call whose name it does not know
+_BY_NUMBER = re.compile(r"syscall_(0x[0-9a-f]{1,4}|\d{1,4})").fullmatch
+_UNIFIED = 424  # from this number on, all architectures number calls alike
 
 
 class Call(NamedTuple):
-    """A row of the table; a number of -1: the architecture does not have the call."""
+    """A row of the table; a number is -1 where the architecture lacks the call."""
 
     name: str
     does: frozenset[str]
@@ -75,5 +74,5 @@ def does(name: str) -> frozenset[str] | None:
 
 
 def with_any(*what: str) -> frozenset[str]:
-    """Return the names of the calls that do any of these."""
+    """Return the names of the calls that can do any of `what`."""
     return frozenset(name for name, call in calls().items() if call.does & {*what})

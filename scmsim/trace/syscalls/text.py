@@ -1,8 +1,8 @@
-r"""How strace writes a line: the patterns that take it apart.
+r"""Take lines of strace apart: the patterns of its syntax.
 
-Strings come first, then `<...>`: inside quotes `<`, `>` and `)` stand for themselves, inside `<...>` (the paths that -y
-prints) `<` and `>` are written `\74` and `\76`, so neither can be mistaken for the end of an argument.
-A loop over a group that must not give anything back is an atomic group, `(?>(?:...)*)`: the possessive form, `*+` behind it, can
+Strings are matched first, then `<...>`: inside quotes `<`, `>` and `)` are literal, inside `<...>` (the paths that -y
+prints) `<` and `>` are written `\74` and `\76`, so no such character can be mistaken for the end of an argument.
+A loop over a group that must not give anything back is an atomic group, `(?>(?:...)*)`: the possessive form, with `*+`, can
 fail to match in Python before 3.11.5 (gh-106052).  Possessive loops over single characters are sound everywhere.
 Seen in the output of strace 6.1; the syntax is described in strace(1).
 """
@@ -15,7 +15,7 @@ _BODY = r"(?>/[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*)|[A-Z][\w+-]*+:\[.*?\](?=>)|[^<>]*
 _STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"(?:\.\.\.)?'
 _POINTER = r"0x[0-9a-f]+|NULL"
 COMMA = r", *+"
-PATHOF = rf"(<{_BODY}>(?:\(deleted\))?)?"  # group: what -y says about a descriptor
+PATHOF = rf"(<{_BODY}>(?:\(deleted\))?)?"  # group: the text of -y about a descriptor
 FD = rf"(-?\d+){PATHOF}"  # groups: descriptor, path
 DIR = rf"(AT_FDCWD|(?!-100\b)-?\d+){PATHOF}"  # groups: descriptor, path
 PATH = r'"([^"\\]*+(?>(?:\\.[^"\\]*+)*))"'  # group: still escaped
@@ -29,12 +29,12 @@ VALUE = r"-?0x[0-9a-f]{1,16}|-?\d{1,18}"
 OFFSET_AT = (
     r"(?:NULL|\[(\d{1,18})\](?: *=> *\[\d+\])?)"  # group: pointer to an offset (sendfile, copy_file_range, splice)
 )
-# everything up to the end of the arguments, whatever it is
+# everything up to the end of the arguments
 REST = rf'(?>(?:[^"<)]++|{_STRING}|<{_BODY}>|\)(?!\s+=\s))*)'
 RESULT = r"\)\s+= (?P<result>0x[0-9a-f]{1,16}|-?\d{1,18}(?!\d)|\?)"  # group
 RESULT_FD = RESULT + PATHOF  # groups: descriptor, path
 
-_PID = r"\d{1,7}+(?= )|\d++(?= ++\d{1,12}\.)"  # of more than 7 digits only if a time follows, else it is the time
+_PID = r"\d{1,7}+(?= )|\d++(?= ++\d{1,12}\.)"  # more than 7 digits only if a time follows; else the number is the time
 _TIME = r"(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)"
 # the usual line: process (with -f), time (with -ttt), name of the call
 CALL = re.compile(rf"(?>(?:({_PID}) ++)?){_TIME}([a-z_]\w*+)\(").match
@@ -53,7 +53,7 @@ _RELATIVE = re.compile(r" {2,}+(\d{1,4}) (?<=.{7})(?=\S)").match
 NAME = re.compile(r"([a-z_]\w*+)\(").match
 RESUMED = re.compile(r"<\.\.\. (\w+) resumed> ?").match
 UNFINISHED = " <unfinished ...>"
-_SELF = r"(?:(?:/[\w.+-]+)*/)?strace: "  # as it was called
+_SELF = r"(?:(?:/[\w.+-]+)*/)?strace: "  # the path by which strace was called
 MESSAGE = rf"(?:{_SELF})?\[? ?Process (?:PID=)?\d+ (?:attached|detached|suspended|resumed|runs in)\b.*|{_SELF}.*"
 EVENT = re.compile(rf"--- (?:SIG|stopped by|\d|\{{)|\+\+\+ |<\.\.\. resuming|{MESSAGE}").match
 ATTACHED = re.compile(rf"(?:{_SELF})?Process (\d+) (attached|detached)").match
@@ -72,7 +72,7 @@ _NAMED = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f"}
 
 
 def unescape(text: str) -> str:
-    """The path that strace wrote with C escapes; bytes that are not UTF-8 become `\\xNN`."""
+    """Return the path that strace wrote with C escapes; bytes that are not UTF-8 become `\\xNN`."""
     if "\\" in text:
         text = _ESCAPE.sub(_character, text)
     elif text.isascii():
@@ -90,23 +90,23 @@ def _character(match: re.Match[str]) -> str:
 
 
 def number(text: str) -> int:
-    """A number as strace writes it: decimal or hexadecimal."""
+    """Return a number that strace wrote in decimal or hexadecimal."""
     return int(text, 16) if text.startswith("0x") else int(text)
 
 
 def parts(line: str) -> tuple[Any, ...]:
-    """Return process (as a column; in brackets), seconds, fraction, time of day, its fraction, and the rest of any line."""
+    """Return the parts of a line: process, [pid N], seconds, fraction, time of day, its fraction, and the rest."""
     if m := _RELATIVE(line):
         return None, None, m[1], "0", None, None, parts(line[m.end() :])[6]
     match = LINE(line)
-    assert match is not None  # it matches anything
+    assert match is not None  # LINE matches any text
     out = match.groups()
     return (*out[:3], out[3] or (out[2] and "0"), *out[4:])
 
 
 STACK, DUMP, SUMMARY = "stack of a call (-k)", "data of a call (-e read, -e write)", "summary of calls (-c, -C)"
 OUTPUT = "output of the program inside the line of a call"
-OUTPUT_LINE = "\0output"  # stands for such a line
+OUTPUT_LINE = "\0output"  # replaces such a line
 _BELONGS = (
     (re.compile(OUTPUT_LINE).fullmatch, OUTPUT),
     (re.compile(r" > \S").match, STACK),
@@ -121,7 +121,7 @@ _BELONGS = (
 
 
 def belongs(line: str) -> str | None:
-    """Return what a line that is no call or event of its own tells about others; None for any other line."""
+    """Return the kind of a line that only adds to other lines (stack, data, summary, output); None for any other line."""
     return next((what for match, what in _BELONGS if match(line)), None)
 
 
@@ -131,7 +131,7 @@ _ARGUMENT = re.compile(
 
 
 def arguments_end(text: str, start: int) -> tuple[list[str], int] | None:
-    """Return the arguments that begin at `start`, and where the bracket that ends them is; None if there is none."""
+    """Return the arguments that begin at `start`, and the index of the bracket that ends them; None without a bracket."""
     out, depth, first, at = [], 0, start, start
     while at < len(text) and (m := _ARGUMENT.match(text, at)):
         if depth == 0 and (m["comma"] or m["close"]):
@@ -145,7 +145,7 @@ def arguments_end(text: str, start: int) -> tuple[list[str], int] | None:
 
 
 def looks_like(head: bytes) -> bool:
-    """Whether the first bytes of a file look like strace output: most lines have its form, one has a result."""
+    """Return whether the first bytes of a file look like strace output: most lines have its form, one has a result."""
     if b"\0" in head:
         return False
     lines = [line for line in head.decode("latin-1").split("\n")[:-1][:50] if line.strip()]
@@ -155,5 +155,5 @@ def looks_like(head: bytes) -> bool:
     good = sum(bool(NAME(body) or RESUMED(body) or EVENT(body)) for body in bodies)
     calls = sum(bool(re.search(r"\)\s+= (?:-?\d|0x|\?)|<unfinished \.\.\.>$", body)) for body in bodies)
     if belongs(lines[0]) == SUMMARY:
-        return True  # that of -c, refused by name
+        return True  # the summary of -c, which the importer refuses by name
     return calls > 0 and good >= 0.8 * len(lines)

@@ -9,7 +9,7 @@ from tests.verification import cells, validate_names
 pytestmark = pytest.mark.slow
 
 ROWS = cells.measured("ext2-dax", "6.1:ext2-dax", "6.1:ext2")
-# See docs/fs/ext2.md.
+# See docs/models/ext2.md.
 OUT = {"6.1:ext2": {"create", "mkdir", "create_fsync"}, "6.1.0-56:ext2": set()}
 
 

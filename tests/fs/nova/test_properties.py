@@ -341,7 +341,7 @@ def test_the_tail_line_of_every_fresh_log_page_is_written_back():
     events = model.feed(drive.ops(*[("write", 0, i * 4096, 4096) for i in range(300)]))
     cache = medium.start(list(model.module.SITES.values()), 0)
     counters = np.zeros(1, COUNTERS).view(np.recarray)
-    medium.account(cache, counters, events, np.zeros(len(events), np.int64), len(events))
+    medium.simulate(cache, counters, events, np.zeros(len(events), np.int64), len(events))
     dirty = cache.dirty[0][cache.dirty[0] > 0] - 1
     assert counters.lines_written_back[0] > 300 and not (dirty % 64 == 63).any()
 

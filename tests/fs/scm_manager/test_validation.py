@@ -1,4 +1,4 @@
-"""The SCM manager, FAT, ext2 and FAT on NAND against the tables of the SCM manager paper (docs/fs/scm_manager.md)."""
+"""The SCM manager, FAT, ext2 and FAT on NAND against the tables of the SCM manager paper (docs/models/scm_manager.md)."""
 
 import pytest
 

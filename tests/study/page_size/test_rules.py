@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core import records as r
-from scmsim.study.page_size import of_model, rules
+from scmsim.study.page_size import from_model, rules
 from tests.fs import drive
 
 FAN, PAGE = rules.FAN, rules.PAGE
@@ -87,7 +87,7 @@ def test_faults_are_those_of_the_model(fs: str, data: st.DataObject) -> None:
     rows = operations(data.draw)
     params = {"ext4-dax": {"data_alignment": "2MiB"}, "tmpfs": {"huge": "always"}}.get(fs, {})
     side = drive.files(0, -1, dirs=[0])
-    found = of_model.page_sizes(drive.source(side, drive.ops(*rows)), fs, params)
+    found = from_model.page_sizes(drive.source(side, drive.ops(*rows)), fs, params)
     assert not isinstance(found, str)
     (one,) = found
     want = rules.faults(one.found, int(rules.pages_of(one.found, one.length).sum()), one.around, one.whole_blocks)
@@ -110,7 +110,7 @@ def test_the_page_cache_maps_at_once_what_was_written_at_once(piece: int, classe
         ("write", 1, 4 << 20, 100),
     ]
     side = drive.files(0, -1, dirs=[0])
-    found = of_model.page_sizes(drive.source(side, drive.ops(*rows)), "ext4", {"folios": "always"})
+    found = from_model.page_sizes(drive.source(side, drive.ops(*rows)), "ext4", {"folios": "always"})
     assert not isinstance(found, str)
     assert " ".join(rules.CLASSES[k] for k in found[0].found) == classes
     want = rules.faults(found[0].found, int(rules.pages_of(found[0].found, found[0].length).sum()), found[0].around)

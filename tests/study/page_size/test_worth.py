@@ -11,7 +11,7 @@ from scmsim import cli
 from scmsim.study import space
 from scmsim.study.advise import kernels as k
 from scmsim.study.advise.profile import profile
-from scmsim.study.page_size.worth import COUNTERS, setting_of, worth
+from scmsim.study.page_size.benefit import COUNTERS, setting_of, worth
 from scmsim.workload import lmdb, mapped
 from tests.fs import drive
 

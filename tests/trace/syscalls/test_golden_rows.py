@@ -148,7 +148,7 @@ ROWS = {
         "/d/a", 4101, 1, 0),
          ("load", "/d/a", 8191, 1, 0), ("load", "/d/a", 7, 1, 0)],
     ),
-    "a mapping of what is no file": (
+    "a mapping of what is not a file": (
         ["mmap(NULL, 8192, PROT_READ, MAP_SHARED, 77, 0) = 0x10000", "socket(AF_UNIX, SOCK_STREAM, 0) = 6",
          "mmap(NULL, 8192, PROT_READ, MAP_SHARED, 6, 0) = 0x20000", A,
          "mmap(NULL, 8192, PROT_READ, MAP_SHARED|MAP_ANONYMOUS, 3, 0) = 0x30000",

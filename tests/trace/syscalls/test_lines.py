@@ -78,10 +78,10 @@ def test_every_line_is_accounted_for_by_its_reason(tmp_path: Path) -> None:
     }
     assert case.report.bad_lines == [
         (10, "the arguments or the result of write are not complete or not of a known form"),
-        (11, "this is no line of strace"),
+        (11, "this is not a line of strace"),
     ]
     assert case.trace.header["bad_lines"]["count"] == 2
-    assert case.trace.header["bad_lines"]["first"][1] == {"line": 11, "reason": "this is no line of strace"}
+    assert case.trace.header["bad_lines"]["first"][1] == {"line": 11, "reason": "this is not a line of strace"}
 
 
 def test_only_the_first_bad_lines_are_kept_but_all_are_counted(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_strict_stops_at_the_first_bad_line_and_leaves_no_file(tmp_path: Path) -
     text = tmp_path / "in"
     text.write_text(f"{GOOD}\nnonsense\n")
     with (
-        pytest.raises(UsageError, match=r"line 2: this is no line of strace"),
+        pytest.raises(UsageError, match=r"line 2: this is not a line of strace"),
         TraceWriter(tmp_path / "o.parquet", {}) as writer,
     ):
         strace.convert(text, writer, strict=True)

@@ -175,7 +175,7 @@ def test_a_stat_says_what_a_received_descriptor_is(tmp_path: Path) -> None:
 
 def test_a_damaged_line_after_a_finished_split_call_is_a_bad_line(tmp_path: Path) -> None:
     start, rest, damaged = "7 futex(0x1, FUTEX_WAIT <unfinished ...>", "7 <... futex resumed>) = 0", '7 "ab", 2) = 2'
-    assert case_of(tmp_path, "7 " + F, start, rest, damaged).report.bad_lines == [(4, "this is no line of strace")]
+    assert case_of(tmp_path, "7 " + F, start, rest, damaged).report.bad_lines == [(4, "this is not a line of strace")]
     assert case_of(tmp_path, "7 " + F, start, "7 ) = 0").report.bad == 0  # -z can leave out the head of the second half
 
 

@@ -1,6 +1,6 @@
 /* A file system in the page cache of Linux 6.1, to plant a loop into: ROUNDS rounds of two instructions in planted_checksum().
  *
- * lab diff has to name that function first, with 2 * ROUNDS + 1 instructions a write (docs/lab-kernels.md).
+ * lab diff has to name that function first, with 2 * ROUNDS + 1 instructions a write (docs/validation/kernels-compared.md).
  */
 #include <linux/fs.h>
 #include <linux/init.h>

@@ -1,7 +1,8 @@
 """The reasons of `scmsim reproduce` put to the test: what the reason of a row names is changed, and its figure moves or does not.
 
 Run: python -m tests.verification.reasons [scmfs|thesis|vsm|scm_manager] [--long]   (Markdown; a minute, with --long five)
-A line has the figure as it is, the same with the change, and what was published.  docs/reproduce.md says what follows from it.
+A line has the figure unchanged, the figure with the change, and what was published.  docs/validation/reproduce.md says what
+follows from it.
 """
 
 import sys

@@ -14,7 +14,7 @@ from scmsim.core.records import ULOAD, USTORE
 from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.state import Node, Task
 
-NO_FILE = "access to memory that is no file"
+NO_FILE = "access to memory that is not a file"
 OTHER_FILE = "access to a file outside of the chosen directory"
 SAME_RUN = "goes on with the run of the access above"
 LOADS, STORES, BOTH = range(3)

@@ -93,7 +93,7 @@ class _View(Timed):
         elif _MORE.fullmatch(line):
             self.work.leave_out(FETCH)
         else:
-            raise BadLine("this is no record of the view tool")
+            raise BadLine("this is not a record of the view tool")
 
     def _access(self, m: re.Match[str]) -> None:
         thread, name, length, address = m[1], m[2], int(m[3]), int(m[4], 16)

@@ -131,7 +131,7 @@ class _Samples(Timed):
         elif _CALL_CHAIN.match(line):
             self.work.leave_out(CHAIN)
         else:
-            raise BadLine("this is no line of perf script with a thread and a time")
+            raise BadLine("this is not a line of perf script with a thread and a time")
 
     def _moment(self, found: re.Match[str]) -> None:
         ns = int(found[3]) * _SECOND + int(f"{found[4]:0<9}")

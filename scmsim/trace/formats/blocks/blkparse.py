@@ -112,7 +112,7 @@ class _Text:
         if self.ended or _SUMMARY.match(line):
             self.ended = True
             return "summary at the end"
-        raise BadLine("this is no line of blkparse")
+        raise BadLine("this is not a line of blkparse")
 
     def _request(self, now: int, file: int, kind: str, offset: int, length: int, thread: int) -> str | None:
         builder = self.builder

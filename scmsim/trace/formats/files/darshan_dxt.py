@@ -61,7 +61,7 @@ class _Text:
             return "title"
         words = _OST.sub(" ", line).split()
         if not words:
-            raise BadLine("this is no row of darshan-dxt-parser")
+            raise BadLine("this is not a row of darshan-dxt-parser")
         if words[0] in _OTHER_MODULES:
             return f"row of {words[0]} (X_POSIX has the bytes)"
         self._segment(words)
@@ -69,7 +69,7 @@ class _Text:
 
     def _segment(self, words: list[str]) -> None:
         if words[0] != "X_POSIX" or len(words) not in (8, 9):
-            raise BadLine("this is no row of darshan-dxt-parser")
+            raise BadLine("this is not a row of darshan-dxt-parser")
         if self.path is None:
             raise BadLine("a row before the name of its file")
         if words[2] not in OPS:

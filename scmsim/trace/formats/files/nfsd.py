@@ -85,7 +85,7 @@ def _take(builder: TraceBuilder, requests: Counter[str], line: str) -> str | Non
             return "event of sunrpc"
         if _OTHER_EVENT.search(line):
             return "another event"
-        raise BadLine("this is no line of a tracer")
+        raise BadLine("this is not a line of a tracer")
     event = m[2]
     if event not in _DONE:
         name = _OPERATION.search(m[3]) if event == "compound_status" else None

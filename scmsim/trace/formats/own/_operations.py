@@ -136,7 +136,7 @@ def _flag(cells: Cells) -> int:
     """Return the bits of the words in the cell `flags`, which are joined by +; raise BadLine for an unknown word."""
     text = cells.get("flags", "") or ""
     if not isinstance(text, str):
-        raise BadLine(f"flags {clip(str(text))!r} are no text")
+        raise BadLine(f"flags {clip(str(text))!r} are not text")
     found = 0
     for word in filter(None, text.strip().split("+")):
         if word not in _BITS:
@@ -148,7 +148,7 @@ def _flag(cells: Cells) -> int:
 def _path(cells: Cells, name: str) -> str:
     text = cells.get(name, "") or ""
     if not isinstance(text, str) or "\0" in text:
-        raise BadLine(f"{name} {clip(str(text))!r} is no path")
+        raise BadLine(f"{name} {clip(str(text))!r} is not a path")
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -64,7 +64,7 @@ def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:
 def _inherit(header: Any, builder: TraceBuilder) -> str:
     """Take over the blind spots, notes and lost events of the written trace's header."""
     if not isinstance(header, dict):
-        raise BadLine("the header is no JSON object")
+        raise BadLine("the header is not a JSON object")
     builder.writer.header["inputs"] = [header]
     for name in ("blind_spots", "notes"):
         texts = header.get(name)

@@ -1,1 +1,1 @@
-"""System calls, as a tracer recorded them."""
+"""Import system calls that a tracer recorded."""

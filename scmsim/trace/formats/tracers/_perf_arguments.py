@@ -1,4 +1,4 @@
-"""Arguments of system calls as perf sees them, registers, and what they lead to."""
+"""Interpret the arguments of system calls as perf records them: registers, and the descriptors and files that they name."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ Handler = Callable[[Importer, Task, Arguments, int], str | None]
 
 
 def as_fd(number: int) -> int:
-    """A descriptor argument as an int of C."""
+    """Return a descriptor argument as a signed C int."""
     number &= WORD
     return number - (1 << 32) if number >> 31 else number
 

@@ -1,7 +1,7 @@
-"""What system calls do to descriptors when only their numbers are known: arguments and result, but no names.
+"""Handle calls on descriptors of which only numbers are known: arguments and result, but no names.
 
-Positions, sizes and duplicates follow the rules of `conversion.py`.  Each open makes an object of its own, because the name
-that it opened is a pointer.
+Positions, sizes and duplicates follow the rules of `conversion.py`.  Each open makes an object of its own, because perf records
+only the pointer to the name.
 """
 
 import functools
@@ -115,12 +115,12 @@ def lseek(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def open_flags(flags: Any) -> Any:
-    """The flags of opens (a number, or an array) that `file_rules` knows."""
+    """Return the flags of opens (a number, or an array) as flags of `file_rules`."""
     return functools.reduce(operator.or_, ((flags & bits != 0) * known for bits, known in _OPEN_FLAGS))
 
 
 def is_path_only(flags: Any) -> Any:
-    """Whether an open with these flags (a number, or an array) opens nothing."""
+    """Return whether an open with these flags (a number, or an array) has O_PATH, which opens nothing."""
     return flags & _O_PATH != 0
 
 
@@ -260,7 +260,7 @@ def fcntl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def _copy(imp: Importer, task: Task, source: tuple[int, int], target: tuple[int, int], result: int) -> str | None:
-    """Copy bytes between descriptors, each with the pointer to its offset (0: at the position, which moves)."""
+    """Copy bytes between two pairs of a descriptor and a pointer to an offset (0: at the position, which moves)."""
     (from_fd, from_pointer), (to_fd, to_pointer) = source, target
     read_from = _read_somewhere if from_pointer else do_read
     source_found = find(imp, task, from_fd)
@@ -289,7 +289,7 @@ def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | No
 def _read_somewhere(
     imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
 ) -> str | None:
-    """Read at an offset that is behind a pointer: the row has the position, marked as unknown, and the position stays."""
+    """Read at an offset behind a pointer: the row has the position, marked as unknown, and the position does not move."""
     if found is None:
         return UNKNOWN_FD
     if found.node is None:
@@ -311,7 +311,7 @@ def ignored(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     return BOOKKEEPING
 
 
-# handler -> the calls that it takes; their numbers are in the table of system calls
+# (handler, its calls); the calls' numbers are in the table of system calls
 _TAKES: tuple[tuple[Handler, str], ...] = (
     (read, "read readv"),
     (write, "write writev"),

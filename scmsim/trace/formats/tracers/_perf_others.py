@@ -1,4 +1,4 @@
-"""What system calls do when only their numbers are known: mappings, ioctls, and descriptors that are not those of opens."""
+"""Handle calls of which only numbers are known: mappings, ioctls, and descriptors from calls other than opens."""
 
 from scmsim.core.records import (
     CLOSE,
@@ -17,7 +17,7 @@ from scmsim.trace.syscalls.memory import take_place
 from scmsim.trace.syscalls.space import clone
 from scmsim.trace.syscalls.state import Description, Task
 
-# asm-generic/mman.h, linux/close_range.h, linux/fs.h, linux/sched.h of Linux
+# from Linux: asm-generic/mman.h, linux/close_range.h, linux/fs.h, linux/sched.h
 _CLOSE_UNSHARE, _CLOSE_CLOEXEC = 2, 4  # linux/close_range.h
 _FICLONE, _CLONE_RANGE = 0x40049409, 0x4020940D  # linux/fs.h
 _PROT_WRITE, _MAP_SHARED, _MAP_ANONYMOUS = 2, 1, 0x20
@@ -59,7 +59,7 @@ def ioctl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 def io_submit(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     imp.report.blind["io_submit"] += 1
-    return NO_MODEL  # what it reads and writes is behind a pointer
+    return NO_MODEL  # the requests are behind a pointer
 
 
 def received(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:

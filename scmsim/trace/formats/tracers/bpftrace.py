@@ -1,7 +1,8 @@
-"""Text of the bpftrace program `scmsim/trace/capture/calls.bt`: calls with their paths, io_uring's reads and writes, page faults.
+"""Import the text of the bpftrace program `scmsim/trace/capture/calls.bt`: calls, io_uring's transfers, page faults.
 
-The columns are told in that file.  Each processor has a buffer of its own, so lines are out of order by as much as these hold:
-they are sorted in a window.  All becomes lines of strace.  A path is cut at 199 characters; a call with one is not understood.
+That file describes the columns.  Each processor has its own buffer, so lines can be out of order by as much as the buffers hold:
+they are sorted in a window.  Every event becomes a line of strace.  bpftrace cuts paths at 199 characters; a call with a cut path
+is not understood.
 """
 
 import os
@@ -37,10 +38,9 @@ _MOST = 1 << 64
 
 # opcodes of io_uring (linux/io_uring.h) that move bytes at an offset, or sync
 _READS, _WRITES, _FSYNC = (1, 4, 22), (2, 5, 23), 3
-_FIXED_FILE = 1  # REQ_F_FIXED_FILE: the number is an index of registered files
-_REGISTERED = (
-    10**9
-)  # a registered file is a duplicate of its descriptor: the first number of these, and how many a ring has
+_FIXED_FILE = 1  # REQ_F_FIXED_FILE: the descriptor is an index of registered files
+# a registered file is modelled as a duplicate of its descriptor: the first number of such duplicates, and how many a ring has
+_REGISTERED = 10**9
 _SLOTS = 10**4
 _AT = ((0x100, "AT_SYMLINK_NOFOLLOW"), (0x1000, "AT_EMPTY_PATH"))
 _CLONE = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))
@@ -62,7 +62,7 @@ _RING = "other request of io_uring"
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the program says its name in one of the first lines."""
+    """Return whether one of the first lines is the title of the program."""
     return TITLE.encode() in head[:4096].split(b"\n")
 
 
@@ -75,7 +75,7 @@ def convert(
     under: str | None = None,
     cwd: str = "",
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         work = Conversion(given.path, strict, Importer(Names(under), cwd), "bpftrace", _TOOL)
         text = _Text()
@@ -91,7 +91,7 @@ def convert(
 
 
 def _sorted(given: Input, progress: Progress | None, text: "_Text") -> Iterator[str]:
-    """The lines by their times, those without one where they stand."""
+    """Yield the lines in order of time, sorted in a window; a line without a time stays after the line before it."""
     held: list[tuple[int, int, str]] = []
     number = now = 0
     for lines in blocks(given, _TOOL, progress):
@@ -109,27 +109,27 @@ def _sorted(given: Input, progress: Progress | None, text: "_Text") -> Iterator[
 
 
 class _Text:
-    """What lines of the program leave for later ones."""
+    """The state that lines of the program leave for later lines."""
 
     def __init__(self) -> None:
         self.lost = self.faults = 0
-        self._read = ""  # name and result of the call in work, as far as they could be read
+        self._read = ""  # name and result of the current call, as far as they could be read
         self._paths: dict[str, list[str]] = {}
         self._missed: Counter[str] = Counter()
         self._rings: dict[str, int] = {}  # rings that have registered files
         self._registered: set[int] = set()
 
     def blind_spots(self) -> list[str]:
-        """For the header."""
+        """Return texts about lost events and requests without a row, for the header."""
         out = [f"io_uring: {count} {what} make no row" for what, count in self._missed.items()]
         lost = f"{self.lost} events lost: rows are missing, positions after them may be wrong"
         return [*out, lost] if self.lost else out
 
     def take(self, line: str) -> str | NoCall:
-        """A line of strace, or why there is none."""
+        """Return a line of the program as a line of strace, or the reason why there is none."""
         m = _LINE.fullmatch(line)
         if m is None:
-            return line if line[:1].isdigit() else self._other(line)  # what a capture says in strace's words
+            return line if line[:1].isdigit() else self._other(line)  # a line of strace, which capture itself has added
         kind, pid, tid, now, rest = m.groups()
         stamp = f"{tid} {int(now) // 10**9 + as_strace.ORIGIN}.{int(now) % 10**9:09}"
         if kind == "p":
@@ -137,7 +137,7 @@ class _Text:
             return NoCall(_PATH)
         parts = (rest or "").split(" ") if rest else []
         if len(parts) != _NUMBERS[kind]:
-            raise BadLine(f"a line of kind {kind!r} with {len(parts)} columns behind the time, not {_NUMBERS[kind]}")
+            raise BadLine(f"a line of kind {kind!r} with {len(parts)} columns after the time, not {_NUMBERS[kind]}")
         take = {
             "c": self._call,
             "n": self._clone,
@@ -160,7 +160,7 @@ class _Text:
             return NoCall("lost events")
         if not line.strip() or line == TITLE or line.startswith("Attaching "):
             return NoCall("title")
-        raise BadLine("this is no line of calls.bt")
+        raise BadLine("this is not a line of calls.bt")
 
     def _end(self, tid: str, parts: list[str]) -> str:
         self._paths.pop(tid, None)
@@ -214,7 +214,7 @@ class _Text:
 
 
 def _in_memory(name: str, a: list[int], value: int, left: list[int], paths: list[str]) -> str | NoCall | None:
-    """The arguments of a call as strace writes them; None for those that `_as_strace` knows, NoCall for what is told otherwise."""
+    """Return a call's arguments as strace writes them; None if `as_strace` writes the call, NoCall if no line can be written."""
     path = paths[-1] if paths else ""
     about = f"{{st_mode={_mode(left[1])}, st_size={left[0]}}}" if value == 0 else "0x0"
     where = _directory(a[0])
@@ -251,7 +251,7 @@ def _in_memory(name: str, a: list[int], value: int, left: list[int], paths: list
         return path
     if name == "setns":
         return f"{fd(a[0])}, {flags(a[1], _NAMESPACES)}"
-    if name == "io_submit":  # its requests are not recorded: a blind spot
+    if name == "io_submit":  # the requests are not recorded: a blind spot
         return "0x0, 0, []"
     if name == "unshare":
         return "CLONE_FILES" if a[0] & 0x400 else "0"
@@ -268,12 +268,12 @@ def _directory(register: int) -> str:
 
 
 def _behind(pointer: int, after: int, moved: int) -> str:
-    """An offset in memory, before the call; it was read when the call had moved it on."""
+    """Return an offset in memory as it was before the call, from its value after the call, which advanced it by `moved`."""
     return f"[{max(signed(after) - max(moved, 0), 0)}]" if pointer else "NULL"
 
 
 def _named(name: str, a: list[int], paths: list[str], left: list[int]) -> dict[str, int | str]:
-    """Arguments by the names that `_as_strace` gives them."""
+    """Return the arguments by the names that `as_strace` uses."""
     at = name.endswith("at") or name in ("faccessat2", "renameat2")
     out: dict[str, int | str] = {"dirfd": fd(a[0]), "length": a[1], "flags": a[2 if at else 1] & 0xFFFFFFFF}
     if name.startswith("rename"):

@@ -1,15 +1,15 @@
-"""DFTracer's .pfw (also .pfw.gz): POSIX calls of a program, an object of JSON a line.
+"""Import DFTracer's .pfw (also .pfw.gz): POSIX calls of a program, one JSON object per line.
 
 `{"name": "read", "cat": "POSIX", "pid": 7, "tid": 7, "ts": US, "dur": US, "ph": "X", "args": {"fhash": H, "fd": 3, "count":
-512, "ret": 512}}`; `{"name": "FH", "args": {"name": PATH, "value": H}}` says which path a hash is (github.com/llnl/dftracer,
-src/dftracer/core/brahma/posix.cpp).  A row has the time of the return, `ts + dur`.  Calls of STDIO and of the program's own
-regions are left out, since POSIX has the bytes.
+512, "ret": 512}}`; `{"name": "FH", "args": {"name": PATH, "value": H}}` maps a hash to its path (github.com/llnl/dftracer,
+src/dftracer/core/brahma/posix.cpp).  A row has the time of the return, `ts + dur`.  Calls of STDIO and of regions that
+the program marks are left out, because the POSIX calls have the bytes.
 
-Files of 2023, when the tool was DLIO Profiler, have numbers as texts and the path (`fname`) in each call.  Where the process is
-the number 0 of a rank, the thread stands for it.
+Files of 2023, when the tool was called DLIO Profiler, have numbers as strings and the path (`fname`) in each call.  If the process
+number is 0 (a rank's number), the thread number replaces it.
 
-Some calls have no `ret` in any version.  A call on an open descriptor has no reason to fail: it is a row.  A stat of a path is
-counted.  A call that changes names (unlink, mkdir, rename) is counted, and puts what it names in doubt.
+Some calls have no `ret` in any version.  A call on an open descriptor then counts as successful and makes a row.  A stat of a path
+is only counted.  A call that changes names (unlink, mkdir, rename) is counted, and its names become doubtful.
 """
 
 import json
@@ -38,7 +38,7 @@ _ON_DESCRIPTORS = frozenset("__fxstat __fxstat64 ftruncate ftruncate64 fsync fda
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first event is one of DFTracer's."""
+    """Return whether the first event is one of DFTracer's."""
     return _SNIFF.match(head) is not None
 
 
@@ -50,7 +50,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert the lines; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert the lines and close the writer (see `scmsim.trace.formats`)."""
     paths: dict[str, str] = {}
     return as_strace.convert(
         path, writer, "dftracer", _TOOL, lambda line: _take(line, paths), strict=strict, progress=progress, under=under
@@ -88,13 +88,13 @@ def _take(line: str, paths: dict[str, str]) -> str | NoCall:
 
 
 def _number(value: Any) -> Any:
-    """Numbers are texts in some versions."""
+    """Return the number in a text, as some versions write numbers; return any other value unchanged."""
     is_number = isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii() and len(value) < 20
     return int(value) if is_number else value
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The object of a line; raises BadLine."""
+    """Return the JSON object of a line, or raise BadLine."""
     try:
         found = json.loads(text.encode("latin-1").decode())
     except (ValueError, RecursionError):

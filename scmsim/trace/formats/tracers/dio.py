@@ -1,8 +1,8 @@
-"""DIO's events as lines of JSON, as its file writer makes them or as exported from Elasticsearch (with `_source`).
+"""Import DIO's events as lines of JSON, from its file writer or exported from Elasticsearch (with `_source`).
 
 `{"system_call_name": "read", "return_timestamp": NS, "pid": 7, "return_value": 512, "args": {"file_descriptor": 3,
 "bytes_requested": 512}, "file_tag": "...", "fdata": {"file_path": "/a"}}` (github.com/dsrhaslab/dio, dio-tracer/pkg/event).
-A file whose path DIO did not find has the name of its tag, `/dio/TAG`.
+A file whose path DIO did not find is named after its tag, `/dio/TAG`.
 """
 
 import os
@@ -23,7 +23,7 @@ _SNIFF = re.compile(rb'\s*\{[^\n]*"system_call_name"\s*:')
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first line is an event."""
+    """Return whether the first line is an event."""
     return _SNIFF.match(head) is not None
 
 
@@ -35,7 +35,7 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert the lines; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert the lines and close the writer (see `scmsim.trace.formats`)."""
     return as_strace.convert(path, writer, "dio", _TOOL, _take, strict=strict, progress=progress, under=under)
 
 

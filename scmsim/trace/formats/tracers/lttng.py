@@ -1,10 +1,10 @@
-r"""Text of babeltrace2 of a kernel trace of LTTng: system calls with their file names.
+r"""Import babeltrace2's text of an LTTng kernel trace: system calls with their file names.
 
     lttng create && lttng enable-event -k --syscall --all && lttng add-context -k -t pid -t tid && lttng start; CMD; lttng stop
     babeltrace2 lttng-traces/auto-* > run.txt
 
 `[HH:MM:SS.NS] (+D) HOST syscall_entry_NAME: { cpu_id = 0 }, { pid = 7, tid = 7 }, { fd = 3, count = 512 }`, later
-`syscall_exit_NAME` with `ret`.  An entry and the next exit of its thread are one call.  Times of day begin anew at midnight.
+`syscall_exit_NAME` with `ret`.  An entry and the next exit of its thread are one call.  Times of day restart at midnight.
 """
 
 import os
@@ -41,7 +41,7 @@ _NUMBERS = {
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether one of the first lines is a system call of LTTng."""
+    """Return whether one of the first lines is a system call of LTTng."""
     return _SNIFF.search(head) is not None
 
 
@@ -53,25 +53,25 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`)."""
     text = _Text()
     return as_strace.convert(path, writer, "lttng", _TOOL, text.take, strict=strict, progress=progress, under=under)
 
 
 class _Text:
-    """The lines of one trace; entries wait for their exits."""
+    """The state of one trace: entries that wait for their exits, and the clock."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[str, dict[str, Any]]] = {}
         self._last = self._days = 0
 
     def take(self, line: str) -> str | NoCall:
-        """A line of strace, or why there is none."""
+        """Return an event as a line of strace, or the reason why there is none."""
         if not line.strip():
             return NoCall("blank line")
         m = _LINE.match(line)
         if m is None:
-            raise BadLine("this is no line of babeltrace2")
+            raise BadLine("this is not a line of babeltrace2")
         event = _CALL.fullmatch(m[5])
         if event is None:
             return NoCall(_EVENT)

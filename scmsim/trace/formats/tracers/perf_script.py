@@ -1,16 +1,16 @@
-"""Text of perf script with system-call tracepoints, raw_syscalls:* or syscalls:*.
+"""Import the text of perf script with system-call tracepoints, raw_syscalls:* or syscalls:*.
 
     perf record -m 4096 -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -o DATA -- CMD
     perf script -i DATA --ns --show-lost-events -F pid,tid,time,event,trace
 
 Rules
 -----
-- An enter and the next exit of its thread are one call, which makes its row at the exit; an exit without an enter is that of
-  a call from before the trace.  Failed calls do nothing.
-- perf records no names: each open is an object of its own, calls on paths (stat, unlink, rename, mkdir) are left out.  Which
-  file two opens have in common is lost; capture with strace, or both together, where that matters.
+- An enter and the next exit of its thread are one call, which makes its row at the exit; an exit without an enter belongs
+  to a call from before the trace.  Failed calls make no row.
+- perf records no names: each open makes an object of its own, calls on paths (stat, unlink, rename, mkdir) are left out.
+  Two opens of one file thus look like two files; capture with strace, or with both, where that matters.
 - Descriptors, positions, appends and sizes are followed as for strace.  Threads of a process (`pid,tid` in -F) share its
-  descriptors; a new process inherits those of the one that is in a fork.  Without the process, all threads of a clone share.
+  descriptors; a new process inherits those of the process in a fork.  Without `pid`, each child shares with its parent.
 - Call numbers are those of x86-64, or with `--set arch=arm64` those of asm-generic (arm64, riscv64).
 """
 
@@ -46,12 +46,12 @@ _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost (\d{1,15})|LOST (\d{1,
 _BLOCK = 1 << 22
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _SHORTEST = 4  # bytes: a block has at most a line for so many, or it is taken line by line
-_MOST_CHILDREN = 1 << 12  # that a trace may have made without showing them
+_MOST_CHILDREN = 1 << 12  # most children that forks have made and no line has shown
 _SHARES = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))  # linux/sched.h
 _ERRNOS = 4095  # results of -4095 to -1 are errors
 _ENTER = "entry of a call (its exit makes the row)"
 _OTHER = "another event"
-# calls that a stretch can hold: names, operation, flags of an FSYNC; then those with an offset and those that open
+# calls that a stretch can hold: names, operation, flags of an FSYNC; calls with an offset and opens come last
 _PLAIN = (
     ("lseek", -1, 0), ("read readv", READ, 0), ("write writev", WRITE, 0), ("fsync", FSYNC, 0), ("fdatasync", FSYNC, DATA_ONLY),
     ("close", CLOSE, 0), ("pread64 preadv", READ, 0), ("pwrite64 pwritev", WRITE, 0), ("open", OPEN, 0), ("openat", OPEN, 0),
@@ -63,12 +63,12 @@ _SPOT = "perf records no file names: each open is an object of its own, calls on
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether one of the first lines is such a tracepoint."""
+    """Return whether one of the first lines is a system-call tracepoint."""
     return b"\0" not in head and _LINE.search(head) is not None
 
 
 class Dialect(NamedTuple):
-    """How a tool writes the events: the format, the tool, what the text is, and its lines as perf script's (as many)."""
+    """A tool's way to write events: format, tool, name of the text, and `as_perf`, which rewrites its lines as perf's."""
 
     form: str
     tool: str
@@ -89,7 +89,7 @@ def convert(
     arch: str = "x86-64",
     dialect: Dialect = _PERF,
 ) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     if under is not None:
         raise UsageError(f"--under needs file names, which {dialect.tool} does not record; leave it out")
     with Input.of(path) as given:
@@ -104,7 +104,7 @@ def convert(
 
 
 class _Calls(NamedTuple):
-    """Finished calls as columns; `enters` are the rows of their entries, `line` the numbers of the lines of their exits."""
+    """Finished calls as columns; `enters` has the rows of the entries, `line` the line numbers of the exits."""
 
     now: np.ndarray
     line: np.ndarray
@@ -113,12 +113,12 @@ class _Calls(NamedTuple):
     result: np.ndarray
 
     def part(self, start: int, end: int) -> "_Calls":
-        """Some of them."""
+        """Return the calls [start, end)."""
         return _Calls(*(column[start:end] for column in self))
 
 
 class Conversion:
-    """Pairs entries with exits, and gives each call to its handler."""
+    """The conversion of one text: pairs entries with exits, and gives each call to its handler."""
 
     def __init__(self, given: Input, strict: bool, arch: str, dialect: Dialect) -> None:
         from scmsim.trace.kernels import file_calls, perf_text
@@ -139,7 +139,7 @@ class Conversion:
         self.known = np.array(sorted(self.handlers), "i8")
         kinds = {name: i for i, (names, _, _) in enumerate(_PLAIN) for name in names.split()}
         self.plain = np.array([kinds.get(self.names[key], -1) for key in self.known.tolist()], "i8")
-        self.waiting = np.empty((0, perf_text.WIDTH), "i8")  # entries whose exit is to come
+        self.waiting = np.empty((0, perf_text.WIDTH), "i8")  # entries without their exit so far
         self.tasks: dict[int, Task] = {}
         self.processes: dict[int, Task] = {}
         self.children: dict[int, Task] = {}  # made by a fork, not seen yet
@@ -151,7 +151,7 @@ class Conversion:
         self.arch = arch
 
     def take(self, block: bytes) -> None:
-        """Work on whole lines."""
+        """Convert a block of whole lines."""
         text = self.text
         characters = np.frombuffer(block, np.uint8)
         lines = int(np.count_nonzero(characters == ord("\n"))) + (not block.endswith(b"\n"))
@@ -183,7 +183,7 @@ class Conversion:
             elif ":" in line:
                 self.report.left_out[_OTHER] += 1
             else:
-                self._bad(number, f"this is no line of {self.dialect.text}")
+                self._bad(number, f"this is not a line of {self.dialect.text}")
 
     def _bad(self, number: int, reason: str) -> None:
         if self.strict:
@@ -193,7 +193,7 @@ class Conversion:
         self.report.add_bad(number, reason)
 
     def _pair(self, table: np.ndarray) -> None:
-        """Join entries and exits of each thread; entries that wait go to the next block."""
+        """Join entries and exits of each thread; keep entries without an exit for the next block."""
         text, out = self.text, self.report.left_out
         order = np.argsort(table[:, text.TID], kind="stable")
         kind, tid, call = (table[order, column] for column in (text.KIND, text.TID, text.CALL))
@@ -212,7 +212,7 @@ class Conversion:
         self._calls(table[enters], *(table[exits, column] for column in (text.TIME, text.LINE, text.FIRST)))
 
     def _calls(self, enters: np.ndarray, now: np.ndarray, lines: np.ndarray, result: np.ndarray) -> None:
-        """Work on finished calls, in the order in which they returned."""
+        """Convert finished calls, in the order in which they returned."""
         text, report = self.text, self.report
         call = enters[:, text.CALL]
         known = np.isin(call, self.known)
@@ -240,7 +240,7 @@ class Conversion:
         self._some(calls, done, len(kind))
 
     def _plain(self, calls: _Calls) -> np.ndarray:
-        """Index in _PLAIN of each call that a stretch can hold, else -1."""
+        """Return for each call its index in _PLAIN, or -1 if a stretch cannot hold the call."""
         kind = self.plain[np.searchsorted(self.known, calls.call)]
         a = calls.enters[:, self.text.FIRST :]
         opens = kind >= _OPEN
@@ -251,17 +251,17 @@ class Conversion:
         return np.where(odd | (fd < 0) | (fd >= _MOST_FD) | (calls.result < 0) | (calls.result >= FAR), -1, kind)
 
     def _open_flags(self, calls: _Calls, kind: np.ndarray) -> np.ndarray:
-        """The flags of the calls that open, as the kernel of Linux numbers them."""
+        """Return the O_* flags of the calls that open, as Linux numbers them."""
         a = calls.enters[:, self.text.FIRST :]
         return np.select([kind == _OPEN, kind == _OPENAT], [a[:, 1], a[:, 2]], _perf_calls.CREAT_FLAGS)
 
     def _stretch(self, calls: _Calls, kind: np.ndarray) -> int:
-        """Work on the first of many plain calls at once; returns how many."""
+        """Convert the first of many plain calls in bulk; return how many."""
         text, tids = self.text, calls.enters[:, self.text.TID]
         first, which = runs.distinct(tids)
         pairs = calls.enters[first][:, [text.PID, text.TID]].tolist()
         new = [i for i, (_, tid) in enumerate(pairs) if tid not in self.tasks and first[i] > 0]
-        stop = int(first[new[0]]) if new else len(kind)  # a new task copies state, so that a stretch begins with it
+        stop = int(first[new[0]]) if new else len(kind)  # a new task copies state, so its first call begins a stretch
         tasks = [self.tasks.get(tid) or self._task(pid, tid) for pid, tid in pairs[: new[0] if new else None]]
         calls, kind, which = calls.part(0, stop), kind[:stop], which[:stop]
         opens, a = kind >= _OPEN, calls.enters[:, text.FIRST :]
@@ -283,7 +283,7 @@ class Conversion:
         self._bad(int(calls.line[i]), f"{self.names[int(calls.call[i])]}: {error}")
 
     def _some(self, calls: _Calls, start: int, end: int) -> None:
-        """Work on some calls one by one."""
+        """Convert some calls one by one."""
         calls = calls.part(start, end)
         text, enters, report = self.text, calls.enters, self.report
         arguments = enters[:, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
@@ -326,7 +326,7 @@ class Conversion:
         return since
 
     def _task(self, pid: int, tid: int) -> Task:
-        """A thread not seen before: of a known process, a child of the one that is in a fork, or of unknown origin."""
+        """Make the task of a new thread: one of a known process, a child of a pending fork, or one of unknown origin."""
         tasks = self.tasks
         origin = self.processes.get(pid) if pid >= 0 else None
         if origin is not None:
@@ -343,7 +343,7 @@ class Conversion:
         return task
 
     def _in_fork(self, child: int) -> tuple[int, str] | None:
-        """Return the thread whose fork returns this child later, or else one that is in a fork, and what they share."""
+        """Return the thread whose fork returns this child later, else any thread in a fork, and what parent and child share."""
         text = self.text
         if child in self.parents:
             return self.parents[child]
@@ -353,18 +353,18 @@ class Conversion:
         )
 
     def _shares(self, call: int, flags: int) -> str:
-        """Return what a child shares with its parent; the flags of clone3 are in memory."""
+        """Return what a child shares with its parent; clone3 counts as sharing nothing, as its flags are in memory."""
         known = flags if self.names[call] == "clone" else 0
         return " ".join(word for bit, word in _SHARES if known & bit)
 
     def _fork(self, task: Task, pid: int, child: int, shares: str) -> None:
-        """Make the child of a fork, if it has not been seen."""
+        """Make the task of a fork's child, if the child has not been seen yet."""
         if child > 0 and child not in self.tasks and len(self.children) < _MOST_CHILDREN:
             shares = "CLONE_FILES CLONE_FS CLONE_VM" if pid < 0 else shares
             self.children[child] = task.spawn(str(child), shares)
 
     def finish(self, writer: TraceWriter) -> Report:
-        """Write what is left, the side table and the provenance."""
+        """Write the remaining rows, the side table and the provenance."""
         imp, report = self.imp, self.report
         form, tool, text, _ = self.dialect
         report.left_out[why.NEVER_RETURNED] += len(self.waiting)

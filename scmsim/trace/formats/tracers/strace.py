@@ -1,4 +1,4 @@
-"""Importer for the text of strace, best `strace -f -ttt -T -y -s 0 -o FILE CMD`; `conversion.py` has the rules."""
+"""Import the text of strace, best `strace -f -ttt -T -y -s 0 -o FILE CMD`; `conversion.py` has the rules."""
 
 import os
 
@@ -18,7 +18,7 @@ _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be change
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether the first bytes of a file are those of strace output."""
+    """Return whether the first bytes of a file are those of strace output."""
     return looks_like(head)
 
 
@@ -31,22 +31,22 @@ def convert(
     under: str | None = None,
     cwd: str = "",
 ) -> Report:
-    """Convert strace output; closes the writer.
+    """Convert strace output and close the writer.
 
     Parameters
     ----------
     path : path-like or Input
         Text, also compressed; read once, in blocks.
     writer : TraceWriter
-        Gets the rows, and in its header the provenance that strace output gives.
+        Receives the rows, and in its header the provenance that strace output has.
     strict : bool
-        Make the first line that cannot be understood an error, instead of counting it.
+        Raise an error at the first line that cannot be understood, instead of counting such lines.
     progress : callable, optional
         Called with (bytes read, bytes in all).
     under : str, optional
         Absolute path: keep only files at or below this directory.
     cwd : str
-        Working directory of the first process, where it is known.
+        Working directory of the first process, if known.
     """
     with Input.of(path) as given:
         conversion = Conversion(given.path, strict, Importer(Names(under), cwd))

@@ -1,10 +1,9 @@
-"""Text of `trace-cmd report` or of ftrace's `trace` file with system-call events: the same calls as perf script's, in other words.
+"""Import the text of `trace-cmd report` or of ftrace's `trace` file with system-call events, by way of perf script's form.
 
     trace-cmd record -e raw_syscalls CMD && trace-cmd report > run.txt
 
-`COMM-TID [CPU] FLAGS SECONDS: sys_enter: NR n (...)` is rewritten to a line of perf script; `perf_script.py` says what
-becomes of it.  So are the lines that ftrace's own `trace` file has for `syscalls` events, `sys_write(fd: 3, ...)` and
-`sys_write -> 0x4`.
+`COMM-TID [CPU] FLAGS SECONDS: sys_enter: NR n (...)` is rewritten as a line of perf script, which `perf_script.py` imports.
+So are the lines of `syscalls` events in ftrace's `trace` file, `sys_write(fd: 3, ...)` and `sys_write -> 0x4`.
 """
 
 import os
@@ -26,12 +25,12 @@ _TITLE = re.compile(rb"^(?:cpus=|version = |CPU \d+ is empty)", re.MULTILINE)
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Whether one of the first lines is such an event."""
+    """Return whether one of the first lines is a system-call event of trace-cmd or ftrace."""
     return b"\0" not in head and any(form.search(head) is not None for form in (_EVENT, _ENTER, _EXIT))
 
 
 def _as_perf(block: bytes) -> bytes:
-    """The same number of lines, as perf script writes them."""
+    """Return the block with its lines rewritten as perf script writes them; no line is added or removed."""
     block = _EVENT.sub(_perf_event, block)
     if b" -> 0x" in block or b"(" in block:
         block = _ENTER.sub(_perf_enter, _EXIT.sub(rb"\1 [000] \2: syscalls:sys_exit_\3: \4", block))

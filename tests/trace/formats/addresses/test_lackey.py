@@ -72,7 +72,7 @@ def test_addresses_and_lengths_of_accesses(tmp_path: Path) -> None:
     good = ["5,4", "0,1", "7fffffffffff,32", "abcdef,8", "00000000000000005,4"]
     bad = [",4", "5,", "5,0", "g,4", "5;4", "5,4x", "5 ,4", "5,-4", "5,1000000000", ""]
     case = convert_text(tmp_path, call + "".join(f" L {line}\n" for line in [*good[:4], *bad]), "lackey")
-    assert case.report.left_out["access to memory that is no file"] == 4 and case.report.bad == len(bad)
+    assert case.report.left_out["access to memory that is not a file"] == 4 and case.report.bad == len(bad)
 
 
 HAND = [

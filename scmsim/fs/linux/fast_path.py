@@ -1,12 +1,12 @@
 """The frequent operations: read, write, fsync, open, close, stat, create in a known directory.
 
-All others are left to the rare kernel by setting `s.rare`: compile time follows the amount of code, so code that few traces need is
-compiled when a trace first needs it.
+All others are left to the slow path by setting `s.needs_slow_path`: compile time follows the amount of code, so code that few
+traces need is compiled when a trace first needs it.
 """
 
 from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events
+from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import entries, index, inodes, metadata
 from scmsim.fs.linux import recipes as q
@@ -19,11 +19,11 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def settle(s, arena, out):
+def run_background_work(s, arena, out):
     """Commit the running transaction if that is due; return False if that is not finished or write-back is due."""
     if s.now >= s.next_tick:
         if s.oldest >= 0 or s.checkpoint_blocks:
-            s.rare = 1
+            s.needs_slow_path = 1
             return False
         s.next_tick = s.now + e.FLUSHER_PERIOD
     if s.txn_length and (s.now - s.txn_since >= s.commit_interval or s.txn_length > s.txn_limit):
@@ -32,10 +32,10 @@ def settle(s, arena, out):
 
 
 @subroutine
-def accepts(s, arena, op):
+def handled_here(s, arena, op):
     """Return whether an operation is a frequent one."""
-    s.rare = r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC
-    return not s.rare
+    s.needs_slow_path = r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC
+    return not s.needs_slow_path
 
 
 @subroutine
@@ -45,35 +45,35 @@ def sync_file(s, arena, out, op, f):
         # the transaction must not outgrow the log while pages are written back
         if s.txn_length > s.txn_limit and not metadata.commit(s, arena, out):
             return NO_ROOM
-        if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
+        if not reserve_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
             return NO_ROOM
-        flush_pages(s, arena, f, out)
-        if not index.fits(s, arena, f):
+        flush_pages(s, arena, out, f)
+        if not index.ensure_index(s, arena, f):
             return NO_ROOM
     return metadata.sync(s, arena, out, op, f)
 
 
 @subroutine
 def create_known(s, arena, out, op, row):
-    """Run create if the directory is known and has room for the entry; else leave it to the rare kernel."""
+    """Run create if the directory is known and has room for the entry; else leave it to the slow path."""
     d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
     if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or entries.growth(s, arena, row, d):
-        s.rare = 1
+        s.needs_slow_path = 1
         return NO_ROOM
     inodes.age(s, arena)
     if inodes.all_used(s):
         return FULL
     if not has_room(s, arena, e.ROOM):
         return NO_ROOM
-    call(s, arena, out, create(s, arena, op, row, d, out), q.CREATE)
+    call(s, arena, out, create(s, arena, out, op, row, d), q.CREATE)
     return DONE
 
 
 @subroutine
 def close(s, arena, out, f):
-    """Run close if the file stays; else leave it to the rare kernel."""
+    """Run close if the file stays; else leave it to the slow path."""
     if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
-        s.rare = 1
+        s.needs_slow_path = 1
         return NO_ROOM
     s.closes += 1
     arena[f + e.OPENS] -= 1
@@ -84,12 +84,12 @@ def close(s, arena, out, f):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume a frequent operation; leave one on an unknown file to the rare kernel."""
+    """Run or resume a frequent operation; leave one on an unknown file to the slow path."""
     f, code = arena[row + e.ROW_RECORD], op.op
     if f == 0:
         if code == r.CREATE:
             return create_known(s, arena, out, op, row)
-        s.rare = 1
+        s.needs_slow_path = 1
         return NO_ROOM
     is_transfer = (code == r.WRITE or code == r.READ) and not arena[f + e.IS_DIR]
     if is_transfer or code == r.FSYNC or code == r.MSYNC:
@@ -100,4 +100,4 @@ def step(s, arena, out, op, row):
     return DONE
 
 
-HOOKS = {"settle": settle, "accepts": accepts, "step": step, "sync_file": sync_file}
+HOOKS = {"run_background_work": run_background_work, "handled_here": handled_here, "step": step, "sync_file": sync_file}

@@ -5,7 +5,7 @@ import shlex
 import numpy as np
 
 from scmsim.study.page_size import rules
-from scmsim.study.page_size.of_file import Place
+from scmsim.study.page_size.from_file import Place
 
 _MKFS = {
     "ext4": "mkfs.ext4 -E stride=512,stripe_width=512, or write the file in pieces of 2 MiB or more",

@@ -12,7 +12,7 @@ from scmsim import cli, trace
 from scmsim.cli.hunt import _lines
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FSYNC, READ, WRITE
-from scmsim.study.worst_case import Finding, Hunt, Pattern
+from scmsim.study.hunt import Finding, Hunt, Pattern
 from scmsim.workload import pattern
 from tests.conftest import NO_JIT
 

@@ -5,7 +5,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.events import emit_recipe, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -22,7 +22,7 @@ def make_room(s, arena, out):
     """Commit the running transaction, after a checkpoint if the log has no room; return False if that does not fit."""
     if metadata.commit(s, arena, out):
         return True
-    if s.want_checkpoint and has_events(s, out, 2 * s.checkpoint_blocks + 2):
+    if s.want_checkpoint and reserve_events(s, out, 2 * s.checkpoint_blocks + 2):
         metadata.checkpoint(s, arena, out)
         s.want_checkpoint = 0
         return metadata.commit(s, arena, out)
@@ -32,13 +32,13 @@ def make_room(s, arena, out):
 @subroutine
 def write_back(s, arena, out, limit):
     """Write back the files that became dirty at `limit` or earlier; return False if that is not finished."""
-    while s.oldest >= 0 and arena[arena[s.oldest] + e.SINCE] <= limit:
+    while s.oldest >= 0 and arena[arena[s.oldest] + e.DIRTY_SINCE] <= limit:
         f = arena[s.oldest]
         if s.txn_length > s.txn_limit and not make_room(s, arena, out):
             return False
-        if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
+        if not reserve_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
             return False
-        flush_pages(s, arena, f, out)
+        flush_pages(s, arena, out, f)
         # blocks allocated by the write-back may need more index blocks
         s.grow_file = f
         if not index.grow(s, arena):
@@ -47,7 +47,7 @@ def write_back(s, arena, out, limit):
 
 
 @subroutine
-def settle(s, arena, out):
+def run_background_work(s, arena, out):
     """Run timed write-back, checkpoints and commits due since the last operation; return False if they are not finished."""
     while s.now >= s.next_tick:
         # nothing waits to be stored: skip all ticks up to now
@@ -56,7 +56,7 @@ def settle(s, arena, out):
         if not write_back(s, arena, out, s.next_tick - s.dirty_expire):  # wb_check_old_data_flush
             return False
         if s.checkpoint_blocks and s.checkpoint_since <= s.next_tick - s.dirty_expire:
-            if not has_events(s, out, 2 * s.checkpoint_blocks + 2):
+            if not reserve_events(s, out, 2 * s.checkpoint_blocks + 2):
                 return False
             metadata.checkpoint(s, arena, out)
         s.next_tick += e.FLUSHER_PERIOD
@@ -72,7 +72,7 @@ def sync_all(s, arena, out):
         return NO_ROOM
     if s.txn_length and not make_room(s, arena, out):
         return NO_ROOM
-    if not has_events(s, out, 2 * s.checkpoint_blocks + 8):
+    if not reserve_events(s, out, 2 * s.checkpoint_blocks + 8):
         return NO_ROOM
     metadata.checkpoint(s, arena, out)
     emit_recipe(s, out, q.SYNC)
@@ -91,21 +91,21 @@ def step(s, arena, out, op, row):
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)
         elif op.op == r.FALLOCATE:
-            return fallocate(s, arena, op, f, out)
+            return fallocate(s, arena, out, op, f)
         elif op.op == r.TRUNCATE:
-            truncate(s, arena, op, f, out)
+            truncate(s, arena, out, op, f)
         else:  # the last close of a file without a name
             s.closes += 1
             call(s, arena, out, f, q.CLOSE)
             emit_recipe(s, out, q.ORPHAN)
-            destroy(s, arena, row, f, out)
+            destroy(s, arena, out, row, f)
         return DONE
-    return change_names(s, arena, op, row, out)
+    return change_names(s, arena, out, op, row)
 
 
 @subroutine
-def accepts(s, arena, op):
-    """Return whether an operation is a rare one; if not, make its file known for the frequent kernel."""
+def handled_here(s, arena, op):
+    """Return whether an operation is a rare one; if not, make its file known for the fast path."""
     code, row = op.op, s.rows + op.file * e.ROW_WORDS
     if r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.SYNC:
         return True
@@ -121,4 +121,4 @@ def accepts(s, arena, op):
     return False
 
 
-HOOKS = {"settle": settle, "accepts": accepts, "step": step}
+HOOKS = {"run_background_work": run_background_work, "handled_here": handled_here, "step": step}

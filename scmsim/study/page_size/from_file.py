@@ -47,7 +47,7 @@ def opened(path: "str | os.PathLike[str]") -> int:
         raise UsageError(f"cannot read {os.fspath(path)!r}: {(error.strerror or '').lower()}") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UsageError(f"{os.fspath(path)!r} is no regular file; name a file that programs map")
+        raise UsageError(f"{os.fspath(path)!r} is not a regular file; name a file that programs map")
     return descriptor
 
 

@@ -107,8 +107,8 @@ class Finding:
     Attributes
     ----------
     score, typical : float
-        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, which is no
-        growth).
+        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, which is
+        none).
     site : str or None
         The mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percentage of
         the finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none).

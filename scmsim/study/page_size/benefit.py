@@ -12,7 +12,7 @@ from scmsim.core import registry
 from scmsim.core.records import Source
 from scmsim.pipeline import open_source, replay
 from scmsim.pipeline.arguments import Progress
-from scmsim.study.page_size.of_model import not_modelled
+from scmsim.study.page_size.from_model import not_modelled
 
 # parameter values that let a model map 2 MiB at once
 LARGE_PAGES = {"data_alignment": "2MiB", "huge": "always", "folios": "always"}
