@@ -12,7 +12,7 @@ from scmsim.trace.syscalls import table
 _TOP = 1 << 63
 _ERRORS = 4096  # a result in -4095 .. -1 is an errno
 
-# calls whose meaning is in memory that perf does not read: paths, struct stat, clone3's flags, offsets behind pointers, requests
+# calls whose meaning is in memory that perf does not read: paths, struct stat, clone3's flags, offsets passed by pointer, requests
 NEEDS_MEMORY = (
     table.with_any("name", "place", "process")
     | frozenset(

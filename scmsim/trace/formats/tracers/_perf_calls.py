@@ -155,7 +155,7 @@ def openat(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def openat2(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return _open(imp, task, 0, result)  # the flags are behind a pointer
+    return _open(imp, task, 0, result)  # the flags are in memory, which perf does not read
 
 
 def creat(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
@@ -289,7 +289,7 @@ def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | No
 def _read_somewhere(
     imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
 ) -> str | None:
-    """Read at an offset behind a pointer: the row has the position, marked as unknown, and the position does not move."""
+    """Read at an offset passed by pointer, unknown to perf: the row has the position, marked as unknown, which does not move."""
     if found is None:
         return UNKNOWN_FD
     if found.node is None:

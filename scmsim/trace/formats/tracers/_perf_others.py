@@ -53,13 +53,13 @@ def ioctl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
         source = node_of(imp, task, a[2])
         return clone(imp, task, node, None if isinstance(source, str) else source)
     imp.report.blind["ioctl FICLONERANGE"] += 1
-    node.exact = False  # the range is behind a pointer
+    node.exact = False  # the range is in memory, which perf does not read
     return NO_MODEL
 
 
 def io_submit(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     imp.report.blind["io_submit"] += 1
-    return NO_MODEL  # the requests are behind a pointer
+    return NO_MODEL  # the requests are in memory, which perf does not read
 
 
 def received(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
