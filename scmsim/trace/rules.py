@@ -100,6 +100,11 @@ def _ends_too_far(op: np.ndarray, offset: np.ndarray, length: np.ndarray) -> np.
     return _MAPS[op.clip(0, len(OPS) - 1)] & (op >= 0) & (ends > FILE_END)
 
 
+def ends_too_far(op: int, offset: int, length: int) -> bool:
+    """Return whether one operation in `MAPS` ends beyond FILE_END."""
+    return bool(_MAPS[op]) and max(offset, 0) + length > FILE_END
+
+
 def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
     """Yield each broken rule, except the rule of times, with its rows.
 

@@ -21,7 +21,7 @@ from scmsim.trace.reading.by_path import Names
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine, Progress, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.rules import NEEDS_NO_FILE, NEEDS_OFFSET, THREAD_BYTES
+from scmsim.trace.rules import NEEDS_NO_FILE, NEEDS_OFFSET, THREAD_BYTES, ends_too_far
 from scmsim.trace.store import TraceWriter
 
 CELLS = ("op", "time_ns", "thread", "file", "path", "offset", "length", "flags", "file2", "path2", "buffer")
@@ -57,6 +57,8 @@ class Operations:
         flag, ns = _flag(cells), _number(cells, "time_ns", self._now, low=0)
         if offset < 0 and op in NEEDS_OFFSET:
             raise BadLine(f"{name} needs an offset")
+        if ends_too_far(op, offset, length):
+            raise BadLine(f"{name} of {length} bytes lies beyond 2^44 (16 TiB), where the models' files end")
         numbers = self._numbers(op, cells)
         if numbers is None:
             path, path2 = self._named(op, cells)

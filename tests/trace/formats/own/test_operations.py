@@ -139,6 +139,8 @@ def test_lines_of_json_by_hand_keep_the_header(tmp_path: Path) -> None:
         ("file,,,,,7", "a file needs a path"),
         ('stat,"/a', "no line of a table"),
         ("write,/a,999999999999999999,999999999999999999", "lies beyond 2^60"),
+        ("malloc,/object/1,,999999999999999999", "malloc of 999999999999999999 bytes lies beyond 2^44"),
+        ("mmap,/a,17592186040320,8192", "mmap of 8192 bytes lies beyond 2^44"),
     ],
 )
 def test_a_line_that_is_wrong_says_why(tmp_path: Path, line: str, message: str) -> None:
