@@ -20,6 +20,7 @@ from scmsim.core import registry, toml
 from scmsim.fs.engine import costs
 from scmsim.fs.mapping.mechanisms import COSTS
 from tests.verification import mapped_cases
+from tools.calibration import tables
 
 FOLDER = pathlib.Path(mapped_cases.drive.model.__file__).parents[1] / "mapping" / "costs"
 FIELDS = costs.COLUMNS
@@ -216,24 +217,14 @@ def _write(fs: str, found: np.ndarray, cases: int) -> None:
     """The table of a file system: fitted costs, and those of the table for all that no row told."""
     _, prior = toml.read(FOLDER / "mapping.toml")
     told = f"Debian's 6.1 in the lab, {cases} random cases of {fs} (python -m tests.verification.mapped_costs)"
-    text = [
-        f"# As mapping.toml, fitted to what {fs} of Linux 6.1 did in the lab; tests/verification/mapped_costs.py judges it.\n"
-    ]
+    head = f"# As mapping.toml, fitted to what {fs} of Linux 6.1 did in the lab; tests/verification/mapped_costs.py judges it.\n"
+    entries = {}
     for name, row in zip(COSTS, found, strict=False):
         known = not np.isnan(row).any()
-        values = {field: round(float(row[k]), 1) if known else prior[name][field] for k, field in enumerate(FIELDS)}
-        about = {
-            "per": prior[name]["per"],
-            "kind": "fitted" if known else "estimate",
-            "source": told if known else prior[name]["source"],
-        }
-        lines = [
-            f"[{name}]",
-            f'site = "{prior[name]["site"]}"',
-            *(f"{field} = {value}" for field, value in values.items()),
-        ]
-        text.append("\n".join([*lines, *(f'{key} = "{value}"' for key, value in about.items())]) + "\n")
-    (FOLDER / f"mapping-{fs}.toml").write_text("\n".join(text), encoding="utf-8")
+        amounts = [round(float(row[k]), 1) if known else prior[name][field] for k, field in enumerate(FIELDS)]
+        kind, source = ("fitted", told) if known else ("estimate", prior[name]["source"])
+        entries[name] = tables.Cost(amounts, prior[name]["site"], prior[name]["per"], kind, source)
+    (FOLDER / f"mapping-{fs}.toml").write_text(tables.text(head, entries, str), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -146,14 +146,15 @@ def significant(value: float) -> str:
 
 
 def text(head: str, costs: Mapping[str, Cost], number: Callable[[float], str] = significant) -> str:
-    """Return a cost table as TOML text."""
-    parts = [head]
-    for name, cost in costs.items():
-        numbers = "".join(f"{field} = {number(value)}\n" for field, value in zip(FIELDS, cost.amounts, strict=True))
-        parts.append(
-            f'[{name}]\nsite = "{cost.site}"\nper = "{cost.per}"\n{numbers}kind = "{cost.kind}"\nsource = "{cost.source}"\n'
-        )
-    return "\n".join(parts)
+    """Return a cost table as TOML text, a cost on each line after the comment `head`."""
+    return f"{head}\n" + "".join(line(name, cost, number) for name, cost in costs.items())
+
+
+def line(name: str, cost: Cost, number: Callable[[float], str] = significant) -> str:
+    """Return one cost as a line of TOML."""
+    numbers = "".join(f"{field} = {number(value)}, " for field, value in zip(FIELDS, cost.amounts, strict=True))
+    about = f'kind = "{cost.kind}", source = "{cost.source}"'
+    return f'{name} = {{ site = "{cost.site}", per = "{cost.per}", {numbers}{about} }}\n'
 
 
 def write(name: str, table: str) -> None:
