@@ -165,8 +165,9 @@ FORMS = [
 ]
 BY_NAME = {form.name: form for form in FORMS}
 SLOW = ("perf named", "-k", *(form.name for form in FORMS if form.tracer == "capture"))  # for those who name them
-# forms that are known to be read right; too few of SLOW have run to say so of them
-SURE_FORMS = tuple(name for name in BY_NAME if name not in SLOW)
+# forms that are known to be read right; too few of SLOW have run to say so of them, and a file that is opened twice is two
+# objects where perf records no names, which the trace says but the comparison does not excuse
+SURE_FORMS = tuple(name for name in BY_NAME if name not in (*SLOW, "perf raw"))
 _OPTIONS: tuple[tuple[tuple[str, ...], ...], ...] = (
     ((), ("-y",), ("-yy",)),
     ((), ("-r",), ("-t",), ("-tt",), ("-ttt",)),
