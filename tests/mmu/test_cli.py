@@ -111,7 +111,7 @@ def test_champsim_instructions(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"", "is not a file of memory accesses; use .npy, .u64"),
+        ("a.xyz", b"", "is not a file of memory accesses; use .npy, .u64"),
         ("a.u64", b"1234567", "has 7 bytes, no multiple of 8"),
         ("a.npy", b"hello", "is not a NumPy array"),
         ("b.npy", None, "holds float64, not integers"),
@@ -137,8 +137,8 @@ def test_a_bad_file_is_one_line(tmp_path, command, name, content, message):
         np.save(file, np.zeros(3) if content is None else content)
     elif content is not ...:
         file.write_bytes(content)
-    if command == "mrc" and name == "a.txt":
-        message = "a.txt"  # not a trace of operations either
+    if command == "mrc" and name == "a.xyz":
+        message = "a.xyz"  # not a trace of operations either
     result = run(command, file)
     assert result.exit_code == 2 and message in result.output
     assert len(result.output.strip().splitlines()) == 1 and "Traceback" not in result.output
@@ -169,7 +169,7 @@ def test_bad_options_of_mmu(raw, options, message):
         (["--ways", "2", "--sample", "0.5"], "--ways no use with --curve or --sample"),
         (["--fs", "ext4"], "--fs only for traces of operations"),
         (["--sets", "a"], "write numbers with commas"),
-        (["--ways", "0-4"], "no range of numbers from 1 up"),
+        (["--ways", "0-4"], "not a range of numbers from 1 up"),
         (["--ways", "1-20"], "at most 16"),
         (["--sample", "2"], "more than 0 and at most 1"),
         (["--sample", "0.0001"], "too few pages for any capacity (100 are needed)"),

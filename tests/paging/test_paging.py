@@ -213,7 +213,7 @@ def test_a_file_system_that_maps_by_itself_keeps_its_addresses(policy):
 def test_shares_of_the_direct_map(bytes_, expected):
     assert _linear.shares(*bytes_) == expected
     for bad in ((0, 0, 0), (-1, 5, 5), (5, -1, 5), (5, 5, -1)):
-        with pytest.raises(UsageError, match="give one of them some bytes"):
+        with pytest.raises(UsageError, match="give at least one more than 0"):
             _linear.shares(*bad)
 
 

@@ -23,7 +23,7 @@ _CANNOT_TEST = 125  # git bisect run skips such a commit
     help=f"""{SUMMARY}
 
 A and B are kernels: a kept one (6.12, see scmsim lab setup --release), FILE.deb, IMAGE[:MODULES]; or folders that a lab run
-left. JOB is a stored trace, a job's file or a shipped job, as for scmsim lab run. The folder -o keeps the guests of both;
+left. JOB is a stored trace, a job's file or a shipped job, as 'lab run' takes it. The folder -o keeps the guests of both;
 diff.json has every row, FS.folded the stacks for flamegraph.pl.
 
 \b

@@ -92,7 +92,7 @@ def test_samples_without_mappings_say_what_to_print(tmp_path: Path) -> None:
     [
         (f"{HEAD}: 1 mem-loads: 5668100842 |OP LOAD|LVL L1 hit|", "without an address"),
         (f"{HEAD}: exceptions:page_fault_user:", "page fault without its address"),
-        ("base 500/500 mem-loads: 7f0000000005", "no line of perf script"),
+        ("base 500/500 mem-loads: 7f0000000005", "not a line of perf script"),
     ],
 )
 def test_lines_that_tell_too_little(tmp_path: Path, line: str, reason: str) -> None:
