@@ -2,7 +2,8 @@
 
 NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey
 (`valgrind --tool=lackey --trace-mem=yes`) writes one access per line; ChampSim's traces have 64 bytes per instruction
-(inc/trace_instruction.h).  All but NumPy's may be compressed (.gz, .xz).  `loads` and `is_access_file` also accept page runs.
+(inc/trace_instruction.h); `text_accesses` reads the text of other tools (.txt, .out, .din).  All but NumPy's may be compressed
+(.gz, .xz).  `loads` and `is_access_file` also accept page runs.
 """
 
 import contextlib
@@ -17,11 +18,11 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FETCH, LOAD, STORE
-from scmsim.mmu import page_runs
+from scmsim.mmu import page_runs, text_accesses
 
 Batch = tuple[np.ndarray | None, np.ndarray]  # event codes (None: all loads), int64 addresses
 
-KINDS = (".npy", ".u64", ".lackey", ".champsim")
+KINDS = (".npy", ".u64", ".lackey", ".champsim", *text_accesses.ENDINGS)
 _CHUNK = 1 << 17  # addresses read at once: they are still in the core's cache when they are looked up
 _LACKEY = {b"I": (FETCH,), b"L": (LOAD,), b"S": (STORE,), b"M": (LOAD, STORE)}
 _LONGEST = 1 << 12  # bytes of a line of text
@@ -44,6 +45,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
     file = pathlib.Path(path)
     kind = _kind(file)
     readers = {".npy": _numpy, ".u64": _raw, ".lackey": _lackey, ".champsim": _champsim}
+    readers |= dict.fromkeys(text_accesses.ENDINGS, _text)
     if kind not in readers:
         raise UsageError(
             f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz"
@@ -113,6 +115,11 @@ def _fill(source: IO[bytes], block: np.ndarray) -> int:
     while got < len(room) and (read := source.readinto(room[got:])):  # type: ignore[attr-defined]
         got += read
     return got
+
+
+def _text(file: pathlib.Path) -> Iterator[Batch]:
+    with _open(file) as source:
+        yield from text_accesses.read(source, str(file))
 
 
 def _lackey(file: pathlib.Path) -> Iterator[Batch]:

@@ -1,0 +1,139 @@
+"""Text of memory accesses, a line each: what tracers and other simulators print.
+
+Forms, recognised by the first lines: Pin's pinatrace (`IP: R|W ADDRESS`), the text of drmemtrace's view tool (DynamoRIO), dinero's
+din and extended din (`LABEL ADDRESS [SIZE]`), gem5's decoded packets of a CommMonitor (util/decode_packet_trace.py), and lines of a
+hexadecimal address alone, as `perf script -F addr` or `-F event,addr` prints them.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import FETCH, LOAD, STORE
+
+ENDINGS = (".txt", ".out", ".din")
+_BLOCK = 1 << 22  # bytes of lines that are read at once
+_SNIFFED = 50  # lines by which the form is recognised
+_FOREIGN = 100  # at most one line in this many may not be an access
+_HEX = rb"(?:0x)?([0-9a-fA-F]{1,16})"
+_LESS = re.compile(rb"[ \t]*(?:#.*)?\r?", re.MULTILINE)  # blank lines and comments, such as pinatrace's "#eof"
+
+
+class _Form(NamedTuple):
+    """One form of lines: the groups of `access` are the kind and the address; `beside` matches lines without an access."""
+
+    name: str
+    access: re.Pattern[bytes]
+    kinds: dict[bytes, int | None]  # None: not an access of memory
+    base: int = 16
+    beside: re.Pattern[bytes] | None = None
+
+
+def _pattern(text: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"^[ \t]*" + text + rb"[ \t]*\r?$", re.MULTILINE)
+
+
+_DIN: dict[bytes, int | None] = {
+    **dict.fromkeys((b"0", b"r", b"R"), LOAD),
+    **dict.fromkeys((b"1", b"w", b"W"), STORE),
+    **dict.fromkeys((b"2", b"i", b"I", b"f", b"F"), FETCH),
+    **dict.fromkeys((b"3", b"4", b"m", b"M", b"x", b"X", b"c", b"C"), None),  # misc, copy back, invalidate
+}
+_FORMS = (
+    _Form("pinatrace", _pattern(rb"0x[0-9a-f]+: ([RW]) 0x([0-9a-f]{1,16})"), {b"R": LOAD, b"W": STORE}),
+    _Form(
+        "drmemtrace's view tool",
+        _pattern(rb"\d+[ ]+\d+:[ ]+\S+[ ]+(ifetch|read|write)[ ]+\d+ byte\(s\) @ 0x([0-9a-f]{1,16})\b.*"),
+        {b"ifetch": FETCH, b"read": LOAD, b"write": STORE},
+        beside=re.compile(
+            rb"^(?:[ \t]*\d+[ ]+\d+:[ ]+\S+[ ]+(?:<.*>|[0-9a-f]{2}(?: [0-9a-f]{2})*[ ]*|[\w-]+[ ]+\d+ byte\(s\) @ .*)"
+            rb"|Output format:.*|<--record#->.*|-+|View tool results:.*|.* : total instructions.*)\r?$",
+            re.MULTILINE,
+        ),
+    ),
+    _Form(
+        "gem5's packets",
+        _pattern(rb"([rwu]),(\d{1,19}),\d+(?:,\d+)*"),
+        {b"r": LOAD, b"w": STORE, b"u": None},
+        base=10,
+    ),
+    _Form("dinero", _pattern(rb"([0-4rwifmxcRWIFMXC])[ \t]+" + _HEX + rb"(?:[ \t]+[0-9a-fA-F]+)?"), _DIN),
+    _Form("hexadecimal addresses", _pattern(rb"(?:\S*?(load|store)\S*:[ \t]+)?" + _HEX), {}),
+)
+
+
+def read(source: IO[bytes], name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield event codes and int64 addresses of the lines of a text.
+
+    Raises UsageError for a text of none of the forms, for one in which 1 % of the lines are not accesses, and for addresses that
+    may be decimal: no line has a letter or 0x.
+    """
+    form: _Form | None = None
+    lines = foreign = first = 0
+    is_hex = False
+    while block := source.readlines(_BLOCK):
+        text = b"".join(block)
+        form = form or _form(block, name)
+        found = form.access.findall(text)
+        less = len(block) - len(found) - _beside(form, text)
+        if less > 0:
+            foreign, first = foreign + less, first or lines + _first(form, block)
+        is_hex = is_hex or form.base == 10 or any(re.search(rb"[a-fA-Fx]", address) for _, address in found)
+        is_hex = is_hex or form.name != _FORMS[-1].name or b"0x" in text
+        lines += len(block)
+        yield _batch(form, found)
+    if foreign * _FOREIGN > lines:
+        raise UsageError(
+            f"{name!r}: {foreign:,} of {lines:,} lines are not of {form.name if form else ''}, the first is line {first}; "
+            "leave out what is not an access"
+        )
+    if form and not is_hex:
+        raise UsageError(
+            f"{name!r}: no address has a letter, so they may be decimal; write hexadecimal ones with 0x, or save a .npy"
+        )
+
+
+def _form(block: list[bytes], name: str) -> _Form:
+    head = [line for line in block[:_SNIFFED] if not _LESS.fullmatch(line.rstrip(b"\n"))]
+    for form in _FORMS:
+        is_line = (form.access, *([form.beside] if form.beside else []))
+        if any(form.access.match(line) for line in head) and all(any(p.match(line) for p in is_line) for line in head):
+            return form
+    shown = next(iter(head), b"").decode("latin-1").strip()[:60]
+    raise UsageError(
+        f"{name!r} begins with {shown!r}, no memory access in text; known: {', '.join(form.name for form in _FORMS)}"
+    )
+
+
+def _beside(form: _Form, text: bytes) -> int:
+    """Return the number of lines that are blank, a comment or known to hold no access."""
+    blank = sum(1 for line in text.splitlines() if _LESS.fullmatch(line))
+    others = 0
+    if form.beside is not None:
+        accesses = sum(1 for m in form.beside.finditer(text) if form.access.match(m[0]))
+        others = sum(1 for _ in form.beside.finditer(text)) - accesses
+    return blank + others
+
+
+def _first(form: _Form, block: list[bytes]) -> int:
+    """Return the number, from 1, of the block's first line that is neither an access nor known."""
+    for number, line in enumerate(block, 1):
+        known = form.access.match(line) or (form.beside and form.beside.match(line))
+        if not known and not _LESS.fullmatch(line.rstrip(b"\n")):
+            return number
+    return 1
+
+
+def _batch(form: _Form, found: list[tuple[bytes, bytes]]) -> tuple[np.ndarray, np.ndarray]:
+    if not form.kinds:
+        codes = np.array([STORE if kind == b"store" else LOAD for kind, _ in found], np.uint8)
+    else:
+        known = [(form.kinds[kind], address) for kind, address in found]
+        found = [(b"", address) for code, address in known if code is not None]
+        codes = np.array([code for code, _ in known if code is not None], np.uint8)
+    addresses = np.fromiter((int(address, form.base) for _, address in found), np.uint64, len(found))
+    there = addresses != 0  # perf prints 0 for a sample without an address
+    return codes[there], addresses[there].view(np.int64)
