@@ -1,4 +1,4 @@
-"""TLB-1, -7 and -8 of the thesis with and without what else runs on a machine: the tables of docs/guide/systems.md.
+"""TLB-1, -7 and -8 of the thesis with and without what else runs on a machine: the tables of docs/validation/reproduce.md.
 
 Run: python -m tests.verification.whole_machine
 
