@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from scmsim import cli
 
 ROOT = Path(__file__).parents[2]
-OF_SITE = ("_build", "jupyter_execute", "notebooks")  # what a build of the site leaves in docs/
+MADE = ("_build", "jupyter_execute", "notebooks", "reference")  # what a build of the site or the code makes
 DOCUMENTS = [
     ROOT / "README.md",
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.relative_to(ROOT / "docs").parts[0] not in OF_SITE),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.relative_to(ROOT / "docs").parts[0] not in MADE),
     ROOT / "traces" / "README.md",
 ]
 SOURCES = [*sorted((ROOT / "scmsim").rglob("*.py")), *sorted((ROOT / "notebooks").glob("*.ipynb"))]

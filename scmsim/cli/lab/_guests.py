@@ -31,7 +31,7 @@ _JOB = (
     click.option("--units", help="Bytes of a call, separated by commas, instead of the job's."),
     click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system."),
     click.option(
-        "--machine", help="Count first-level misses and walks of this machine's TLB too, for scmsim lab diff."
+        "--machine", help="Count first-level misses and walks of this machine's TLB too, as 'lab diff' needs them."
     ),
     click.option(
         "--cpus",
