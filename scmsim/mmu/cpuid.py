@@ -42,7 +42,7 @@ class Cache(NamedTuple):
 
 
 # Descriptor -> arrays (level, kind, pages, entries, ways), for cores since Core 2.
-_FOUR_KB, _HUGE, _BOTH = ("4K",), (_LARGE,), ("4K", _LARGE)
+_FOUR_KB, _HUGE = ("4K",), (_LARGE,)
 _DESCRIPTORS: dict[int, tuple[tuple[int, str, tuple[str, ...], int, int], ...]] = {
     0x03: ((1, DATA, _FOUR_KB, 64, 4),),
     0x05: ((2, DATA, ("4M",), 32, 4),),

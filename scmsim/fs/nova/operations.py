@@ -20,7 +20,6 @@ from scmsim.jit.binding import bind
 
 NAME_EVENTS = 192  # events of a namespace operation or the start of a truncate, without extensions of logs
 OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most bytes appended to a file's own log, to a directory's
-PARENT_PAGES = 4  # log pages kept for a directory when the device is nearly full
 SPARE = 2000  # log pages that the extensions of three logs may add
 
 

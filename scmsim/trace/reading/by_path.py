@@ -9,7 +9,7 @@ from posixpath import normpath
 from scmsim.core.records import CREATE, DIRECTORY, LINK, MKDIR, READ, RENAME, RMDIR, UNLINK, WRITE
 from scmsim.trace.reading.builder import OUTSIDE, TraceBuilder
 
-_MAKES, _REMOVES, _OF_DIRECTORIES = (CREATE, MKDIR), (UNLINK, RMDIR), (MKDIR, RMDIR)
+_MAKES, _REMOVES = (CREATE, MKDIR), (UNLINK, RMDIR)
 
 
 class Names:

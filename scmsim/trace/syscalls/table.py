@@ -30,7 +30,6 @@ ARCHITECTURES = ("x86_64", "i386", "arm64", "riscv64")
 UNKNOWN = frozenset(DOES) - {"row", "none", "attribute"}  # assumed effects of a call that the table lacks
 # how strace writes a call whose name it does not know
 _BY_NUMBER = re.compile(r"syscall_(0x[0-9a-f]{1,4}|\d{1,4})").fullmatch
-_UNIFIED = 424  # from this number on, all architectures number calls alike
 
 
 class Call(NamedTuple):

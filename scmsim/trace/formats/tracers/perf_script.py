@@ -45,7 +45,6 @@ _LINE = re.compile(rb"^[^\n]*\d\.\d{1,9}:\s+(?:raw_)?syscalls:sys_(?:enter|exit)
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost (\d{1,15})|LOST (\d{1,15}) events")
 _BLOCK = 1 << 22
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
-_SHORTEST = 4  # bytes: a block has at most a line for so many, or it is taken line by line
 _MOST_CHILDREN = 1 << 12  # most children that forks have made and no line has shown
 _SHARES = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))  # linux/sched.h
 _ERRNOS = 4095  # results of -4095 to -1 are errors
