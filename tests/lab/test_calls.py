@@ -118,7 +118,7 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("calls")
     room = folder / "room.c"
     room.write_text(
-        "#include <stdint.h>\n#include <stdlib.h>\nvoid *room(uint64_t n, uint64_t b) { return calloc(n, b); }\n"
+        "#include <stdint.h>\n#include <stdlib.h>\nvoid *xcalloc(uint64_t n, uint64_t b) { return calloc(n, b); }\n"
     )
     made = folder / "calls.so"
     command = [
