@@ -80,7 +80,7 @@ def test_a_trace(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["/"], "no regular file"),
+        (["/"], "not a regular file"),
         (["no/such/file"], "cannot read 'no/such/file'"),
         ([TRACE, "--offset", "4KiB"], "for a file of this machine"),
         (["FILE", "--fs", "ext4"], "are for a trace"),
