@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from scmsim.cli import _stuck
+from scmsim.core import signals
 from scmsim.core.errors import EnvironmentProblem
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -54,19 +55,23 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _lost(report: Any) -> None:
-    """Raise Stopped or KeyboardInterrupt again after Python dropped it.
+    """Raise a signal's exception again after Python dropped it.
 
-    Python drops exceptions raised in a destructor or in a callback of C code (LLVM's, while a kernel is loaded).
+    Python drops exceptions raised in a destructor, in a callback of C code (LLVM's, while a kernel is loaded) or in a callback of
+    fork (`logging` has one).
     """
-    if isinstance(report.exc_value, Exception) or not hasattr(signal, "setitimer"):
+    is_error = isinstance(report.exc_value, Exception) and not isinstance(report.exc_value, signals.Stopped)
+    if is_error or not hasattr(signal, "setitimer"):
         sys.__unraisablehook__(report)
         return
 
     def again(number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         raise report.exc_value
 
     signal.signal(signal.SIGALRM, again)
-    signal.setitimer(signal.ITIMER_REAL, 0.001)  # seconds: by then the callback has returned
+    # seconds: by then the callback has returned; again and again, as Python sees no signal that comes just before a blocking call
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.05)
 
 
 def _abandon(code: int) -> None:

@@ -110,6 +110,23 @@ def test_a_signal_within_a_destructor_is_not_lost(number: int, code: int) -> Non
     assert process.communicate(timeout=30)[0] == "cleaned up\n" and process.returncode == code
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_within_a_fork_is_not_lost(number: int, code: int) -> None:
+    """Python drops what a callback of fork raises, as that of `logging`: perf run went on to its end."""
+    job = f"""with stopping("cells"):
+            os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), {number:d}))
+            subprocess.run(["true"], preexec_fn=lambda: None)
+            time.sleep(60)"""
+    script = BUSY.replace("time.sleep(60)", job)
+    script = script.replace("import sys,", "import os, subprocess, sys,").replace(
+        "from scmsim import cli\n", "from scmsim import cli\nfrom scmsim.core.signals import stopping\n"
+    )
+    process = started(script)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, "at work\ncleaned up\n"), errors
+    assert "finished cells are kept" in errors and "Traceback" not in errors
+
+
 def test_a_stopped_command_leaves_no_temporary_file(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*SCMSIM, "-q", "synth", "pattern", "--calls", "1000000000", "-o", str(tmp_path / "x.parquet")],
