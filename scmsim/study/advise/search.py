@@ -80,20 +80,6 @@ def advise(
     ------
     UsageError
         For an unknown machine, one with other TLBs, or a device on which no combination fits.
-
-    Parameters
-    ----------
-    machine : str
-        Whose TLBs: arrays of at most 16 ways and a power of two of sets.
-    capacity : int
-        Bytes of the device; 0: the next power of two above four times the most that ever was live.
-    jobs : int
-        Threads.
-
-    Raises
-    ------
-    UsageError
-        For an unknown machine, one with other TLBs, or a device on which no combination fits.
     """
     model = _Model(found, machine, capacity)
     placed: dict[bytes, np.ndarray] = {}
