@@ -42,6 +42,8 @@ _DIN: dict[bytes, int | None] = {
     **dict.fromkeys((b"2", b"i", b"I", b"f", b"F"), FETCH),
     **dict.fromkeys((b"3", b"4", b"m", b"M", b"x", b"X", b"c", b"C"), None),  # misc, copy back, invalidate
 }
+_PLAIN = _Form("hexadecimal addresses", _pattern(rb"(?:\S*?(load|store)\S*:[ \t]+)?" + _HEX), {})
+_LETTER = re.compile(rb"[a-fA-F]").search
 _FORMS = (
     _Form("pinatrace", _pattern(rb"0x[0-9a-f]+: ([RW]) 0x([0-9a-f]{1,16})"), {b"R": LOAD, b"W": STORE}),
     _Form(
@@ -61,7 +63,7 @@ _FORMS = (
         base=10,
     ),
     _Form("dinero", _pattern(rb"([0-4rwifmxcRWIFMXC])[ \t]+" + _HEX + rb"(?:[ \t]+[0-9a-fA-F]+)?"), _DIN),
-    _Form("hexadecimal addresses", _pattern(rb"(?:\S*?(load|store)\S*:[ \t]+)?" + _HEX), {}),
+    _PLAIN,
 )
 
 
@@ -78,11 +80,10 @@ def read(source: IO[bytes], name: str) -> Iterator[tuple[np.ndarray, np.ndarray]
         text = b"".join(block)
         form = form or _form(block, name)
         found = form.access.findall(text)
-        less = len(block) - len(found) - _beside(form, text)
-        if less > 0:
-            foreign, first = foreign + less, first or lines + _first(form, block)
-        is_hex = is_hex or form.base == 10 or any(re.search(rb"[a-fA-Fx]", address) for _, address in found)
-        is_hex = is_hex or form.name != _FORMS[-1].name or b"0x" in text
+        if len(found) < len(block):
+            others = [number for number, line in enumerate(block, lines + 1) if not _is_known(form, line)]
+            foreign, first = foreign + len(others), first or next(iter(others), 0)
+        is_hex = is_hex or form is not _PLAIN or b"0x" in text or any(map(_LETTER, (address for _, address in found)))
         lines += len(block)
         yield _batch(form, found)
     if foreign * _FOREIGN > lines:
@@ -99,8 +100,7 @@ def read(source: IO[bytes], name: str) -> Iterator[tuple[np.ndarray, np.ndarray]
 def _form(block: list[bytes], name: str) -> _Form:
     head = [line for line in block[:_SNIFFED] if not _LESS.fullmatch(line.rstrip(b"\n"))]
     for form in _FORMS:
-        is_line = (form.access, *([form.beside] if form.beside else []))
-        if any(form.access.match(line) for line in head) and all(any(p.match(line) for p in is_line) for line in head):
+        if any(form.access.match(line) for line in head) and all(_is_known(form, line) for line in head):
             return form
     shown = next(iter(head), b"").decode("latin-1").strip()[:60]
     raise UsageError(
@@ -108,23 +108,10 @@ def _form(block: list[bytes], name: str) -> _Form:
     )
 
 
-def _beside(form: _Form, text: bytes) -> int:
-    """Return the number of lines that are blank, a comment or known to hold no access."""
-    blank = sum(1 for line in text.splitlines() if _LESS.fullmatch(line))
-    others = 0
-    if form.beside is not None:
-        accesses = sum(1 for m in form.beside.finditer(text) if form.access.match(m[0]))
-        others = sum(1 for _ in form.beside.finditer(text)) - accesses
-    return blank + others
-
-
-def _first(form: _Form, block: list[bytes]) -> int:
-    """Return the number, from 1, of the block's first line that is neither an access nor known."""
-    for number, line in enumerate(block, 1):
-        known = form.access.match(line) or (form.beside and form.beside.match(line))
-        if not known and not _LESS.fullmatch(line.rstrip(b"\n")):
-            return number
-    return 1
+def _is_known(form: _Form, line: bytes) -> bool:
+    """Return whether a line is an access, is known to hold none, is blank or is a comment."""
+    patterns = (form.access, form.beside) if form.beside else (form.access,)
+    return any(pattern.match(line) for pattern in patterns) or bool(_LESS.fullmatch(line.rstrip(b"\n")))
 
 
 def _batch(form: _Form, found: list[tuple[bytes, bytes]]) -> tuple[np.ndarray, np.ndarray]:
