@@ -82,8 +82,8 @@ LEFT_OUT = (
     "crash_dax_io.py",
     "disk.py",
     "stores.py",
-    "recipes.py",
-    "name_recipes.py",
+    "templates.py",
+    "name_templates.py",
     "plot.py",
 )
 DIED, BROKEN = 1, 3  # exit statuses of a fork

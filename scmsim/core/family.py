@@ -31,7 +31,7 @@ from scmsim.core.units import parse_param
 
 TABLE = "models.toml"
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "parameters.toml"
-CODE = {"start": "state.start", "emit": "operations.emit", "space": "state.space", "SITES": "recipes.SITES"}
+CODE = {"start": "state.start", "emit": "operations.emit", "space": "state.space", "SITES": "templates.SITES"}
 # optional keys of `code`
 _MAY = ("collect", "by_file", "unsynced", "quiet_until", "STATISTICS", "LARGEST_FILE", "KERNEL_OBJECTS", "mapped")
 

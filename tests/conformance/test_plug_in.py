@@ -90,7 +90,7 @@ start = "scmsim.fs.nova.state.start"
 emit = "scmsim.fs.nova.operations.emit"
 collect = "scmsim.fs.nova.gc.collect"
 space = "scmsim.fs.nova.state.space"
-SITES = "scmsim.fs.nova.recipes.SITES"
+SITES = "scmsim.fs.nova.templates.SITES"
 """
 
 

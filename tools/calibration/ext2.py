@@ -10,8 +10,8 @@ costs as much as the same loop of PMFS; both are estimates.
 import numpy as np
 
 from scmsim.core.records import CONTINUES, SETUP, WORK
-from scmsim.fs.engine.events import load_recipes
-from scmsim.fs.ext2.recipes import CACHE_COSTS, DAX_COSTS, ENTRY_COSTS, all_recipes
+from scmsim.fs.engine.events import load_templates
+from scmsim.fs.ext2.templates import CACHE_COSTS, DAX_COSTS, ENTRY_COSTS, all_templates
 from tests.fs import lab
 from tests.verification import cells
 from tools.calibration import directories, ext4, tables
@@ -154,7 +154,7 @@ def counted(fs: str, rows: str, row: dict) -> tuple[np.ndarray, np.ndarray]:
     model = lab.begin(fs, work.files, **cells.kernel({**row, "kernel": "6.1" if ":" in rows else "5.13"}))
     state = model.state
     state.record.cost[0, : len(names)] = [(1000, 0, 0, FIRST + k) for k in range(len(names))]
-    load_recipes(state, all_recipes(names, fs == "ext2-dax", False, False), merge=False)
+    load_templates(state, all_templates(names, fs == "ext2-dax", False, False), merge=False)
     counts, direct, calls = np.zeros(len(names)), np.zeros(3), 0
     for batch in work.batches():
         keep = (batch.flag & SETUP) == 0

@@ -11,8 +11,8 @@ import tomllib
 import numpy as np
 
 from scmsim.fs.engine.costs import changed
-from scmsim.fs.engine.events import load_recipes
-from scmsim.fs.ext4.recipes import COSTS, all_recipes
+from scmsim.fs.engine.events import load_templates
+from scmsim.fs.ext4.templates import COSTS, all_templates
 from tests.fs import lab, lab_names
 from tests.verification import cells
 from tools.calibration import directories, tables
@@ -155,9 +155,9 @@ def measured():
     return rows
 
 
-def recipes_of(fs):
-    """Return a model's recipes."""
-    return all_recipes("dax" in fs, copy="nocache" if fs == "ext4-dax-linux4" else "")
+def templates_of(fs):
+    """Return a model's templates."""
+    return all_templates("dax" in fs, copy="nocache" if fs == "ext4-dax-linux4" else "")
 
 
 def structure(fs, identity, units=UNITS):
@@ -173,7 +173,7 @@ def structure(fs, identity, units=UNITS):
         state = model.state
         if identity:
             state.record.cost[0, : len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]
-            load_recipes(state, recipes_of(fs), merge=False)
+            load_templates(state, templates_of(fs), merge=False)
         sums = np.zeros((len(ops), len(COSTS) + len(lab.AMOUNTS)))
         for e in model.events(ops):
             amounts = lab.amounts(e)

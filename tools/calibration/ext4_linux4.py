@@ -10,7 +10,7 @@ import tomllib
 
 import numpy as np
 
-from scmsim.fs.ext4.recipes import COSTS
+from scmsim.fs.ext4.templates import COSTS
 from tests.verification import cells
 from tools.calibration import directories, ext4, tables
 from tools.calibration.tables import FIELDS, Cost

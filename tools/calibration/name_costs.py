@@ -17,7 +17,7 @@ import numpy as np
 import scmsim
 from scmsim.core.records import CLOSE, CREATE, LINK, MKDIR, OP, RENAME, RMDIR, SETUP, UNLINK, Files
 from scmsim.fs.engine.costs import COLUMNS, changed
-from scmsim.fs.linux.recipes import LOOKED_AT
+from scmsim.fs.linux.templates import LOOKED_AT
 from scmsim.study.calibrate import COUNTERS
 from scmsim.trace import open_trace
 from scmsim.trace.store import TraceWriter

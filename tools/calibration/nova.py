@@ -6,7 +6,7 @@ moves the priors as little as possible until the totals of the 32 measured cells
 512, 1 Ki, 16 Ki and 256 Ki) are met.  Costs that no cell charges keep their prior.
 """
 
-from scmsim.fs.nova.recipes import COSTS
+from scmsim.fs.nova.templates import COSTS
 from tests.verification import cells
 from tools.calibration import tables
 from tools.calibration.tables import Cost

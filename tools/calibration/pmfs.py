@@ -6,7 +6,7 @@ namespace calls are the measured rows less what the model charges for scans, tra
 a directory's record is from the rows unlinkl (1000 records compared) and link (1500 compared, 1500 examined for a gap).
 """
 
-from scmsim.fs.pmfs.recipes import COSTS
+from scmsim.fs.pmfs.templates import COSTS
 from tests.fs import lab
 from tests.verification import cells
 from tools.calibration import tables

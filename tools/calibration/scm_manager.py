@@ -8,7 +8,7 @@ which the board's preset runs at one per cycle, with the loads and stores of an 
 import tomllib
 
 from scmsim.fs.engine import costs
-from scmsim.fs.scm_manager.recipes import COSTS
+from scmsim.fs.scm_manager.templates import COSTS
 from scmsim.reproduce import scm_manager as cells
 from tools.calibration import tables
 from tools.calibration.tables import Cost

@@ -7,7 +7,7 @@ the model predicts.  The costs of namespace calls are the measured rows less wha
 changes neither stored bytes nor fences.
 """
 
-from scmsim.fs.xfs.recipes import COSTS
+from scmsim.fs.xfs.templates import COSTS
 from tests.fs import lab_names
 from tests.verification import cells
 from tools.calibration import directories, tables

@@ -4,9 +4,9 @@ Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assu
 """
 
 from scmsim.fs.contiguous import map as page_map
-from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.contiguous import state, templates
 from scmsim.fs.engine import ranges
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.jit import subroutine
 
 LARGEST = ranges.LARGEST  # log2 of the bytes of a range
@@ -15,7 +15,7 @@ LARGEST = ranges.LARGEST  # log2 of the bytes of a range
 @subroutine
 def range_order(stop):
     """Return log2 of the bytes of the range for `stop` pages."""
-    return ranges.order_for(stop * recipes.BLOCK)
+    return ranges.order_for(stop * templates.BLOCK)
 
 
 @subroutine
@@ -26,8 +26,8 @@ def place(s, out, is_first):
 @subroutine
 def set_moved(s, arena, out, row, old, held):
     """Set the registers of the page-directory entries that change when a file leaves its 2**`held` bytes of addresses at `old`."""
-    s.reg[recipes.DIRECTORY_BYTES] = min(
-        ((arena[row + state.END] + page_map.PIECE - 1) // page_map.PIECE) << 3, recipes.TOP_BYTES
+    s.reg[templates.DIRECTORY_BYTES] = min(
+        ((arena[row + state.END] + page_map.PIECE - 1) // page_map.PIECE) << 3, templates.TOP_BYTES
     )
 
 
@@ -56,9 +56,9 @@ def ensure_range(s, arena, out, row, stop):
     if held == 0:
         return
     if end > 0:
-        s.reg[recipes.DIRECTORY] = page_map.directory_at(arena, row, 0)
+        s.reg[templates.DIRECTORY] = page_map.directory_at(arena, row, 0)
         set_moved(s, arena, out, row, old, held)
-        emit_recipe(s, out, recipes.RANGE_MOVED)
+        emit_template(s, out, templates.RANGE_MOVED)
         page_map.table_event(s, out, page_map.REMAPS, 0, page_map.RANGES + old, end, page_map.NORMAL)
         out[s.emitted - 1].addr = page_map.RANGES + start
         s.range_moves += 1

@@ -8,9 +8,9 @@ where it is silent, the behaviour is an assumption.
 from scmsim.alloc import two_zone
 from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import map as page_map
-from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.contiguous import state, templates
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.jit import subroutine
 
 CHUNK = 1 << 14  # most pages of one copy
@@ -20,36 +20,36 @@ END_EVENTS = 16  # most events after the copy of a write
 @subroutine
 def inode_at(s, row):
     """Return the device offset of a file's inode."""
-    return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
+    return s.inode_table + (row - s.files) // state.FILE_WORDS * templates.INODE_BYTES
 
 
 @subroutine
 def stretch(arena, row, at, end):
     """Return the end, at most `end`, of the stretch from byte `at` on: adjacent blocks in pages of one size, or a hole."""
-    page = at // recipes.BLOCK
-    last = min((end - 1) // recipes.BLOCK, page + CHUNK - 1)
+    page = at // templates.BLOCK
+    last = min((end - 1) // templates.BLOCK, page + CHUNK - 1)
     block, order, stop = table.get(arena, row + state.BLOCKS, page), page_map.order_at(arena, row, page), page + 1
     while stop <= last and page_map.order_at(arena, row, stop) == order:
         if table.get(arena, row + state.BLOCKS, stop) != (block + stop - page if block != 0 else 0):
             break
         stop += 1
-    return min(end, stop * recipes.BLOCK)
+    return min(end, stop * templates.BLOCK)
 
 
 @subroutine
-def touch(s, arena, out, row, recipe, at, stop):
-    """Emit a recipe for the bytes [at, stop) of a file, one stretch; return False in a hole, where nothing is emitted."""
-    page = at // recipes.BLOCK
+def touch(s, arena, out, row, template, at, stop):
+    """Emit a template for the bytes [at, stop) of a file, one stretch; return False in a hole, where nothing is emitted."""
+    page = at // templates.BLOCK
     block = table.get(arena, row + state.BLOCKS, page)
-    s.reg[recipes.BYTES] = stop - at
+    s.reg[templates.BYTES] = stop - at
     if block == 0:
         return False
-    s.reg[recipes.AT] = block * recipes.BLOCK + at % recipes.BLOCK
+    s.reg[templates.AT] = block * templates.BLOCK + at % templates.BLOCK
     page_map.play_at(
         s,
         out,
-        recipe,
-        page_map.address_of(arena, row, page) - block * recipes.BLOCK,
+        template,
+        page_map.address_of(arena, row, page) - block * templates.BLOCK,
         page_map.order_at(arena, row, page),
     )
     return True
@@ -58,10 +58,10 @@ def touch(s, arena, out, row, recipe, at, stop):
 @subroutine
 def clear(s, arena, out, row, low, high):
     """Clear the bytes [low, high) of a file as far as they have pages."""
-    high = min(high, arena[row + state.END] * recipes.BLOCK)
+    high = min(high, arena[row + state.END] * templates.BLOCK)
     while low < high:
         stop = stretch(arena, row, low, high)
-        if touch(s, arena, out, row, recipes.CLEAR, low, stop):
+        if touch(s, arena, out, row, templates.CLEAR, low, stop):
             s.zeroed_bytes += stop - low
         low = stop
 
@@ -69,7 +69,7 @@ def clear(s, arena, out, row, low, high):
 @subroutine
 def clear_events(arena, row, low, high):
     """Return the most events that clearing the bytes [low, high) takes."""
-    high, count = min(high, arena[row + state.END] * recipes.BLOCK), 16
+    high, count = min(high, arena[row + state.END] * templates.BLOCK), 16
     while low < high:
         low = stretch(arena, row, low, high)
         count += 2
@@ -100,7 +100,7 @@ def last_page(s, arena, row, op_last):
     """Return the last page to map for a write that ends in page `op_last`; a growing file gets more if space is plenty."""
     if op_last < arena[row + state.END] or s.spare == 0 or arena[row + state.SPARE] > 0:
         return op_last
-    if arena[row + file_row.SIZE] > (op_last + 1) * recipes.BLOCK:
+    if arena[row + file_row.SIZE] > (op_last + 1) * templates.BLOCK:
         return op_last  # spare pages are not cleared, so they must not be in a hole of the file
     if arena[row + state.HELD] > 0 and s.whole:
         return op_last
@@ -113,7 +113,7 @@ def last_page(s, arena, row, op_last):
 def open_write(s, arena, out, op, row):
     """Prepare the mapping of pages for a write: note which edge pages are new, and find a range of addresses."""
     end = op.offset + op.length
-    first, last = op.offset // recipes.BLOCK, (end - 1) // recipes.BLOCK
+    first, last = op.offset // templates.BLOCK, (end - 1) // templates.BLOCK
     s.old_size = arena[row + file_row.SIZE]
     use_spare(s, arena, row, last)
     s.edges = (table.get(arena, row + state.BLOCKS, first) == 0) + 2 * (table.get(arena, row + state.BLOCKS, last) == 0)
@@ -138,16 +138,16 @@ def clear_edges(s, arena, out, op, row):
     """Clear the rest of a write's new pages, and the bytes between the old end of the file and the write."""
     end, low = op.offset + op.length, s.old_size
     if s.edges & 1:
-        low = min(low, op.offset // recipes.BLOCK * recipes.BLOCK)
+        low = min(low, op.offset // templates.BLOCK * templates.BLOCK)
     clear(s, arena, out, row, low, op.offset)
     if s.edges & 2 and end < s.old_size:
-        clear(s, arena, out, row, end, min(s.old_size, ((end - 1) // recipes.BLOCK + 1) * recipes.BLOCK))
+        clear(s, arena, out, row, end, min(s.old_size, ((end - 1) // templates.BLOCK + 1) * templates.BLOCK))
 
 
 @subroutine
 def copy_in(s, arena, out, row, at, stop):
     """Copy the user's bytes to one stretch of a file."""
-    touch(s, arena, out, row, recipes.COPY_IN, at, stop)
+    touch(s, arena, out, row, templates.COPY_IN, at, stop)
 
 
 @subroutine
@@ -157,11 +157,11 @@ def copy_pieces(s, arena, out, op, row, end, reads):
         if not reserve_events(s, out, 16):
             return False
         at, stop = s.resume_at, stretch(arena, row, s.resume_at, end)
-        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         if not reads:
             copy_in(s, arena, out, row, at, stop)
-        elif not touch(s, arena, out, row, recipes.COPY_OUT, at, stop):
-            emit_recipe(s, out, recipes.HOLE)
+        elif not touch(s, arena, out, row, templates.COPY_OUT, at, stop):
+            emit_template(s, out, templates.HOLE)
         s.resume_at = stop
     return True
 
@@ -174,16 +174,16 @@ def mapped(s, arena, out, op, row):
 @subroutine
 def copied(s, arena, out, op, row):
     """Finish a write after its copy."""
-    emit_recipe(s, out, recipes.WRITTEN)
+    emit_template(s, out, templates.WRITTEN)
 
 
 @subroutine
 def write_file(s, arena, out, op, row):
     """Run one write(); return False if there is no room to go on."""
     end = op.offset + op.length
-    last = (end - 1) // recipes.BLOCK
+    last = (end - 1) // templates.BLOCK
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.WRITE)
+        emit_template(s, out, templates.WRITE)
         open_write(s, arena, out, op, row)
         s.wanted = last_page(s, arena, row, last)
     if s.stage == state.MAPPING:
@@ -196,7 +196,7 @@ def write_file(s, arena, out, op, row):
         s.stage, s.resume_at = state.COPYING, op.offset
     if not copy_pieces(s, arena, out, op, row, end, 0) or not reserve_events(s, out, END_EVENTS):
         return False
-    s.reg[recipes.GROWN] = 8 if end > arena[row + file_row.SIZE] else 0
+    s.reg[templates.GROWN] = 8 if end > arena[row + file_row.SIZE] else 0
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     arena[row + state.WRITTEN] = s.now
     copied(s, arena, out, op, row)
@@ -207,6 +207,6 @@ def write_file(s, arena, out, op, row):
 def read_file(s, arena, out, op, row):
     """Run one read(), which clears the user's buffer for holes; return False if there is no room to go on."""
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.READ)
+        emit_template(s, out, templates.READ)
         s.stage, s.resume_at = state.COPYING, op.offset
     return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + file_row.SIZE]), 1)

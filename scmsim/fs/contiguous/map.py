@@ -6,9 +6,9 @@ of entries, or one superpage.  Source: SCMFS superpage paper (2013), III to IV; 
 
 from scmsim.alloc import first_fit, two_zone
 from scmsim.core.records import FETCH, FLUSH, INVALIDATE, MAP, PM, REMAP, UNMAP, pack
-from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.contiguous import state, templates
 from scmsim.fs.engine import file_row, ranges, table
-from scmsim.fs.engine.events import emit_recipe, emit_run
+from scmsim.fs.engine.events import emit_run, emit_template
 from scmsim.jit import subroutine
 
 # Virtual addresses: metadata is at its device offset above the start of Linux's vmalloc area, files' ranges 17 TiB
@@ -25,17 +25,17 @@ MAP_EVENTS = 48  # most events of one call of `fill`
 UNMAP_EVENTS = 64  # most events of one call of `release_from`
 METADATA_ORDER = NORMAL  # log2 of the bytes of a page of metadata
 UPPER_TABLES = 0  # words of SUPERS besides those of superpages
-_TABLE = list(recipes.SITES).index("page table")
+_TABLE = list(templates.SITES).index("page table")
 # Events of site "page table".  A REMAP moves the mapping at `vaddr` to the virtual address `addr`.
 FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
 MAPS, UNMAPS, REMAPS = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
 
 
 @subroutine
-def play_at(s, out, recipe, shift, order):
-    """Emit a recipe whose persistent memory is mapped `shift` bytes above its device offset, in pages of 2**order bytes."""
+def play_at(s, out, template, shift, order):
+    """Emit a template whose persistent memory is mapped `shift` bytes above its device offset, in pages of 2**order bytes."""
     first = s.emitted
-    emit_recipe(s, out, recipe)
+    emit_template(s, out, template)
     for k in range(first, s.emitted):
         if out[k].space == PM and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + shift
@@ -54,14 +54,14 @@ def place_metadata(s, out):
 @subroutine
 def table_event(s, out, what, block, address, pages, order):
     """Emit a MAP or UNMAP of `pages` pages of 4 KiB at a virtual address."""
-    emit_run(s, out, what, block * recipes.BLOCK, pages * recipes.BLOCK)
+    emit_run(s, out, what, block * templates.BLOCK, pages * templates.BLOCK)
     out[s.emitted - 1].vaddr = address
     out[s.emitted - 1].order = order
 
 
 @subroutine
 def address_of(arena, row, page):
-    return RANGES + arena[row + state.RANGE] + page * recipes.BLOCK
+    return RANGES + arena[row + state.RANGE] + page * templates.BLOCK
 
 
 @subroutine
@@ -75,7 +75,7 @@ def order_at(arena, row, page):
 @subroutine
 def directory_at(arena, row, piece):
     """Return the device offset of the page-directory entry of a piece of a file."""
-    return recipes.TOP_TABLES + ((((arena[row + state.RANGE] >> SUPER) + piece) << 3) & (recipes.TOP_BYTES - 1))
+    return templates.TOP_TABLES + ((((arena[row + state.RANGE] >> SUPER) + piece) << 3) & (templates.TOP_BYTES - 1))
 
 
 @subroutine
@@ -174,12 +174,12 @@ def map_super(s, arena, out, row, piece):
     arena[row + file_row.MAPPED] += PIECE
     arena[row + state.END] = max(arena[row + state.END], (piece + 1) * PIECE)
     count_blocks(s, arena, row, PIECE)
-    s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES], s.reg[recipes.COUNT] = (
+    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES], s.reg[templates.COUNT] = (
         directory_at(arena, row, piece),
         8,
         1,
     )
-    emit_recipe(s, out, recipes.NEW_SUPERS)
+    emit_template(s, out, templates.NEW_SUPERS)
     block = table.get(arena, row + state.BLOCKS, piece * PIECE)
     table_event(s, out, MAPS, block, address_of(arena, row, piece * PIECE), PIECE, SUPER)
 
@@ -208,8 +208,8 @@ def new_table(s, arena, out, row, piece):
     s.table_blocks += 1
     s.owed -= 1
     taken(s, out, block, 1)
-    s.reg[recipes.TABLE], s.reg[recipes.DIRECTORY] = block * recipes.BLOCK, directory_at(arena, row, piece)
-    emit_recipe(s, out, recipes.NEW_TABLE)
+    s.reg[templates.TABLE], s.reg[templates.DIRECTORY] = block * templates.BLOCK, directory_at(arena, row, piece)
+    emit_template(s, out, templates.NEW_TABLE)
 
 
 @subroutine
@@ -240,10 +240,10 @@ def fill(s, arena, out, row, last):
     arena[row + file_row.MAPPED] += count
     arena[row + state.END] = max(arena[row + state.END], page + count)
     count_blocks(s, arena, row, count)
-    s.reg[recipes.PTE_AT] = table.get(arena, row + state.PTES, piece) * recipes.BLOCK + ((page & (PIECE - 1)) << 3)
+    s.reg[templates.PTE_AT] = table.get(arena, row + state.PTES, piece) * templates.BLOCK + ((page & (PIECE - 1)) << 3)
     taken(s, out, block, count)
-    s.reg[recipes.PTE_BYTES], s.reg[recipes.PAGES] = count << 3, count
-    emit_recipe(s, out, recipes.MAPPED)
+    s.reg[templates.PTE_BYTES], s.reg[templates.PAGES] = count << 3, count
+    emit_template(s, out, templates.MAPPED)
     table_event(s, out, MAPS, block, address_of(arena, row, page), count, NORMAL)
 
 
@@ -274,9 +274,9 @@ def unmap(s, arena, out, row, first, stop):
     gone = free_pages(s, arena, out, row, first, stop)
     entries = table.get(arena, row + state.PTES, piece)
     if gone > 0:
-        s.reg[recipes.PTE_AT] = entries * recipes.BLOCK + ((first & (PIECE - 1)) << 3)
-        s.reg[recipes.PTE_BYTES], s.reg[recipes.PAGES] = (stop - first) << 3, gone
-        emit_recipe(s, out, recipes.UNMAPPED)
+        s.reg[templates.PTE_AT] = entries * templates.BLOCK + ((first & (PIECE - 1)) << 3)
+        s.reg[templates.PTE_BYTES], s.reg[templates.PAGES] = (stop - first) << 3, gone
+        emit_template(s, out, templates.UNMAPPED)
         table_event(s, out, UNMAPS, 0, address_of(arena, row, first), stop - first, NORMAL)
     if entries == 0:
         return gone
@@ -288,12 +288,12 @@ def unmap(s, arena, out, row, first, stop):
     freed(s, out, entries, 1)
     table.put(arena, row + state.PTES, piece, 0)
     s.table_blocks -= 1
-    s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES], s.reg[recipes.PAGES] = (
+    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES], s.reg[templates.PAGES] = (
         directory_at(arena, row, piece),
         8,
         1,
     )
-    emit_recipe(s, out, recipes.TABLE_GONE)
+    emit_template(s, out, templates.TABLE_GONE)
     return gone
 
 
@@ -326,9 +326,12 @@ def drop_supers(s, arena, out, row, wanted):
     arena[row + state.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + state.SUPERS], held, wanted)
     arena[row + file_row.MAPPED] -= (held - wanted) * PIECE
     count_blocks(s, arena, row, (wanted - held) * PIECE)
-    s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
-    s.reg[recipes.PAGES] = held - wanted
-    emit_recipe(s, out, recipes.TABLE_GONE)
+    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES] = (
+        directory_at(arena, row, wanted),
+        (held - wanted) << 3,
+    )
+    s.reg[templates.PAGES] = held - wanted
+    emit_template(s, out, templates.TABLE_GONE)
     table_event(s, out, UNMAPS, 0, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
 
 

@@ -10,11 +10,11 @@ from scmsim.alloc import first_fit, two_zone
 from scmsim.core import records
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as names
-from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.contiguous import state, templates
 from scmsim.fs.contiguous.data import inode_at, stretch
 from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.jit import kernel, subroutine
 
 SECOND = 1_000_000_000
@@ -109,7 +109,7 @@ def begin_move(s, arena, out, row):
     """
     pages, held = pages_to_move(s, arena, row), arena[row + state.HELD]
     wanted = pages // page_map.PIECE
-    if s.whole and pages % page_map.PIECE and pages * recipes.BLOCK >= arena[row + file_row.SIZE]:
+    if s.whole and pages % page_map.PIECE and pages * templates.BLOCK >= arena[row + file_row.SIZE]:
         # the rest of the file also gets a superpage
         wanted += 1
     if wanted <= held:
@@ -135,18 +135,18 @@ def copy_stretch(s, arena, out, row, stop):
     """Copy pages from `copy_at` on, within one superpage and one run of old pages."""
     page, held = s.copy_at, arena[row + state.HELD]
     end = min(stop, (page | (page_map.PIECE - 1)) + 1)
-    end = stretch(arena, row, page * recipes.BLOCK, end * recipes.BLOCK) // recipes.BLOCK
+    end = stretch(arena, row, page * templates.BLOCK, end * templates.BLOCK) // templates.BLOCK
     block, piece = table.get(arena, row + state.BLOCKS, page), page // page_map.PIECE
     target = arena[arena[row + state.NEWER] + piece - held] + (page & (page_map.PIECE - 1))
-    s.reg[recipes.BYTES] = (end - page) * recipes.BLOCK
-    s.reg[recipes.AT] = block * recipes.BLOCK
+    s.reg[templates.BYTES] = (end - page) * templates.BLOCK
+    s.reg[templates.AT] = block * templates.BLOCK
     page_map.play_at(
-        s, out, recipes.MOVE_FROM, page_map.address_of(arena, row, page) - block * recipes.BLOCK, page_map.NORMAL
+        s, out, templates.MOVE_FROM, page_map.address_of(arena, row, page) - block * templates.BLOCK, page_map.NORMAL
     )
-    s.reg[recipes.AT] = target * recipes.BLOCK
-    window = page_map.COPY_WINDOW + (piece - held << page_map.SUPER) + (page & (page_map.PIECE - 1)) * recipes.BLOCK
-    page_map.play_at(s, out, recipes.MOVE_TO, window - target * recipes.BLOCK, page_map.SUPER)
-    s.migrated_bytes += s.reg[recipes.BYTES]
+    s.reg[templates.AT] = target * templates.BLOCK
+    window = page_map.COPY_WINDOW + (piece - held << page_map.SUPER) + (page & (page_map.PIECE - 1)) * templates.BLOCK
+    page_map.play_at(s, out, templates.MOVE_TO, window - target * templates.BLOCK, page_map.SUPER)
+    s.migrated_bytes += s.reg[templates.BYTES]
     s.copy_at = end
 
 
@@ -165,7 +165,7 @@ def migrate(s, arena, out):
         if not reserve_events(s, out, 8):
             return False
         copy_stretch(s, arena, out, row, s.wanted)
-    span = (s.wanted - arena[row + state.HELD] * page_map.PIECE) * recipes.BLOCK
+    span = (s.wanted - arena[row + state.HELD] * page_map.PIECE) * templates.BLOCK
     s.moved_at = s.now + span * SECOND // s.copy_rate
     return True
 
@@ -193,9 +193,9 @@ def switch_to_superpages(s, arena, out):
     arena[row + state.HELD], arena[row + state.FILLED] = held + count, 0
     arena[row + file_row.MAPPED] += count * page_map.PIECE - freed
     arena[row + state.END] = max(arena[row + state.END], stop)
-    s.reg[recipes.INODE], s.reg[recipes.PAGES] = inode_at(s, row), freed
-    s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES] = page_map.directory_at(arena, row, held), count << 3
-    emit_recipe(s, out, recipes.SWITCHED)
+    s.reg[templates.INODE], s.reg[templates.PAGES] = inode_at(s, row), freed
+    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES] = page_map.directory_at(arena, row, held), count << 3
+    emit_template(s, out, templates.SWITCHED)
     address = page_map.address_of(arena, row, first)
     page_map.table_event(s, out, page_map.UNMAPS, 0, address, stop - first, page_map.NORMAL)
     page_map.table_event(
@@ -234,8 +234,8 @@ def tidy(s, arena, out):
         if not reserve_events(s, out, 64):
             return False
         page_map.drop_spare(s, arena, out, row)
-    s.reg[recipes.COUNT] = s.reclaimed_blocks - s.tidy_from
-    emit_recipe(s, out, recipes.COLLECTED)
+    s.reg[templates.COUNT] = s.reclaimed_blocks - s.tidy_from
+    emit_template(s, out, templates.COLLECTED)
     s.tidied = s.now
     return True
 

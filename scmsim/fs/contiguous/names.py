@@ -11,11 +11,11 @@ from scmsim.core import records
 from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import data as data
 from scmsim.fs.contiguous import map as page_map
-from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.contiguous import state, templates
 from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
 from scmsim.fs.engine import calls, file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.jit import subroutine
 
 KEEPS_PAGES = 0  # 1: a file that is truncated keeps the pages after its end
@@ -25,7 +25,7 @@ NAME_EVENTS = 160  # events of a namespace operation without the scans of direct
 @subroutine
 def record_bytes(arena, row):
     """Return the bytes of a file's record in its directory."""
-    return (recipes.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
+    return (templates.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
 
 
 @subroutine
@@ -36,11 +36,11 @@ def scan(s, arena, out, directory, stop):
         seen = seen * stop // arena[directory + file_row.SIZE]
     while at < stop:
         end = stretch(arena, directory, at, stop)
-        touch(s, arena, out, directory, recipes.SCAN, at, end)
+        touch(s, arena, out, directory, templates.SCAN, at, end)
         at = end
     s.scanned_bytes += stop
-    s.reg[recipes.COUNT] = seen
-    emit_recipe(s, out, recipes.SCANNED)
+    s.reg[templates.COUNT] = seen
+    emit_template(s, out, templates.SCANNED)
 
 
 @subroutine
@@ -64,29 +64,29 @@ def add_name(s, arena, out, row, directory):
     enter(s, arena, out, directory)
     scan(s, arena, out, directory, arena[directory + file_row.SIZE])
     length, at = record_bytes(arena, row), arena[directory + file_row.SIZE]
-    if at % recipes.BLOCK + length > recipes.BLOCK:  # a record does not cross a page
-        at = (at // recipes.BLOCK + 1) * recipes.BLOCK
-    page = at // recipes.BLOCK
+    if at % templates.BLOCK + length > templates.BLOCK:  # a record does not cross a page
+        at = (at // templates.BLOCK + 1) * templates.BLOCK
+    page = at // templates.BLOCK
     # the directory is mapped in the middle of another file's operation: keep that operation's state
-    resume, inode = s.resume_at, s.reg[recipes.INODE]
-    s.resume_at, s.reg[recipes.INODE] = page, inode_at(s, directory)
+    resume, inode = s.resume_at, s.reg[templates.INODE]
+    s.resume_at, s.reg[templates.INODE] = page, inode_at(s, directory)
     area.ensure_range(s, arena, out, directory, page + 1)
     page_map.fill(s, arena, out, directory, page)
-    s.resume_at, s.reg[recipes.INODE] = resume, inode
-    s.reg[recipes.FIELDS] = min(arena[row + file_row.NAME], 231) + 2
-    touch(s, arena, out, directory, recipes.ADD_DIRENT, at, at + length)
+    s.resume_at, s.reg[templates.INODE] = resume, inode
+    s.reg[templates.FIELDS] = min(arena[row + file_row.NAME], 231) + 2
+    touch(s, arena, out, directory, templates.ADD_DIRENT, at, at + length)
     arena[directory + file_row.SIZE] = at + length
     arena[directory + state.DIRENTS] += 1
     arena[row + state.PLACE], arena[row + state.PARENT] = at, directory
     leave(s, arena, out, directory)
-    s.reg[recipes.DIR] = inode_at(s, directory)
-    emit_recipe(s, out, recipes.DIR_GROWN)
+    s.reg[templates.DIR] = inode_at(s, directory)
+    emit_template(s, out, templates.DIR_GROWN)
 
 
 @subroutine
 def is_sparse(arena, row):
     """Return whether a file ends after its last page, which no directory does; a trace that mixes up ids looks for names there."""
-    return arena[row + file_row.SIZE] > arena[row + state.END] * recipes.BLOCK
+    return arena[row + file_row.SIZE] > arena[row + state.END] * templates.BLOCK
 
 
 @subroutine
@@ -106,13 +106,13 @@ def remove_name(s, arena, out, row):
     length = record_bytes(arena, row)
     at = max(min(arena[row + state.PLACE], arena[directory + file_row.SIZE] - length), 0)
     scan(s, arena, out, directory, min(at + length, arena[directory + file_row.SIZE]))
-    touch(s, arena, out, directory, recipes.DEL_DIRENT, at, at + 8)
+    touch(s, arena, out, directory, templates.DEL_DIRENT, at, at + 8)
     arena[directory + state.DIRENTS] = max(arena[directory + state.DIRENTS] - 1, 0)
     arena[directory + file_row.SIZE] = max(arena[directory + file_row.SIZE] - length, 0) * (
         arena[directory + state.DIRENTS] > 0
     )
-    s.reg[recipes.DIR] = inode_at(s, directory)
-    emit_recipe(s, out, recipes.DIR_LEFT)
+    s.reg[templates.DIR] = inode_at(s, directory)
+    emit_template(s, out, templates.DIR_LEFT)
 
 
 @subroutine
@@ -188,10 +188,10 @@ def create(s, arena, out, op, row, parent):
         arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
     )
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
-    emit_recipe(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
+    emit_template(s, out, templates.MKDIR if is_dir else templates.CREATE)
     if not is_dir:
         take_null(s, arena, row)
-    emit_recipe(s, out, recipes.NEW_INODE)
+    emit_template(s, out, templates.NEW_INODE)
     add_name(s, arena, out, row, parent)
     if not is_dir:
         calls.on_first_open(s, arena, out, row)
@@ -228,8 +228,8 @@ def evict(s, arena, out, row):
         if page_map.release_from(s, arena, out, row, 0):
             break
     released(s, arena, out, row)
-    s.reg[recipes.INODE] = inode_at(s, row)
-    emit_recipe(s, out, recipes.EVICTED)
+    s.reg[templates.INODE] = inode_at(s, row)
+    emit_template(s, out, templates.EVICTED)
     page_map.leave_tables(s, arena, row)
     for word in (
         file_row.SIZE,
@@ -248,16 +248,16 @@ def evict(s, arena, out, row):
 @subroutine
 def link(s, arena, out, op, row, parent):
     """Run link: add another name."""
-    emit_recipe(s, out, recipes.LINK)
+    emit_template(s, out, templates.LINK)
     add_name(s, arena, out, row, parent)
     arena[row + file_row.LINKS] += 1
-    emit_recipe(s, out, recipes.LINKS)
+    emit_template(s, out, templates.LINKS)
 
 
 @subroutine
 def rename(s, arena, out, row, parent, replaced):
     """Run rename within the file's directory."""
-    emit_recipe(s, out, recipes.RENAME)
+    emit_template(s, out, templates.RENAME)
     if replaced != 0:
         remove_name(s, arena, out, replaced)
         arena[replaced + state.PARENT] = 0
@@ -270,7 +270,7 @@ def rename(s, arena, out, row, parent, replaced):
 @subroutine
 def unlink(s, arena, out, op, row, parent):
     """Run unlink or rmdir."""
-    emit_recipe(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
+    emit_template(s, out, templates.RMDIR if op.op == records.RMDIR else templates.UNLINK)
     remove_name(s, arena, out, row)
     lose_link(s, arena, out, row)
 
@@ -279,8 +279,8 @@ def unlink(s, arena, out, op, row, parent):
 def lose_link(s, arena, out, row):
     """Remove one link of a file."""
     arena[row + file_row.LINKS] -= 1
-    s.reg[recipes.INODE] = inode_at(s, row)
-    emit_recipe(s, out, recipes.LINKS)
+    s.reg[templates.INODE] = inode_at(s, row)
+    emit_template(s, out, templates.LINKS)
 
 
 @subroutine
@@ -290,20 +290,20 @@ def truncate(s, arena, out, row, new_size):
     if s.stage == state.READY:
         if not reserve_events(s, out, clear_events(arena, row, old_size, new_size)):
             return False
-        emit_recipe(s, out, recipes.TRUNCATE)
+        emit_template(s, out, templates.TRUNCATE)
         if new_size > old_size:
             page_map.drop_spare(s, arena, out, row)
             data.clear(s, arena, out, row, old_size, new_size)
-        s.stage, s.resume_at = state.RELEASING, (new_size + recipes.BLOCK - 1) // recipes.BLOCK
+        s.stage, s.resume_at = state.RELEASING, (new_size + templates.BLOCK - 1) // templates.BLOCK
     while new_size < old_size and not KEEPS_PAGES:
         if not reserve_events(s, out, release_events(arena, row)):
             return False
-        if page_map.release_from(s, arena, out, row, (new_size + recipes.BLOCK - 1) // recipes.BLOCK):
+        if page_map.release_from(s, arena, out, row, (new_size + templates.BLOCK - 1) // templates.BLOCK):
             break
     if not reserve_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
-    emit_recipe(s, out, recipes.RESIZED)
+    emit_template(s, out, templates.RESIZED)
     return True
 
 
@@ -314,18 +314,18 @@ def fallocate(s, arena, out, op, row):
     Returns False if there is no room to go on.
     """
     end = op.offset + op.length
-    last = (end - 1) // recipes.BLOCK
+    last = (end - 1) // templates.BLOCK
     grows = not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]
     if s.stage == state.READY:
-        spare, count = arena[row + state.SPARE_AT] * recipes.BLOCK, arena[row + state.SPARE]
+        spare, count = arena[row + state.SPARE_AT] * templates.BLOCK, arena[row + state.SPARE]
         low = arena[row + file_row.SIZE] if grows else end
-        room = clear_events(arena, row, spare, spare + count * recipes.BLOCK)
+        room = clear_events(arena, row, spare, spare + count * templates.BLOCK)
         if not reserve_events(s, out, 32 + room + clear_events(arena, row, low, end)):
             return False
-        emit_recipe(s, out, recipes.FALLOCATED)
+        emit_template(s, out, templates.FALLOCATED)
         open_write(s, arena, out, op, row)
         used = count - arena[row + state.SPARE]
-        data.clear(s, arena, out, row, spare, spare + used * recipes.BLOCK)
+        data.clear(s, arena, out, row, spare, spare + used * templates.BLOCK)
         data.clear(s, arena, out, row, low, min(end, spare) if used > 0 else end)
     while s.resume_at <= last:
         if not reserve_events(s, out, page_map.MAP_EVENTS + 8):
@@ -335,14 +335,14 @@ def fallocate(s, arena, out, op, row):
         mapped = arena[row + file_row.MAPPED] - mapped
         if mapped == page_map.PIECE and page_map.order_at(arena, row, s.resume_at) == page_map.SUPER:
             start = s.resume_at // page_map.PIECE * page_map.PIECE
-            data.clear(s, arena, out, row, start * recipes.BLOCK, (start + page_map.PIECE) * recipes.BLOCK)
+            data.clear(s, arena, out, row, start * templates.BLOCK, (start + page_map.PIECE) * templates.BLOCK)
         elif mapped > 0:
-            data.clear(s, arena, out, row, (s.resume_at - mapped) * recipes.BLOCK, s.resume_at * recipes.BLOCK)
+            data.clear(s, arena, out, row, (s.resume_at - mapped) * templates.BLOCK, s.resume_at * templates.BLOCK)
     if not reserve_events(s, out, 16):
         return False
     if grows:
         arena[row + file_row.SIZE] = end
-        emit_recipe(s, out, recipes.RESIZED)
+        emit_template(s, out, templates.RESIZED)
     return True
 
 
@@ -369,7 +369,7 @@ def adopt_supers(s, arena, row, pages):
 def adopt(s, arena, out, row, parent):
     """Create a file that existed before the trace, without events; return False if there is no room to go on."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
-    pages, emitted = (length + recipes.BLOCK - 1) // recipes.BLOCK, s.emitted
+    pages, emitted = (length + templates.BLOCK - 1) // templates.BLOCK, s.emitted
     if s.stage == state.NEW:
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1

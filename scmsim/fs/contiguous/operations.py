@@ -10,12 +10,12 @@ from scmsim.core import records
 from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as names
-from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.contiguous import state, templates
 from scmsim.fs.contiguous.data import inode_at, read_file, write_file
 from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -40,11 +40,11 @@ def blocks_needed(s, arena, op, row, adopts):
     """Return the most blocks that the operation may take."""
     count, code = 0, op.op
     if calls.allocates(op):
-        first, stop = op.offset // recipes.BLOCK, (op.offset + op.length - 1) // recipes.BLOCK + 1
+        first, stop = op.offset // templates.BLOCK, (op.offset + op.length - 1) // templates.BLOCK + 1
         first, stop = page_map.span(arena, row, first, stop)
         count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
     if adopts:
-        pages = (max(arena[row + file_row.INITIAL_SIZE] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
+        pages = (max(arena[row + file_row.INITIAL_SIZE] - 1, 0) + templates.BLOCK - 1) // templates.BLOCK
         count += page_map.span(arena, row, 0, pages)[1] + pages // page_map.PIECE + 1
     makes = code == records.CREATE or code == records.MKDIR or code == records.LINK or code == records.RENAME
     return count + blocks_beside(s, op, count) + (adopts + makes) * NAME_BLOCKS
@@ -63,10 +63,10 @@ def words_needed(arena, op, row, parent, adopts):
     if arena[row + state.PARENT] != 0:
         words += page_map.words_for(arena, arena[row + state.PARENT], arena[arena[row + state.PARENT] + state.END] + 2)
     if calls.allocates(op):
-        words += page_map.words_for(arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1)
+        words += page_map.words_for(arena, row, (op.offset + op.length - 1) // templates.BLOCK + 1)
     if adopts:
         words += page_map.words_for(
-            arena, row, (max(arena[row + file_row.INITIAL_SIZE] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
+            arena, row, (max(arena[row + file_row.INITIAL_SIZE] - 1, 0) + templates.BLOCK - 1) // templates.BLOCK
         )
     return words
 
@@ -103,8 +103,8 @@ def admit(s, arena, out, op, row, parent):
         s.owed = blocks_needed(s, arena, op, row, adopts)  # the file's own spare pages may be among the freed ones
         if two_zone.free_everywhere(s) < s.owed:
             return FULL
-    if calls.allocates(op) and (op.offset + op.length - 1) // recipes.BLOCK < page_map.MOST_PAGES:
-        if not area.has_range(s, arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1):
+    if calls.allocates(op) and (op.offset + op.length - 1) // templates.BLOCK < page_map.MOST_PAGES:
+        if not area.has_range(s, arena, row, (op.offset + op.length - 1) // templates.BLOCK + 1):
             return FULL
     if s.owed > 0 and not first_fit.ready(s, arena, min(s.free_blocks, s.owed + s.spare)):
         return NO_ROOM
@@ -117,7 +117,7 @@ def admit(s, arena, out, op, row, parent):
     if changes:
         reserve_names(s, arena, row, parent)
     if calls.allocates(op):
-        page_map.reserve(s, arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1)
+        page_map.reserve(s, arena, row, (op.offset + op.length - 1) // templates.BLOCK + 1)
     if adopts:
         names.adopt(s, arena, out, row, parent)
     return DONE
@@ -138,13 +138,13 @@ def list_names(s, arena, out, row):
     names.visit(s, arena, out, row)
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR != 0
     names.scan(s, arena, out, row, arena[row + file_row.SIZE] * is_dir)
-    emit_recipe(s, out, recipes.READDIR)
+    emit_template(s, out, templates.READDIR)
 
 
 @subroutine
 def set_file(s, row):
     """Set the register of the file's inode."""
-    s.reg[recipes.INODE] = inode_at(s, row)
+    s.reg[templates.INODE] = inode_at(s, row)
 
 
 @subroutine
@@ -194,7 +194,7 @@ HOOKS = {
     operations: {"prepare": prepare, "perform": perform, "end": end},
     calls: {
         "state": state,
-        "recipes": recipes,
+        "templates": templates,
         "set_file": set_file,
         "write": write_file,
         "read": read_file,

@@ -13,9 +13,9 @@ from scmsim.alloc import two_zone
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.contiguous import recipes
+from scmsim.fs.contiguous import templates
 from scmsim.fs.engine import costs, file_row, ranges
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
+from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 
 # Fields of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table
 # entries; SUPERS: the file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
@@ -92,7 +92,7 @@ SMALLEST, LARGEST = 8 << 20, 16 << 40
 class Variant(NamedTuple):
     """Parts that a file system built on this one supplies."""
 
-    recipes: dict[int, list]
+    templates: dict[int, list]
     costs: np.ndarray
     dtype: np.dtype = STATE  # record with FIELDS and the file system's own fields
     normal_percent: int = 100  # share of the device for normal pages
@@ -100,14 +100,14 @@ class Variant(NamedTuple):
 
 def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     """Return the state of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
-    variant = variant or Variant(recipes.recipes(), costs.load("scmfs", recipes.COSTS, list(recipes.SITES)))
+    variant = variant or Variant(templates.templates(), costs.load("scmfs", templates.COSTS, list(templates.SITES)))
     capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
-    blocks = capacity // recipes.BLOCK
-    reserved = (recipes.INODE_TABLE + -(-rows * recipes.INODE_BYTES // (2 << 20)) * (2 << 20)) // recipes.BLOCK
+    blocks = capacity // templates.BLOCK
+    reserved = (templates.INODE_TABLE + -(-rows * templates.INODE_BYTES // (2 << 20)) * (2 << 20)) // templates.BLOCK
     if not SMALLEST <= capacity <= LARGEST or blocks <= reserved:
         raise UsageError(
             f"capacity {format_bytes(capacity)} does not work; take a larger capacity: the tables and a file need "
-            f"{format_bytes(max(SMALLEST, (reserved + 1) * recipes.BLOCK))}, and the model ends at 16TiB"
+            f"{format_bytes(max(SMALLEST, (reserved + 1) * templates.BLOCK))}, and the model ends at 16TiB"
         )
     percent = params.get("normal_percent", variant.normal_percent)
     if not 1 <= percent <= 100:
@@ -115,14 +115,14 @@ def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     boundary = two_zone.boundary_of(reserved, blocks, percent)
     words = 16 + rows * FILE_WORDS + two_zone.arena_words(blocks, boundary)
     state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)
-    load_recipes(state, dict(sorted(variant.recipes.items())))
+    load_templates(state, dict(sorted(variant.templates.items())))
     two_zone.attach(state, reserved, blocks, boundary)
     record = state.record[0]
-    record.inode_table = recipes.INODE_TABLE
+    record.inode_table = templates.INODE_TABLE
     if "preallocate" in params:
         _keep(record, params)
     if "threshold" in params:
-        record.threshold, record.whole = max(params["threshold"] // recipes.BLOCK, 1), params["tail"] == "superpage"
+        record.threshold, record.whole = max(params["threshold"] // templates.BLOCK, 1), params["tail"] == "superpage"
         record.quiet, record.copy_rate = params["quiet"], max(params["copy_rate"], 1)
     file_row.add(state, files, FILE_WORDS)[:, WRITTEN] = -(1 << 62)
     return state
@@ -132,8 +132,8 @@ def _keep(record: np.record, params: dict) -> None:
     """Set the parameters of pages that stay mapped without being used."""
     if params["preallocate"] > 2 << 20:
         raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
-    record.spare = params["preallocate"] // recipes.BLOCK
-    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // recipes.BLOCK
+    record.spare = params["preallocate"] // templates.BLOCK
+    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // templates.BLOCK
     record.tidy_every = params["collect_every"]
 
 
@@ -147,22 +147,22 @@ def space(state: State) -> dict[str, int]:
     rows = file_row.of(state, FILE_WORDS)
     files = rows[file_row.is_file(rows)]
     sizes, mapped = files[:, file_row.SIZE], files[:, file_row.MAPPED]
-    over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * recipes.BLOCK - sizes, 0)
+    over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * templates.BLOCK - sizes, 0)
     return file_row.space(
         rows,
-        recipes.BLOCK,
-        capacity=record.device_blocks * recipes.BLOCK,
-        allocated=(record.data_blocks - record.spare_blocks) * recipes.BLOCK,
-        metadata=record.dir_blocks * recipes.BLOCK + file_row.existing(rows) * recipes.INODE_BYTES,
-        waste_bytes=np.maximum(over, np.where(mapped > 0, -sizes % recipes.BLOCK, 0)).sum(),
-        preallocated_bytes=record.spare_blocks * recipes.BLOCK,
-        page_table_bytes=record.table_blocks * recipes.BLOCK,
+        templates.BLOCK,
+        capacity=record.device_blocks * templates.BLOCK,
+        allocated=(record.data_blocks - record.spare_blocks) * templates.BLOCK,
+        metadata=record.dir_blocks * templates.BLOCK + file_row.existing(rows) * templates.INODE_BYTES,
+        waste_bytes=np.maximum(over, np.where(mapped > 0, -sizes % templates.BLOCK, 0)).sum(),
+        preallocated_bytes=record.spare_blocks * templates.BLOCK,
+        page_table_bytes=record.table_blocks * templates.BLOCK,
         null_files=record.null_count,
         null_file_reuses=record.null_reuses,
-        reclaimed_bytes=record.reclaimed_blocks * recipes.BLOCK,
+        reclaimed_bytes=record.reclaimed_blocks * templates.BLOCK,
         range_moves=record.range_moves,
-        superpage_region_bytes=record.supers * two_zone.SUPERPAGE * recipes.BLOCK,
-        superpage_bytes=(record.supers - record.free_supers - record.lent) * two_zone.SUPERPAGE * recipes.BLOCK,
+        superpage_region_bytes=record.supers * two_zone.SUPERPAGE * templates.BLOCK,
+        superpage_bytes=(record.supers - record.free_supers - record.lent) * two_zone.SUPERPAGE * templates.BLOCK,
         superpage_waste_bytes=over.sum(),
         lent_superpages=record.lent,
         superpage_fallbacks=record.fallbacks,

@@ -1,4 +1,4 @@
-"""Mechanisms of the file systems whose files are contiguous in virtual memory, as recipes.
+"""Mechanisms of the file systems whose files are contiguous in virtual memory, as templates.
 
 Sources: SCMFS superpage paper (2013), III and IV: the page table alone finds blocks, so a read or write is one copy
 between the user's buffer and the file's addresses.  Metadata and page-table entries are ordered by memory barrier and
@@ -8,7 +8,7 @@ number, a link and a name, are assumptions.
 """
 
 from scmsim.core.records import FLUSH, LOAD, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
+from scmsim.fs.engine.events import TemplateBuilder
 
 # Mechanism -> purpose of the bytes that it stores.
 SITES = {
@@ -40,7 +40,7 @@ COSTS = (
     NONE, INODE, DIR, AT, BYTES, USER_AT, PAGES, PTE_AT, PTE_BYTES, TABLE, DIRECTORY, DIRECTORY_BYTES, DIRENT, COUNT, GROWN, FIELDS,
 ) = range(16)  # fmt: skip
 
-# Recipes.  Those for a file's addresses (`play_at`) come first.
+# Templates.  Those for a file's addresses (`play_at`) come first.
 (
     COPY_IN, COPY_OUT, HOLE, CLEAR, MOVE_FROM, MOVE_TO, SCAN, ADD_DIRENT, DEL_DIRENT, WRITE, WRITTEN, READ, MAPPED, UNMAPPED,
     TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, DIR_LEFT, LINKS, UNLINK, RMDIR,
@@ -56,7 +56,7 @@ TOP_TABLES = (
 TOP_BYTES = 2 << 20
 INODE_TABLE = 4 << 20
 DIRENT_HEADER = 16  # bytes of a directory's record before the name
-_STEPS = RecipeBuilder(SITES, COSTS)
+_STEPS = TemplateBuilder(SITES, COSTS)
 step, work, fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
@@ -70,13 +70,13 @@ def _ordered(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) ->
     ]
 
 
-def recipes() -> dict[int, list]:
-    """Return all recipes."""
+def templates() -> dict[int, list]:
+    """Return all templates."""
     return _data() | _tables() | _names() | _calls()
 
 
 def _data() -> dict[int, list]:
-    """Return the recipes of copies, and of the inode of the file that is read or written."""
+    """Return the templates of copies, and of the inode of the file that is read or written."""
     return {
         COPY_IN: [
             step(LOAD, "data copy", USER_AT, 0, 0, BYTES, space=USER),
@@ -100,7 +100,7 @@ def _data() -> dict[int, list]:
 
 
 def _tables() -> dict[int, list]:
-    """Return the recipes of page tables, the only index of a file's blocks."""
+    """Return the templates of page tables, the only index of a file's blocks."""
     return {
         MAPPED: [*_ordered("page table", PTE_AT, 0, 0, PTE_BYTES), work("new_page", 0, PAGES)],
         UNMAPPED: [
@@ -130,7 +130,7 @@ def _tables() -> dict[int, list]:
 
 
 def _names() -> dict[int, list]:
-    """Return the recipes of names: the new inode is ordered before its record, a record's end before the directory's inode."""
+    """Return the templates of names: the new inode is ordered before its record, a record's end before the directory's inode."""
     return {
         SCAN: [step(LOAD, "directory scan", AT, 0, 0, BYTES)],
         SCANNED: [work("scan_entry", 0, COUNT)],
@@ -151,7 +151,7 @@ def _names() -> dict[int, list]:
 
 
 def _calls() -> dict[int, list]:
-    """Return the recipes of calls that change no names."""
+    """Return the templates of calls that change no names."""
     return {
         OPEN: [work("open", 1), step(LOAD, "inode", INODE, 0, 64)],
         CLOSE: [work("close", 1)],

@@ -17,9 +17,9 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import FENCE, NTSTORE, STORE
-from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.ctfs.recipes import MASTER, STAGING
+from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.ctfs.templates import MASTER, STAGING
 from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, in_words, label_of
@@ -85,8 +85,8 @@ class RecoveryModel(Scmfs):
         return self._put(event.addr, ("gone", names.pop()), True) if names else []
 
     def _inode(self, i: int, event: Event) -> list:
-        file, at = divmod(event.addr - contiguous_recipes.INODE_TABLE, contiguous_recipes.INODE_BYTES)
-        if at == 0 and event.length == contiguous_recipes.INODE_BYTES:
+        file, at = divmod(event.addr - contiguous_templates.INODE_TABLE, contiguous_templates.INODE_BYTES)
+        if at == 0 and event.length == contiguous_templates.INODE_BYTES:
             return super()._inode(i, event)
         if at != 8 or not 0 <= file < self.count or self._row(file)[file_row.STATUS] & file_row.IS_DIR:
             return []
@@ -116,11 +116,13 @@ class RecoveryModel(Scmfs):
         moves = (
             after is not None
             and after.site == "inode"
-            and after.addr % contiguous_recipes.INODE_BYTES == 8
+            and after.addr % contiguous_templates.INODE_BYTES == 8
             and after.length == 16
         )
         if after is not None and moves:
-            return self._moved(event, (after.addr - contiguous_recipes.INODE_TABLE) // contiguous_recipes.INODE_BYTES)
+            return self._moved(
+                event, (after.addr - contiguous_templates.INODE_TABLE) // contiguous_templates.INODE_BYTES
+            )
         addrs = range(event.addr, event.addr + event.length, PTE)
         return [word for addr in addrs for word in self._put(addr, ("upper", addr), self._entry(addr))]
 
@@ -149,5 +151,5 @@ def _beside(event: Event) -> bool:
     if event.site == "free list" or event.code == FENCE:
         return True
     if event.site == "inode":
-        return event.addr < contiguous_recipes.INODE_TABLE
+        return event.addr < contiguous_templates.INODE_TABLE
     return event.site in ("page table", "shadow copy") and event.addr // PAGE in (MASTER // PAGE, STAGING // PAGE)

@@ -5,11 +5,11 @@ Sources: ctFS ctfs_pgg.c, ctfs_inode.c.
 
 from scmsim.alloc import first_fit
 from scmsim.fs.contiguous import map as page_map
-from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.ctfs import recipes
+from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.ctfs import templates
 from scmsim.fs.engine import ranges, table
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.jit import subroutine
 
 LARGEST = 39  # log2 of 512 GiB
@@ -19,22 +19,22 @@ DIRECTORY_REACH = 30  # log2 bytes: partitions of this size or larger have a pag
 @subroutine
 def range_order(stop):
     """Return log2 of the bytes of the partition for `stop` pages: 2 MiB times a power of 8."""
-    order = ranges.order_for(stop * contiguous_recipes.BLOCK)
+    order = ranges.order_for(stop * contiguous_templates.BLOCK)
     return order + -order % 3
 
 
 @subroutine
 def place(s, out, is_first):
     """Emit the allocation of a partition; the inode of a file without pages elsewhere gets its place."""
-    emit_recipe(s, out, recipes.PARTITION)
+    emit_template(s, out, templates.PARTITION)
     if is_first:
-        emit_recipe(s, out, recipes.PLACED)
+        emit_template(s, out, templates.PLACED)
 
 
 @subroutine
 def set_moved(s, arena, out, row, old, held):
     """Set the registers for a move: all entries of the old partition change, and the whole TLB is flushed."""
-    s.reg[contiguous_recipes.DIRECTORY_BYTES] = 8 << (
+    s.reg[contiguous_templates.DIRECTORY_BYTES] = 8 << (
         held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else page_map.SUPER)
     )
     page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.RANGES + old, 1 << 18, page_map.NORMAL)

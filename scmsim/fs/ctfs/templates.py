@@ -1,4 +1,4 @@
-"""Mechanisms of ctFS as recipes, in place of those of files contiguous in virtual memory.
+"""Mechanisms of ctFS as templates, in place of those of files contiguous in virtual memory.
 
 Sources: ctFS ctfs_func.c, ctfs_func2.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.  Lines are written back
 by CLWB, and nothing is fenced.  Offsets in an inode: size 8, block 16, names 24, level 56, times of access 64,
@@ -6,12 +6,12 @@ modification 80, change 96, opening 112.
 """
 
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER
-from scmsim.fs.contiguous import recipes as contiguous_recipes
-from scmsim.fs.contiguous.recipes import BLOCK, INODE_BYTES, NONE
-from scmsim.fs.engine.events import RecipeBuilder
+from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous.templates import BLOCK, INODE_BYTES, NONE
+from scmsim.fs.engine.events import TemplateBuilder
 
-COSTS = (*contiguous_recipes.COSTS, "stream_line", "edge_byte")
-_STEPS = RecipeBuilder(contiguous_recipes.SITES, COSTS)
+COSTS = (*contiguous_templates.COSTS, "stream_line", "edge_byte")
+_STEPS = TemplateBuilder(contiguous_templates.SITES, COSTS)
 step, work = _STEPS.run, _STEPS.work
 
 # Device offsets below the tables: the device's master page and its bitmap; the superblock, bitmap of inodes and
@@ -21,12 +21,12 @@ STATE = MASTER + 120  # pswap's state in the master page; it crosses a line, so 
 
 (
     COPY_EDGE, PARTITION, LOOKED, PLACED, SHADOW_COPY, SWAP, SPLIT, SWAP_PAGES, SWAP_PIECES,
-) = range(contiguous_recipes.COLLECTED + 1, contiguous_recipes.COLLECTED + 10)  # fmt: skip
+) = range(contiguous_templates.COLLECTED + 1, contiguous_templates.COLLECTED + 10)  # fmt: skip
 
 
-def recipes() -> dict[int, list]:
-    """Return all recipes of ctFS."""
-    return contiguous_recipes.recipes() | _data() | _tables() | _names() | _swaps()
+def templates() -> dict[int, list]:
+    """Return all templates of ctFS."""
+    return contiguous_templates.templates() | _data() | _tables() | _names() | _swaps()
 
 
 def _inode_written(base: int) -> list:
@@ -42,122 +42,122 @@ def _resized(base: int) -> list:
 def _placed() -> list:
     """Return the steps of inode_resize_lvl: size and block, level; a file that moves runs it after its entries were swapped."""
     return [
-        step(STORE, "inode", contiguous_recipes.INODE, 8, 16),
-        step(STORE, "inode", contiguous_recipes.INODE, 56, 1),
+        step(STORE, "inode", contiguous_templates.INODE, 8, 16),
+        step(STORE, "inode", contiguous_templates.INODE, 56, 1),
     ]
 
 
 def _data() -> dict[int, list]:
-    """Return the recipes of avx_cpy, and of the inode of a file that grew."""
+    """Return the templates of avx_cpy, and of the inode of a file that grew."""
     return {
-        contiguous_recipes.COPY_IN: [
-            step(LOAD, "data copy", contiguous_recipes.USER_AT, 0, 0, contiguous_recipes.BYTES, space=USER),
-            step(NTSTORE, "data copy", contiguous_recipes.AT, 0, 0, contiguous_recipes.BYTES),
+        contiguous_templates.COPY_IN: [
+            step(LOAD, "data copy", contiguous_templates.USER_AT, 0, 0, contiguous_templates.BYTES, space=USER),
+            step(NTSTORE, "data copy", contiguous_templates.AT, 0, 0, contiguous_templates.BYTES),
             work("copy_call", 1),
-            work("stream_line", 0, contiguous_recipes.PAGES),
+            work("stream_line", 0, contiguous_templates.PAGES),
         ],
         COPY_EDGE: [
-            step(LOAD, "data copy", contiguous_recipes.USER_AT, 0, 0, contiguous_recipes.BYTES, space=USER),
-            step(STORE, "data copy", contiguous_recipes.AT, 0, 0, contiguous_recipes.BYTES),
-            step(FLUSH, "data copy", contiguous_recipes.TABLE, 0, 1),
-            work("edge_byte", 0, contiguous_recipes.BYTES),
+            step(LOAD, "data copy", contiguous_templates.USER_AT, 0, 0, contiguous_templates.BYTES, space=USER),
+            step(STORE, "data copy", contiguous_templates.AT, 0, 0, contiguous_templates.BYTES),
+            step(FLUSH, "data copy", contiguous_templates.TABLE, 0, 1),
+            work("edge_byte", 0, contiguous_templates.BYTES),
         ],
-        contiguous_recipes.WRITTEN: _resized(contiguous_recipes.INODE),
-        contiguous_recipes.RESIZED: _resized(contiguous_recipes.INODE),
-        contiguous_recipes.FSYNC: [work("fsync_call", 1)],
+        contiguous_templates.WRITTEN: _resized(contiguous_templates.INODE),
+        contiguous_templates.RESIZED: _resized(contiguous_templates.INODE),
+        contiguous_templates.FSYNC: [work("fsync_call", 1)],
     }
 
 
 def _tables() -> dict[int, list]:
-    """Return the recipes of page tables and partitions.
+    """Return the templates of page tables and partitions.
 
     The sources are find_dax_ptep (persistent entries), install_pmd (entries that a fault copies from these) and pgg
     (partitions).
     """
     return {
-        contiguous_recipes.NEW_SUPERS: [
+        contiguous_templates.NEW_SUPERS: [
             step(STORE, "free list", NONE, BITMAP, 64),
             step(FLUSH, "free list", NONE, BITMAP, 1),
-            step(STORE, "page table", contiguous_recipes.DIRECTORY, 0, 0, contiguous_recipes.DIRECTORY_BYTES),
-            step(FLUSH, "page table", contiguous_recipes.DIRECTORY, 0, 0, contiguous_recipes.DIRECTORY_BYTES),
+            step(STORE, "page table", contiguous_templates.DIRECTORY, 0, 0, contiguous_templates.DIRECTORY_BYTES),
+            step(FLUSH, "page table", contiguous_templates.DIRECTORY, 0, 0, contiguous_templates.DIRECTORY_BYTES),
             step(
                 STORE,
                 "page table",
-                contiguous_recipes.DIRECTORY,
+                contiguous_templates.DIRECTORY,
                 0,
                 0,
-                contiguous_recipes.DIRECTORY_BYTES,
+                contiguous_templates.DIRECTORY_BYTES,
                 space=KERNEL,
             ),
-            work("new_superpage", 0, contiguous_recipes.COUNT),
+            work("new_superpage", 0, contiguous_templates.COUNT),
         ],
-        contiguous_recipes.NEW_TABLE: [
+        contiguous_templates.NEW_TABLE: [
             step(STORE, "free list", NONE, BITMAP, 8),
             step(FLUSH, "free list", NONE, BITMAP, 1),
-            step(STORE, "page table", contiguous_recipes.DIRECTORY, 0, 8),
-            step(FLUSH, "page table", contiguous_recipes.DIRECTORY, 0, 8),
+            step(STORE, "page table", contiguous_templates.DIRECTORY, 0, 8),
+            step(FLUSH, "page table", contiguous_templates.DIRECTORY, 0, 8),
             work("new_table", 1),
         ],
-        contiguous_recipes.MAPPED: [
-            step(STORE, "page table", contiguous_recipes.PTE_AT, 0, 0, contiguous_recipes.PTE_BYTES),
-            step(FLUSH, "page table", contiguous_recipes.PTE_AT, 0, 0, contiguous_recipes.PTE_BYTES),
-            step(STORE, "page table", contiguous_recipes.PTE_AT, 0, 0, contiguous_recipes.PTE_BYTES, space=KERNEL),
-            work("new_page", 0, contiguous_recipes.PAGES),
+        contiguous_templates.MAPPED: [
+            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES),
+            step(FLUSH, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES),
+            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES, space=KERNEL),
+            work("new_page", 0, contiguous_templates.PAGES),
         ],
-        contiguous_recipes.UNMAPPED: [work("free_page", 1)],
-        contiguous_recipes.TABLE_GONE: [work("free_page", 1)],
+        contiguous_templates.UNMAPPED: [work("free_page", 1)],
+        contiguous_templates.TABLE_GONE: [work("free_page", 1)],
         PARTITION: [step(STORE, "free list", NONE, HEADERS, 2), work("move_range", 1)],
         PLACED: _placed(),
-        contiguous_recipes.RANGE_MOVED: [
+        contiguous_templates.RANGE_MOVED: [
             *_swapped(),
-            *_entries(contiguous_recipes.DIRECTORY, contiguous_recipes.DIRECTORY_BYTES),
+            *_entries(contiguous_templates.DIRECTORY, contiguous_templates.DIRECTORY_BYTES),
             step(STORE, "free list", NONE, HEADERS, 2),
             *_placed(),
-            step(FLUSH, "inode", contiguous_recipes.INODE, 0, 1),
+            step(FLUSH, "inode", contiguous_templates.INODE, 0, 1),
         ],
     }
 
 
 def _names() -> dict[int, list]:
-    """Return the recipes of inode_create, inode_path2inode and ctfs_unlink; storing its inode number commits a new record."""
+    """Return the templates of inode_create, inode_path2inode and ctfs_unlink; storing its inode number commits a new record."""
     return {
-        contiguous_recipes.ADD_DIRENT: [
-            step(STORE, "directory", contiguous_recipes.AT, 18, 0, contiguous_recipes.FIELDS),
-            step(FLUSH, "directory", contiguous_recipes.AT, 0, 256),
-            step(FLUSH, "directory", contiguous_recipes.AT, 255, 1),
-            step(STORE, "directory", contiguous_recipes.AT, 0, 8),
-            step(FLUSH, "directory", contiguous_recipes.AT, 0, 8),
+        contiguous_templates.ADD_DIRENT: [
+            step(STORE, "directory", contiguous_templates.AT, 18, 0, contiguous_templates.FIELDS),
+            step(FLUSH, "directory", contiguous_templates.AT, 0, 256),
+            step(FLUSH, "directory", contiguous_templates.AT, 255, 1),
+            step(STORE, "directory", contiguous_templates.AT, 0, 8),
+            step(FLUSH, "directory", contiguous_templates.AT, 0, 8),
         ],
-        contiguous_recipes.DEL_DIRENT: [step(STORE, "directory", contiguous_recipes.AT, 0, 8)],
-        contiguous_recipes.NEW_INODE: [
+        contiguous_templates.DEL_DIRENT: [step(STORE, "directory", contiguous_templates.AT, 0, 8)],
+        contiguous_templates.NEW_INODE: [
             step(STORE, "inode", NONE, INODE_BITMAP, 8),
             step(STORE, "inode", NONE, SUPERBLOCK, 16),
             step(FLUSH, "inode", NONE, SUPERBLOCK, 1),
-            step(STORE, "inode", contiguous_recipes.INODE, 0, INODE_BYTES),
-            step(STORE, "inode", contiguous_recipes.INODE, 0, 8),
-            step(STORE, "inode", contiguous_recipes.INODE, 64, 48),
-            *_inode_written(contiguous_recipes.INODE),
+            step(STORE, "inode", contiguous_templates.INODE, 0, INODE_BYTES),
+            step(STORE, "inode", contiguous_templates.INODE, 0, 8),
+            step(STORE, "inode", contiguous_templates.INODE, 64, 48),
+            *_inode_written(contiguous_templates.INODE),
         ],
-        contiguous_recipes.DIR_GROWN: [
-            *_resized(contiguous_recipes.DIR),
-            step(STORE, "inode", contiguous_recipes.DIR, 24, 8),
-            step(STORE, "inode", contiguous_recipes.DIR, 96, 16),
-            *_inode_written(contiguous_recipes.DIR),
-            step(STORE, "inode", contiguous_recipes.DIR, 64, 32),
+        contiguous_templates.DIR_GROWN: [
+            *_resized(contiguous_templates.DIR),
+            step(STORE, "inode", contiguous_templates.DIR, 24, 8),
+            step(STORE, "inode", contiguous_templates.DIR, 96, 16),
+            *_inode_written(contiguous_templates.DIR),
+            step(STORE, "inode", contiguous_templates.DIR, 64, 32),
         ],
-        contiguous_recipes.DIR_LEFT: [step(STORE, "inode", contiguous_recipes.DIR, 24, 8)],
-        contiguous_recipes.LINKS: [],
-        contiguous_recipes.EVICTED: [
+        contiguous_templates.DIR_LEFT: [step(STORE, "inode", contiguous_templates.DIR, 24, 8)],
+        contiguous_templates.LINKS: [],
+        contiguous_templates.EVICTED: [
             step(STORE, "inode", NONE, INODE_BITMAP, 8),
             step(STORE, "free list", NONE, HEADERS, 2),
             work("evict", 1),
         ],
-        contiguous_recipes.OPEN: [
+        contiguous_templates.OPEN: [
             work("open", 1),
-            step(LOAD, "inode", contiguous_recipes.INODE, 0, 64),
-            step(STORE, "inode", contiguous_recipes.INODE, 112, 8),
+            step(LOAD, "inode", contiguous_templates.INODE, 0, 64),
+            step(STORE, "inode", contiguous_templates.INODE, 112, 8),
         ],
-        LOOKED: [step(STORE, "inode", contiguous_recipes.DIR, 64, 16)],
+        LOOKED: [step(STORE, "inode", contiguous_templates.DIR, 64, 16)],
     }
 
 
@@ -186,37 +186,37 @@ def _entries(base: int, by: int) -> list:
 
 
 def _swaps() -> dict[int, list]:
-    """Return the recipes of an atomic write: take a staging partition, swap entries, free the partition."""
+    """Return the templates of an atomic write: take a staging partition, swap entries, free the partition."""
     return {
         SHADOW_COPY: [
-            step(LOAD, "shadow copy", NONE, STAGING, 0, contiguous_recipes.BYTES),
-            step(STORE, "shadow copy", NONE, STAGING, 0, contiguous_recipes.BYTES),
+            step(LOAD, "shadow copy", NONE, STAGING, 0, contiguous_templates.BYTES),
+            step(STORE, "shadow copy", NONE, STAGING, 0, contiguous_templates.BYTES),
             work("copy_call", 1),
         ],
         SWAP: [
             step(STORE, "free list", NONE, HEADERS, 2),
             *_swapped(),
             step(STORE, "free list", NONE, HEADERS, 2),
-            step(STORE, "inode", contiguous_recipes.INODE, 57, 1),
+            step(STORE, "inode", contiguous_templates.INODE, 57, 1),
             work("move_range", 2),
         ],
         SPLIT: [
-            step(STORE, "page table", contiguous_recipes.TABLE, 0, BLOCK),
-            step(FLUSH, "page table", contiguous_recipes.TABLE, 0, BLOCK),
-            step(STORE, "page table", contiguous_recipes.DIRECTORY, 0, 8),
-            step(FLUSH, "page table", contiguous_recipes.DIRECTORY, 0, 8),
+            step(STORE, "page table", contiguous_templates.TABLE, 0, BLOCK),
+            step(FLUSH, "page table", contiguous_templates.TABLE, 0, BLOCK),
+            step(STORE, "page table", contiguous_templates.DIRECTORY, 0, 8),
+            step(FLUSH, "page table", contiguous_templates.DIRECTORY, 0, 8),
             step(STORE, "page table", NONE, STAGING, BLOCK + 8),
             step(FLUSH, "page table", NONE, STAGING, BLOCK + 8),
             work("new_table", 2),
         ],
         SWAP_PAGES: [
-            step(STORE, "page table", contiguous_recipes.PTE_AT, 0, 0, contiguous_recipes.PTE_BYTES),
-            step(FLUSH, "page table", contiguous_recipes.TABLE, 0, BLOCK),
-            step(STORE, "page table", NONE, STAGING, 0, contiguous_recipes.PTE_BYTES),
+            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES),
+            step(FLUSH, "page table", contiguous_templates.TABLE, 0, BLOCK),
+            step(STORE, "page table", NONE, STAGING, 0, contiguous_templates.PTE_BYTES),
             step(FLUSH, "page table", NONE, STAGING, BLOCK),
-            step(STORE, "page table", contiguous_recipes.PTE_AT, 0, 0, contiguous_recipes.PTE_BYTES, space=KERNEL),
-            step(STORE, "page table", NONE, STAGING, 0, contiguous_recipes.PTE_BYTES, space=KERNEL),
-            work("new_page", 0, contiguous_recipes.PAGES),
+            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES, space=KERNEL),
+            step(STORE, "page table", NONE, STAGING, 0, contiguous_templates.PTE_BYTES, space=KERNEL),
+            work("new_page", 0, contiguous_templates.PAGES),
         ],
-        SWAP_PIECES: _entries(contiguous_recipes.DIRECTORY, contiguous_recipes.DIRECTORY_BYTES),
+        SWAP_PIECES: _entries(contiguous_templates.DIRECTORY, contiguous_templates.DIRECTORY_BYTES),
     }

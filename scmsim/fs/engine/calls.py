@@ -6,13 +6,13 @@ when it has no room to go on: the next call of the kernel resumes the operation 
 
 from scmsim.core import records as r
 from scmsim.fs.engine import file_row
-from scmsim.fs.engine.events import charge_map, emit_recipe, reserve_events
+from scmsim.fs.engine.events import charge_map, emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.jit import hook, subroutine
 
 # Every family binds the names below.  The stages ENDING and EVICTING have larger numbers than all stages in which a call runs.
 state = None  # module: FILE_WORDS, UNNAMED (rows after those of files), ENDING, EVICTING
-recipes = None  # module: OPEN, CLOSE, FSYNC, STAT, MAP, OTHER
+templates = None  # module: OPEN, CLOSE, FSYNC, STAT, MAP, OTHER
 
 
 @hook
@@ -70,13 +70,13 @@ def evict(s, arena, out, row):
 
 @subroutine
 def set_file(s, row):
-    """Set the recipe registers that describe the file."""
+    """Set the template registers that describe the file."""
 
 
 @subroutine
 def synchronize(s, out):
     """Finish a write to a file that was opened with O_SYNC."""
-    emit_recipe(s, out, recipes.FSYNC)
+    emit_template(s, out, templates.FSYNC)
 
 
 @subroutine
@@ -170,30 +170,30 @@ def plain_call(s, arena, out, op, row):
     """Run a call that changes nothing on the device."""
     code = op.op
     if code == r.FSYNC or code == r.MSYNC:
-        emit_recipe(s, out, recipes.FSYNC)
+        emit_template(s, out, templates.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
         on_lookup(s, arena, out, row)
         if code != r.MKDIR:
             if arena[row + file_row.OPENS] == 0:
                 on_first_open(s, arena, out, row)
             arena[row + file_row.OPENS] += 1
-        emit_recipe(s, out, recipes.OPEN)
+        emit_template(s, out, templates.OPEN)
     elif code == r.CLOSE:
-        emit_recipe(s, out, recipes.CLOSE)
+        emit_template(s, out, templates.CLOSE)
         s.closes += 1
         if arena[row + file_row.OPENS] == 1:
             on_last_close(s, arena, out, row)
         arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
     elif code == r.STAT:
         on_lookup(s, arena, out, row)
-        emit_recipe(s, out, recipes.STAT)
+        emit_template(s, out, templates.STAT)
     elif code == r.READDIR:
         read_directory(s, arena, out, row)
     elif code == r.MMAP or code == r.MUNMAP:
-        emit_recipe(s, out, recipes.MAP)
+        emit_template(s, out, templates.MAP)
         charge_map(s, out, code)
     else:
-        emit_recipe(s, out, recipes.OTHER)
+        emit_template(s, out, templates.OTHER)
 
 
 @subroutine

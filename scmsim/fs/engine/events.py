@@ -1,8 +1,9 @@
 """Writing of events by file-system kernels.
 
-`emit_run` and `emit_work` append one event.  A mechanism that always emits the same sequence is a *recipe*: event templates in the
-order of the source, whose addresses and lengths come from registers that the kernel sets; `emit_recipe` appends the events.
-Recipes are data, so a model of many mechanisms stays a small kernel (numba's compile time follows the amount of kernel code).
+`emit_run` and `emit_work` append one event.  A mechanism that always emits the same sequence has an *event template*: its
+events in the order of the source.  Their addresses and lengths come from registers that the kernel sets, and `emit_template`
+appends the events.
+Templates are data, so a model of many mechanisms stays a small kernel (numba's compile time follows the amount of kernel code).
 
 Every model's state record starts with HEADER; `state.op` is the row of the current operation.
 """
@@ -19,13 +20,13 @@ from scmsim.jit import kernel
 
 MAX_COSTS = 160  # rows of a state record's cost table
 FREE_COST = -1  # site of an unused cost row
-MAX_RECIPES = 96
+MAX_TEMPLATES = 96
 MOST_REFUSED = 64  # operations that one call of a kernel may refuse: the state has a place for each
-MAX_STEPS = 384  # total over all recipes
+MAX_STEPS = 384  # total over all templates
 MOST_WORDS = 1 << 31  # of an arena: 16 GiB
 ARENA_ORDERS = 48  # size classes (powers of two) of the arena's free lists
 
-# A step of a recipe: constant part of the event (records.pack), register and offset of its address, constant length, length
+# A step of a template: constant part of the event (records.pack), register and offset of its address, constant length, length
 # register, and a register that is added to the width.  A WORK step charges `length` times the cost row `offset`, plus the length
 # register times the cost row `base`.
 WHAT, BASE, OFFSET, LENGTH, LENGTH_REG, WIDTH_REG = range(6)
@@ -52,9 +53,9 @@ HEADER = [
     ("cut_to", "i8"),  # bytes of the current write that fit on the device, set when not all of them do
     # (instructions, loads, stores in thousandths, site) per unit of each cost
     ("cost", "i8", (MAX_COSTS, 4)),
-    ("reg", "i8", (32,)),  # registers of the recipes; register 0 is always 0
-    ("recipe_at", "i8", (MAX_RECIPES + 1,)),
-    ("recipe", "i8", (MAX_STEPS, 6)),
+    ("reg", "i8", (32,)),  # registers of the templates; register 0 is always 0
+    ("template_at", "i8", (MAX_TEMPLATES + 1,)),
+    ("template", "i8", (MAX_STEPS, 6)),
 ]
 
 
@@ -69,8 +70,8 @@ def new_state(dtype: np.dtype, words: int, costs: np.ndarray) -> "State":
     return State(record, np.zeros(words, np.int64))
 
 
-class RecipeBuilder:
-    """Builder of recipe steps from the names of a model's sites and costs.
+class TemplateBuilder:
+    """Builder of template steps from the names of a model's sites and costs.
 
     `space` is the default address space of a run; `first_cost` is the cost row of the first of `costs`.
     """
@@ -124,23 +125,23 @@ class State:
         self.arena = arena
 
 
-def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]], merge: bool = True) -> None:
-    """Store the recipes (number -> steps) in the state record; the numbers must be 0, 1, 2, ... in order.
+def load_templates(state: "State", templates: Mapping[int, Sequence[Sequence[int]]], merge: bool = True) -> None:
+    """Store the templates (number -> steps) in the state record; the numbers must be 0, 1, 2, ... in order.
 
     A WORK step charges its cost `length` + register times.  `merge` turns the WORK of one site into one event.  Constant parts are
     added up here, so costs must be final.
     """
     record, at = state.record.view(np.ndarray)[0], 0  # attribute access of a recarray takes microseconds
-    for number, steps in enumerate(recipes.values()):
+    for number, steps in enumerate(templates.values()):
         merged = _merge_work(record, steps, merge)
-        record["recipe_at"][number] = at
-        record["recipe"][at : at + len(merged)] = np.array(merged, np.int64).reshape(-1, 6)
+        record["template_at"][number] = at
+        record["template"][at : at + len(merged)] = np.array(merged, np.int64).reshape(-1, 6)
         at += len(merged)
-    record["recipe_at"][len(recipes) :] = at
+    record["template_at"][len(templates) :] = at
 
 
 def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> list[Sequence[int]]:
-    """Return the steps in `emit_recipe`'s format; one step holds a site's constant WORK and its first WORK by register."""
+    """Return the steps in `emit_template`'s format; one step holds a site's constant WORK and its first WORK by register."""
     costs = record["cost"]
     constant = {int(costs[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
     merged: list[Sequence[int]] = []
@@ -247,18 +248,18 @@ def charge_map(s, out, code):
 
 
 @kernel
-def emit_recipe(s, out, recipe):
-    """Append the events of a recipe; skip steps whose length is 0.
+def emit_template(s, out, template):
+    """Append the events of a template; skip steps whose length is 0.
 
     The masks let LLVM infer that no index is negative, and invariant values are read once: this saves 2 to 3 ns per event.
     """
     n, op = s.emitted, s.op
-    for step in range(s.recipe_at[recipe], s.recipe_at[recipe + 1]):
+    for step in range(s.template_at[template], s.template_at[template + 1]):
         k = step & 0x7FFFFFFF
-        length, variable = s.recipe[k, LENGTH], s.reg[s.recipe[k, LENGTH_REG] & 31]
+        length, variable = s.template[k, LENGTH], s.reg[s.template[k, LENGTH_REG] & 31]
         if length + variable <= 0:
             continue
-        what, base, offset = s.recipe[k, WHAT], s.recipe[k, BASE] & 0x7FFFFFFF, s.recipe[k, OFFSET]
+        what, base, offset = s.template[k, WHAT], s.template[k, BASE] & 0x7FFFFFFF, s.template[k, OFFSET]
         e = out[n & 0x7FFFFFFF]
         e.code = what & 255
         e.op = op
@@ -276,6 +277,6 @@ def emit_recipe(s, out, recipe):
             e.space = (what >> 16) & 255
             e.addr = s.reg[base & 31] + offset
             e.length = length + variable
-            e.width = (what >> 24) + s.reg[s.recipe[k, WIDTH_REG] & 31]
+            e.width = (what >> 24) + s.reg[s.template[k, WIDTH_REG] & 31]
         n += 1
     s.emitted = n

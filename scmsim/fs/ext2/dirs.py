@@ -5,9 +5,9 @@ block in which the last search ended: half a block on average.  Source: Linux fs
 ext2_add_link.
 """
 
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.files import entry_bytes
 from scmsim.jit import subroutine
 
@@ -28,7 +28,7 @@ def search(s, arena, out, row, d, change):
     searched = 2 * used if change else min(used, e.BLOCK) >> 1
     s.reg[q.SCANNED], s.reg[q.BYTES] = searched // entry_bytes(arena, row), searched
     s.reg[q.FROM] = arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT << 12
-    emit_recipe(s, out, q.SCAN)
+    emit_template(s, out, q.SCAN)
     return blocks - 1 if change else ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % blocks
 
 

@@ -5,12 +5,12 @@ directory's block of a new file once, and flushes the device if anything was sto
 fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 """
 
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.ext2 import metadata
 from scmsim.fs.ext2.metadata import inode_block, store_dirty, store_index
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 
@@ -34,9 +34,9 @@ def sync(s, arena, out, op, f):
             arena[f + e.FRESH] = 0
             for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.END]):
                 store_dirty(s, arena, out, arena[i] >> e.BLOCK_SHIFT)
-    emit_recipe(s, out, q.FSYNC)
+    emit_template(s, out, q.FSYNC)
     if changed or (not s.dax and arena[f + e.SIZE]):
-        emit_recipe(s, out, q.BARRIER)
+        emit_template(s, out, q.BARRIER)
     return DONE
 
 

@@ -6,10 +6,10 @@ Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext
 
 import numpy as np
 
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit into an int64 where kernels run as plain Python
@@ -48,7 +48,7 @@ def store_dirty(s, arena, out, block):
     """Store metadata block `block` in place if it is dirty; emits at most 3 events."""
     if forget(s, arena, block):
         s.reg[q.FROM] = block * e.BLOCK
-        emit_recipe(s, out, q.IN_PLACE)
+        emit_template(s, out, q.IN_PLACE)
 
 
 @subroutine
@@ -57,7 +57,7 @@ def commit(s, arena, out):
     if not reserve_events(s, out, 3 * s.txn_blocks + 16):
         return False
     s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
-    emit_recipe(s, out, q.COMMIT)
+    emit_template(s, out, q.COMMIT)
     s.revokes = 0
     for i in range(s.txn_length):
         block = arena[s.txn + i]
@@ -71,7 +71,7 @@ def commit(s, arena, out):
 @subroutine
 def checkpoint(s, arena, out):
     """Flush the device at the end of sync()."""
-    emit_recipe(s, out, q.CHECKPOINT)
+    emit_template(s, out, q.CHECKPOINT)
 
 
 @subroutine
@@ -100,8 +100,8 @@ def sync(s, arena, out, op, f):
         arena[f + e.TID] = 0
         join(s, arena, inode_block(s, arena, f))
         store_dirty(s, arena, out, inode_block(s, arena, f))
-    emit_recipe(s, out, q.FSYNC)
-    emit_recipe(s, out, q.BARRIER)
+    emit_template(s, out, q.FSYNC)
+    emit_template(s, out, q.BARRIER)
     return DONE
 
 

@@ -10,10 +10,10 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import State, load_recipes
-from scmsim.fs.ext2.recipes import SITES, all_recipes, costs_of
+from scmsim.fs.engine.events import State, load_templates
+from scmsim.fs.ext2.templates import SITES, all_templates, costs_of
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.recipes import BLOCK
+from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
 MOST_DIRTY = 1 << 15  # most blocks of metadata that wait
@@ -60,7 +60,7 @@ def start(
     lists = {"txn": e.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists |= {"free_inodes": len(files) + 1 + waiting, "recent": 2 * waiting}
     state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
-    load_recipes(state, all_recipes(names, dax, ram_disk, bool(params.get("copy_fence", 0))))
+    load_templates(state, all_templates(names, dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 
 

@@ -1,4 +1,4 @@
-"""Mechanisms of ext2 as recipes: the events of each mechanism, in the order of the source.
+"""Mechanisms of ext2 as templates: the events of each mechanism, in the order of the source.
 
 Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm/filemap.c, fs/buffer.c,
 drivers/nvdimm/pmem.c (`nvdimm_flush` is two sfences), drivers/block/brd.c (a page of a RAM disk is in DRAM and is
@@ -6,8 +6,8 @@ copied by a rep-string).
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import TemplateBuilder
+from scmsim.fs.linux import templates as q
 
 # Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
@@ -41,14 +41,14 @@ CACHE_COSTS = (
 ENTRY_COSTS = tuple(q.LOOKED_AT)  # costs of the driver of ext4, after the others
 
 RAM_DISK = 5 << 40  # address of a RAM disk's pages in space KERNEL
-_run = RecipeBuilder(SITES, space=KERNEL).run
+_run = TemplateBuilder(SITES, space=KERNEL).run
 
 
-class _Recipes:
-    """Recipes for one tuple of costs and one kind of device."""
+class _Templates:
+    """Templates for one tuple of costs and one kind of device."""
 
     def __init__(self, costs: tuple[str, ...], ram_disk: bool) -> None:
-        self.costs, self.work, self.ram_disk = costs, RecipeBuilder(SITES, costs).work, ram_disk
+        self.costs, self.work, self.ram_disk = costs, TemplateBuilder(SITES, costs).work, ram_disk
 
     def call(self, cost: str) -> list:
         return [self.work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]
@@ -68,7 +68,7 @@ class _Recipes:
         return [self.work(cost, 0, register) for cost, register in q.LOOKED_AT.items() if cost in self.costs]
 
     def names(self) -> dict[int, list]:
-        """Return the recipes of calls other than read and write, with metadata in place."""
+        """Return the templates of calls other than read and write, with metadata in place."""
         work, call = self.work, self.call
         buffers = 0 if self.ram_disk else 8
         return {
@@ -113,7 +113,7 @@ class _Recipes:
         }
 
     def dax(self, copy_fence: bool) -> dict[int, list]:
-        """Return the recipes of write() and read() without a page cache."""
+        """Return the templates of write() and read() without a page cache."""
         work = self.work
         return {
             q.WRITE: self.call("write_call"),
@@ -141,7 +141,7 @@ class _Recipes:
         }
 
     def cached(self) -> dict[int, list]:
-        """Return the recipes of write(), read() and write-back with a page cache."""
+        """Return the templates of write(), read() and write-back with a page cache."""
         work = self.work
         return {
             q.WRITE: self.call("cache_write_call"),
@@ -181,9 +181,9 @@ def costs_of(dax: bool, by_ext4: bool) -> tuple[str, ...]:
     return (DAX_COSTS if dax else CACHE_COSTS) + (ENTRY_COSTS if by_ext4 else ())
 
 
-def all_recipes(costs: tuple[str, ...], dax: bool, ram_disk: bool, copy_fence: bool) -> dict[int, list]:
-    """Return every recipe of a model by number; unused recipes are empty."""
-    make = _Recipes(costs, ram_disk)
+def all_templates(costs: tuple[str, ...], dax: bool, ram_disk: bool, copy_fence: bool) -> dict[int, list]:
+    """Return every template of a model by number; unused templates are empty."""
+    make = _Templates(costs, ram_disk)
     every = make.names() | (make.dax(copy_fence) if dax else make.cached())
     every[q.CONVERT] = every[q.ALLOCATE]  # ext2 has no unwritten blocks; those of a trace's fallocate count as new
-    return {number: every.get(number, []) for number in range(q.RECIPES)}
+    return {number: every.get(number, []) for number in range(q.TEMPLATES)}

@@ -1,9 +1,9 @@
 """Reads and writes of ext2 where they differ from ext4's: write() allocates blocks, and pointer blocks lead to blocks."""
 
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.ext2.map import DIRECT, levels
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import add_changed
 from scmsim.jit import subroutine
 
@@ -24,7 +24,7 @@ def allocate_now(s, arena, out, f, page, count):
         page += count
     if s.reg[q.COUNT]:
         s.changed = 1
-        emit_recipe(s, out, q.ALLOCATE)
+        emit_template(s, out, q.ALLOCATE)
 
 
 @subroutine
@@ -32,7 +32,7 @@ def find_blocks(s, out, page, count):
     """DAX: emit the search for `count` adjacent blocks from `page` on."""
     if s.dax:
         s.reg[q.LEVELS], s.reg[q.SCANNED] = levels(page), count if page >= DIRECT else 0
-        emit_recipe(s, out, q.MAP)
+        emit_template(s, out, q.MAP)
 
 
 HOOKS = {"allocate_now": allocate_now, "find_blocks": find_blocks}

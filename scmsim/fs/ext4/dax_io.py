@@ -7,7 +7,7 @@ ext4_ind_direct_IO, inode.c: _ext4_get_block, ext4_ext_direct_IO}.
 
 from scmsim.fs.ext4 import extents
 from scmsim.fs.linux import index, metadata, transfer
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 

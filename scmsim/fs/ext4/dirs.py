@@ -10,8 +10,8 @@ split sorts them by hash.
 Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de, ext4_generic_delete_entry, do_split).
 """
 
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.files import entry_bytes
 from scmsim.jit import subroutine
 

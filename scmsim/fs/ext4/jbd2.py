@@ -9,10 +9,10 @@ holds is written more often.
 import numpy as np
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 TAGS_PER_DESCRIPTOR = 254
@@ -40,7 +40,7 @@ def charge_joins(s, out):
     """Charge the blocks that the current operation was the first to change in this transaction; emits at most 1 event."""
     if s.blocks_joined:
         s.reg[q.COUNT], s.blocks_joined = s.blocks_joined, 0
-        emit_recipe(s, out, q.JOINED)
+        emit_template(s, out, q.JOINED)
 
 
 @subroutine
@@ -71,9 +71,9 @@ def checkpoint(s, arena, out):
         if arena[s.logged + (block >> 6)] & bit:  # else forget() has dropped the block since
             arena[s.logged + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
-            emit_recipe(s, out, q.IN_PLACE)
+            emit_template(s, out, q.IN_PLACE)
     s.reg[q.COUNT] = s.checkpoint_blocks
-    emit_recipe(s, out, q.CHECKPOINT)
+    emit_template(s, out, q.CHECKPOINT)
     s.checkpoint_length, s.checkpoint_blocks, s.log_used = 0, 0, 0
 
 
@@ -105,10 +105,10 @@ def sync(s, arena, out, op, f):
     if not reserve_events(s, out, s.txn_blocks + 16):
         return NO_ROOM
     if tid != s.tid or s.txn_length == 0:
-        emit_recipe(s, out, q.BARRIER)
+        emit_template(s, out, q.BARRIER)
     elif not commit(s, arena, out):
         return NO_ROOM
-    emit_recipe(s, out, q.FSYNC)
+    emit_template(s, out, q.FSYNC)
     return DONE
 
 
@@ -124,7 +124,7 @@ def write_log(s, arena, out):
         if arena[s.joined + (block >> 6)] & bit:
             arena[s.joined + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
-            emit_recipe(s, out, q.IMAGE)
+            emit_template(s, out, q.IMAGE)
             if arena[s.logged + (block >> 6)] & bit == 0:  # listed once until the next checkpoint
                 arena[s.logged + (block >> 6)] |= bit
                 arena[s.checkpoint_list + s.checkpoint_length] = block
@@ -137,7 +137,7 @@ def write_log(s, arena, out):
     s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, (count - whole) * e.BLOCK
     s.reg[q.COMMIT_AT] = (s.journal_at + (s.log_head + count) % s.journal_blocks) * e.BLOCK
     s.reg[q.REVOKES] = s.revokes
-    emit_recipe(s, out, q.COMMIT)
+    emit_template(s, out, q.COMMIT)
     s.log_head = (s.log_head + count + 1) % s.journal_blocks
     s.log_used += count + 1
     s.txn_length, s.txn_blocks, s.revokes = 0, 0, 0

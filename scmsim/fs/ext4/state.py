@@ -9,10 +9,10 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import NEVER, Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import State, load_recipes
-from scmsim.fs.ext4.recipes import COSTS, SITES, all_recipes
+from scmsim.fs.engine.events import State, load_templates
+from scmsim.fs.ext4.templates import COSTS, SITES, all_templates
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.recipes import BLOCK
+from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
@@ -65,7 +65,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
     own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
     lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
     state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
-    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
+    load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state
 
 

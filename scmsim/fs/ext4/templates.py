@@ -1,4 +1,4 @@
-"""Mechanisms of ext4 as recipes: the events of each mechanism, in the order of the source.
+"""Mechanisms of ext4 as templates: the events of each mechanism, in the order of the source.
 
 Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c (4.1 and 4.4 by dax_io),
 arch/x86/lib/{usercopy_64.c,copy_user_64.S} (`__copy_user_flushcache`: 8-byte non-temporal stores, cached bytes at
@@ -8,8 +8,8 @@ rows describe have one run of about 64 bytes here, so that a TLB sees them.
 """
 
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import TemplateBuilder
+from scmsim.fs.linux import templates as q
 
 # Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
@@ -38,7 +38,7 @@ COSTS = (
     "join_block", "cache_page_dirty", "access_time", "convert", "split_extent", "readdir", "list_entry",
 )  # fmt: skip
 
-_STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
+_STEPS = TemplateBuilder(SITES, COSTS, KERNEL)
 _run, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 _INODE = _run(LOAD, "inode", q.INODE, 0, 64)
 
@@ -47,8 +47,8 @@ def _call(cost: str) -> list:
     return [_work(cost, 1), _INODE]
 
 
-def dax_recipes(copy_fence: bool) -> dict[int, list]:
-    """Return the recipes of write() and read() without a page cache."""
+def dax_templates(copy_fence: bool) -> dict[int, list]:
+    """Return the templates of write() and read() without a page cache."""
     zeroing = [
         _work("zero_block", 0, q.COUNT),
         _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
@@ -85,8 +85,8 @@ def dax_recipes(copy_fence: bool) -> dict[int, list]:
     }
 
 
-def dax_io_recipes(copy: str, copy_fence: bool) -> dict[int, list]:
-    """Return the recipes of dax_io: a handle for each block look-up of a write, clearing of new blocks' edges, and a copy.
+def dax_io_templates(copy: str, copy_fence: bool) -> dict[int, list]:
+    """Return the templates of dax_io: a handle for each block look-up of a write, clearing of new blocks' edges, and a copy.
 
     `copy`: "nocache" (Linux 4.3 on) bypasses the caches, writes back the edges and ends with a fence; "cached" is a
     rep-string without a write-back.
@@ -111,12 +111,12 @@ def dax_io_recipes(copy: str, copy_fence: bool) -> dict[int, list]:
             for code in ((STORE, FLUSH) if past_caches else (STORE,))
         ],
         q.COPY: [_work("map_run", 1), _work("handle", 1), *(stepwise if past_caches else cached)],
-        q.FINISH: [*([_fence("copy", 1)] if past_caches else []), *dax_recipes(False)[q.FINISH]],
+        q.FINISH: [*([_fence("copy", 1)] if past_caches else []), *dax_templates(False)[q.FINISH]],
     }
 
 
-def cache_recipes() -> dict[int, list]:
-    """Return the recipes of write(), read() and write-back with a page cache."""
+def cache_templates() -> dict[int, list]:
+    """Return the templates of write(), read() and write-back with a page cache."""
     return {
         q.WRITE: _call("cache_write_call"),
         q.COPY: [
@@ -151,8 +151,8 @@ def cache_recipes() -> dict[int, list]:
     }
 
 
-def journal_recipes() -> dict[int, list]:
-    """Return the recipes of handles, commit and checkpoint.
+def journal_templates() -> dict[int, list]:
+    """Return the templates of handles, commit and checkpoint.
 
     A commit block is written between two flushes of the device (REQ_PREFLUSH, REQ_FUA).
     """
@@ -184,8 +184,8 @@ def journal_recipes() -> dict[int, list]:
     }
 
 
-def name_recipes() -> dict[int, list]:
-    """Return the recipes of calls other than read and write."""
+def name_templates() -> dict[int, list]:
+    """Return the templates of calls other than read and write."""
     orphan = _run(STORE, "orphan list", q.ZERO, q.BUFFERS, 8)
     return {
         q.NAME: [
@@ -218,9 +218,9 @@ def name_recipes() -> dict[int, list]:
     }
 
 
-def all_recipes(dax: bool, copy_fence: bool = False, copy: str = "") -> dict[int, list]:
-    """Return every recipe of a model by number; unused recipes are empty.  `copy`: how dax_io copies, "" for iomap."""
-    every = (dax_recipes(copy_fence) if dax else cache_recipes()) | journal_recipes() | name_recipes()
+def all_templates(dax: bool, copy_fence: bool = False, copy: str = "") -> dict[int, list]:
+    """Return every template of a model by number; unused templates are empty.  `copy`: how dax_io copies, "" for iomap."""
+    every = (dax_templates(copy_fence) if dax else cache_templates()) | journal_templates() | name_templates()
     if copy:
-        every |= dax_io_recipes(copy, copy_fence)
-    return {number: every.get(number, []) for number in range(q.RECIPES)}
+        every |= dax_io_templates(copy, copy_fence)
+    return {number: every.get(number, []) for number in range(q.TEMPLATES)}

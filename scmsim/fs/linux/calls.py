@@ -8,8 +8,8 @@ from scmsim.core import records as r
 from scmsim.fs.engine.events import charge_map, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL
 from scmsim.fs.linux import metadata
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import blocks_left, blocks_needed
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.transfer import transfer
@@ -53,15 +53,15 @@ def data_call(s, arena, out, op, row):
 @subroutine
 def plain_call(s, arena, out, op, f):
     """Run open, stat, readdir, and calls that only cost the entry into the kernel."""
-    recipe, code = q.OTHER, op.op
+    template, code = q.OTHER, op.op
     if code == r.OPEN or code == r.CREATE:
         arena[f + e.OPENS] += 1
-        recipe = q.OPEN
+        template = q.OPEN
     elif code == r.STAT:
-        recipe = q.STAT
+        template = q.STAT
     elif code == r.READDIR:
-        recipe, s.reg[q.COUNT] = q.LIST, max(op.length + 2 * r.ENTRY_BYTES - r.DOTS_BYTES, 0) // r.ENTRY_BYTES
-    call(s, arena, out, f, recipe)
+        template, s.reg[q.COUNT] = q.LIST, max(op.length + 2 * r.ENTRY_BYTES - r.DOTS_BYTES, 0) // r.ENTRY_BYTES
+    call(s, arena, out, f, template)
     if code == r.MMAP or code == r.MUNMAP:
         charge_map(s, out, code)
 

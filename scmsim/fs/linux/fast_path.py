@@ -9,8 +9,8 @@ from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import entries, index, inodes, metadata
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import close_window
 from scmsim.fs.linux.calls import data_call, plain_call
 from scmsim.fs.linux.files import call, create

@@ -4,10 +4,10 @@ Source: Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
 """
 
 from scmsim.fs.engine.arena import take
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import entries, inodes, metadata
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 
@@ -31,7 +31,7 @@ def dirty_inode(s, arena, out, f):
     metadata.join(s, arena, block)
     inodes.note_change(s, arena, f)
     s.reg[q.SLOT] = q.BUFFERS + block * e.BLOCK + inode % e.INODES_PER_BLOCK * 256
-    emit_recipe(s, out, q.DIRTY_INODE)
+    emit_template(s, out, q.DIRTY_INODE)
 
 
 @subroutine
@@ -51,7 +51,7 @@ def change_entry(s, arena, out, row, d, change):
         block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
         metadata.join(s, arena, block)
         s.reg[q.FROM] = block * e.BLOCK
-        emit_recipe(s, out, q.NAME)
+        emit_template(s, out, q.NAME)
     dirty_inode(s, arena, out, d)
 
 
@@ -80,7 +80,7 @@ def create(s, arena, out, op, row, d):
 
 
 @subroutine
-def call(s, arena, out, f, recipe):
-    """Emit a call that reads the inode and has its own recipe."""
+def call(s, arena, out, f, template):
+    """Emit a call that reads the inode and has its own template."""
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    emit_recipe(s, out, recipe)
+    emit_template(s, out, template)

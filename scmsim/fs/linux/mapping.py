@@ -6,11 +6,11 @@ maps zeros and caches no page; the page cache reads 32 pages around a missing pa
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata, transfer
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import blocks_left, blocks_needed, page_word, reserve_besides
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import folio_of
@@ -101,7 +101,7 @@ def note_write(s, arena, out, f):
     record, stamp = arena[f + e.ROW_RECORD], time_stamp(s)
     if stamp != arena[record + e.STAMP]:
         arena[record + e.STAMP] = stamp
-        emit_recipe(s, out, q.TIMES)
+        emit_template(s, out, q.TIMES)
         dirty_inode(s, arena, out, record)
         arena[record + e.TID] = s.tid
         metadata.charge_joins(s, out)

@@ -4,9 +4,9 @@ By default they do nothing: a file system in memory has no such blocks.  ext4 bi
 written in place.
 """
 
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 
@@ -46,5 +46,5 @@ def sync(s, arena, out, op, f):
     """Finish an fsync after the file's data; return the outcome."""
     if not reserve_events(s, out, 16):
         return NO_ROOM
-    emit_recipe(s, out, q.FSYNC)
+    emit_template(s, out, q.FSYNC)
     return DONE

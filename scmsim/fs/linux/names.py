@@ -8,11 +8,11 @@ Source: Linux fs/ext4/{namei.c,inode.c}.
 from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import entries, index, inodes, metadata, pages
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import add_blocks, add_changed, blocks_left, close_window, last_of_folio, reserve_pages
 from scmsim.fs.linux.files import (
     call,
@@ -239,9 +239,9 @@ def change_names(s, arena, out, op, row):
         return rename(s, arena, out, op, row, d)
     if makes:
         arena[f + e.OPENS] += op.op == r.CREATE
-        emit_recipe(s, out, q.OPEN)
+        emit_template(s, out, q.OPEN)
         return DONE
     remove_entry(s, arena, out, row, d)
     gone = lose_link(s, arena, out, row, f)
-    emit_recipe(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
+    emit_template(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
     return DONE

@@ -5,11 +5,11 @@ Source: Linux fs/ext4/{inode.c,extents.c}.
 
 from scmsim.alloc.first_fit import release
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, change_groups, close_window, reserve_pages
 from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.writeback import unqueue_clean
@@ -47,7 +47,7 @@ def free_pages(s, arena, out, f, page, last):
         unqueue_clean(s, arena, f)
     if last == arena[f + e.END] - 1:
         arena[f + e.END] = min(arena[f + e.END], page)
-    emit_recipe(s, out, q.FREED)
+    emit_template(s, out, q.FREED)
 
 
 @subroutine
@@ -77,9 +77,9 @@ def clear_part(s, arena, out, f, at, length):
         word = arena[arena[f + e.PAGES] + page]
         s.reg[q.TO], s.reg[q.BYTES] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095), length
         if s.dax and word and not word & e.IS_UNWRITTEN:
-            emit_recipe(s, out, q.CLEAR_PM)
+            emit_template(s, out, q.CLEAR_PM)
         elif word & e.IS_CACHED:
-            emit_recipe(s, out, q.CLEAR_FRAME)
+            emit_template(s, out, q.CLEAR_FRAME)
 
 
 @subroutine
@@ -120,7 +120,7 @@ def fill_holes(s, arena, out, f, page, last):
         arena[f + e.MAPPED] += count
         s.reg[q.COUNT] += 1
         page += count
-    emit_recipe(s, out, q.FALLOCATED)
+    emit_template(s, out, q.FALLOCATED)
 
 
 @subroutine
@@ -156,7 +156,7 @@ def fallocate(s, arena, out, op, f):
     end = op.offset + op.length
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.length <= 0 or op.offset < 0:
-        emit_recipe(s, out, q.OTHER)
+        emit_template(s, out, q.OTHER)
         return DONE
     punches = op.flag & r.PUNCH_HOLE != 0
     if not punches:

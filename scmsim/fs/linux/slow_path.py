@@ -5,11 +5,11 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import index, metadata
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
@@ -75,7 +75,7 @@ def sync_all(s, arena, out):
     if not reserve_events(s, out, 2 * s.checkpoint_blocks + 8):
         return NO_ROOM
     metadata.checkpoint(s, arena, out)
-    emit_recipe(s, out, q.SYNC)
+    emit_template(s, out, q.SYNC)
     return DONE
 
 
@@ -97,7 +97,7 @@ def step(s, arena, out, op, row):
         else:  # the last close of a file without a name
             s.closes += 1
             call(s, arena, out, f, q.CLOSE)
-            emit_recipe(s, out, q.ORPHAN)
+            emit_template(s, out, q.ORPHAN)
             destroy(s, arena, out, row, f)
         return DONE
     return change_names(s, arena, out, op, row)

@@ -12,7 +12,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine.events import HEADER, State, new_state
 from scmsim.fs.engine.space import space_columns, space_report
-from scmsim.fs.linux.recipes import BLOCK, FRAMES
+from scmsim.fs.linux.templates import BLOCK, FRAMES
 
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes

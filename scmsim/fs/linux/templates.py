@@ -1,6 +1,6 @@
-"""Registers and recipes of the kernels that Linux's file systems share: their numbers, and the places of kernel objects.
+"""Registers and templates of the kernels that Linux's file systems share: their numbers, and the places of kernel objects.
 
-A family defines the events of each recipe (`recipes.py` in its folder); a recipe without steps emits nothing.
+A family defines the events of each template (`templates.py` in its folder); a template without steps emits nothing.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ LOOKED_AT = {  # cost -> register
 # A file system without a journal uses the journal's registers for other things.
 LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
 
-# Recipes.
+# Templates.
 (
     WRITE, TIMES, ALLOCATE, COPY, FINISH, FILL, READ, COPY_OUT, READ_PAGES, DIRTY_INODE, FLUSH_RUN,
     FLUSH_LOAD, FLUSHED, FSYNC, BARRIER, IMAGE, COMMIT, CHECKPOINT, IN_PLACE, NAME, CREATE, OPEN, CLOSE, STAT,
@@ -30,7 +30,7 @@ LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
     CLEAR_FRAME, ORPHAN, SYNC, EDGES, MAP, SCAN, JOINED, ACCESSED, CONVERT, LIST,
 ) = range(46)  # fmt: skip
 
-RECIPES = LIST + 1
+TEMPLATES = LIST + 1
 BLOCK = 4096
 BARRIER_FENCES = 2
 # Addresses of kernel objects in space KERNEL: areas of 1 TiB, far more than they need.
@@ -41,7 +41,7 @@ OBJECTS = tuple(place >> 40 for place in (ZERO_PAGE, BUFFERS, INODES, DESCRIPTOR
 def dax_copy(run: Callable, copy_fence: bool, write_back: bool = True) -> list:
     """Return steps of the kernel's copy of a run into persistent memory: non-temporal stores, and cached stores at the edges.
 
-    `run` makes a step of a family's recipes.  `write_back` flushes the edges.  The fence (`copy_fence`) ends the copy routine;
+    `run` makes a step of a family's templates.  `write_back` flushes the edges.  The fence (`copy_fence`) ends the copy routine;
     it orders nothing for the file system.
     """
     return [

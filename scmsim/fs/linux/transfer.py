@@ -8,18 +8,18 @@ dax_iomap_actor, mm/filemap.c.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages, write_extents
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import order_at
 from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.jit import subroutine
 
-NOTHING = q.OTHER  # recipe of a call that transfers no byte
+NOTHING = q.OTHER  # template of a call that transfers no byte
 MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
 
 
@@ -36,7 +36,7 @@ def clear_edges(s, arena, out, f, at, stop):
     block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
     s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
     s.reg[q.TAIL_AT], s.reg[q.TAIL] = block + stop - (at & ~4095), -stop & 4095
-    emit_recipe(s, out, q.EDGES)
+    emit_template(s, out, q.EDGES)
 
 
 @subroutine
@@ -71,7 +71,7 @@ def add_zeroed(s, arena, out, f, page, count):
     s.reg[q.GROUP] = q.BUFFERS + e.BLOCK + group * 64
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, zeroed * e.BLOCK, zeroed
     s.reg[q.POINTERS], s.reg[q.HAS] = s.new_pointers, splits
-    emit_recipe(s, out, q.ALLOCATE if new else q.CONVERT)
+    emit_template(s, out, q.ALLOCATE if new else q.CONVERT)
     return count
 
 
@@ -84,7 +84,7 @@ def cache_page(s, arena, out, f, page, is_kept):
     if is_kept and word >> e.BLOCK_SHIFT and not word & e.IS_UNWRITTEN:
         s.reg[q.FROM] = word >> e.BLOCK_SHIFT << 12
         s.reg[q.TO] = q.FRAMES + ((word >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
-        emit_recipe(s, out, q.FILL)
+        emit_template(s, out, q.FILL)
     arena[words] = word
 
 
@@ -146,7 +146,7 @@ def copy_in(s, out, target, source, length):
     if length < 8:
         s.reg[q.TAIL_LINE_AT], s.reg[q.TAIL_LINE] = target, tail
     s.reg[q.LINES] = body >> 6
-    emit_recipe(s, out, q.COPY)
+    emit_template(s, out, q.COPY)
 
 
 @subroutine
@@ -157,11 +157,11 @@ def write_slice(s, arena, out, op, row, f):
     size = arena[f + e.SIZE]
     first = at >> 12
     if s.progress == 0:
-        emit_recipe(s, out, q.WRITE)
+        emit_template(s, out, q.WRITE)
         stamp = time_stamp(s)
         if stamp != arena[f + e.STAMP]:  # file_update_time
             arena[f + e.STAMP] = stamp
-            emit_recipe(s, out, q.TIMES)
+            emit_template(s, out, q.TIMES)
             dirty_inode(s, arena, out, f)
             arena[f + e.TID] = s.tid
     s.new_pages, s.changed, s.reading, s.pages_dirtied = 0, 0, 0, 0
@@ -215,7 +215,7 @@ def finish_slice(s, arena, out, f, span):
     first, size, end = span
     last = (end - 1) >> 12
     count_slice(s, arena, out, last - first + 1, last - (size >> 12) if end > size else -1)
-    emit_recipe(s, out, q.FINISH)
+    emit_template(s, out, q.FINISH)
     if end > size or s.changed:
         arena[f + e.SIZE] = max(size, end)
         dirty_inode(s, arena, out, f)
@@ -243,7 +243,7 @@ def set_access_time(s, arena, out, f):
     stamp = time_stamp(s)
     if stamp != arena[f + e.READ_STAMP]:
         arena[f + e.READ_STAMP] = stamp
-        emit_recipe(s, out, q.ACCESSED)
+        emit_template(s, out, q.ACCESSED)
         dirty_inode(s, arena, out, f)
 
 
@@ -255,7 +255,7 @@ def read_slice(s, arena, out, op, f):
     s.reg[q.PAGES], s.reg[q.LINES] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12
     s.new_pages, s.reading = 0, 1
     if s.progress == 0:
-        emit_recipe(s, out, q.READ)
+        emit_template(s, out, q.READ)
         set_access_time(s, arena, out, f)
     while at < end:
         page = at >> 12
@@ -280,11 +280,11 @@ def read_slice(s, arena, out, op, f):
         # no content: the user's buffer is only cleared
         if word == 0 or word & e.IS_UNWRITTEN and s.dax:
             s.reg[q.HAS] = 0
-        emit_recipe(s, out, q.COPY_OUT)
+        emit_template(s, out, q.COPY_OUT)
         at = stop
     s.reg[q.NEW] = s.new_pages
     if at > op.offset:
-        emit_recipe(s, out, q.READ_PAGES)
+        emit_template(s, out, q.READ_PAGES)
     s.progress = at - op.offset
 
 
@@ -313,7 +313,7 @@ def transfer(s, arena, out, op, row):
     f = arena[row + e.ROW_RECORD]
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.length <= 0 or op.offset < 0:
-        emit_recipe(s, out, NOTHING)
+        emit_template(s, out, NOTHING)
         return DONE
     total = op.length
     if op.op == r.READ:

@@ -3,9 +3,9 @@
 Source: Linux 5.13 fs/fs-writeback.c, fs/ext4/inode.c: ext4_writepages, mpage_prepare_extent_to_map.
 """
 
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import add_changed, page_run
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.jit import subroutine
@@ -61,14 +61,14 @@ def flush_run(s, arena, out, f, page, most):
     # new blocks, and unwritten blocks that become written, change the extent tree
     s.changed += block == 0 or bits != e.IS_DIRTY
     s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
-    emit_recipe(s, out, q.FLUSH_RUN)
+    emit_template(s, out, q.FLUSH_RUN)
     at = page
     while at < page + count:
         # adjacent blocks may have frames that are not adjacent
         frames = page_run(s, arena, f, at, page + count - 1)
         s.reg[q.FROM] = q.FRAMES + ((arena[arena[f + e.PAGES] + at] >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
         s.reg[q.HAS] = frames * e.BLOCK
-        emit_recipe(s, out, q.FLUSH_LOAD)
+        emit_template(s, out, q.FLUSH_LOAD)
         at += frames
     for i in range(words, words + count):
         arena[i] &= ~(e.IS_DIRTY | e.IS_UNWRITTEN)
@@ -95,7 +95,7 @@ def flush_pages(s, arena, out, f):
             page += 1
     arena[f + e.FIRST_DIRTY_PAGE] = page
     s.reg[q.PAGES], s.reg[q.NEW] = pages, s.changed
-    emit_recipe(s, out, q.FLUSHED)
+    emit_template(s, out, q.FLUSHED)
     if s.changed:
         dirty_inode(s, arena, out, f)
         arena[f + e.DATA_TID] = s.tid

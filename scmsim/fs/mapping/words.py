@@ -71,6 +71,6 @@ FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
 ASKED = 16  # additional flag of HOW: no table for small pages existed, so the fault asks for 2 MiB first
 
 AREA, AREA_END = 1 << 46, 1 << 47  # addresses of mappings in the program's address space
-ZERO_PAGE = 1 << 12  # physical addresses in DRAM, as those of kernel objects (fs/linux/recipes.py)
+ZERO_PAGE = 1 << 12  # physical addresses in DRAM, as those of kernel objects (fs/linux/templates.py)
 ANONYMOUS, PAGE_TABLES = 5 << 40, 6 << 40
 UPPER_TABLES = 1 << 39  # above PAGE_TABLES

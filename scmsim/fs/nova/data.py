@@ -7,8 +7,8 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, slab, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.nova import recipes, state
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.nova import state, templates
 from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
 from scmsim.jit import subroutine
 
@@ -17,7 +17,7 @@ from scmsim.jit import subroutine
 def locate(s, arena, ref, page):
     """Return the device offset of file page `page`, which entry `ref` maps; set register ENTRY to the entry's device offset."""
     at = words_of(s, ref)
-    s.reg[recipes.ENTRY] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK + ((ref & 511) << 3)
+    s.reg[templates.ENTRY] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK + ((ref & 511) << 3)
     return ((arena[at + 1] >> 24) + page - (arena[at] >> 24)) * state.BLOCK
 
 
@@ -30,12 +30,12 @@ def copy_in(s, out, op, target, low, high):
     length = high - low
     head = min(-target & 7, length)
     body = (length - head) & ~7
-    s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
-    s.reg[recipes.TO], s.reg[recipes.HEAD] = target, head
-    s.reg[recipes.BODY_AT], s.reg[recipes.BODY] = target + head, body
-    s.reg[recipes.EDGE_AT], s.reg[recipes.EDGE] = target + head + body, length - head - body
-    s.reg[recipes.BYTES], s.reg[recipes.LINES] = length, (length + 63) >> 6
-    emit_recipe(s, out, recipes.COPY)
+    s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
+    s.reg[templates.TO], s.reg[templates.HEAD] = target, head
+    s.reg[templates.BODY_AT], s.reg[templates.BODY] = target + head, body
+    s.reg[templates.EDGE_AT], s.reg[templates.EDGE] = target + head + body, length - head - body
+    s.reg[templates.BYTES], s.reg[templates.LINES] = length, (length + 63) >> 6
+    emit_template(s, out, templates.COPY)
 
 
 @subroutine
@@ -44,9 +44,13 @@ def fill_end(s, arena, out, row, page, span):
     block, low, high = span
     ref = table.get(arena, row + state.PAGES, page)
     if ref != 0:
-        s.reg[recipes.FROM] = locate(s, arena, ref, page) + low
-    s.reg[recipes.TO], s.reg[recipes.BYTES], s.reg[recipes.LINES] = block + low, high - low, (high - low + 63) >> 6
-    emit_recipe(s, out, recipes.FILL_OLD if ref != 0 else recipes.FILL_ZERO)
+        s.reg[templates.FROM] = locate(s, arena, ref, page) + low
+    s.reg[templates.TO], s.reg[templates.BYTES], s.reg[templates.LINES] = (
+        block + low,
+        high - low,
+        (high - low + 63) >> 6,
+    )
+    emit_template(s, out, templates.FILL_OLD if ref != 0 else templates.FILL_ZERO)
 
 
 @subroutine
@@ -55,14 +59,14 @@ def invalidate_entry(s, arena, out, ref, page, count):
     block = locate(s, arena, ref, page) >> 12
     at = words_of(s, ref)
     arena[at + 1] = (arena[at + 1] | state.REASSIGNED) + count
-    s.reg[recipes.OLD] = s.reg[recipes.ENTRY]
-    s.reg[recipes.DEAD] = 0
+    s.reg[templates.OLD] = s.reg[templates.ENTRY]
+    s.reg[templates.DEAD] = 0
     # The last valid page of the entry is gone: the entry is dead, and its log page counts it.
     if (arena[at + 1] & state.COUNT_MASK) == (arena[at] & state.PAGES_MASK):
         arena[(ref >> 9) + state.PAGE_COUNTS] += state.INVALID_ONE
-        s.reg[recipes.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
-        s.reg[recipes.DEAD] = 4
-    emit_recipe(s, out, recipes.FREE_OLD)
+        s.reg[templates.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
+        s.reg[templates.DEAD] = 4
+    emit_template(s, out, templates.FREE_OLD)
     first_fit.release(s, arena, block, count)
     s.data_blocks -= count
 
@@ -122,7 +126,7 @@ def assign_entry(s, arena, out, row, ref):
     """
     word = arena[words_of(s, ref)]
     first, count = word >> 24, word & state.PAGES_MASK
-    inserted, nodes, old, old_first = recipes.ZERO, recipes.ZERO, recipes.ZERO, recipes.ZERO
+    inserted, nodes, old, old_first = templates.ZERO, templates.ZERO, templates.ZERO, templates.ZERO
     for page in range(first, first + count):
         before = arena[arena[row + state.PAGES] + page]
         if before != old or (before != 0 and not s.counters):
@@ -137,9 +141,9 @@ def assign_entry(s, arena, out, row, ref):
     if old != 0:
         invalidate_entry(s, arena, out, old, old_first, first + count - old_first)
     locate(s, arena, ref, first)
-    s.reg[recipes.NODE] = node_of(s, arena, row, first)
-    s.reg[recipes.INSERTED], s.reg[recipes.REPLACED], s.reg[recipes.NODES] = inserted, count - inserted, nodes
-    emit_recipe(s, out, recipes.ASSIGN)
+    s.reg[templates.NODE] = node_of(s, arena, row, first)
+    s.reg[templates.INSERTED], s.reg[templates.REPLACED], s.reg[templates.NODES] = inserted, count - inserted, nodes
+    emit_template(s, out, templates.ASSIGN)
     arena[row + file_row.MAPPED] += inserted
     arena[row + state.TOP_PAGE] = max(arena[row + state.TOP_PAGE], first + count)
 
@@ -171,23 +175,23 @@ def write_extent(s, arena, out, op, row, page):
     low = max(op.offset, page * state.BLOCK)
     if s.inplace:
         count = extent_run(s, arena, row, page, count)
-        emit_recipe(s, out, recipes.FIND)
+        emit_template(s, out, templates.FIND)
         ref = table.get(arena, row + state.PAGES, page)
         if ref != 0:
             copy_in(s, out, op, locate(s, arena, ref, page) + (low & 4095), low, min(end, (page + count) * state.BLOCK))
-            emit_recipe(s, out, recipes.FOUND)
+            emit_template(s, out, templates.FOUND)
             # The extent keeps its write entry, which changes in place under the journal.
-            begin_transaction(s, out, s.reg[recipes.ENTRY], recipes.ENTRY_RECORDS)
-            emit_recipe(s, out, recipes.UPDATE)
-            emit_recipe(s, out, recipes.RELEASE)
+            begin_transaction(s, out, s.reg[templates.ENTRY], templates.ENTRY_RECORDS)
+            emit_template(s, out, templates.UPDATE)
+            emit_template(s, out, templates.RELEASE)
             return count
     block = first_fit.allocate(s, arena, count)
     count = s.got
     s.data_blocks += count
-    emit_recipe(s, out, recipes.ALLOCATE)
+    emit_template(s, out, templates.ALLOCATE)
     high = min(end, (page + count) * state.BLOCK)
     if low & 4095:
-        fill_end(s, arena, out, row, page, (block * state.BLOCK, recipes.ZERO, low & 4095))
+        fill_end(s, arena, out, row, page, (block * state.BLOCK, templates.ZERO, low & 4095))
     if high & 4095:
         fill_end(
             s, arena, out, row, high >> 12, ((block + (high >> 12) - page) * state.BLOCK, high & 4095, state.BLOCK)
@@ -196,7 +200,7 @@ def write_extent(s, arena, out, op, row, page):
     ref = append_entry(s, arena, out, row, s.entry_bytes)
     at = words_of(s, ref)
     arena[at], arena[at + 1] = page << 24 | count, block << 24
-    emit_recipe(s, out, recipes.APPEND)
+    emit_template(s, out, templates.APPEND)
     s.fresh += 1
     return count
 
@@ -236,9 +240,9 @@ def write_file(s, arena, out, op, row):
 
     Return False if room runs out.
     """
-    s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
+    s.reg[templates.INODE] = s.inode_table + op.file * state.INODE_BYTES
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.WRITE)
+        emit_template(s, out, templates.WRITE)
         s.stage, s.resume_at, s.fresh = state.AT_WORK, op.offset >> 12, 0
     while s.stage == state.AT_WORK:
         if not entry_fits(s, arena, out, row):
@@ -247,7 +251,7 @@ def write_file(s, arena, out, op, row):
         if s.resume_at * state.BLOCK >= op.offset + op.length:
             arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], op.offset + op.length)
             if s.fresh > 0:
-                emit_recipe(s, out, recipes.COMMIT)
+                emit_template(s, out, templates.COMMIT)
             s.stage = state.ASSIGNING
     return s.fresh == 0 or assign_fresh(s, arena, out, row)
 
@@ -259,7 +263,7 @@ def read_file(s, arena, out, op, row):
     Return False if room runs out.
     """
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.READ)
+        emit_template(s, out, templates.READ)
         s.stage, s.resume_at = state.AT_WORK, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
@@ -269,13 +273,13 @@ def read_file(s, arena, out, op, row):
         page = at >> 12
         ref = table.get(arena, row + state.PAGES, page)
         stop = min(end, (page + extent_run(s, arena, row, page, ((end - 1) >> 12) - page + 1)) * state.BLOCK)
-        s.reg[recipes.HAS], s.reg[recipes.EDGE] = 0, 0
+        s.reg[templates.HAS], s.reg[templates.EDGE] = 0, 0
         if ref != 0:
-            s.reg[recipes.FROM] = locate(s, arena, ref, page) + (at & 4095)
-            s.reg[recipes.HAS], s.reg[recipes.EDGE] = 21, stop - at
-        s.reg[recipes.NODE] = node_of(s, arena, row, page)
-        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        s.reg[recipes.BYTES], s.reg[recipes.LINES] = stop - at, (stop - at + 63) >> 6
-        emit_recipe(s, out, recipes.READ_EXTENT)
+            s.reg[templates.FROM] = locate(s, arena, ref, page) + (at & 4095)
+            s.reg[templates.HAS], s.reg[templates.EDGE] = 21, stop - at
+        s.reg[templates.NODE] = node_of(s, arena, row, page)
+        s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        s.reg[templates.BYTES], s.reg[templates.LINES] = stop - at, (stop - at + 63) >> 6
+        emit_template(s, out, templates.READ_EXTENT)
         s.resume_at = stop
     return True

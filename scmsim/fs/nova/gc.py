@@ -6,8 +6,8 @@ Source: NOVA fs/nova/gc.c (nova_inode_log_thorough_gc, nova_gc_assign_file_entry
 
 from scmsim.alloc import first_fit
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.nova import recipes, state
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.nova import state, templates
 from scmsim.fs.nova.log import add_pages, used_bytes, words_of
 from scmsim.jit import kernel, subroutine
 
@@ -21,7 +21,7 @@ def move_entry(s, arena, row, at, fresh):
 
     Register OLD_PAGE holds the arena offset of the old entry's log page.
     """
-    to, old = words_of(s, fresh), s.reg[recipes.OLD_PAGE]
+    to, old = words_of(s, fresh), s.reg[templates.OLD_PAGE]
     arena[to], arena[to + 1] = arena[at], arena[at + 1]
     first = arena[row + state.PAGES] + (arena[at] >> 24)
     for i in range(first, first + (arena[at] & state.PAGES_MASK)):
@@ -36,7 +36,7 @@ def copy_live(s, arena, out, row, target):
     The entries without data are copied first, together. The copies from one old page make one run on the page that
     takes the last of them. Return the index of the page written last.
     """
-    old = s.reg[recipes.OLD_PAGE]
+    old = s.reg[templates.OLD_PAGE]
     counts = arena[old + state.PAGE_COUNTS]
     copied, moved, covered = counts >> state.PLAIN_SHIFT & state.ENTRIES_MASK, counts >> state.BYTES_SHIFT, 0
     page = arena[arena[row + state.LOG] + target]
@@ -61,16 +61,20 @@ def copy_live(s, arena, out, row, target):
         moved += s.entry_bytes
         copied += 1
         covered += pages
-    s.reg[recipes.FROM], s.reg[recipes.TO] = (
+    s.reg[templates.FROM], s.reg[templates.TO] = (
         arena[old + state.PAGE_BLOCK] * state.BLOCK,
         arena[page + state.PAGE_BLOCK] * state.BLOCK,
     )
-    s.reg[recipes.ENTRIES], s.reg[recipes.BYTES] = used_bytes(s, arena, old), moved
-    s.reg[recipes.LINES], s.reg[recipes.COUNT], s.reg[recipes.REPLACED] = counts & state.ENTRIES_MASK, copied, covered
-    s.reg[recipes.CHECKED] = -CHECKED_BYTES * (counts & state.ENTRIES_MASK)
-    s.reg[recipes.HAS], s.reg[recipes.FIELDS] = (4 if copied else 0), -4 * copied
-    s.reg[recipes.ASSIGNED] = ASSIGNED_BYTES * copied
-    emit_recipe(s, out, recipes.GC_PAGE)
+    s.reg[templates.ENTRIES], s.reg[templates.BYTES] = used_bytes(s, arena, old), moved
+    s.reg[templates.LINES], s.reg[templates.COUNT], s.reg[templates.REPLACED] = (
+        counts & state.ENTRIES_MASK,
+        copied,
+        covered,
+    )
+    s.reg[templates.CHECKED] = -CHECKED_BYTES * (counts & state.ENTRIES_MASK)
+    s.reg[templates.HAS], s.reg[templates.FIELDS] = (4 if copied else 0), -4 * copied
+    s.reg[templates.ASSIGNED] = ASSIGNED_BYTES * copied
+    emit_template(s, out, templates.GC_PAGE)
     s.copied_entries += copied
     return target
 
@@ -128,9 +132,9 @@ def collect(record, arena, out):
         ):
             # The live entries may need more pages than the extension estimated.
             add_pages(s, arena, out, row, 1)
-        s.reg[recipes.OLD_PAGE] = page
+        s.reg[templates.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
-    drop_pages(s, arena, row, recipes.ZERO, old)
+    drop_pages(s, arena, row, templates.ZERO, old)
     # Fresh pages that the copies did not need.
     drop_pages(s, arena, row, target + 1, arena[row + state.LOG_COUNT])
     # The old pages leave, and the fresh ones become the head: [old][rest of the log][fresh] -> [fresh][rest], by three
@@ -144,7 +148,7 @@ def collect(record, arena, out):
     arena[row + state.TAIL_PAGE] += fresh - old
     arena[row + state.LOG_SIZE] -= old
     arena[row + state.LOG_COUNT] = fresh + rest
-    s.reg[recipes.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
-    s.reg[recipes.PAGE] = arena[arena[at + fresh - 1] + state.PAGE_BLOCK] * state.BLOCK
-    emit_recipe(s, out, recipes.GC_SWITCH)
+    s.reg[templates.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
+    s.reg[templates.PAGE] = arena[arena[at + fresh - 1] + state.PAGE_BLOCK] * state.BLOCK
+    emit_template(s, out, templates.GC_SWITCH)
     s.thorough_gcs += 1

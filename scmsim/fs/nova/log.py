@@ -7,8 +7,8 @@ Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_ex
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.nova import recipes, state
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.nova import state, templates
 from scmsim.jit import subroutine
 
 EXTEND_THRESHOLD = 256  # most log pages that one extension adds
@@ -60,10 +60,10 @@ def add_pages(s, arena, out, row, count):
     left = count
     while left > 0:
         block = first_fit.allocate(s, arena, left)
-        s.reg[recipes.TO] = block * state.BLOCK
-        s.reg[recipes.BYTES] = s.got * state.BLOCK
-        s.reg[recipes.COUNT] = s.got
-        emit_recipe(s, out, recipes.LOG_PAGES)
+        s.reg[templates.TO] = block * state.BLOCK
+        s.reg[templates.BYTES] = s.got * state.BLOCK
+        s.reg[templates.COUNT] = s.got
+        emit_template(s, out, templates.LOG_PAGES)
         for i in range(s.got):
             page = take(s, arena, s.page_order)
             arena[page + state.PAGE_BLOCK] = block + i
@@ -87,9 +87,9 @@ def sweep_log(s, arena, out, row):
         page = arena[arena[row + state.LOG] + i]
         block = arena[page + state.PAGE_BLOCK]
         if length > 0 and (i >= tail or block != first + length):
-            s.reg[recipes.FROM] = first * state.BLOCK
-            s.reg[recipes.BYTES] = length * state.BLOCK
-            emit_recipe(s, out, recipes.LOG_SCAN)
+            s.reg[templates.FROM] = first * state.BLOCK
+            s.reg[templates.BYTES] = length * state.BLOCK
+            emit_template(s, out, templates.LOG_SCAN)
             length = 0
         if i < tail:
             first = block if length == 0 else first
@@ -98,10 +98,10 @@ def sweep_log(s, arena, out, row):
             dead = arena[page + state.PAGE_COUNTS] >> state.INVALID_SHIFT & state.ENTRIES_MASK
             if count == dead:
                 if keep > 0:
-                    s.reg[recipes.PAGE] = (
+                    s.reg[templates.PAGE] = (
                         arena[arena[arena[row + state.LOG] + keep - 1] + state.PAGE_BLOCK] * state.BLOCK
                     )
-                    emit_recipe(s, out, recipes.LOG_DROP)
+                    emit_template(s, out, templates.LOG_DROP)
                 first_fit.release(s, arena, block, 1)
                 give(s, arena, page, s.page_order)
                 continue
@@ -123,16 +123,16 @@ def extend_log(s, arena, out, row):
     tail = arena[row + state.TAIL_PAGE]
     tail_block = arena[arena[arena[row + state.LOG] + tail] + state.PAGE_BLOCK]
     add_pages(s, arena, out, row, min(arena[row + state.LOG_SIZE], EXTEND_THRESHOLD))
-    emit_recipe(s, out, recipes.LOG_EXTEND)
+    emit_template(s, out, templates.LOG_EXTEND)
     valid, entries = sweep_log(s, arena, out, row)
     s.scanned_pages += tail
-    s.reg[recipes.COUNT] = tail
-    s.reg[recipes.ENTRIES], s.reg[recipes.ASSIGNED] = tail * s.slots, valid
+    s.reg[templates.COUNT] = tail
+    s.reg[templates.ENTRIES], s.reg[templates.ASSIGNED] = tail * s.slots, valid
     if not s.counters:
         s.scanned_entries += tail * s.slots
-    emit_recipe(s, out, recipes.LOG_SCANNED)
-    s.reg[recipes.PAGE] = tail_block * state.BLOCK
-    emit_recipe(s, out, recipes.LOG_LINK)
+    emit_template(s, out, templates.LOG_SCANNED)
+    s.reg[templates.PAGE] = tail_block * state.BLOCK
+    emit_template(s, out, templates.LOG_LINK)
     checked = arena[row + state.TAIL_PAGE]
     if s.gc_row == row:
         s.gc_row = 0
@@ -157,21 +157,21 @@ def append_entry(s, arena, out, row, length):
     """
     if arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
-        emit_recipe(s, out, recipes.LOG_START)
+        emit_template(s, out, templates.LOG_START)
     page = arena[arena[row + state.LOG] + arena[row + state.TAIL_PAGE]]
     if arena[row + state.TAIL_BYTES] + length > state.LOG_BYTES:
-        s.reg[recipes.PAGE] = arena[page + state.PAGE_BLOCK] * state.BLOCK
-        s.reg[recipes.ENTRY] = s.reg[recipes.PAGE] + arena[row + state.TAIL_BYTES]
-        s.reg[recipes.HAS] = recipes.LINE if arena[row + state.TAIL_BYTES] < state.LOG_BYTES else 0
-        emit_recipe(s, out, recipes.NEXT_PAGE)
+        s.reg[templates.PAGE] = arena[page + state.PAGE_BLOCK] * state.BLOCK
+        s.reg[templates.ENTRY] = s.reg[templates.PAGE] + arena[row + state.TAIL_BYTES]
+        s.reg[templates.HAS] = templates.LINE if arena[row + state.TAIL_BYTES] < state.LOG_BYTES else 0
+        emit_template(s, out, templates.NEXT_PAGE)
         if arena[row + state.TAIL_PAGE] + 1 == arena[row + state.LOG_COUNT]:
             extend_log(s, arena, out, row)
         arena[row + state.TAIL_PAGE] += 1
         arena[row + state.TAIL_BYTES] = 0
         page = arena[arena[row + state.LOG] + arena[row + state.TAIL_PAGE]]
     at = arena[row + state.TAIL_BYTES]
-    s.reg[recipes.PAGE] = arena[page + state.PAGE_BLOCK] * state.BLOCK
-    s.reg[recipes.ENTRY] = s.reg[recipes.PAGE] + at
+    s.reg[templates.PAGE] = arena[page + state.PAGE_BLOCK] * state.BLOCK
+    s.reg[templates.ENTRY] = s.reg[templates.PAGE] + at
     arena[page + state.PAGE_COUNTS] += 1
     arena[row + state.TAIL_BYTES] += length
     return page << 9 | at >> 3
@@ -179,14 +179,14 @@ def append_entry(s, arena, out, row, length):
 
 @subroutine
 def append_record(s, record, arena, out, row):
-    """Append an entry that maps no data and return its ref; `record` = (recipe, bytes of the entry, of its fields)."""
-    recipe, length, fields = record
-    s.reg[recipes.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
+    """Append an entry that maps no data and return its ref; `record` = (template, bytes of the entry, of its fields)."""
+    template, length, fields = record
+    s.reg[templates.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
     ref = append_entry(s, arena, out, row, length)
     arena[(ref >> 9) + state.PAGE_COUNTS] += state.PLAIN_ONE + length * state.PLAIN_BYTE
-    s.reg[recipes.BYTES] = length
-    s.reg[recipes.FIELDS] = fields
-    emit_recipe(s, out, recipe)
+    s.reg[templates.BYTES] = length
+    s.reg[templates.FIELDS] = fields
+    emit_template(s, out, template)
     return ref
 
 
@@ -197,12 +197,12 @@ def begin_transaction(s, out, source, records):
     The journal's page is a ring. RELEASE ends the transaction.
     """
     # Records that do not fit before the end of the journal's page go to its start.
-    first = min(records, (recipes.JOURNAL_PAGE + state.BLOCK - s.reg[recipes.JOURNAL]) // recipes.RECORD_BYTES)
+    first = min(records, (templates.JOURNAL_PAGE + state.BLOCK - s.reg[templates.JOURNAL]) // templates.RECORD_BYTES)
     rest = records - first
-    s.reg[recipes.FROM], s.reg[recipes.FIELDS] = source, 8 * records
-    s.reg[recipes.BYTES], s.reg[recipes.LINES] = first * recipes.RECORD_BYTES, rest * recipes.RECORD_BYTES
-    s.reg[recipes.ENTRIES], s.reg[recipes.CHECKED] = first * recipes.CHECKED_BYTES, rest * recipes.CHECKED_BYTES
-    emit_recipe(s, out, recipes.TRANSACTION)
-    s.reg[recipes.JOURNAL] += s.reg[recipes.BYTES]
-    if s.reg[recipes.JOURNAL] == recipes.JOURNAL_PAGE + state.BLOCK:
-        s.reg[recipes.JOURNAL] = recipes.JOURNAL_PAGE + s.reg[recipes.LINES]
+    s.reg[templates.FROM], s.reg[templates.FIELDS] = source, 8 * records
+    s.reg[templates.BYTES], s.reg[templates.LINES] = first * templates.RECORD_BYTES, rest * templates.RECORD_BYTES
+    s.reg[templates.ENTRIES], s.reg[templates.CHECKED] = first * templates.CHECKED_BYTES, rest * templates.CHECKED_BYTES
+    emit_template(s, out, templates.TRANSACTION)
+    s.reg[templates.JOURNAL] += s.reg[templates.BYTES]
+    if s.reg[templates.JOURNAL] == templates.JOURNAL_PAGE + state.BLOCK:
+        s.reg[templates.JOURNAL] = templates.JOURNAL_PAGE + s.reg[templates.LINES]

@@ -7,8 +7,8 @@ from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.nova import recipes, state
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.nova import state, templates
 from scmsim.fs.nova.data import assign_entry, free_nodes, invalidate_entry, reserve_pages
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 from scmsim.jit import subroutine
@@ -21,9 +21,9 @@ def add_dentry(s, arena, out, row, parent):
     """Append the dentry of the file at `row` to its parent's log; whole 4-byte units of the name bypass the cache."""
     name = arena[row + file_row.NAME]
     length = (s.dentry_header + name + 7) & ~7
-    s.reg[recipes.NAME] = name & ~3 if s.counters else 0
-    fields = s.dentry_fields + name - s.reg[recipes.NAME] if s.counters else length - 10
-    arena[row + state.DENTRY] = append_record(s, (recipes.NAMED, length, fields), arena, out, parent)
+    s.reg[templates.NAME] = name & ~3 if s.counters else 0
+    fields = s.dentry_fields + name - s.reg[templates.NAME] if s.counters else length - 10
+    arena[row + state.DENTRY] = append_record(s, (templates.NAMED, length, fields), arena, out, parent)
     arena[row + state.DIRECTORY] = parent
 
 
@@ -36,29 +36,29 @@ def inode_of(s, row):
 @subroutine
 def drop_name(s, arena, out, row, ref):
     """Invalidate the dentry `ref` of the file at `row` in place; for an unknown one (0) use the journal page's address."""
-    s.reg[recipes.OLD], s.reg[recipes.OLD_PAGE] = recipes.JOURNAL_PAGE, recipes.JOURNAL_PAGE
+    s.reg[templates.OLD], s.reg[templates.OLD_PAGE] = templates.JOURNAL_PAGE, templates.JOURNAL_PAGE
     if ref != 0:
-        s.reg[recipes.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
-        s.reg[recipes.OLD] = s.reg[recipes.OLD_PAGE] + ((ref & 511) << 3)
+        s.reg[templates.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
+        s.reg[templates.OLD] = s.reg[templates.OLD_PAGE] + ((ref & 511) << 3)
         arena[(ref >> 9) + state.PAGE_COUNTS] += state.INVALID_ONE
         if arena[row + state.DENTRY] == ref:
             arena[row + state.DENTRY] = 0
-    begin_transaction(s, out, s.reg[recipes.OLD], recipes.DENTRY_RECORDS)
-    emit_recipe(s, out, recipes.DROP_NAME)
-    emit_recipe(s, out, recipes.RELEASE)
+    begin_transaction(s, out, s.reg[templates.OLD], templates.DENTRY_RECORDS)
+    emit_template(s, out, templates.DROP_NAME)
+    emit_template(s, out, templates.RELEASE)
 
 
 @subroutine
 def change_links(s, arena, out, row, by):
     """Record a new link count: by a log entry the first time, later in place under the journal."""
-    s.reg[recipes.INODE] = inode_of(s, row)
+    s.reg[templates.INODE] = inode_of(s, row)
     if arena[row + state.LINK_ENTRY]:
-        emit_recipe(s, out, recipes.CHECK)
-        begin_transaction(s, out, s.reg[recipes.INODE], s.link_bytes >> 3)
-        emit_recipe(s, out, recipes.LINK_CHANGE)
-        emit_recipe(s, out, recipes.RELEASE)
+        emit_template(s, out, templates.CHECK)
+        begin_transaction(s, out, s.reg[templates.INODE], s.link_bytes >> 3)
+        emit_template(s, out, templates.LINK_CHANGE)
+        emit_template(s, out, templates.RELEASE)
     else:
-        append_record(s, (recipes.RECORD, s.link_bytes, s.link_fields), arena, out, row)
+        append_record(s, (templates.RECORD, s.link_bytes, s.link_fields), arena, out, row)
         arena[row + state.LINK_ENTRY] = 1
     arena[row + file_row.LINKS] += by
 
@@ -90,8 +90,8 @@ def free_pages(s, arena, out, row, first, invalidate):
     free_nodes(s, arena, row, first)
     arena[row + state.TOP_PAGE] = min(first, arena[row + state.TOP_PAGE])
     arena[row + file_row.MAPPED] -= s.freed
-    s.reg[recipes.COUNT] = s.freed
-    emit_recipe(s, out, recipes.FREED)
+    s.reg[templates.COUNT] = s.freed
+    emit_template(s, out, templates.FREED)
     return True
 
 
@@ -101,10 +101,10 @@ def evict(s, arena, out, row):
 
     Dentries of lost children may still refer to a directory's log pages, so those fields are not reused.
     """
-    s.reg[recipes.INODE] = inode_of(s, row)
-    emit_recipe(s, out, recipes.EVICT)
+    s.reg[templates.INODE] = inode_of(s, row)
+    emit_template(s, out, templates.EVICT)
     s.resume_at, s.freed = 0, 0
-    free_pages(s, arena, out, row, recipes.ZERO, recipes.ZERO)
+    free_pages(s, arena, out, row, templates.ZERO, templates.ZERO)
     for i in range(arena[row + state.LOG_COUNT]):
         page = arena[arena[row + state.LOG] + i]
         first_fit.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
@@ -138,7 +138,7 @@ def fill_holes(s, arena, out, row, stop, zero):
     table of pages has room.
     """
     emitted = s.emitted
-    s.reg[recipes.INODE] = inode_of(s, row)
+    s.reg[templates.INODE] = inode_of(s, row)
     while s.resume_at < stop:
         page, count = s.resume_at, 0
         while page + count < stop and count < ADOPT_PAGES and table.get(arena, row + state.PAGES, page + count) == 0:
@@ -152,14 +152,14 @@ def fill_holes(s, arena, out, row, stop, zero):
         count = s.got
         s.data_blocks += count
         if zero:
-            s.reg[recipes.TO], s.reg[recipes.BYTES] = block * state.BLOCK, count * state.BLOCK
-            emit_recipe(s, out, recipes.ZEROED)
+            s.reg[templates.TO], s.reg[templates.BYTES] = block * state.BLOCK, count * state.BLOCK
+            emit_template(s, out, templates.ZEROED)
         ref = append_entry(s, arena, out, row, s.entry_bytes)
         at = words_of(s, ref)
         arena[at], arena[at + 1] = page << 24 | count, block << 24
-        emit_recipe(s, out, recipes.APPEND)
+        emit_template(s, out, templates.APPEND)
         if zero:
-            emit_recipe(s, out, recipes.COMMIT)
+            emit_template(s, out, templates.COMMIT)
         assign_entry(s, arena, out, row, ref)
         s.resume_at += count
         if not zero:
@@ -173,12 +173,12 @@ def adopt(s, arena, out, row):
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     pages = (length + state.BLOCK - 1) >> 12
     if s.stage == state.NEW:
-        if pages > 0 and not reserve_pages(s, arena, row, recipes.ZERO, pages):
+        if pages > 0 and not reserve_pages(s, arena, row, templates.ZERO, pages):
             return False
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
         s.stage, s.resume_at = state.ADOPTING, 0
-    if not fill_holes(s, arena, out, row, pages, recipes.ZERO):
+    if not fill_holes(s, arena, out, row, pages, templates.ZERO):
         return False
     arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, length
     return True
@@ -192,17 +192,17 @@ def truncate(s, arena, out, row, new_size):
     """
     first = (new_size + state.BLOCK - 1) >> 12
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.TRUNCATE)
-        append_record(s, (recipes.RECORD, s.setattr_bytes, s.setattr_fields), arena, out, row)
-        emit_recipe(s, out, recipes.COMMIT)
+        emit_template(s, out, templates.TRUNCATE)
+        append_record(s, (templates.RECORD, s.setattr_bytes, s.setattr_fields), arena, out, row)
+        emit_template(s, out, templates.COMMIT)
         s.stage, s.resume_at, s.freed = state.AT_WORK, first, 0
         ref = table.get(arena, row + state.PAGES, new_size >> 12)
         if new_size < arena[row + file_row.SIZE] and new_size & 4095 and ref != 0:
             at = words_of(s, ref)
             block = (arena[at + 1] >> 24) + (new_size >> 12) - (arena[at] >> 24)
-            s.reg[recipes.TO] = block * state.BLOCK + (new_size & 4095)
-            s.reg[recipes.BYTES] = state.BLOCK - (new_size & 4095)
-            emit_recipe(s, out, recipes.TRUNCATE_TAIL)
+            s.reg[templates.TO] = block * state.BLOCK + (new_size & 4095)
+            s.reg[templates.BYTES] = state.BLOCK - (new_size & 4095)
+            emit_template(s, out, templates.TRUNCATE_TAIL)
     if new_size < arena[row + file_row.SIZE] and not free_pages(s, arena, out, row, first, 1):
         return False
     arena[row + file_row.SIZE] = new_size
@@ -216,28 +216,28 @@ def commit_names(s, out, row, parent, replaced, removed):
     `removed`: a file (the replaced one if there is one) loses its last name. Mirrors
     nova_lite_transaction_for_time_and_link and the end of nova_rename, which marks the replaced file last.
     """
-    s.reg[recipes.INODE] = inode_of(s, row)
-    begin_transaction(s, out, s.reg[recipes.INODE], recipes.TAILS + (replaced != 0) + recipes.REMOVAL * removed)
+    s.reg[templates.INODE] = inode_of(s, row)
+    begin_transaction(s, out, s.reg[templates.INODE], templates.TAILS + (replaced != 0) + templates.REMOVAL * removed)
     if removed and replaced == 0:
-        emit_recipe(s, out, recipes.REMOVE)
-    emit_recipe(s, out, recipes.COMMIT)
-    s.reg[recipes.INODE] = inode_of(s, parent)
-    emit_recipe(s, out, recipes.COMMIT)
+        emit_template(s, out, templates.REMOVE)
+    emit_template(s, out, templates.COMMIT)
+    s.reg[templates.INODE] = inode_of(s, parent)
+    emit_template(s, out, templates.COMMIT)
     if replaced != 0:
-        s.reg[recipes.INODE] = inode_of(s, replaced)
+        s.reg[templates.INODE] = inode_of(s, replaced)
         if removed:
-            emit_recipe(s, out, recipes.REMOVE)
-        emit_recipe(s, out, recipes.COMMIT)
-    emit_recipe(s, out, recipes.BARRIER)
-    emit_recipe(s, out, recipes.RELEASE)
+            emit_template(s, out, templates.REMOVE)
+        emit_template(s, out, templates.COMMIT)
+    emit_template(s, out, templates.BARRIER)
+    emit_template(s, out, templates.RELEASE)
 
 
 @subroutine
 def rename(s, arena, out, row, parent, replaced):
     """Model rename: record the link change, drop the name of `replaced` (row, or 0), add the new name, drop the old."""
-    emit_recipe(s, out, recipes.RENAME)
+    emit_template(s, out, templates.RENAME)
     old, removed = arena[row + state.DENTRY], 0
-    change_links(s, arena, out, row, recipes.ZERO)
+    change_links(s, arena, out, row, templates.ZERO)
     if replaced != 0:
         drop_name(s, arena, out, replaced, arena[replaced + state.DENTRY])
     add_dentry(s, arena, out, row, parent)
@@ -257,23 +257,23 @@ def create(s, arena, out, op, row, parent):
     arena[row + file_row.STATUS] |= file_row.EXISTS
     arena[row + file_row.LINKS] = 1
     arena[row + file_row.OPENS] = op.op == records.CREATE
-    emit_recipe(s, out, recipes.CREATE if op.op == records.CREATE else recipes.MKDIR)
+    emit_template(s, out, templates.CREATE if op.op == records.CREATE else templates.MKDIR)
     add_dentry(s, arena, out, row, parent)
-    s.reg[recipes.INODE] = inode_of(s, row)
-    emit_recipe(s, out, recipes.NEW_INODE)
+    s.reg[templates.INODE] = inode_of(s, row)
+    emit_template(s, out, templates.NEW_INODE)
     if op.op == records.MKDIR and arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
-        emit_recipe(s, out, recipes.DOTS)
+        emit_template(s, out, templates.DOTS)
         arena[arena[arena[row + state.LOG]] + state.PAGE_COUNTS] += 2 * (
             1 + state.PLAIN_ONE + s.dot_bytes * state.PLAIN_BYTE
         )
         arena[row + state.TAIL_BYTES] = 2 * s.dot_bytes
-    s.reg[recipes.INODE] = inode_of(s, parent)
-    begin_transaction(s, out, s.reg[recipes.INODE], recipes.TAILS)
-    emit_recipe(s, out, recipes.COMMIT)
-    s.reg[recipes.INODE] = inode_of(s, row)
-    emit_recipe(s, out, recipes.VALID)
-    emit_recipe(s, out, recipes.RELEASE)
+    s.reg[templates.INODE] = inode_of(s, parent)
+    begin_transaction(s, out, s.reg[templates.INODE], templates.TAILS)
+    emit_template(s, out, templates.COMMIT)
+    s.reg[templates.INODE] = inode_of(s, row)
+    emit_template(s, out, templates.VALID)
+    emit_template(s, out, templates.RELEASE)
 
 
 @subroutine
@@ -283,16 +283,16 @@ def unlink(s, arena, out, op, row, parent):
     change_links(s, arena, out, row, -1)
     removed = 0 + (arena[row + file_row.LINKS] <= 0 or op.op == records.RMDIR)
     if op.op == records.RMDIR:
-        emit_recipe(s, out, recipes.RMDIR)
+        emit_template(s, out, templates.RMDIR)
     else:
-        emit_recipe(s, out, recipes.UNLINK if removed else recipes.UNLINK_NAME)
-    commit_names(s, out, row, parent, recipes.ZERO, removed)
+        emit_template(s, out, templates.UNLINK if removed else templates.UNLINK_NAME)
+    commit_names(s, out, row, parent, templates.ZERO, removed)
 
 
 @subroutine
 def link(s, arena, out, op, row, parent):
     """Model link: add the name, then record the link change."""
-    emit_recipe(s, out, recipes.LINK)
+    emit_template(s, out, templates.LINK)
     add_dentry(s, arena, out, row, parent)
     change_links(s, arena, out, row, 1)
-    commit_names(s, out, row, parent, recipes.ZERO, recipes.ZERO)
+    commit_names(s, out, row, parent, templates.ZERO, templates.ZERO)

@@ -9,10 +9,10 @@ from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.nova import names as names
-from scmsim.fs.nova import recipes, state
+from scmsim.fs.nova import state, templates
 from scmsim.fs.nova.data import read_file, reserve_pages, write_file
 from scmsim.fs.nova.log import log_growth
 from scmsim.jit import subroutine
@@ -119,8 +119,8 @@ def reserve_first_piece(s, arena, out, op, places):
 def fallocate(s, arena, out, op, row):
     """Model fallocate: give holes zeroed blocks; return False if room runs out."""
     if s.stage == state.READY:
-        s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
-        emit_recipe(s, out, recipes.WRITE)
+        s.reg[templates.INODE] = s.inode_table + op.file * state.INODE_BYTES
+        emit_template(s, out, templates.WRITE)
         s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
     if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, 1):
         return False
@@ -132,7 +132,7 @@ def fallocate(s, arena, out, op, row):
 @subroutine
 def read_directory(s, arena, out, row):
     """Model readdir, which reads the index in DRAM."""
-    emit_recipe(s, out, recipes.READDIR)
+    emit_template(s, out, templates.READDIR)
 
 
 @subroutine
@@ -167,7 +167,7 @@ def end(s, out):
 
 _CALLS = {
     "state": state,
-    "recipes": recipes,
+    "templates": templates,
     "write": write_file,
     "read": read_file,
     "fallocate": fallocate,

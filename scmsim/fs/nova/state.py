@@ -12,10 +12,10 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row, slab
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
-from scmsim.fs.nova import recipes
-from scmsim.fs.nova.name_recipes import name_recipes
-from scmsim.fs.nova.recipes import BLOCK, LOG_BYTES, SITES
+from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
+from scmsim.fs.nova import templates
+from scmsim.fs.nova.name_templates import name_templates
+from scmsim.fs.nova.templates import BLOCK, LOG_BYTES, SITES
 
 # Fields of a file's row in the arena. PAGES, LOG and NODES are tables (page -> write entry, index -> log page, page /
 # 64 -> radix node).
@@ -113,32 +113,32 @@ def start(
     rows = len(files) + 1  # the last row is a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, recipes.COSTS, list(SITES)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, templates.COSTS, list(SITES)))
     if not params.get("tick", 1):
-        state.record.cost[0, recipes.COSTS.index("timer_tick"), :3] = 0
+        state.record.cost[0, templates.COSTS.index("timer_tick"), :3] = 0
     fence = bool(params.get("inode_fence", 0))
     table = (
-        recipes.data_recipes(inplace, counters, entry_bytes, fence)
-        | recipes.log_recipes(counters, entry_bytes, fence)
-        | name_recipes(counters, fence)
+        templates.data_templates(inplace, counters, entry_bytes, fence)
+        | templates.log_templates(counters, entry_bytes, fence)
+        | name_templates(counters, fence)
     )
-    load_recipes(state, dict(sorted(table.items())), merge=bool(params.get("merge", 1)))
+    load_templates(state, dict(sorted(table.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.inplace, record.counters, record.entry_bytes = inplace, counters, entry_bytes
     record.slots, record.entry_shift = LOG_BYTES // entry_bytes, entry_bytes.bit_length() - 1
     record.page_order = (PAGE_ENTRIES + 2 * (LOG_BYTES >> int(record.entry_shift)) - 1).bit_length()
     record.setattr_bytes, record.link_bytes, record.dot_bytes = (
-        (recipes.SETATTR_BYTES, recipes.LINK_BYTES, recipes.DOT_BYTES)
+        (templates.SETATTR_BYTES, templates.LINK_BYTES, templates.DOT_BYTES)
         if counters
-        else (recipes.FAST16_BYTES, recipes.FAST16_BYTES, recipes.FAST16_BYTES)
+        else (templates.FAST16_BYTES, templates.FAST16_BYTES, templates.FAST16_BYTES)
     )
     # log.c: nova_update_setattr_entry, nova_update_link_change_entry, nova_update_new_dentry.
     record.setattr_fields, record.link_fields, record.dentry_fields = (
-        (49, 32, 35) if counters else (recipes.FAST16_BYTES - 10, recipes.FAST16_BYTES - 10, 0)
+        (49, 32, 35) if counters else (templates.FAST16_BYTES - 10, templates.FAST16_BYTES - 10, 0)
     )
     record.dentry_header = 49 if counters else 29  # with the name's closing zero (5.1 lineage)
     record.inode_table = INODE_TABLE
-    record.reg[recipes.JOURNAL] = recipes.JOURNAL_PAGE
+    record.reg[templates.JOURNAL] = templates.JOURNAL_PAGE
     reserved = (INODE_TABLE + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
     first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
     slab.attach(state)

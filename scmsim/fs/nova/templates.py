@@ -1,4 +1,4 @@
-"""Define NOVA's mechanisms as recipes: every event of each mechanism, in the order of the source.
+"""Define NOVA's mechanisms as templates: every event of each mechanism, in the order of the source.
 
 Sources: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/{file,dax,log,gc,journal,namei,dir,inode,rebuild,checksum}.c
 and inode.h, log.h, nova.h; helpers: nova_flush_buffer (one clwb per line, a fence on request), memcpy_to_pmem_nocache
@@ -6,7 +6,7 @@ and inode.h, log.h, nova.h; helpers: nova_flush_buffer (one clwb per line, a fen
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, STACK, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
+from scmsim.fs.engine.events import TemplateBuilder
 
 # Mechanism -> purpose of the bytes that it stores.
 SITES = {
@@ -45,7 +45,7 @@ COSTS = (
     JOURNAL, NODE, INSERTED, REPLACED, NODES, COUNT, ENTRIES, FIELDS, HAS, CHECKED, ASSIGNED, NAME,
 ) = range(29)  # fmt: skip
 
-# Recipes.
+# Templates.
 (
     WRITE, FIND, ALLOCATE, FILL_OLD, FILL_ZERO, COPY, APPEND, RECORD, NEXT_PAGE, COMMIT, ASSIGN, FREE_OLD, UPDATE, READ,
     READ_EXTENT, LOG_START, LOG_PAGES, LOG_EXTEND, LOG_SCAN, LOG_SCANNED, LOG_DROP, LOG_LINK, GC_PAGE, GC_SWITCH, CREATE, MKDIR,
@@ -69,7 +69,7 @@ RECORD_BYTES, CHECKED_BYTES = 32, 28  # bytes of a journal record, of the part t
 # place (journal.c: nova_create_logentry_transaction); both tails of nova_create_inode_transaction and
 # nova_create_rename_transaction; what the removal of an inode adds to the tails, `valid` and `delete_epoch_id`.
 DENTRY_RECORDS, ENTRY_RECORDS, TAILS, REMOVAL = 6, 8, 2, 2
-_STEPS = RecipeBuilder(SITES, COSTS)
+_STEPS = TemplateBuilder(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
@@ -145,8 +145,8 @@ def _fill(site: str, load: bool) -> list:
     ]
 
 
-def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
-    """Return the recipes of write() and read()."""
+def data_templates(inplace: bool, counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
+    """Return the templates of write() and read()."""
     # The in-place path keeps its entry unaligned on the stack, so the flush covers one line more (measured, 5.13 port).
     stack = [_step(FLUSH, "log append", ZERO, 32 if inplace else 0, 64, space=STACK)] if counters else []
     page_tail = [
@@ -241,8 +241,8 @@ def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: b
     }
 
 
-def log_recipes(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
-    """Return the recipes of a log's growth, of the scan at each extension, and of garbage collection."""
+def log_templates(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
+    """Return the templates of a log's growth, of the scan at each extension, and of garbage collection."""
     inode_written = persist(INODE, "log extension", inode_fence) if counters else []
     page_tail = 16 if counters else 8  # counters and next page, or next page alone
     scanned = 40 if counters else LOG_BYTES // entry_bytes * entry_bytes

@@ -4,8 +4,8 @@ Source: PMFS fs/pmfs/xip.c (__pmfs_xip_file_write, pmfs_clear_edge_blk), inode.c
 """
 
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.pmfs import recipes, state
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.tree import node
 from scmsim.jit import subroutine
 
@@ -13,7 +13,7 @@ from scmsim.jit import subroutine
 @subroutine
 def inode_at(s, row):
     """Return the device offset of a file's inode."""
-    return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
+    return s.inode_table + (row - s.files) // state.FILE_WORDS * templates.INODE_BYTES
 
 
 @subroutine
@@ -27,21 +27,27 @@ def set_find(s, arena, row, page, pages):
     """Set the registers for the look-up of `pages` pages (at most `chunk`) from `page` on."""
     pages = looked_up(s, page, pages)
     i, height = page >> s.shift - 12, arena[row + state.HEIGHT]
-    leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, recipes.ZERO) if height > 1 else recipes.ZERO
+    leaf, upper = (
+        node(arena, row, 1, i >> 9),
+        node(arena, row, height, templates.ZERO) if height > 1 else templates.ZERO,
+    )
     span = pages << 3
-    s.reg[recipes.PAGES], s.reg[recipes.HEADERS] = pages, pages * s.header_loads
-    s.reg[recipes.LEAF_AT], s.reg[recipes.LEAF] = (
-        leaf * recipes.BLOCK + min((i & 511) << 3, recipes.BLOCK - span),
+    s.reg[templates.PAGES], s.reg[templates.HEADERS] = pages, pages * s.header_loads
+    s.reg[templates.LEAF_AT], s.reg[templates.LEAF] = (
+        leaf * templates.BLOCK + min((i & 511) << 3, templates.BLOCK - span),
         span * (leaf != 0),
     )
-    s.reg[recipes.UPPER_AT], s.reg[recipes.UPPER] = upper * recipes.BLOCK, span * max(height - 1, 0) * (upper != 0)
+    s.reg[templates.UPPER_AT], s.reg[templates.UPPER] = (
+        upper * templates.BLOCK,
+        span * max(height - 1, 0) * (upper != 0),
+    )
 
 
 @subroutine
 def device(s, arena, row, at):
     """Return the device offset of byte `at` of the file, or -1 in a hole."""
     block = table.get(arena, row + state.BLOCKS, at >> s.shift)
-    return -1 if block == 0 else block * recipes.BLOCK + (at & ((1 << s.shift) - 1))
+    return -1 if block == 0 else block * templates.BLOCK + (at & ((1 << s.shift) - 1))
 
 
 @subroutine
@@ -63,24 +69,24 @@ def stretch(s, arena, row, at, end):
 @subroutine
 def set_copy(s, op, target, low, high):
     """Set the registers to copy bytes [low, high) of the file from the caller's buffer to the device offset `target`."""
-    s.reg[recipes.TO], s.reg[recipes.BYTES], s.reg[recipes.LINES] = target, high - low, (high - low + 63) >> 6
-    s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
-    s.reg[recipes.LEAF] = (low & 7) != 0
-    s.reg[recipes.EDGE] = (high & 7) != 0 and (low & 63) != (high & 63)
-    s.reg[recipes.EDGE_AT] = target + high - low
+    s.reg[templates.TO], s.reg[templates.BYTES], s.reg[templates.LINES] = target, high - low, (high - low + 63) >> 6
+    s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
+    s.reg[templates.LEAF] = (low & 7) != 0
+    s.reg[templates.EDGE] = (high & 7) != 0 and (low & 63) != (high & 63)
+    s.reg[templates.EDGE_AT] = target + high - low
 
 
 @subroutine
 def set_copy_within(s, source, target, length):
     """Set the registers to copy `length` bytes from one device offset to another."""
-    s.reg[recipes.FROM], s.reg[recipes.TO] = source, target
-    s.reg[recipes.BYTES], s.reg[recipes.LINES] = length, (length + 63) >> 6
+    s.reg[templates.FROM], s.reg[templates.TO] = source, target
+    s.reg[templates.BYTES], s.reg[templates.LINES] = length, (length + 63) >> 6
 
 
 @subroutine
 def clear(s, out, block, low, high):
     """Clear bytes [low, high) of a new block (memset_nt, in units of 8 bytes)."""
-    s.reg[recipes.TO], s.reg[recipes.BYTES] = block * recipes.BLOCK + low, high - low
-    s.reg[recipes.LINES] = (high - low + 63) >> 6
+    s.reg[templates.TO], s.reg[templates.BYTES] = block * templates.BLOCK + low, high - low
+    s.reg[templates.LINES] = (high - low + 63) >> 6
     s.zeroed_bytes += high - low
-    emit_recipe(s, out, recipes.ZEROED)
+    emit_template(s, out, templates.ZEROED)

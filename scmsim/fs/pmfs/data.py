@@ -7,8 +7,8 @@ Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xi
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.pmfs import recipes, state
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow, release
@@ -26,11 +26,11 @@ def fast(s, arena, out, op, row):
     end = op.offset + op.length
     open_fast(s, arena, out, op, row)
     set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
-    s.reg[recipes.PAGES] = 0
-    emit_recipe(s, out, recipes.COPY)
+    s.reg[templates.PAGES] = 0
+    emit_template(s, out, templates.COPY)
     grows = end > arena[row + file_row.SIZE]
-    s.reg[recipes.GROWN], s.reg[recipes.UPDATED] = grows, 16 if grows else 8
-    emit_recipe(s, out, recipes.FAST_END)
+    s.reg[templates.GROWN], s.reg[templates.UPDATED] = grows, 16 if grows else 8
+    emit_template(s, out, templates.FAST_END)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
 
 
@@ -39,10 +39,10 @@ def edge(s, arena, out, row, i, low, high):
     """Fill bytes [low, high) of data block `i`, which the write does not cover: from the old block or with zeroes."""
     block, old = table.get(arena, row + state.BLOCKS, i), table.get(arena, row + state.OLD, i)
     if s.replacing and old != 0:
-        set_copy_within(s, old * recipes.BLOCK + low, block * recipes.BLOCK + low, high - low)
-        emit_recipe(s, out, recipes.COW_EDGE)
+        set_copy_within(s, old * templates.BLOCK + low, block * templates.BLOCK + low, high - low)
+        emit_template(s, out, templates.COW_EDGE)
     elif s.whole_edge:
-        clear(s, out, block, recipes.ZERO, 1 << s.shift)
+        clear(s, out, block, templates.ZERO, 1 << s.shift)
     elif low == 0:
         clear(s, out, block, low, (high + 7) & ~7)
     else:
@@ -57,7 +57,7 @@ def edges(s, arena, out, op, row):
     # The original clears no end after a write inside one block.
     inside = s.whole_edge and not s.replacing and first == last
     if op.offset & mask and s.edges & 1:
-        edge(s, arena, out, row, first, recipes.ZERO, op.offset & mask)
+        edge(s, arena, out, row, first, templates.ZERO, op.offset & mask)
     if end & mask and s.edges & 2 and not inside:
         edge(s, arena, out, row, last, end & mask, mask + 1)
 
@@ -79,18 +79,18 @@ def open_write(s, arena, out, op, row):
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     begin(s, out)
-    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
-    emit_recipe(s, out, recipes.TIMES)
+    log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
+    emit_template(s, out, templates.TIMES)
     # Find new edge blocks now: after the allocation every block of the write exists.
     s.edges = (s.replacing or table.get(arena, row + state.BLOCKS, first) == 0) + 2 * (
         s.replacing or table.get(arena, row + state.BLOCKS, last) == 0
     )
     if op.offset & mask:
         set_find(s, arena, row, op.offset >> 12, 1)
-        emit_recipe(s, out, recipes.FIND)
+        emit_template(s, out, templates.FIND)
     if end & mask:
         set_find(s, arena, row, (end - 1) >> 12, 1)
-        emit_recipe(s, out, recipes.FIND)
+        emit_template(s, out, templates.FIND)
     grow(s, arena, out, row, last)
 
 
@@ -100,18 +100,18 @@ def close_write(s, arena, out, op, row):
     end = op.offset + op.length
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
-        emit_recipe(s, out, recipes.RESIZED)
+        emit_template(s, out, templates.RESIZED)
     commit(s, out)
     # Free the old blocks only after the commit: until then an undo restores the pointers to them.
     if s.replacing:
-        s.reg[recipes.COUNT] = 0
+        s.reg[templates.COUNT] = 0
         for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
             old = table.get(arena, row + state.OLD, i)
             if old != 0:
                 release(s, arena, row, i, old)
-                table.put(arena, row + state.OLD, i, recipes.ZERO)
-                s.reg[recipes.COUNT] += 1
-        emit_recipe(s, out, recipes.OLD_FREED)
+                table.put(arena, row + state.OLD, i, templates.ZERO)
+                s.reg[templates.COUNT] += 1
+        emit_template(s, out, templates.OLD_FREED)
 
 
 @subroutine
@@ -121,7 +121,7 @@ def write_file(s, arena, out, op, row):
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     if s.stage == state.READY:
         set_find(s, arena, row, op.offset >> 12, 1)
-        emit_recipe(s, out, recipes.WRITE)
+        emit_template(s, out, templates.WRITE)
         # pmfs_file_write_fast: a write inside one existing block needs no allocation and no transaction.
         if first == last and not s.replacing and table.get(arena, row + state.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
@@ -132,7 +132,7 @@ def write_file(s, arena, out, op, row):
         while s.resume_at <= last:
             if not reserve_events(s, out, FILL_EVENTS):
                 return False
-            fill(s, arena, out, row, last, recipes.ZERO)
+            fill(s, arena, out, row, last, templates.ZERO)
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         edges(s, arena, out, op, row)
@@ -142,9 +142,9 @@ def write_file(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        emit_recipe(s, out, recipes.FIND)
+        emit_template(s, out, templates.FIND)
         set_copy(s, op, device(s, arena, row, at), at, stop)
-        emit_recipe(s, out, recipes.COPY)
+        emit_template(s, out, templates.COPY)
         s.resume_at = stop
     if not reserve_events(s, out, FILL_EVENTS):
         return False
@@ -156,7 +156,7 @@ def write_file(s, arena, out, op, row):
 def read_file(s, arena, out, op, row):
     """Model read(), which clears the buffer for a hole; return False if room runs out."""
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.READ)
+        emit_template(s, out, templates.READ)
         s.stage, s.resume_at = state.COPYING, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
@@ -164,8 +164,8 @@ def read_file(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        s.reg[recipes.FROM], s.reg[recipes.BYTES] = device(s, arena, row, at), stop - at
-        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        emit_recipe(s, out, recipes.READ_DATA if s.reg[recipes.FROM] >= 0 else recipes.READ_HOLE)
+        s.reg[templates.FROM], s.reg[templates.BYTES] = device(s, arena, row, at), stop - at
+        s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        emit_template(s, out, templates.READ_DATA if s.reg[templates.FROM] >= 0 else templates.READ_HOLE)
         s.resume_at = stop
     return True

@@ -6,8 +6,8 @@ Source: PMFS fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_di
 
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, take
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.pmfs import recipes, state
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.copy import inode_at
 from scmsim.fs.pmfs.journal import log
 from scmsim.fs.pmfs.tree import fill, grow, reserve, words_for
@@ -40,24 +40,24 @@ def add_block(s, arena, out, directory):
 
     The events are those of the tree.
     """
-    count, inode = arena[directory + state.DIRCOUNT], s.reg[recipes.INODE]
+    count, inode = arena[directory + state.DIRCOUNT], s.reg[templates.INODE]
     replacing, resume_at = s.replacing, s.resume_at
     s.replacing = 0
     reserve(s, arena, directory, count + 1)
     table.reserve(s, arena, directory + state.DIRBLOCKS, count + 1)
-    s.reg[recipes.INODE] = inode_at(s, directory)
+    s.reg[templates.INODE] = inode_at(s, directory)
     grow(s, arena, out, directory, count)
     s.resume_at = count
-    fill(s, arena, out, directory, count, recipes.ZERO)
-    place = take(s, arena, recipes.ZERO + state.DIR_ORDER)
+    fill(s, arena, out, directory, count, templates.ZERO)
+    place = take(s, arena, templates.ZERO + state.DIR_ORDER)
     table.put(arena, directory + state.DIRBLOCKS, count, place)
-    arena[place + state.DIR_RECORDS], arena[place + state.DIR_GAP] = 1, recipes.BLOCK
+    arena[place + state.DIR_RECORDS], arena[place + state.DIR_GAP] = 1, templates.BLOCK
     arena[place + state.DIR_BLOCK] = table.get(arena, directory + state.BLOCKS, count)
-    arena[place + state.DIR_FIRST] = recipes.BLOCK
+    arena[place + state.DIR_FIRST] = templates.BLOCK
     arena[directory + state.DIRCOUNT] += 1
     arena[directory + state.DIRENTS] += 1
-    arena[directory + file_row.SIZE] += recipes.BLOCK
-    s.replacing, s.resume_at, s.reg[recipes.INODE] = replacing, resume_at, inode
+    arena[directory + file_row.SIZE] += templates.BLOCK
+    s.replacing, s.resume_at, s.reg[templates.INODE] = replacing, resume_at, inode
     return place
 
 
@@ -67,9 +67,9 @@ def dots(s, arena, out, directory):
     place = add_block(s, arena, out, directory)
     arena[place + state.DIR_RECORDS] = 2
     arena[place + state.DIR_FIRST] = 16 | 16 << NEEDS | state.DOT << OWNER
-    arena[place + state.DIR_FIRST + 1] = (recipes.BLOCK - 16) | 16 << NEEDS | state.DOT << OWNER
+    arena[place + state.DIR_FIRST + 1] = (templates.BLOCK - 16) | 16 << NEEDS | state.DOT << OWNER
     arena[directory + state.DIRENTS] += 1
-    s.reg[recipes.NODE] = arena[place + state.DIR_BLOCK] * recipes.BLOCK
+    s.reg[templates.NODE] = arena[place + state.DIR_BLOCK] * templates.BLOCK
 
 
 @subroutine
@@ -79,18 +79,18 @@ def scan(s, arena, out, directory, stop, within, match):
     for j in range(min(stop + 1, arena[directory + state.DIRCOUNT])):
         place = table.get(arena, directory + state.DIRBLOCKS, j)
         count = arena[place + state.DIR_RECORDS] if j < stop else within
-        total += count if j < stop else recipes.ZERO
-        s.reg[recipes.NODE], s.reg[recipes.BYTES] = arena[place + state.DIR_BLOCK] * recipes.BLOCK, count * LOADED
-        emit_recipe(s, out, recipes.SCAN_MATCH if match else recipes.SCAN_FIT)
-    s.reg[recipes.COUNT] = total
+        total += count if j < stop else templates.ZERO
+        s.reg[templates.NODE], s.reg[templates.BYTES] = arena[place + state.DIR_BLOCK] * templates.BLOCK, count * LOADED
+        emit_template(s, out, templates.SCAN_MATCH if match else templates.SCAN_FIT)
+    s.reg[templates.COUNT] = total
     s.scanned_dirents += total
-    emit_recipe(s, out, recipes.MATCHED if match else recipes.FITTED)
+    emit_template(s, out, templates.MATCHED if match else templates.FITTED)
 
 
 @subroutine
 def miss(s, arena, out, directory):
     """Look up a name that the directory does not have."""
-    scan(s, arena, out, directory, arena[directory + state.DIRCOUNT], recipes.ZERO, 1)
+    scan(s, arena, out, directory, arena[directory + state.DIRCOUNT], templates.ZERO, 1)
 
 
 @subroutine
@@ -145,10 +145,10 @@ def put_record(s, arena, place, k, needs, row_number):
     """Put a record into the gap after record `k`, or into record `k` if it is free; set register DIRENT."""
     at = place + state.DIR_FIRST + k
     word = arena[at]
-    start = arena[place + state.DIR_BLOCK] * recipes.BLOCK + offset_of(arena, place, k)
+    start = arena[place + state.DIR_BLOCK] * templates.BLOCK + offset_of(arena, place, k)
     if word >> OWNER == 0:
         arena[at] = (word & BYTES) | needs << NEEDS | (row_number + 1) << OWNER
-        s.reg[recipes.DIRENT] = start
+        s.reg[templates.DIRENT] = start
         return
     used = (word >> NEEDS) & BYTES
     for i in range(place + state.DIR_FIRST + arena[place + state.DIR_RECORDS], at + 1, -1):
@@ -156,13 +156,13 @@ def put_record(s, arena, place, k, needs, row_number):
     arena[at] = used | word & ~BYTES
     arena[at + 1] = ((word & BYTES) - used) | needs << NEEDS | (row_number + 1) << OWNER
     arena[place + state.DIR_RECORDS] += 1
-    s.reg[recipes.DIRENT] = start + used
+    s.reg[templates.DIRENT] = start + used
 
 
 @subroutine
 def find_gap(arena, directory, needs):
     """Return (block, record in it) of the first gap with room for a name of `needs` bytes; record -1: there is none."""
-    count, j, k = arena[directory + state.DIRCOUNT], recipes.ZERO, -1
+    count, j, k = arena[directory + state.DIRCOUNT], templates.ZERO, -1
     while j < count:
         place = table.get(arena, directory + state.DIRBLOCKS, j)
         if arena[place + state.DIR_GAP] >= needs:
@@ -178,15 +178,15 @@ def add_name(s, arena, out, row, directory):
     """Add a file's name to a directory, within a transaction (pmfs_add_entry)."""
     number, length = (row - s.files) // state.FILE_WORDS, arena[row + file_row.NAME]
     needs = record_bytes(length)
-    s.reg[recipes.DIR] = inode_at(s, directory)
-    log(s, out, s.reg[recipes.DIR], recipes.LOG_DATA)
+    s.reg[templates.DIR] = inode_at(s, directory)
+    log(s, out, s.reg[templates.DIR], templates.LOG_DATA)
     j, k = find_gap(arena, directory, needs)
-    scan(s, arena, out, directory, j, k + 1, recipes.ZERO)
+    scan(s, arena, out, directory, j, k + 1, templates.ZERO)
     if k < 0:
-        place, k = add_block(s, arena, out, directory), recipes.ZERO
+        place, k = add_block(s, arena, out, directory), templates.ZERO
         # A record in a new block needs no undo entry.
         put_record(s, arena, place, k, needs, number)
-        s.reg[recipes.BYTES] = HEADER + 6 + length
+        s.reg[templates.BYTES] = HEADER + 6 + length
     else:
         place = table.get(arena, directory + state.DIRBLOCKS, j)
         before = arena[directory + state.DIRENTS] + arena[place + state.DIR_RECORDS]
@@ -194,15 +194,15 @@ def add_name(s, arena, out, row, directory):
         log(
             s,
             out,
-            arena[place + state.DIR_BLOCK] * recipes.BLOCK + offset_of(arena, place, k) + 8 * split,
+            arena[place + state.DIR_BLOCK] * templates.BLOCK + offset_of(arena, place, k) + 8 * split,
             2 if split else 8,
         )
         put_record(s, arena, place, k, needs, number)
         arena[directory + state.DIRENTS] = before - arena[place + state.DIR_RECORDS] + 2 * split + KILLS * (not split)
-        s.reg[recipes.BYTES] = HEADER + length - 2 * (not split)
-    s.reg[recipes.LINES] = needs
-    emit_recipe(s, out, recipes.ADD_DIRENT)
-    emit_recipe(s, out, recipes.DIR_TIMES)
+        s.reg[templates.BYTES] = HEADER + length - 2 * (not split)
+    s.reg[templates.LINES] = needs
+    emit_template(s, out, templates.ADD_DIRENT)
+    emit_template(s, out, templates.DIR_TIMES)
     arena[row + state.PLACE], arena[row + state.PARENT] = place, directory
 
 
@@ -211,18 +211,18 @@ def take_out(s, arena, out, directory, j, k):
     """Remove a record: the record before it gets its bytes; a block's first record becomes free."""
     place = table.get(arena, directory + state.DIRBLOCKS, j)
     at, count = place + state.DIR_FIRST + k, arena[place + state.DIR_RECORDS]
-    start = arena[place + state.DIR_BLOCK] * recipes.BLOCK
-    arena[place + state.DIR_GAP] = recipes.BLOCK
+    start = arena[place + state.DIR_BLOCK] * templates.BLOCK
+    arena[place + state.DIR_GAP] = templates.BLOCK
     if k == 0 or KILLS:
-        s.reg[recipes.DIRENT] = start + offset_of(arena, place, k)
-        log(s, out, s.reg[recipes.DIRENT], 8)
-        emit_recipe(s, out, recipes.KILL_DIRENT)
+        s.reg[templates.DIRENT] = start + offset_of(arena, place, k)
+        log(s, out, s.reg[templates.DIRENT], 8)
+        emit_template(s, out, templates.KILL_DIRENT)
         arena[at] &= BYTES
         arena[directory + state.DIRENTS] -= KILLS
         return
-    s.reg[recipes.DIRENT] = start + offset_of(arena, place, k - 1)
-    log(s, out, s.reg[recipes.DIRENT] + 8, 2)
-    emit_recipe(s, out, recipes.DEL_DIRENT)
+    s.reg[templates.DIRENT] = start + offset_of(arena, place, k - 1)
+    log(s, out, s.reg[templates.DIRENT] + 8, 2)
+    emit_template(s, out, templates.DEL_DIRENT)
     arena[at - 1] += arena[at] & BYTES
     for i in range(at, place + state.DIR_FIRST + count - 1):
         arena[i] = arena[i + 1]
@@ -234,18 +234,18 @@ def take_out(s, arena, out, directory, j, k):
 def remove_name(s, arena, out, directory, hint, row_number):
     """Remove a name from its directory, within a transaction (pmfs_remove_entry); `hint`: place of its block, or 0."""
     j, k = find_place(arena, directory, hint, row_number)
-    s.reg[recipes.DIR] = inode_at(s, directory)
+    s.reg[templates.DIR] = inode_at(s, directory)
     if j >= 0:
         scan(s, arena, out, directory, j, k + 1, 1)
         take_out(s, arena, out, directory, j, k)
-    log(s, out, s.reg[recipes.DIR], recipes.LOG_DATA)
-    emit_recipe(s, out, recipes.DIR_TIMES)
+    log(s, out, s.reg[templates.DIR], templates.LOG_DATA)
+    emit_template(s, out, templates.DIR_TIMES)
 
 
 @subroutine
 def drop_blocks(s, arena, row):
     """Free the records of a removed directory in the arena."""
     for j in range(arena[row + state.DIRCOUNT]):
-        give(s, arena, table.get(arena, row + state.DIRBLOCKS, j), recipes.ZERO + state.DIR_ORDER)
+        give(s, arena, table.get(arena, row + state.DIRBLOCKS, j), templates.ZERO + state.DIR_ORDER)
     table.drop(s, arena, row + state.DIRBLOCKS)
     arena[row + state.DIRCOUNT], arena[row + state.DIRENTS] = 0, 0

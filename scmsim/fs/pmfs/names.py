@@ -7,9 +7,9 @@ pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import dirs as dirs
-from scmsim.fs.pmfs import recipes, state
+from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.copy import device, inode_at
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
@@ -32,9 +32,9 @@ def adopted(s, arena, row):
 def ready_directory(s, arena, out, directory):
     """Give a directory from before the trace its first block, without events."""
     if arena[directory + state.DIRCOUNT] == 0:
-        emitted, journal = s.emitted, s.reg[recipes.JOURNAL]
+        emitted, journal = s.emitted, s.reg[templates.JOURNAL]
         dirs.dots(s, arena, out, directory)
-        s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
+        s.emitted, s.reg[templates.JOURNAL] = emitted, journal
 
 
 @subroutine
@@ -45,18 +45,18 @@ def create(s, arena, out, op, row, parent):
     holds_names = arena[row + state.DIRCOUNT] > 0  # a directory from before the trace: its blocks stay a directory's
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * (is_dir or holds_names)
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
-    emit_recipe(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
+    emit_template(s, out, templates.MKDIR if is_dir else templates.CREATE)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
-    log(s, out, s.reg[recipes.INODE], INODE_FIELDS)
-    emit_recipe(s, out, recipes.NEW_INODE)
+    log(s, out, s.reg[templates.INODE], INODE_FIELDS)
+    emit_template(s, out, templates.NEW_INODE)
     if is_dir:
         dirs.dots(s, arena, out, row)
-        emit_recipe(s, out, recipes.DOTS)
+        emit_template(s, out, templates.DOTS)
     dirs.add_name(s, arena, out, row, parent)
     if is_dir:
         # ".." of the new directory is a link to the parent.
-        emit_recipe(s, out, recipes.DIR_LINKS)
+        emit_template(s, out, templates.DIR_LINKS)
     commit(s, out)
 
 
@@ -64,9 +64,9 @@ def create(s, arena, out, op, row, parent):
 def lose_link(s, arena, out, row):
     """Remove one name from the link count; with the last one put the inode on the truncate list."""
     arena[row + file_row.LINKS] -= 1
-    emit_recipe(s, out, recipes.LINKS)
+    emit_template(s, out, templates.LINKS)
     if arena[row + file_row.LINKS] <= 0:
-        emit_recipe(s, out, recipes.TRUNCATE_ADD)
+        emit_template(s, out, templates.TRUNCATE_ADD)
 
 
 @subroutine
@@ -78,8 +78,8 @@ def number(s, row):
 @subroutine
 def leave_directory(s, arena, out, row):
     """Remove a file's newest name from its directory."""
-    s.reg[recipes.INODE] = inode_at(s, row)
-    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+    s.reg[templates.INODE] = inode_at(s, row)
+    log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
     dirs.remove_name(s, arena, out, arena[row + state.PARENT], arena[row + state.PLACE], number(s, row))
     arena[row + state.PLACE] = 0
 
@@ -87,11 +87,11 @@ def leave_directory(s, arena, out, row):
 @subroutine
 def unlink(s, arena, out, op, row, parent):
     """Model unlink and rmdir."""
-    emit_recipe(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
+    emit_template(s, out, templates.RMDIR if op.op == records.RMDIR else templates.UNLINK)
     begin(s, out)
     leave_directory(s, arena, out, row)
     if op.op == records.RMDIR:
-        emit_recipe(s, out, recipes.DIR_LINKS)
+        emit_template(s, out, templates.DIR_LINKS)
     lose_link(s, arena, out, row)
     commit(s, out)
 
@@ -110,13 +110,13 @@ def take_over(s, arena, out, row, replaced, directory):
     dirs.scan(s, arena, out, directory, j, k + 1, 1)
     place = table.get(arena, directory + state.DIRBLOCKS, j)
     at = place + state.DIR_FIRST + k
-    s.reg[recipes.DIRENT] = arena[place + state.DIR_BLOCK] * recipes.BLOCK + dirs.offset_of(arena, place, k)
-    log(s, out, s.reg[recipes.DIRENT], 8)
-    emit_recipe(s, out, recipes.KILL_DIRENT)
+    s.reg[templates.DIRENT] = arena[place + state.DIR_BLOCK] * templates.BLOCK + dirs.offset_of(arena, place, k)
+    log(s, out, s.reg[templates.DIRENT], 8)
+    emit_template(s, out, templates.KILL_DIRENT)
     arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | (number(s, row) + 1) << dirs.OWNER
     arena[replaced + state.PLACE], arena[row + state.PLACE] = 0, place
-    s.reg[recipes.INODE] = inode_at(s, replaced)
-    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+    s.reg[templates.INODE] = inode_at(s, replaced)
+    log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
     return True
 
 
@@ -124,7 +124,7 @@ def take_over(s, arena, out, row, replaced, directory):
 def rename(s, arena, out, row, parent, replaced):
     """Model rename within the file's directory; `replaced`: row of the file that loses its name, or 0."""
     directory = arena[row + state.PARENT]
-    emit_recipe(s, out, recipes.RENAME)
+    emit_template(s, out, templates.RENAME)
     dirs.miss(s, arena, out, directory)
     dirs.miss(s, arena, out, directory)
     j, k = dirs.find_place(arena, directory, arena[row + state.PLACE], number(s, row))
@@ -140,11 +140,11 @@ def rename(s, arena, out, row, parent, replaced):
         leave_directory(s, arena, out, replaced)
         dirs.add_name(s, arena, out, row, directory)
     if replaced != 0:
-        s.reg[recipes.INODE] = inode_at(s, replaced)
+        s.reg[templates.INODE] = inode_at(s, replaced)
         lose_link(s, arena, out, replaced)
-        s.reg[recipes.INODE] = inode_at(s, row)
-    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
-    dirs.remove_name(s, arena, out, directory, recipes.ZERO, state.MOVING - 1)
+        s.reg[templates.INODE] = inode_at(s, row)
+    log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
+    dirs.remove_name(s, arena, out, directory, templates.ZERO, state.MOVING - 1)
     commit(s, out)
 
 
@@ -152,12 +152,12 @@ def rename(s, arena, out, row, parent, replaced):
 def link(s, arena, out, op, row, parent):
     """Model link: add a name."""
     ready_directory(s, arena, out, parent)
-    emit_recipe(s, out, recipes.LINK)
+    emit_template(s, out, templates.LINK)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
-    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+    log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
     dirs.add_name(s, arena, out, row, parent)
-    emit_recipe(s, out, recipes.LINKS)
+    emit_template(s, out, templates.LINKS)
     arena[row + file_row.LINKS] += 1
     commit(s, out)
 
@@ -176,15 +176,15 @@ def free_from(s, arena, out, row, first):
 @subroutine
 def evict(s, arena, out, row):
     """Free a file without links (pmfs_evict_inode); return False if room runs out."""
-    if not free_from(s, arena, out, row, recipes.ZERO) or not reserve_events(s, out, FILL_EVENTS):
+    if not free_from(s, arena, out, row, templates.ZERO) or not reserve_events(s, out, FILL_EVENTS):
         return False
-    s.reg[recipes.INODE] = inode_at(s, row)
-    emit_recipe(s, out, recipes.EVICT)
+    s.reg[templates.INODE] = inode_at(s, row)
+    emit_template(s, out, templates.EVICT)
     begin(s, out)
-    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
-    emit_recipe(s, out, recipes.EVICTED)
+    log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
+    emit_template(s, out, templates.EVICTED)
     commit(s, out)
-    emit_recipe(s, out, recipes.TRUNCATE_DEL)
+    emit_template(s, out, templates.TRUNCATE_DEL)
     dirs.drop_blocks(s, arena, row)
     for word in (state.BLOCKS, state.LEAVES, state.MIDS, state.OLD):
         table.drop(s, arena, row + word)
@@ -200,17 +200,17 @@ def truncate(s, arena, out, row, new_size):
     old_size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     first = (new_size + mask) >> s.shift
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.TRUNCATE)
+        emit_template(s, out, templates.TRUNCATE)
         if new_size == old_size:
             return True
         # After a crash the recovery finishes the truncates on this list.
-        emit_recipe(s, out, recipes.TRUNCATE_ADD)
+        emit_template(s, out, templates.TRUNCATE_ADD)
         at = device(s, arena, row, new_size)
         if new_size < old_size and new_size & 4095 and at >= 0:
-            s.reg[recipes.TO], s.reg[recipes.BYTES] = at, recipes.BLOCK - (new_size & 4095)
-            s.reg[recipes.LINES] = (s.reg[recipes.BYTES] + 63) >> 6
-            s.zeroed_bytes += s.reg[recipes.BYTES]
-            emit_recipe(s, out, recipes.CUT)
+            s.reg[templates.TO], s.reg[templates.BYTES] = at, templates.BLOCK - (new_size & 4095)
+            s.reg[templates.LINES] = (s.reg[templates.BYTES] + 63) >> 6
+            s.zeroed_bytes += s.reg[templates.BYTES]
+            emit_template(s, out, templates.CUT)
         behind_end(s, arena, out, row, new_size)
         s.stage, s.resume_at = state.COPYING, first
     if new_size < old_size and not free_from(s, arena, out, row, first):
@@ -218,8 +218,8 @@ def truncate(s, arena, out, row, new_size):
     if not reserve_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
-    emit_recipe(s, out, recipes.SHRUNK)
-    emit_recipe(s, out, recipes.TRUNCATE_DEL)
+    emit_template(s, out, templates.SHRUNK)
+    emit_template(s, out, templates.TRUNCATE_DEL)
     return True
 
 
@@ -228,10 +228,10 @@ def fallocate(s, arena, out, op, row):
     """Model fallocate: give every hole a zeroed block, in one transaction; return False if room runs out."""
     last = (op.offset + op.length - 1) >> s.shift
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.OTHER)
+        emit_template(s, out, templates.OTHER)
         begin(s, out)
-        log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
-        emit_recipe(s, out, recipes.TIMES)
+        log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
+        emit_template(s, out, templates.TIMES)
         if not op.flag & records.KEEP_SIZE:
             behind_end(s, arena, out, row, op.offset + op.length)
         grow(s, arena, out, row, last)
@@ -244,7 +244,7 @@ def fallocate(s, arena, out, op, row):
         return False
     if not op.flag & records.KEEP_SIZE and op.offset + op.length > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = op.offset + op.length
-        emit_recipe(s, out, recipes.RESIZED)
+        emit_template(s, out, templates.RESIZED)
     commit(s, out)
     return True
 
@@ -254,7 +254,7 @@ def adopt(s, arena, out, row, parent):
     """Create a file that existed before the trace, without events; return False if room runs out."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     blocks = (length + (1 << s.shift) - 1) >> s.shift
-    emitted, journal = s.emitted, s.reg[recipes.JOURNAL]
+    emitted, journal = s.emitted, s.reg[templates.JOURNAL]
     if s.stage == state.NEW:
         s.replacing = 0
         words = dirs.words_for_name(arena, parent) + (words_for(arena, row, blocks) if blocks > 0 else 0)
@@ -271,14 +271,14 @@ def adopt(s, arena, out, row, parent):
         if blocks > 0:
             reserve(s, arena, row, blocks)
             grow(s, arena, out, row, blocks - 1)
-        s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
+        s.emitted, s.reg[templates.JOURNAL] = emitted, journal
         s.stage, s.resume_at = state.ADOPTING, 0
     while s.resume_at < blocks:
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         s.fresh_root = 1
-        fill(s, arena, out, row, blocks - 1, recipes.ZERO)
-        s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
+        fill(s, arena, out, row, blocks - 1, templates.ZERO)
+        s.emitted, s.reg[templates.JOURNAL] = emitted, journal
     arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     adopted(s, arena, row)
     return True

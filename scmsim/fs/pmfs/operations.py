@@ -8,11 +8,11 @@ from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import names as names
-from scmsim.fs.pmfs import recipes, state
+from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.copy import inode_at
 from scmsim.fs.pmfs.data import read_file, replaces, write_file
 from scmsim.fs.pmfs.tree import FILL_EVENTS, MOST_BLOCKS, reserve, words_for
@@ -164,10 +164,13 @@ def read_directory(s, arena, out, row):
     """Model getdents: read every block of the directory."""
     for j in range(arena[row + state.DIRCOUNT]):
         place = table.get(arena, row + state.DIRBLOCKS, j)
-        s.reg[recipes.NODE], s.reg[recipes.BYTES] = arena[place + state.DIR_BLOCK] * recipes.BLOCK, recipes.BLOCK
-        emit_recipe(s, out, recipes.SCAN_MATCH)
-    s.reg[recipes.COUNT] = arena[row + state.DIRENTS]
-    emit_recipe(s, out, recipes.READDIR)
+        s.reg[templates.NODE], s.reg[templates.BYTES] = (
+            arena[place + state.DIR_BLOCK] * templates.BLOCK,
+            templates.BLOCK,
+        )
+        emit_template(s, out, templates.SCAN_MATCH)
+    s.reg[templates.COUNT] = arena[row + state.DIRENTS]
+    emit_template(s, out, templates.READDIR)
 
 
 @subroutine
@@ -186,7 +189,7 @@ def run_on(s, thread):
 @subroutine
 def set_file(s, row):
     """Set the register of the file's inode."""
-    s.reg[recipes.INODE] = inode_at(s, row)
+    s.reg[templates.INODE] = inode_at(s, row)
 
 
 @subroutine
@@ -245,7 +248,7 @@ HOOKS = {
     operations: {"perform": perform, "block_shift": block_shift, "check_prefix": check_prefix, "end": end},
     calls: {
         "state": state,
-        "recipes": recipes,
+        "templates": templates,
         "set_file": set_file,
         "write": write_file,
         "read": read_file,

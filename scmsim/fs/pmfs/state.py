@@ -15,9 +15,9 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
-from scmsim.fs.pmfs import recipes
-from scmsim.fs.pmfs.recipes import BLOCK, INODE_BYTES, SITES
+from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
+from scmsim.fs.pmfs import templates
+from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, SITES
 
 # Fields of a file's row. BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of
 # level 1 and 2 -> device block; TOP: the node of level 3; OLD: blocks that the current copy-on-write replaces.
@@ -86,7 +86,7 @@ SMALLEST, LARGEST = 16 << 20, 1 << 50
 class Variant(NamedTuple):
     """Parts that a file system built on PMFS adds or replaces."""
 
-    recipes: Callable[[bool], dict[int, list]]  # besides PMFS's
+    templates: Callable[[bool], dict[int, list]]  # besides PMFS's
     costs: np.ndarray  # rows after PMFS's
     dtype: np.dtype = STATE  # record with FIELDS and the variant's own fields
     behind: int = 0  # bytes that the variant reserves at the device's end
@@ -98,7 +98,7 @@ class Variant(NamedTuple):
 
 def start(params: dict, files: Files, *, shift: int, variant: Variant | None = None) -> State:
     """Return the state of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
-    variant = variant or Variant(recipes.recipes, costs.load("pmfs-5.13", recipes.COSTS, list(SITES)))
+    variant = variant or Variant(templates.templates, costs.load("pmfs-5.13", templates.COSTS, list(SITES)))
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
         raise UsageError(
@@ -115,16 +115,16 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)
     dax = params["version"] == "dax"
-    load_recipes(state, dict(sorted(variant.recipes(dax).items())), merge=bool(params.get("merge", 1)))
+    load_templates(state, dict(sorted(variant.templates(dax).items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
     record.whole_edge, record.chunk = not dax, CHUNK
     if params.get("lookup") == "block":
         record.lookup, record.chunk = shift - 12, max(CHUNK, 512)
     record.journal_blocks = params["journal"] // BLOCK
-    record.reg[recipes.JOURNAL] = record.journal_at = recipes.JOURNAL_AT
-    record.header_loads = recipes.TABLE_LOADS
-    record.inode_table = -(-(recipes.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
+    record.reg[templates.JOURNAL] = record.journal_at = templates.JOURNAL_AT
+    record.header_loads = templates.TABLE_LOADS
+    record.inode_table = -(-(templates.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
     reserved = (int(record.inode_table) + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
     variant.attach(state, reserved, max(blocks, reserved + 1))
     file_row.add(state, files, FILE_WORDS)

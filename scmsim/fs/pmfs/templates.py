@@ -1,4 +1,4 @@
-"""Define PMFS's mechanisms as recipes: every event of each mechanism, in the order of the source.
+"""Define PMFS's mechanisms as templates: every event of each mechanism, in the order of the source.
 
 Sources: PMFS, port to DAX kernels, fs/pmfs/{xip,journal,inode,balloc,namei,dir,file}.c and pmfs.h; pmfs_flush_buffer
 (one clwb per line), memset_nt (8-byte non-temporal stores). A log entry stores its 16 bytes of header and its data, of
@@ -8,7 +8,7 @@ mkdir and unlink store as many bytes as measured on the 5.13 port.
 """
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
+from scmsim.fs.engine.events import TemplateBuilder
 
 # Mechanism -> purpose of the bytes that it stores.
 SITES = {
@@ -42,7 +42,7 @@ COSTS = (
     TO, FROM, USER_AT, BYTES, LINES, PAGES, HEADERS, LEAF_AT, LEAF, UPPER_AT, UPPER, EDGE_AT, EDGE, GROWN, UPDATED, DIRENT, COUNT,
 ) = range(32)  # fmt: skip
 
-# Recipes.
+# Templates.
 (
     WRITE, FIND, COPY, FAST_END, BEGIN, LOG, REFLUSH, COMMIT, TIMES, GROW, NODE_NEW, ROOT, FILL, ZEROED, RESIZED, COW_EDGE, READ,
     READ_DATA, READ_HOLE, CLEAN, CREATE, MKDIR, NEW_INODE, DOTS, ADD_DIRENT, DEL_DIRENT, KILL_DIRENT, DIR_TIMES, LINKS, DIR_LINKS,
@@ -61,7 +61,7 @@ LOG_DATA = 48
 # Bytes of inodes that a block look-up loads: root, height and block type of the inode table and of the file.
 TABLE_LOADS = 28
 _SITE = {name: code for code, name in enumerate(SITES)}
-_STEPS = RecipeBuilder(SITES, COSTS)
+_STEPS = TemplateBuilder(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
@@ -75,13 +75,13 @@ def _find(site: str) -> list:
     ]
 
 
-def recipes(dax: bool) -> dict[int, list]:
-    """Return all recipes; `dax`: the port to DAX kernels (cached copy, then clwb), else the original (non-temporal copy)."""
+def templates(dax: bool) -> dict[int, list]:
+    """Return all templates; `dax`: the port to DAX kernels (cached copy, then clwb), else the original (non-temporal copy)."""
     return _data(dax) | _tree() | _names()
 
 
 def _data(dax: bool) -> dict[int, list]:
-    """Return the recipes of write(), read() and the journal."""
+    """Return the templates of write(), read() and the journal."""
     copied = (
         [_step(STORE, "data copy", TO, 0, 0, BYTES), _step(FLUSH, "data copy", TO, 0, 0, BYTES)]
         if dax
@@ -168,7 +168,7 @@ def _data(dax: bool) -> dict[int, list]:
 
 
 def _tree() -> dict[int, list]:
-    """Return the recipes of the B-tree of data blocks."""
+    """Return the templates of the B-tree of data blocks."""
     return {
         GROW: [
             _step(NTSTORE, "index", NODE, 0, BLOCK, width=8),
@@ -206,7 +206,7 @@ def _tree() -> dict[int, list]:
 
 
 def _names() -> dict[int, list]:
-    """Return the recipes of namespace operations and of the calls that touch no data."""
+    """Return the templates of namespace operations and of the calls that touch no data."""
     return {
         CREATE: [_work("create", 1)],
         MKDIR: [_work("mkdir", 1)],

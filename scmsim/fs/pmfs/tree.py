@@ -6,8 +6,8 @@ pmfs_decrease_btree_height), balloc.c.
 
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.pmfs import recipes, state
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.journal import log
 from scmsim.jit import subroutine
 
@@ -69,24 +69,24 @@ def new_node(s, arena, row, level, i):
     block = take_run(s, arena, 1)
     set_node(arena, row, level, i, block)
     s.nodes += 1
-    s.reg[recipes.NODE] = block * recipes.BLOCK
+    s.reg[templates.NODE] = block * templates.BLOCK
 
 
 @subroutine
 def grow(s, arena, out, row, last):
     """Raise the tree until it reaches data block `last`, and record whether its root is new."""
     height = arena[row + state.HEIGHT]
-    s.fresh_root = height == 0 and table.get(arena, row + state.BLOCKS, recipes.ZERO) == 0
+    s.fresh_root = height == 0 and table.get(arena, row + state.BLOCKS, templates.ZERO) == 0
     if last >> 9 * height == 0:
         return
     while last >> 9 * height > 0:
         height += 1
-        new_node(s, arena, row, height, recipes.ZERO)
-        emit_recipe(s, out, recipes.GROW)
+        new_node(s, arena, row, height, templates.ZERO)
+        emit_template(s, out, templates.GROW)
     arena[row + state.HEIGHT] = height
     s.largest_height = max(s.largest_height, height)
     # The inode stores the new root and height.
-    emit_recipe(s, out, recipes.ROOT)
+    emit_template(s, out, templates.ROOT)
 
 
 @subroutine
@@ -94,19 +94,19 @@ def hang(s, arena, out, row, level, i, last):
     """Create node `i` of a level below the root if it is missing; `last` is the last node that the operation needs."""
     if node(arena, row, level, i) != 0:
         return
-    slot = node(arena, row, level + 1, i >> 9) * recipes.BLOCK + ((i & 511) << 3)
+    slot = node(arena, row, level + 1, i >> 9) * templates.BLOCK + ((i & 511) << 3)
     key = (i >> 9) + 1
-    s.reg[recipes.DIRTY] = 0
+    s.reg[templates.DIRTY] = 0
     # Log a node's slots once per transaction; a node that the transaction created needs no undo.
     if s.saved[level + 1] != key:
         span = (min(last, i | 511) - i + 1) << 3
         if s.saved[level + 1] != -key and not s.fresh_root:
             log(s, out, slot, span)
-        s.reg[recipes.DIRTY] = span
+        s.reg[templates.DIRTY] = span
         s.saved[level + 1] = key
     new_node(s, arena, row, level, i)
-    s.reg[recipes.UPPER_AT] = slot
-    emit_recipe(s, out, recipes.NODE_NEW)
+    s.reg[templates.UPPER_AT] = slot
+    emit_template(s, out, templates.NODE_NEW)
     s.saved[level] = -(i + 1)
 
 
@@ -131,7 +131,7 @@ def take_blocks(s, arena, row, at, want, is_dir):
         s.dir_blocks += count
     else:
         s.data_blocks += count * unit
-    s.reg[recipes.NODE] = block * recipes.BLOCK
+    s.reg[templates.NODE] = block * templates.BLOCK
     return count
 
 
@@ -159,9 +159,9 @@ def fill(s, arena, out, row, last, zero):
     if height >= 2:
         hang(s, arena, out, row, 1, first >> 9, last >> 9)
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
-    leaf = node(arena, row, 1, first >> 9) * recipes.BLOCK + ((first & 511) << 3)
+    leaf = node(arena, row, 1, first >> 9) * templates.BLOCK + ((first & 511) << 3)
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
-    taken, replaced, calls, at = recipes.ZERO, recipes.ZERO, recipes.ZERO, first
+    taken, replaced, calls, at = templates.ZERO, templates.ZERO, templates.ZERO, first
     while at <= stop:
         want = 0
         while at + want <= stop and (s.replacing or table.get(arena, row + state.BLOCKS, at + want) == 0):
@@ -180,10 +180,10 @@ def fill(s, arena, out, row, last, zero):
         if zero and want == 512 and not is_dir:
             filled_whole(arena, row)
         if zero:
-            s.reg[recipes.TO], s.reg[recipes.BYTES] = s.reg[recipes.NODE], count << s.shift
-            s.reg[recipes.LINES] = s.reg[recipes.BYTES] >> 6
-            s.zeroed_bytes += s.reg[recipes.BYTES]
-            emit_recipe(s, out, recipes.ZEROED)
+            s.reg[templates.TO], s.reg[templates.BYTES] = s.reg[templates.NODE], count << s.shift
+            s.reg[templates.LINES] = s.reg[templates.BYTES] >> 6
+            s.zeroed_bytes += s.reg[templates.BYTES]
+            emit_template(s, out, templates.ZEROED)
         taken += count
         at += count
     s.resume_at = stop + 1
@@ -191,17 +191,17 @@ def fill(s, arena, out, row, last, zero):
     if taken == 0:
         return
     tree = height > 0
-    s.reg[recipes.LEAF_AT], s.reg[recipes.SLOTS], s.reg[recipes.UPPER] = (
+    s.reg[templates.LEAF_AT], s.reg[templates.SLOTS], s.reg[templates.UPPER] = (
         leaf,
         (stop - first + 1 << 3) * tree,
         (taken << 3) * tree,
     )
-    s.reg[recipes.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
-    s.reg[recipes.BLOCK_BYTES], s.reg[recipes.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
-    emit_recipe(s, out, recipes.FILL)
+    s.reg[templates.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
+    s.reg[templates.BLOCK_BYTES], s.reg[templates.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
+    emit_template(s, out, templates.FILL)
     # A tree of height 0 has the data block itself as its root, in the inode.
     if height == 0:
-        emit_recipe(s, out, recipes.ROOT)
+        emit_template(s, out, templates.ROOT)
 
 
 @subroutine
@@ -231,14 +231,14 @@ def free_leaf(s, arena, out, row):
         block = table.get(arena, row + state.BLOCKS, i)
         if block != 0:
             release(s, arena, row, i, block)
-            table.put(arena, row + state.BLOCKS, i, recipes.ZERO)
+            table.put(arena, row + state.BLOCKS, i, templates.ZERO)
             count += 1
     arena[row + file_row.MAPPED] -= count
     leaf = node(arena, row, 1, first >> 9)
-    s.reg[recipes.LEAF_AT] = leaf * recipes.BLOCK + ((first & 511) << 3)
+    s.reg[templates.LEAF_AT] = leaf * templates.BLOCK + ((first & 511) << 3)
     # Slots are loaded up to the end of the node.
-    s.reg[recipes.SLOTS], s.reg[recipes.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count
-    emit_recipe(s, out, recipes.FREED)
+    s.reg[templates.SLOTS], s.reg[templates.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count
+    emit_template(s, out, templates.FREED)
     s.resume_at = stop
 
 
@@ -248,7 +248,7 @@ def drop_node(s, arena, row, level, i):
     block = node(arena, row, level, i)
     if block != 0:
         give_run(s, arena, block, 1)
-        set_node(arena, row, level, i, recipes.ZERO)
+        set_node(arena, row, level, i, templates.ZERO)
         s.nodes -= 1
 
 
@@ -262,7 +262,7 @@ def lower(s, arena, row, stop):
         drop_node(s, arena, row, 2, i)
     height = arena[row + state.HEIGHT]
     while height > 0 and max(stop - 1, 0) >> 9 * (height - 1) == 0:
-        drop_node(s, arena, row, height, recipes.ZERO)
+        drop_node(s, arena, row, height, templates.ZERO)
         height -= 1
     arena[row + state.HEIGHT] = height
     arena[row + state.END] = min(blocks, stop)

@@ -6,8 +6,8 @@ Source: Linux 2.6.24 mm/page-writeback.c (dirty_expire_centisecs), fs/buffer.c.
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.scm_manager import device, index, recipes, state
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.scm_manager import device, index, state, templates
 from scmsim.fs.scm_manager.index import place
 from scmsim.jit import subroutine
 
@@ -16,37 +16,37 @@ STEP = 256  # most events of one piece of work
 
 
 @subroutine
-def send(s, arena, out, at, units, recipe):
+def send(s, arena, out, at, units, template):
     """Write a run of units to the device at offset `at`."""
     device.write(s, arena, out, at, units)
-    s.reg[recipes.AT], s.reg[recipes.BYTES], s.reg[recipes.WORDS] = (
+    s.reg[templates.AT], s.reg[templates.BYTES], s.reg[templates.WORDS] = (
         at,
         units << s.shift,
-        (units << s.shift) // recipes.WORD,
+        (units << s.shift) // templates.WORD,
     )
-    s.reg[recipes.UNITS], s.reg[recipes.REQUESTS] = units, 1
-    emit_recipe(s, out, recipe)
+    s.reg[templates.UNITS], s.reg[templates.REQUESTS] = units, 1
+    emit_template(s, out, template)
 
 
 @subroutine
 def send_table(s, arena, out, at, units):
     """Write units of the FAT, to both copies, or of ext2's bitmaps."""
-    send(s, arena, out, at, units, recipes.ZERO + recipes.OUT_META)
+    send(s, arena, out, at, units, templates.ZERO + templates.OUT_META)
     if s.mirror > 0:
-        send(s, arena, out, at + s.mirror, units, recipes.ZERO + recipes.OUT_META)
+        send(s, arena, out, at + s.mirror, units, templates.ZERO + templates.OUT_META)
 
 
 @subroutine
 def fetch(s, arena, out, at, units):
     """Read a run of units from the device into the cache."""
-    s.reg[recipes.AT], s.reg[recipes.BYTES], s.reg[recipes.WORDS] = (
+    s.reg[templates.AT], s.reg[templates.BYTES], s.reg[templates.WORDS] = (
         at,
         units << s.shift,
-        (units << s.shift) // recipes.WORD,
+        (units << s.shift) // templates.WORD,
     )
-    s.reg[recipes.UNITS], s.reg[recipes.REQUESTS] = units, 1
+    s.reg[templates.UNITS], s.reg[templates.REQUESTS] = units, 1
     device.read(s, units)
-    emit_recipe(s, out, recipes.READ_IN)
+    emit_template(s, out, templates.READ_IN)
 
 
 @subroutine
@@ -165,7 +165,7 @@ def note_entries(s, arena, out, unit, count, words):
     entry = table.get(arena, s.table + state.BLOCKS, first)
     table.put(arena, s.table + state.BLOCKS, first, entry | state.CACHED)
     for _ in range(words):
-        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
+        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, templates.ZERO + 1)
 
 
 @subroutine
@@ -174,7 +174,7 @@ def load_entry(s, arena, out, unit):
     i = table_unit(s, unit)
     entry = system_unit(s, arena, s.table, i)
     if not entry & state.CACHED:
-        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
+        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, templates.ZERO + 1)
         table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
 
 
@@ -215,7 +215,7 @@ def write_back(s, arena, out, row):
             send_table(s, arena, out, at, count)
             continue
         is_data = arena[row + file_row.STATUS] & (file_row.IS_DIR | state.SYSTEM) == 0
-        send(s, arena, out, at, count, recipes.ZERO + (recipes.OUT_DATA if is_data else recipes.OUT_META))
+        send(s, arena, out, at, count, templates.ZERO + (templates.OUT_DATA if is_data else templates.OUT_META))
         send_nodes(s, arena, out, row, first)
     return True
 

@@ -19,7 +19,7 @@ from scmsim.fs.recovery.image import Image, Mark, Word
 from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
-from scmsim.fs.scm_manager.recipes import OBJECT, WORD
+from scmsim.fs.scm_manager.templates import OBJECT, WORD
 
 SUMMARY = (
     "scm-manager: uncached stores in program order; a name after its metadata object, a size after its chain and data"

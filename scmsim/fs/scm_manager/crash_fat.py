@@ -10,7 +10,7 @@ from typing import Any
 
 from scmsim.fs.recovery.image import Image
 from scmsim.fs.recovery.model import Unrecoverable
-from scmsim.fs.scm_manager import block_recovery, recipes
+from scmsim.fs.scm_manager import block_recovery, templates
 
 SUMMARY = (
     "FAT on the SCM driver and on NAND: blocks written back in no safe order; what a crash leaves for fsck is counted"
@@ -31,7 +31,7 @@ class RecoveryModel(block_recovery.RecoveryModel):
         """Yield the entries of a file's clusters in the FAT."""
         record = self.state.record[0]
         for i, at in units.items():
-            entry = int(record.table_at) + (at - int(record.origin)) // self.unit * recipes.WORD
+            entry = int(record.table_at) + (at - int(record.origin)) // self.unit * templates.WORD
             yield entry, (("next", at), units.get(i + 1, END))
 
     def inode(self, image: Image, file: int, in_entry: Any) -> Any:

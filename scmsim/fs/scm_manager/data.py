@@ -7,8 +7,8 @@ block_prepare_write, which first reads a unit that is written in part), fs/mpage
 
 from scmsim.core import records
 from scmsim.fs.engine import file_row
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.scm_manager import cache, inodes, recipes, state, units
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.scm_manager import cache, inodes, state, templates, units
 from scmsim.fs.scm_manager.cache import STEP, fetch_edges
 from scmsim.fs.scm_manager.index import place, stretch
 from scmsim.fs.scm_manager.units import extend, free_run, walk
@@ -21,9 +21,9 @@ HOLES = 0  # 1: a file has units only where it was written
 def set_run(s, arena, row, at, stop):
     """Set the registers for the file's bytes [at, stop), which are contiguous."""
     start = place(arena, row, at >> s.shift)
-    s.reg[recipes.AT] = start + (at & ((1 << s.shift) - 1)) if start != 0 else 0
-    s.reg[recipes.BYTES], s.reg[recipes.WORDS] = stop - at, (stop - at + recipes.WORD - 1) // recipes.WORD
-    s.reg[recipes.UNITS] = ((stop - 1) >> s.shift) - (at >> s.shift) + 1
+    s.reg[templates.AT] = start + (at & ((1 << s.shift) - 1)) if start != 0 else 0
+    s.reg[templates.BYTES], s.reg[templates.WORDS] = stop - at, (stop - at + templates.WORD - 1) // templates.WORD
+    s.reg[templates.UNITS] = ((stop - 1) >> s.shift) - (at >> s.shift) + 1
 
 
 @subroutine
@@ -45,8 +45,8 @@ def clear_to(s, arena, out, row, end):
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         if place(arena, row, at >> s.shift) != 0:
             set_run(s, arena, row, at, stop)
-            emit_recipe(s, out, recipes.CLEAR)
-            cache.mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
+            emit_template(s, out, templates.CLEAR)
+            cache.mark(s, arena, row, at >> s.shift, s.reg[templates.UNITS])
         s.resume_at = stop
     return True
 
@@ -76,9 +76,9 @@ def write_file(s, arena, out, op, row):
     """Model write(); return False if room runs out."""
     end = op.offset + op.length
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.WRITE)
-        s.reg[recipes.META] = arena[row + state.META]
-        emit_recipe(s, out, recipes.INODE_LOAD)
+        emit_template(s, out, templates.WRITE)
+        s.reg[templates.META] = arena[row + state.META]
+        emit_template(s, out, templates.INODE_LOAD)
         walk(s, arena, out, row, op.offset >> s.shift)
     if s.stage <= state.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
         return False
@@ -92,9 +92,9 @@ def write_file(s, arena, out, op, row):
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         fetch_edges(s, arena, out, row, at, stop)
         set_run(s, arena, row, at, stop)
-        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        emit_recipe(s, out, recipes.COPY_IN)
-        cache.mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
+        s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        emit_template(s, out, templates.COPY_IN)
+        cache.mark(s, arena, row, at >> s.shift, s.reg[templates.UNITS])
         s.resume_at = stop
     if not reserve_events(s, out, STEP):
         return False
@@ -108,9 +108,9 @@ def write_file(s, arena, out, op, row):
 def read_file(s, arena, out, op, row):
     """Model read(); return False if room runs out."""
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.READ)
-        s.reg[recipes.META] = arena[row + state.META]
-        emit_recipe(s, out, recipes.INODE_LOAD)
+        emit_template(s, out, templates.READ)
+        s.reg[templates.META] = arena[row + state.META]
+        emit_template(s, out, templates.INODE_LOAD)
         if op.offset < arena[row + file_row.SIZE] and op.length > 0:
             walk(s, arena, out, row, op.offset >> s.shift)
         s.stage, s.resume_at = state.COPYING, op.offset
@@ -121,8 +121,8 @@ def read_file(s, arena, out, op, row):
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         cache.fill_cache(s, arena, out, row, at >> s.shift, ((stop - 1) >> s.shift) + 1, s.cold)
         set_run(s, arena, row, at, stop)
-        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        emit_recipe(s, out, recipes.COPY_OUT)
+        s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        emit_template(s, out, templates.COPY_OUT)
         arena[row + state.CURSOR] = (stop - 1) >> s.shift
         s.resume_at = stop
     return True
@@ -147,18 +147,18 @@ def truncate(s, arena, out, row, new_size):
     size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     if new_size > size and not HOLES:
         if s.stage == state.READY:
-            emit_recipe(s, out, recipes.TRUNCATE)
+            emit_template(s, out, templates.TRUNCATE)
         if s.stage != state.CLEARING and not lengthen(s, arena, out, row, size, new_size):
             return False
         if not clear_to(s, arena, out, row, new_size):
             return False
     elif s.stage == state.READY:
-        emit_recipe(s, out, recipes.TRUNCATE)
+        emit_template(s, out, templates.TRUNCATE)
         s.stage, s.resume_at = state.FREEING, (new_size + mask) >> s.shift
         tail = min(size, (new_size | mask) + 1)
         if new_size < size and new_size & mask and place(arena, row, new_size >> s.shift) != 0 and new_size < tail:
             set_run(s, arena, row, new_size, tail)
-            emit_recipe(s, out, recipes.CLEAR)
+            emit_template(s, out, templates.CLEAR)
             cache.mark(s, arena, row, new_size >> s.shift, 1)
     if s.stage == state.FREEING and new_size < size:
         left = min(arena[row + state.END], (new_size + mask) >> s.shift)
@@ -176,7 +176,7 @@ def fallocate(s, arena, out, op, row):
     """Model fallocate: allocate units and clear them where the file grows; return False if room runs out."""
     end = op.offset + op.length
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.OTHER)
+        emit_template(s, out, templates.OTHER)
     if s.stage <= state.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
         return False
     if not op.flag & records.KEEP_SIZE:

@@ -10,8 +10,8 @@ import numpy as np
 from scmsim.alloc import first_fit
 from scmsim.core.records import Files
 from scmsim.fs.engine import calls, file_row, operations, table
-from scmsim.fs.engine.events import State, emit_recipe
-from scmsim.fs.scm_manager import cache, data, index, inodes, names, recipes, state, units
+from scmsim.fs.engine.events import State, emit_template
+from scmsim.fs.scm_manager import cache, data, index, inodes, names, state, templates, units
 from scmsim.fs.scm_manager import operations as shared
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -55,8 +55,8 @@ def take_node(s, arena, out, handle, i):
     """Allocate one indirect block if it is missing."""
     entry = table.get(arena, handle, i)
     if entry == 0:
-        at = units.take(s, arena, recipes.ZERO + 1)
-        units.noted(s, arena, out, at, recipes.ZERO + 1, False)
+        at = units.take(s, arena, templates.ZERO + 1)
+        units.noted(s, arena, out, at, templates.ZERO + 1, False)
         entry = (at >> state.PLACE_SHIFT) << 2 | state.CACHED
     table.put(arena, handle, i, entry | (0 if s.silent else state.DIRTY))
 
@@ -77,7 +77,7 @@ def free_from(s, arena, handle, first, stop):
         entry = table.get(arena, handle, i)
         if entry != 0:
             first_fit.release(s, arena, index.number(s, (entry >> 2) << state.PLACE_SHIFT), 1)
-            table.put(arena, handle, i, recipes.ZERO)
+            table.put(arena, handle, i, templates.ZERO)
 
 
 @subroutine
@@ -91,18 +91,18 @@ def free_nodes(s, arena, row, stop):
 @subroutine
 def leaf_of(arena, row, unit):
     """Return the table entry of the indirect block with the pointer to a unit, or 0 if the inode has that pointer."""
-    return table.get(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT) if unit >= DIRECT else recipes.ZERO + 0
+    return table.get(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT) if unit >= DIRECT else templates.ZERO + 0
 
 
 @subroutine
 def find(s, arena, row, unit):
     """Set the registers for the pointers that lead to a unit."""
     entry = leaf_of(arena, row, unit)
-    s.reg[recipes.HOPS] = 0
+    s.reg[templates.HOPS] = 0
     if entry != 0:
-        s.reg[recipes.HOPS] = 1 + (unit >= DIRECT + (1 << FAN_SHIFT))
-        s.reg[recipes.HOP_AT] = (entry >> 2) << state.PLACE_SHIFT
-    s.reg[recipes.HOP_BYTES] = recipes.WORD * s.reg[recipes.HOPS]
+        s.reg[templates.HOPS] = 1 + (unit >= DIRECT + (1 << FAN_SHIFT))
+        s.reg[templates.HOP_AT] = (entry >> 2) << state.PLACE_SHIFT
+    s.reg[templates.HOP_BYTES] = templates.WORD * s.reg[templates.HOPS]
 
 
 @subroutine
@@ -110,7 +110,7 @@ def read_entries(s, arena, out, row, unit):
     """Read the indirect block of a unit into the cache."""
     entry = leaf_of(arena, row, unit)
     if entry != 0 and not entry & state.CACHED:
-        cache.fetch(s, arena, out, s.reg[recipes.HOP_AT], recipes.ZERO + 1)
+        cache.fetch(s, arena, out, s.reg[templates.HOP_AT], templates.ZERO + 1)
         table.put(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT, entry | state.CACHED)
 
 
@@ -121,7 +121,7 @@ def send_nodes(s, arena, out, row, first):
     if entry & state.DIRTY:
         table.put(arena, row + state.LEAVES, (first - DIRECT) >> FAN_SHIFT, entry & ~state.DIRTY)
         at = (entry >> 2) << state.PLACE_SHIFT
-        cache.send(s, arena, out, at, recipes.ZERO + 1, recipes.ZERO + recipes.OUT_META)
+        cache.send(s, arena, out, at, templates.ZERO + 1, templates.ZERO + templates.OUT_META)
 
 
 @subroutine
@@ -145,9 +145,9 @@ def words_changed(count, linked):
 def inode_changed(s, arena, out, row):
     """Store the inode in its unit of the inode table."""
     i = (row - s.files) // state.FILE_WORDS >> 3
-    s.reg[recipes.META] = (cache.system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
-    cache.mark(s, arena, s.inodes, i, recipes.ZERO + 1)
-    emit_recipe(s, out, recipes.INODE_STORE)
+    s.reg[templates.META] = (cache.system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
+    cache.mark(s, arena, s.inodes, i, templates.ZERO + 1)
+    emit_template(s, out, templates.INODE_STORE)
 
 
 @subroutine
@@ -159,7 +159,7 @@ def entries(length):
 @subroutine
 def link(s, arena, out, op, row, parent):
     """Model link: add a name."""
-    emit_recipe(s, out, recipes.RENAME)
+    emit_template(s, out, templates.RENAME)
     names.scan(s, arena, out, parent, arena[parent + state.TOP])
     names.add_name(s, arena, out, row, parent)
     arena[row + file_row.LINKS] += 1
@@ -197,7 +197,7 @@ emit = bind(
 
 def start(params: dict, files: Files) -> State:
     """Return the state of an empty ext2: super block and descriptors, block and inode bitmaps, inode table, blocks."""
-    made = recipes.calls() | recipes.cached(INODE, False)
+    made = templates.calls() | templates.cached(INODE, False)
     built = state.build(params, files, "ext2-scm", made, shift=10, entry=16, inode=INODE)
     record, unit = built.record[0], 1 << 10
     groups = -(-int(record.capacity) // (8 * unit * unit))

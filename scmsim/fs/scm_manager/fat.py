@@ -8,8 +8,8 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import operations, table
-from scmsim.fs.engine.events import State, emit_recipe
-from scmsim.fs.scm_manager import cache, device, index, inodes, names, nftl, recipes, state, units
+from scmsim.fs.engine.events import State, emit_template
+from scmsim.fs.scm_manager import cache, device, index, inodes, names, nftl, state, templates, units
 from scmsim.fs.scm_manager import operations as shared
 from scmsim.fs.scm_manager.index import place
 from scmsim.jit import subroutine
@@ -33,9 +33,9 @@ def inode_changed(s, arena, out, row):
     i = slot * s.entry >> s.shift
     if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory was removed with the entry
         return
-    s.reg[recipes.META] = place(arena, parent, i)
-    cache.mark(s, arena, parent, i, recipes.ZERO + 1)
-    emit_recipe(s, out, recipes.INODE_STORE)
+    s.reg[templates.META] = place(arena, parent, i)
+    cache.mark(s, arena, parent, i, templates.ZERO + 1)
+    emit_template(s, out, templates.INODE_STORE)
 
 
 @subroutine
@@ -69,14 +69,14 @@ emit_on_nand = bind("fat_on_nand", operations, {**_HOOKS, device: nftl.HOOKS}).e
 
 def start(params: dict, files: Files, *, nand: bool = False) -> State:
     """Return the state of an empty FAT: reserved sectors, two FATs, clusters; on NAND 1/32 of the erase units is spare."""
-    made = recipes.calls() | recipes.cached(32, nand)
+    made = templates.calls() | templates.cached(32, nand)
     built = state.build(params, files, "fat-scm", made, shift=9, entry=32, inode=0)
     record = built.record[0]
     if nand:
         _use_nand(record, params)
-    usable = int(record.capacity) - int(record.spare) * recipes.SECTOR * recipes.PAGES
-    record.table_at += 32 * recipes.SECTOR
-    record.table_bytes = record.mirror = state.up(usable // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
+    usable = int(record.capacity) - int(record.spare) * templates.SECTOR * templates.PAGES
+    record.table_at += 32 * templates.SECTOR
+    record.table_bytes = record.mirror = state.up(usable // templates.SECTOR * templates.WORD, templates.SECTOR)
     state.add_blocks(built, int(record.table_at) + 2 * int(record.table_bytes), usable)
     return built
 
@@ -90,4 +90,4 @@ def _use_nand(record, params: dict) -> None:
     if params["capacity"] > 16 << 40:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
     record.most_written, record.replacements = 8, params["replacements"]
-    record.spare = int(record.capacity) // (recipes.SECTOR * recipes.PAGES) // 32 or 1
+    record.spare = int(record.capacity) // (templates.SECTOR * templates.PAGES) // 32 or 1

@@ -5,7 +5,7 @@ bitmaps.
 """
 
 from scmsim.fs.engine import table
-from scmsim.fs.scm_manager import recipes, state
+from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
 
 ENTRY_SHIFT = 5  # log2 of the bits of a unit's entry
@@ -63,7 +63,9 @@ def words_changed(count, linked):
 @subroutine
 def find(s, arena, row, unit):
     """Set the registers for the entries that lead to a unit: its chain, from the unit used last or from the first one."""
-    begin = arena[row + state.CURSOR] if arena[row + state.CURSOR] <= unit else recipes.ZERO + 0
-    s.reg[recipes.HOPS] = unit - begin
-    s.reg[recipes.HOP_AT] = entry_at(s, place(arena, row, begin))
-    s.reg[recipes.HOP_BYTES] = min(recipes.WORD * (unit - begin), s.table_at + s.table_bytes - s.reg[recipes.HOP_AT])
+    begin = arena[row + state.CURSOR] if arena[row + state.CURSOR] <= unit else templates.ZERO + 0
+    s.reg[templates.HOPS] = unit - begin
+    s.reg[templates.HOP_AT] = entry_at(s, place(arena, row, begin))
+    s.reg[templates.HOP_BYTES] = min(
+        templates.WORD * (unit - begin), s.table_at + s.table_bytes - s.reg[templates.HOP_AT]
+    )

@@ -9,8 +9,8 @@ Source: SCM manager paper, section 4.2; a reconstruction.
 from scmsim.alloc import buddy
 from scmsim.core.records import Files
 from scmsim.fs.engine import calls, operations
-from scmsim.fs.engine.events import State, emit_recipe
-from scmsim.fs.scm_manager import cache, data, index, inodes, names, objects, recipes, state, units
+from scmsim.fs.engine.events import State, emit_template
+from scmsim.fs.scm_manager import cache, data, index, inodes, names, objects, state, templates, units
 from scmsim.fs.scm_manager import operations as shared
 from scmsim.fs.scm_manager.objects import DATA_ORDER, META_ORDER
 from scmsim.jit import subroutine
@@ -31,7 +31,7 @@ def ready(s, arena, units):
 @subroutine
 def available(s):
     """Return how many data objects can be allocated."""
-    s.free_blocks = buddy.room(s, recipes.ZERO + DATA_ORDER)
+    s.free_blocks = buddy.room(s, templates.ZERO + DATA_ORDER)
     return s.free_blocks
 
 
@@ -39,14 +39,14 @@ def available(s):
 def take(s, arena, want):
     """Allocate one data object and return its device offset."""
     s.got = 1
-    return buddy.allocate(s, arena, recipes.ZERO + DATA_ORDER)
+    return buddy.allocate(s, arena, templates.ZERO + DATA_ORDER)
 
 
 @subroutine
 def give(s, arena, row, i):
     """Return a file's data object to the buddy system, a short one in its own size."""
     short = arena[row + state.SHORT] if i == 0 else 0
-    buddy.release(s, arena, index.place(arena, row, i), short - 1 if short > 0 else recipes.ZERO + DATA_ORDER)
+    buddy.release(s, arena, index.place(arena, row, i), short - 1 if short > 0 else templates.ZERO + DATA_ORDER)
     if short > 0:
         arena[row + state.SHORT] = 0
 
@@ -70,27 +70,27 @@ def number(s, at):
 def make_inode(s, arena, row):
     """Allocate a metadata object for a new file."""
     if arena[row + state.META] == 0:
-        arena[row + state.META] = buddy.allocate(s, arena, recipes.ZERO + META_ORDER)
+        arena[row + state.META] = buddy.allocate(s, arena, templates.ZERO + META_ORDER)
 
 
 @subroutine
 def inode_changed(s, arena, out, row):
     """Store the changed metadata object."""
-    s.reg[recipes.META] = arena[row + state.META]
-    emit_recipe(s, out, recipes.INODE_STORE)
+    s.reg[templates.META] = arena[row + state.META]
+    emit_template(s, out, templates.INODE_STORE)
 
 
 @subroutine
 def free_inode(s, arena, row):
     """Free the metadata object."""
     if arena[row + state.META] != 0:
-        buddy.release(s, arena, arena[row + state.META], recipes.ZERO + META_ORDER)
+        buddy.release(s, arena, arena[row + state.META], templates.ZERO + META_ORDER)
 
 
 @subroutine
 def units_at_first(s, is_dir):
     """Return how many data objects a new file gets at once; a directory gets none."""
-    return recipes.ZERO + s.first_objects * (not is_dir)
+    return templates.ZERO + s.first_objects * (not is_dir)
 
 
 # Nothing is cached.
@@ -147,12 +147,12 @@ emit = bind(
 
 def start(params: dict, files: Files) -> State:
     """Return the state of an empty SCM: the driver's areas, the chain table (4 bytes per data object), the buddy system."""
-    made = recipes.calls() | recipes.direct() | recipes.objects()
-    built = state.build(params, files, "scm-manager", made, shift=9, entry=8, inode=recipes.OBJECT)
+    made = templates.calls() | templates.direct() | templates.objects()
+    built = state.build(params, files, "scm-manager", made, shift=9, entry=8, inode=templates.OBJECT)
     record = built.record[0]
     record.first_objects = params["first_objects"]
     at, capacity = int(record.table_at), int(record.capacity)
-    record.table_bytes = state.up((capacity - at) // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
+    record.table_bytes = state.up((capacity - at) // templates.SECTOR * templates.WORD, templates.SECTOR)
     origin = state.up(at + int(record.table_bytes), CHUNK)
     buddy.attach(built, origin, (capacity - origin) // CHUNK * CHUNK)
     return built

@@ -7,8 +7,8 @@ Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.scm_manager import cache, index, inodes, recipes, state, units
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.scm_manager import cache, index, inodes, state, templates, units
 from scmsim.fs.scm_manager.data import free_to_end
 from scmsim.fs.scm_manager.index import place
 from scmsim.fs.scm_manager.units import extend, place_old_units
@@ -26,11 +26,11 @@ def entries(length):
 @subroutine
 def scan(s, arena, out, directory, count):
     """Load the first `count` entries."""
-    if count <= 0 or place(arena, directory, recipes.ZERO) == 0:
+    if count <= 0 or place(arena, directory, templates.ZERO) == 0:
         return
-    s.reg[recipes.COUNT], s.reg[recipes.NAME_AT] = count, place(arena, directory, recipes.ZERO)
-    s.reg[recipes.NAME_BYTES] = min(count * s.entry, s.capacity - s.reg[recipes.NAME_AT])
-    emit_recipe(s, out, recipes.SCAN)
+    s.reg[templates.COUNT], s.reg[templates.NAME_AT] = count, place(arena, directory, templates.ZERO)
+    s.reg[templates.NAME_BYTES] = min(count * s.entry, s.capacity - s.reg[templates.NAME_AT])
+    emit_template(s, out, templates.SCAN)
 
 
 @subroutine
@@ -64,9 +64,9 @@ def words_for_name(s, arena, directory):
 def write_entry(s, arena, out, directory, slot, needs):
     """Store the bytes of an entry."""
     i = slot * s.entry >> s.shift
-    s.reg[recipes.DIR_AT] = place(arena, directory, i) + (slot * s.entry & ((1 << s.shift) - 1))
-    s.reg[recipes.DIR_BYTES] = min(needs * s.entry, ((i + 1) << s.shift) - slot * s.entry)
-    emit_recipe(s, out, recipes.DIRENT)
+    s.reg[templates.DIR_AT] = place(arena, directory, i) + (slot * s.entry & ((1 << s.shift) - 1))
+    s.reg[templates.DIR_BYTES] = min(needs * s.entry, ((i + 1) << s.shift) - slot * s.entry)
+    emit_template(s, out, templates.DIRENT)
     last = (slot + needs) * s.entry - 1 >> s.shift
     cache.mark(s, arena, directory, i, last - i + 1)
 
@@ -109,7 +109,7 @@ def find_slot(s, arena, row, directory):
     for i in range(arena[directory + state.TOP]):
         if table.get(arena, directory + state.SLOTS, i) == number:
             return i
-    return recipes.ZERO - 1
+    return templates.ZERO - 1
 
 
 @subroutine
@@ -121,7 +121,7 @@ def remove_name(s, arena, out, row, directory):
     needs = entries(arena[row + file_row.NAME])
     scan(s, arena, out, directory, slot + needs)
     for i in range(slot, slot + needs):
-        table.put(arena, directory + state.SLOTS, i, recipes.ZERO)
+        table.put(arena, directory + state.SLOTS, i, templates.ZERO)
     arena[directory + state.GAP] = min(arena[directory + state.GAP], slot)
     arena[directory + state.NAMES] -= 1
     write_entry(s, arena, out, directory, slot, needs)
@@ -132,21 +132,21 @@ def remove_name(s, arena, out, row, directory):
 def new_inode(s, arena, out, row):
     """Give a new file an inode."""
     inodes.make(s, arena, row)
-    s.reg[recipes.META] = arena[row + state.META]
-    emit_recipe(s, out, recipes.INODE_NEW)
+    s.reg[templates.META] = arena[row + state.META]
+    emit_template(s, out, templates.INODE_NEW)
 
 
 @subroutine
 def units_at_first(s, is_dir):
     """Return how many units a new file or directory gets at once."""
-    return recipes.ZERO + is_dir
+    return templates.ZERO + is_dir
 
 
 @subroutine
 def create(s, arena, out, op, row, parent):
     """Model create and mkdir."""
     is_dir = op.op == records.MKDIR
-    emit_recipe(s, out, recipes.CREATE)
+    emit_template(s, out, templates.CREATE)
     scan(s, arena, out, parent, arena[parent + state.TOP])
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
@@ -169,7 +169,7 @@ def lose_link(s, arena, out, row):
 @subroutine
 def unlink(s, arena, out, op, row, parent):
     """Model unlink and rmdir."""
-    emit_recipe(s, out, recipes.UNLINK)
+    emit_template(s, out, templates.UNLINK)
     remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
     lose_link(s, arena, out, row)
 
@@ -178,7 +178,7 @@ def unlink(s, arena, out, op, row, parent):
 def rename(s, arena, out, row, parent, replaced):
     """Model rename within the file's directory; `replaced`: row of the file that loses its name, or 0."""
     directory = as_directory(s, arena, arena[row + state.PARENT])
-    emit_recipe(s, out, recipes.RENAME)
+    emit_template(s, out, templates.RENAME)
     scan(s, arena, out, directory, arena[directory + state.TOP])
     if replaced != 0:
         remove_name(s, arena, out, replaced, arena[replaced + state.PARENT])
@@ -191,13 +191,13 @@ def rename(s, arena, out, row, parent, replaced):
 @subroutine
 def link(s, arena, out, op, row, parent):
     """Model link, which fails, because a file has one name."""
-    emit_recipe(s, out, recipes.OTHER)
+    emit_template(s, out, templates.OTHER)
 
 
 @subroutine
 def evict(s, arena, out, row):
     """Free a file without names; return False if room runs out."""
-    if not free_to_end(s, arena, out, row, recipes.ZERO):
+    if not free_to_end(s, arena, out, row, templates.ZERO):
         return False
     inodes.free(s, arena, row)
     for word in (state.BLOCKS, state.SLOTS, state.LEAVES, state.UPPERS):

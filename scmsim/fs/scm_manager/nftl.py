@@ -8,8 +8,8 @@ Source: Linux 2.6.24 drivers/mtd/nftlcore.c (NFTL_findwriteunit, NFTL_foldchain,
 
 import numpy as np
 
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.scm_manager import recipes, state
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
 
 BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; every page written once
@@ -19,17 +19,20 @@ _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64
 @subroutine
 def fold(s, arena, out, at, unit):
     """Fold the chain of an erase unit, whose two fields are at `at`, into its last unit (NFTL_foldchain)."""
-    pages, length, copies = arena[at], arena[at + 1], recipes.ZERO + 0
-    for page in range(recipes.PAGES):
+    pages, length, copies = arena[at], arena[at + 1], templates.ZERO + 0
+    for page in range(templates.PAGES):
         times = (pages >> BITS * page) & 3
         if times > 0:
             # Pages whose newest copy is not in the last unit of the chain are copied there.
             copies += times != length
             pages = (pages & ~(_MASK << BITS * page)) | _ONE << BITS * page
     arena[at], arena[at + 1] = pages, 1
-    s.reg[recipes.FOLD_AT], s.reg[recipes.FOLD_BYTES] = unit * recipes.PAGES * recipes.SECTOR, copies * recipes.SECTOR
-    s.reg[recipes.FOLDED], s.reg[recipes.ERASED] = copies, length - 1
-    emit_recipe(s, out, recipes.FOLD)
+    s.reg[templates.FOLD_AT], s.reg[templates.FOLD_BYTES] = (
+        unit * templates.PAGES * templates.SECTOR,
+        copies * templates.SECTOR,
+    )
+    s.reg[templates.FOLDED], s.reg[templates.ERASED] = copies, length - 1
+    emit_template(s, out, templates.FOLD)
     s.spare += length - 1
     s.folds += 1
     s.erases += length - 1
@@ -51,10 +54,10 @@ def spare_unit(s, arena, out, chains):
 @subroutine
 def program(s, arena, out, sector):
     """Find the place of a written sector, in its erase unit or in a replacement of the unit (NFTL_findwriteunit)."""
-    unit, page, chains = sector // recipes.PAGES, sector % recipes.PAGES, arena[s.table + state.SLOTS]
+    unit, page, chains = sector // templates.PAGES, sector % templates.PAGES, arena[s.table + state.SLOTS]
     at = chains + 2 * unit
     if arena[at + 1] == 0:
-        made = unit * recipes.PAGES * recipes.SECTOR < s.table_at + 2 * s.table_bytes  # written by mkdosfs
+        made = unit * templates.PAGES * templates.SECTOR < s.table_at + 2 * s.table_bytes  # written by mkdosfs
         arena[at], arena[at + 1] = ALL if made else 0, 1
     if (arena[at] >> BITS * page) & 3 > s.replacements:
         fold(s, arena, out, at, unit)
@@ -73,7 +76,7 @@ def program(s, arena, out, sector):
 @subroutine
 def write(s, arena, out, at, units):
     """Program each sector of the run."""
-    for sector in range(at // recipes.SECTOR, at // recipes.SECTOR + units):
+    for sector in range(at // templates.SECTOR, at // templates.SECTOR + units):
         program(s, arena, out, sector)
 
 
@@ -86,14 +89,14 @@ def read(s, units):
 @subroutine
 def place_old_unit(s, arena, out, at):
     """Program a page that was written once before counting began."""
-    program(s, arena, out, at // recipes.SECTOR)
+    program(s, arena, out, at // templates.SECTOR)
     s.page_programs -= 1
 
 
 @subroutine
 def table_entries(s):
     """Return the number of fields: two per erase unit."""
-    return 2 * (s.origin // (recipes.SECTOR * recipes.PAGES) + s.tracked // recipes.PAGES + 2)
+    return 2 * (s.origin // (templates.SECTOR * templates.PAGES) + s.tracked // templates.PAGES + 2)
 
 
 HOOKS = {"write": write, "read": read, "place_old_unit": place_old_unit, "table_entries": table_entries}

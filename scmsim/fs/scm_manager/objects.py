@@ -12,9 +12,9 @@ from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.scm_manager import index, names, operations, recipes, state, units
+from scmsim.fs.scm_manager import index, names, operations, state, templates, units
 from scmsim.fs.scm_manager.cache import STEP
 from scmsim.fs.scm_manager.data import free_to_end, set_run
 from scmsim.fs.scm_manager.index import entry_at, place, stretch
@@ -27,7 +27,7 @@ DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and o
 @subroutine
 def malloc(s, arena, out, row, length):
     """Model malloc: allocate one block of the buddy system; leave a row that is in use unchanged."""
-    emit_recipe(s, out, recipes.MALLOC)
+    emit_template(s, out, templates.MALLOC)
     if arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY):
         return
     order = buddy.order_for(max(length, 1))
@@ -51,11 +51,11 @@ def units_of(length):
 def free(s, arena, out, row):
     """Model free: free the object unless it is also a file; return False if room runs out."""
     if s.stage == state.READY:
-        emit_recipe(s, out, recipes.FREE)
+        emit_template(s, out, templates.FREE)
         s.stage, s.resume_at = state.FREEING, 0
     if not arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.STATUS] & state.MEMORY:
         emitted = s.emitted
-        if not free_to_end(s, arena, out, row, recipes.ZERO):
+        if not free_to_end(s, arena, out, row, templates.ZERO):
             return False
         s.emitted = emitted  # the cost of free() includes the buddy system's own work
         table.drop(s, arena, row + state.BLOCKS)
@@ -77,7 +77,7 @@ def touch(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_run(s, arena, row, at, stop)
-        emit_recipe(s, out, recipes.OBJECT_LOAD if op.op == records.ULOAD else recipes.OBJECT_STORE)
+        emit_template(s, out, templates.OBJECT_LOAD if op.op == records.ULOAD else templates.OBJECT_STORE)
         s.resume_at = stop
     return True
 
@@ -86,11 +86,11 @@ def touch(s, arena, out, op, row):
 def to_file(s, arena, out, op, row, parent):
     """Model mm_to_file: create a metadata object, a name and the chain; copy nothing."""
     if not arena[row + file_row.STATUS] & state.MEMORY or arena[row + file_row.STATUS] & file_row.EXISTS:
-        emit_recipe(s, out, recipes.OTHER)
+        emit_template(s, out, templates.OTHER)
         return
-    s.reg[recipes.CHAIN] = entry_at(s, place(arena, row, recipes.ZERO))
-    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * ((arena[row + file_row.SIZE] + (1 << s.shift) - 1) >> s.shift)
-    emit_recipe(s, out, recipes.TO_FILE)
+    s.reg[templates.CHAIN] = entry_at(s, place(arena, row, templates.ZERO))
+    s.reg[templates.CHAIN_BYTES] = templates.WORD * ((arena[row + file_row.SIZE] + (1 << s.shift) - 1) >> s.shift)
+    emit_template(s, out, templates.TO_FILE)
     arena[row + file_row.STATUS] = file_row.EXISTS
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, 1
     new_inode(s, arena, out, row)
@@ -100,15 +100,15 @@ def to_file(s, arena, out, op, row, parent):
 @subroutine
 def to_memory(s, arena, out, op, row, parent):
     """Model file_to_mm; with a directory in file2 the file loses its name and metadata."""
-    emit_recipe(s, out, recipes.TO_MM)
+    emit_template(s, out, templates.TO_MM)
     if not arena[row + file_row.STATUS] & file_row.EXISTS or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return
-    s.reg[recipes.META] = arena[row + state.META]
-    emit_recipe(s, out, recipes.INODE_LOAD)
+    s.reg[templates.META] = arena[row + state.META]
+    emit_template(s, out, templates.INODE_LOAD)
     arena[row + file_row.STATUS] |= state.MEMORY
     if op.file2 >= 0:
         remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
-        buddy.release(s, arena, arena[row + state.META], recipes.ZERO + META_ORDER)
+        buddy.release(s, arena, arena[row + state.META], templates.ZERO + META_ORDER)
         arena[row + state.META], arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 0, 0, 0
         arena[row + file_row.STATUS] &= ~file_row.EXISTS
 
@@ -170,7 +170,7 @@ def admit(s, arena, op, row):
 def any_step(s, arena, out, op, row, parent):
     """Run or resume a call; treat a file call on a memory object that is not a file as a failed call."""
     if not of_object(op) and arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY) == state.MEMORY:
-        emit_recipe(s, out, recipes.OTHER)
+        emit_template(s, out, templates.OTHER)
         return True
     if of_object(op) or op.op == records.FILE_TO_MM:
         return object_call(s, arena, out, op, row, parent)
@@ -183,10 +183,10 @@ def widen(s, arena, out, row, end):
     order = arena[row + state.SHORT] - 1
     if order < 0 or end <= 1 << (order + state.PLACE_SHIFT):
         return
-    s.reg[recipes.HOP_AT], s.reg[recipes.BYTES] = place(arena, row, recipes.ZERO), arena[row + file_row.SIZE]
-    s.reg[recipes.AT] = units.take(s, arena, 1)
-    emit_recipe(s, out, recipes.MOVE)
+    s.reg[templates.HOP_AT], s.reg[templates.BYTES] = place(arena, row, templates.ZERO), arena[row + file_row.SIZE]
+    s.reg[templates.AT] = units.take(s, arena, 1)
+    emit_template(s, out, templates.MOVE)
     s.moved_bytes += arena[row + file_row.SIZE]
-    buddy.release(s, arena, s.reg[recipes.HOP_AT], order)
-    table.put(arena, row + state.BLOCKS, recipes.ZERO, (s.reg[recipes.AT] >> state.PLACE_SHIFT) << 2)
+    buddy.release(s, arena, s.reg[templates.HOP_AT], order)
+    table.put(arena, row + state.BLOCKS, templates.ZERO, (s.reg[templates.AT] >> state.PLACE_SHIFT) << 2)
     arena[row + state.SHORT] = 0

@@ -8,10 +8,10 @@ from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.calls import adopts
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.scm_manager import data as data
-from scmsim.fs.scm_manager import index, recipes, state, units
+from scmsim.fs.scm_manager import index, state, templates, units
 from scmsim.fs.scm_manager import names as names
 from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
 from scmsim.jit import subroutine
@@ -46,7 +46,7 @@ def reach(s, arena, op, row):
         or of_directory(arena, op, row)
         or not (op.op == records.WRITE or (op.op == records.FALLOCATE and not op.flag & records.PUNCH_HOLE))
     ):
-        return recipes.ZERO + 0, recipes.ZERO + 0
+        return templates.ZERO + 0, templates.ZERO + 0
     return first >> s.shift, (end + (1 << s.shift) - 1) >> s.shift
 
 
@@ -72,12 +72,12 @@ def own_begin(s, arena, op, row):
 def needed(s, arena, op, row):
     """Return how many units the operation takes at most for names, and for a file from before the trace."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
-    count = recipes.ZERO + 0
+    count = templates.ZERO + 0
     if adopts(arena, op, row):
         count += names.NAME_UNITS
         if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             length = max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
-            count += missing(arena, row, recipes.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
+            count += missing(arena, row, templates.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
     if (code == records.CREATE or code == records.MKDIR) and not exists or records.RENAME <= code <= records.LINK:
         count += names.NAME_UNITS
     return count + own_units(op)
@@ -122,7 +122,7 @@ def reserve_first_piece(s, arena, out, op, row, parent):
 def any_step(s, arena, out, op, row, parent):
     """Run or resume a call; return False if there is no room to finish it."""
     if of_directory(arena, op, row):
-        emit_recipe(s, out, recipes.OTHER)
+        emit_template(s, out, templates.OTHER)
         return True
     return calls.step(s, arena, out, op, row, parent)
 
@@ -136,8 +136,8 @@ def synchronize_write(s, out):
 def list_names(s, arena, out, row):
     """Model readdir: load all entries of a directory."""
     names.scan(s, arena, out, row, arena[row + state.TOP])
-    s.reg[recipes.COUNT] = arena[row + state.NAMES]
-    emit_recipe(s, out, recipes.LISTED)
+    s.reg[templates.COUNT] = arena[row + state.NAMES]
+    emit_template(s, out, templates.LISTED)
 
 
 @subroutine
@@ -204,7 +204,7 @@ HOOKS = {
     operations: {"prepare": prepare, "perform": perform, "end": end},
     calls: {
         "state": state,
-        "recipes": recipes,
+        "templates": templates,
         "any_step": any_step,
         "synchronize": synchronize_write,
         "write": data.write_file,

@@ -12,9 +12,9 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
+from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.engine.space import space_report
-from scmsim.fs.scm_manager import recipes
+from scmsim.fs.scm_manager import templates
 
 # Fields of a file's row. BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's
 # entries -> row of the owner + 1 (in the FAT's row: the NFTL's two fields per erase unit, how often each page was
@@ -93,7 +93,7 @@ def build(
 ) -> State:
     """Return the state of a file system that knows the trace's `files`, with the areas on the device still to be laid out.
 
-    `table` names the cost table, `made` has the recipes. A unit has 2**`shift` bytes, a directory entry `entry` bytes,
+    `table` names the cost table, `made` has the templates. A unit has 2**`shift` bytes, a directory entry `entry` bytes,
     and a file takes `inode` bytes of metadata besides its entry.
     """
     rows = len(files) + UNNAMED
@@ -105,11 +105,11 @@ def build(
             f"need {format_bytes(least)}, and the model ends at 1PiB"
         )
     words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(table, recipes.COSTS, list(recipes.SITES)))
-    load_recipes(state, dict(sorted(made.items())), merge=bool(params.get("merge", 1)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(table, templates.COSTS, list(templates.SITES)))
+    load_templates(state, dict(sorted(made.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.shift, record.entry, record.inode = shift, entry, inode
-    record.capacity = params["capacity"] // recipes.SECTOR * recipes.SECTOR
+    record.capacity = params["capacity"] // templates.SECTOR * templates.SECTOR
     record.table_at = up(areas, 1 << shift)
     record.synchronous, record.cold = params.get("mount") == "sync", params.get("page_cache") == "cold"
     record.longest = record.most_written = 64

@@ -1,6 +1,6 @@
-"""Define the mechanisms of the SCM manager, of FAT and ext2 on the SCM driver, and of FAT on NAND as recipes.
+"""Define the mechanisms of the SCM manager, of FAT and ext2 on the SCM driver, and of FAT on NAND as templates.
 
-The kernels emit the same recipe numbers for all of them, with different contents: the SCM manager works on the medium
+The kernels emit the same template numbers for all of them, with different contents: the SCM manager works on the medium
 itself (`direct`), the other two on a page cache in SDRAM from which blocks go to the device, word by word or through an
 NFTL (`cached`).
 Sources: SCM manager paper, section 4 (objects, chains, conversion); Linux 2.6.24 fs/fat, fs/ext2, fs/buffer.c, drivers/mtd.
@@ -10,7 +10,7 @@ in runs of 4-byte instructions, and stores to the medium are non-temporal.
 """
 
 from scmsim.core.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
+from scmsim.fs.engine.events import TemplateBuilder
 
 # Mechanism -> purpose of the bytes that it stores.
 SITES = {
@@ -46,7 +46,7 @@ COSTS = (
     NAME_BYTES, FOLDED, ERASED, FOLD_AT, FOLD_BYTES, REQUESTS,
 ) = range(22)  # fmt: skip
 
-# Recipes.
+# Templates.
 (
     WRITE, READ, COPY_IN, COPY_OUT, CLEAR, OUT_DATA, OUT_META, READ_IN, TAKE, GIVE, HOP, INODE_LOAD, INODE_STORE, INODE_NEW, DIRENT,
     SCAN, CREATE, OPEN, CLOSE, UNLINK, RENAME, STAT, TRUNCATE, FSYNC, OTHER, LISTED, FOLD, MALLOC, FREE, OBJECT_LOAD, OBJECT_STORE,
@@ -57,7 +57,7 @@ MAP = OTHER
 WORD = 4  # bytes of a word, and of a chain's entry
 OBJECT = 64  # bytes of a metadata object of the SCM manager
 SECTOR, PAGES = 512, 32  # NAND: bytes of a page, pages of an erase unit
-_STEPS = RecipeBuilder(SITES, COSTS)
+_STEPS = TemplateBuilder(SITES, COSTS)
 _work = _STEPS.work
 
 
@@ -75,14 +75,14 @@ def calls() -> dict[int, list]:
         CREATE: "create", OPEN: "open", CLOSE: "close", UNLINK: "unlink", RENAME: "rename", STAT: "stat", TRUNCATE: "truncate",
         FSYNC: "sync",
     }  # fmt: skip
-    calls = {recipe: [_work("call", 1), _work(cost, 1)] for recipe, cost in plain.items()}
+    calls = {template: [_work("call", 1), _work(cost, 1)] for template, cost in plain.items()}
     calls[FSYNC].append(_step(FENCE, "fsync", ZERO, 0, 1))
     listed = [_work("call", 1), _work("name", 0, COUNT)]
     return {**calls, WRITE: [_work("call", 1)], READ: [_work("call", 1)], OTHER: [_work("call", 1)], LISTED: listed}
 
 
 def direct() -> dict[int, list]:
-    """Return the recipes of a system that stores everything in SCM and changes it there."""
+    """Return the templates of a system that stores everything in SCM and changes it there."""
     return {
         COPY_IN: [
             _step(LOAD, "data copy", USER_AT, 0, 0, BYTES, USER),
@@ -116,7 +116,7 @@ def direct() -> dict[int, list]:
 
 
 def cached(inode: int, nand: bool) -> dict[int, list]:
-    """Return the recipes with a page cache in SDRAM; blocks go to the medium, or to `nand`, and back one request at a time.
+    """Return the templates with a page cache in SDRAM; blocks go to the medium, or to `nand`, and back one request at a time.
 
     A changed inode has `inode` bytes.
     """
@@ -175,7 +175,7 @@ def cached(inode: int, nand: bool) -> dict[int, list]:
 
 
 def objects() -> dict[int, list]:
-    """Return the recipes of the SCM manager's memory objects: a program's loads and stores, and conversions."""
+    """Return the templates of the SCM manager's memory objects: a program's loads and stores, and conversions."""
     return {
         MALLOC: [_work("malloc", 1)],
         FREE: [_work("free", 1)],

@@ -7,8 +7,8 @@ Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.scm_manager import cache, device, index, recipes, state
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.scm_manager import cache, device, index, state, templates
 from scmsim.fs.scm_manager.cache import cleaned, table_unit
 from scmsim.fs.scm_manager.index import entry_at, place
 from scmsim.jit import subroutine
@@ -22,7 +22,7 @@ def ready(s, arena, units):
     sectors, inodes, entries = table_unit(s, s.tracked) + 1, (s.file_count >> 3) + 1, device.table_entries(s)
     words = table.words_to_hold(arena, s.table + state.BLOCKS, sectors)
     words += table.words_to_hold(arena, s.inodes + state.BLOCKS, inodes)
-    words += table.words_to_hold(arena, s.table + state.SLOTS, entries) if entries else recipes.ZERO
+    words += table.words_to_hold(arena, s.table + state.SLOTS, entries) if entries else templates.ZERO
     if not has_room(s, arena, words):
         return False
     table.reserve(s, arena, s.table + state.BLOCKS, sectors)
@@ -58,12 +58,12 @@ def give(s, arena, row, i):
 def noted(s, arena, out, at, count, linked):
     """Store the entries of fresh units, and that of the unit before them if they are `linked` to it."""
     words = index.words_changed(count, linked)
-    s.reg[recipes.CHAIN], s.reg[recipes.COUNT], s.reg[recipes.CHAIN_BYTES] = (
+    s.reg[templates.CHAIN], s.reg[templates.COUNT], s.reg[templates.CHAIN_BYTES] = (
         entry_at(s, at),
         count,
-        recipes.WORD * words,
+        templates.WORD * words,
     )
-    emit_recipe(s, out, recipes.TAKE)
+    emit_template(s, out, templates.TAKE)
     cache.note_entries(s, arena, out, index.number(s, at), count, words)
 
 
@@ -85,7 +85,7 @@ def extend(s, arena, out, row, stop):
         s.resume_at = stop
         return
     take_nodes(s, arena, out, row, first, first + want - 1)
-    done, start, run = 0, recipes.ZERO + 0, recipes.ZERO + 0
+    done, start, run = 0, templates.ZERO + 0, templates.ZERO + 0
     while done < want:
         at = take(s, arena, want - done)
         for k in range(s.got):
@@ -93,7 +93,7 @@ def extend(s, arena, out, row, stop):
             table.put(arena, row + state.BLOCKS, first + done + k, at_unit << 2 | state.CACHED)
         if run > 0 and at != start + (run << s.shift):
             noted(s, arena, out, start, run, first + done > run)
-            run = recipes.ZERO + 0
+            run = templates.ZERO + 0
         if run == 0:
             start = at
         run += s.got
@@ -108,7 +108,7 @@ def extend(s, arena, out, row, stop):
 def release(s, arena, row, i):
     """Free unit `i` of a file."""
     give(s, arena, row, i)
-    table.put(arena, row + state.BLOCKS, i, recipes.ZERO)
+    table.put(arena, row + state.BLOCKS, i, templates.ZERO)
     arena[row + file_row.MAPPED] -= 1
 
 
@@ -126,9 +126,9 @@ def free_run(s, arena, out, row):
         count += 1
     for i in range(first, first + count):
         release(s, arena, row, i)
-    s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
-    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * index.words_changed(count, 0)
-    emit_recipe(s, out, recipes.GIVE)
+    s.reg[templates.CHAIN], s.reg[templates.COUNT] = entry_at(s, at), count
+    s.reg[templates.CHAIN_BYTES] = templates.WORD * index.words_changed(count, 0)
+    emit_template(s, out, templates.GIVE)
     cache.note_entries(s, arena, out, index.number(s, at), count, 0)
     s.resume_at = first + count
 
@@ -152,7 +152,7 @@ def walk(s, arena, out, row, unit):
     index.find(s, arena, row, unit)
     read_entries(s, arena, out, row, unit)
     arena[row + state.CURSOR] = unit
-    emit_recipe(s, out, recipes.HOP)
+    emit_template(s, out, templates.HOP)
 
 
 @subroutine

@@ -12,8 +12,8 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import LOAD, STORE
-from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.contiguous import templates as contiguous_templates
 from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, Word, in_words
@@ -113,8 +113,8 @@ class RecoveryModel(Base):
         return in_words(event.addr, event.length, ("record", self.version))
 
     def _inode(self, i: int, event: Event) -> list:
-        file, at = divmod(event.addr - contiguous_recipes.INODE_TABLE, contiguous_recipes.INODE_BYTES)
-        if at == 0 and event.length == contiguous_recipes.INODE_BYTES:
+        file, at = divmod(event.addr - contiguous_templates.INODE_TABLE, contiguous_templates.INODE_BYTES)
+        if at == 0 and event.length == contiguous_templates.INODE_BYTES:
             self.born[file], self.size[file] = self.version, 0
             self.first.pop(file, None)
             self._look()
@@ -136,7 +136,11 @@ class RecoveryModel(Base):
         return []
 
     def _table(self, i: int, event: Event) -> list:
-        if contiguous_recipes.TOP_TABLES <= event.addr < contiguous_recipes.TOP_TABLES + contiguous_recipes.TOP_BYTES:
+        if (
+            contiguous_templates.TOP_TABLES
+            <= event.addr
+            < contiguous_templates.TOP_TABLES + contiguous_templates.TOP_BYTES
+        ):
             return self._upper(i, event)
         if event.length == PAGE and event.addr % PAGE == 0 and self._next(i) is not None:
             return self._cleared(i, event)
@@ -165,9 +169,9 @@ class RecoveryModel(Base):
         new = after is not None and after.site == "page table" and after.length == PTE
         upper = (
             after is not None
-            and contiguous_recipes.TOP_TABLES
+            and contiguous_templates.TOP_TABLES
             <= after.addr
-            < contiguous_recipes.TOP_TABLES + contiguous_recipes.TOP_BYTES
+            < contiguous_templates.TOP_TABLES + contiguous_templates.TOP_BYTES
         )
         unmaps = i and before.code == LOAD and before.site == "page table"
         return after.addr if after is not None and new and upper and not unmaps else None
@@ -178,8 +182,10 @@ class RecoveryModel(Base):
 
     def _upper(self, i: int, event: Event) -> list:
         before, after = next(self._stores(i, -1), None), next(self._stores(i, 1), None)
-        if after is not None and after.site == "inode" and after.addr % contiguous_recipes.INODE_BYTES == 8:
-            return self._moved(event, (after.addr - contiguous_recipes.INODE_TABLE) // contiguous_recipes.INODE_BYTES)
+        if after is not None and after.site == "inode" and after.addr % contiguous_templates.INODE_BYTES == 8:
+            return self._moved(
+                event, (after.addr - contiguous_templates.INODE_TABLE) // contiguous_templates.INODE_BYTES
+            )
         hung = (
             before is not None
             and before.site == "page table"
@@ -230,7 +236,7 @@ class RecoveryModel(Base):
         base = self.base.get(file, {})
         if not names:
             return Found(frozenset(), 0, {}, base)
-        if file in self.born and image.marked(("inode", file, self.born[file])) < contiguous_recipes.INODE_BYTES:
+        if file in self.born and image.marked(("inode", file, self.born[file])) < contiguous_templates.INODE_BYTES:
             raise Unrecoverable("has a name but no inode")
         size = image.word(("size", file), 0)
         pages = {}
@@ -263,4 +269,4 @@ class RecoveryModel(Base):
 
 def upper_at(start: int, piece: int) -> int:
     """Return the device offset of the entry of a piece of a range (`contiguous.map.directory_at`)."""
-    return contiguous_recipes.TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (contiguous_recipes.TOP_BYTES - 1))
+    return contiguous_templates.TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (contiguous_templates.TOP_BYTES - 1))

@@ -7,11 +7,11 @@ from scmsim.fs.contiguous import data as contiguous_data
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as contiguous_names
 from scmsim.fs.contiguous import operations as contiguous_operations
-from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.contiguous import templates as contiguous_templates
 from scmsim.fs.engine import calls, file_row, operations
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.simfs import recipes, tables
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.simfs import tables, templates
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
@@ -34,14 +34,17 @@ def write_aside(s, arena, out, op, row):
     if not s.shadow or shift > 30:
         return
     low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
-    pages = (high - low + contiguous_recipes.BLOCK - 1) // contiguous_recipes.BLOCK
-    s.reg[contiguous_recipes.PAGES], s.reg[contiguous_recipes.PTE_BYTES] = pages, pages << 3
-    emit_recipe(s, out, recipes.SHADOW_OPEN)
-    s.reg[contiguous_recipes.BYTES] = op.offset - low + high - end
-    if s.reg[contiguous_recipes.BYTES] > 0:
-        emit_recipe(s, out, recipes.SHADOW_COPY)
-    s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = pages * contiguous_recipes.BLOCK, 24 * pages
-    emit_recipe(s, out, recipes.SHADOW_CLOSE)
+    pages = (high - low + contiguous_templates.BLOCK - 1) // contiguous_templates.BLOCK
+    s.reg[contiguous_templates.PAGES], s.reg[contiguous_templates.PTE_BYTES] = pages, pages << 3
+    emit_template(s, out, templates.SHADOW_OPEN)
+    s.reg[contiguous_templates.BYTES] = op.offset - low + high - end
+    if s.reg[contiguous_templates.BYTES] > 0:
+        emit_template(s, out, templates.SHADOW_COPY)
+    s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.COUNT] = (
+        pages * contiguous_templates.BLOCK,
+        24 * pages,
+    )
+    emit_template(s, out, templates.SHADOW_CLOSE)
     tables.detach(s, arena, out, row)
 
 

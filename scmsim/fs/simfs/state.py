@@ -6,11 +6,11 @@ A file's table SUPERS holds its upper page tables: the highest one first, then o
 import numpy as np
 
 from scmsim.core.records import Files
-from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.contiguous import templates as contiguous_templates
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State
-from scmsim.fs.simfs import recipes
+from scmsim.fs.simfs import templates
 
 STATE = np.dtype(
     (
@@ -26,7 +26,7 @@ STATE = np.dtype(
 def start(params: dict, files: Files) -> State:
     """Return the state of an empty SIMFS that knows the trace's `files`."""
     variant = contiguous_state.Variant(
-        recipes.recipes(), costs.load("scmfs", contiguous_recipes.COSTS, list(contiguous_recipes.SITES)), STATE
+        templates.templates(), costs.load("scmfs", contiguous_templates.COSTS, list(contiguous_templates.SITES)), STATE
     )
     state = contiguous_state.start(params, files, variant)
     state.record[0].shadow = params["update"] == "atomic"

@@ -6,35 +6,35 @@ Sources: SIMFS pgtable.c, balloc.c.
 
 from scmsim.alloc import first_fit
 from scmsim.fs.contiguous import map as page_map
-from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.contiguous import templates as contiguous_templates
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.simfs import recipes
+from scmsim.fs.engine.events import emit_template
+from scmsim.fs.simfs import templates
 from scmsim.jit import subroutine
 
 
 @subroutine
 def freed(s, out, block, count):
     """Clear freed pages and link them into the free list."""
-    s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = (
-        block * contiguous_recipes.BLOCK,
-        count * contiguous_recipes.BLOCK,
+    s.reg[contiguous_templates.AT], s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.COUNT] = (
+        block * contiguous_templates.BLOCK,
+        count * contiguous_templates.BLOCK,
         count << 4,
     )
-    s.zeroed_bytes += count * contiguous_recipes.BLOCK
-    emit_recipe(s, out, recipes.PAGE_FREED)
+    s.zeroed_bytes += count * contiguous_templates.BLOCK
+    emit_template(s, out, templates.PAGE_FREED)
 
 
 @subroutine
 def taken(s, out, block, count):
     """Unlink pages from the free list: each names the next."""
-    s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.PTE_BYTES] = (
-        block * contiguous_recipes.BLOCK,
-        count * contiguous_recipes.BLOCK,
+    s.reg[contiguous_templates.AT], s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.PTE_BYTES] = (
+        block * contiguous_templates.BLOCK,
+        count * contiguous_templates.BLOCK,
         count << 3,
     )
-    emit_recipe(s, out, recipes.PAGE_TAKEN)
+    emit_template(s, out, templates.PAGE_TAKEN)
 
 
 @subroutine
@@ -53,11 +53,11 @@ def upper_table(s, arena, out, row, k):
     s.table_blocks += 1
     s.owed -= 1
     taken(s, out, block, 1)
-    s.reg[contiguous_recipes.TABLE], s.reg[contiguous_recipes.DIRECTORY] = (
-        block * contiguous_recipes.BLOCK,
+    s.reg[contiguous_templates.TABLE], s.reg[contiguous_templates.DIRECTORY] = (
+        block * contiguous_templates.BLOCK,
         page_map.directory_at(arena, row, 0),
     )
-    emit_recipe(s, out, contiguous_recipes.NEW_TABLE)
+    emit_template(s, out, contiguous_templates.NEW_TABLE)
 
 
 @subroutine
@@ -81,22 +81,22 @@ def drop_upper(s, arena, out, row):
 @subroutine
 def set_attached(s, arena, row):
     """Set the registers for a file's entries in the kernel's table: one per GiB."""
-    s.reg[contiguous_recipes.DIRECTORY] = page_map.directory_at(arena, row, 0)
-    s.reg[contiguous_recipes.DIRECTORY_BYTES] = max((arena[row + contiguous_state.END] + (1 << 18) - 1) >> 18, 1) << 3
+    s.reg[contiguous_templates.DIRECTORY] = page_map.directory_at(arena, row, 0)
+    s.reg[contiguous_templates.DIRECTORY_BYTES] = max((arena[row + contiguous_state.END] + (1 << 18) - 1) >> 18, 1) << 3
 
 
 @subroutine
 def attach(s, arena, out, row):
     """Link a file's tables into the kernel's."""
     set_attached(s, arena, row)
-    emit_recipe(s, out, recipes.ATTACHED)
+    emit_template(s, out, templates.ATTACHED)
 
 
 @subroutine
 def detach(s, arena, out, row):
     """Unlink a file's tables from the kernel's, and flush every TLB."""
     set_attached(s, arena, row)
-    emit_recipe(s, out, recipes.DETACHED)
+    emit_template(s, out, templates.DETACHED)
     page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
 
 

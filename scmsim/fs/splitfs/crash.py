@@ -19,7 +19,7 @@ from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, in_words
 from scmsim.fs.recovery.model import Guarantee, Known, Stores, copied, placed
 from scmsim.fs.recovery.observe import Event
-from scmsim.fs.splitfs.recipes import ENTRY
+from scmsim.fs.splitfs.templates import ENTRY
 
 SUMMARY = "SplitFS: ext4-DAX, and logs of appends and operations that are replayed on top of its journal"
 MODELS = ("splitfs",)

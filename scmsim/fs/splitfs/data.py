@@ -4,16 +4,16 @@ Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_do_pread, _nvp_do_pwrite, _
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import add_blocks, page_run, page_word, reserve_pages
 from scmsim.fs.linux.transfer import add_zeroed, copy_in
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.touch import order_of
 from scmsim.fs.splitfs import mappings as m
-from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
+from scmsim.fs.splitfs import templates as x
 from scmsim.jit import subroutine
 
 # Most events of a page; a store's fault takes up to 12 besides those of the first fault only.
@@ -25,7 +25,7 @@ def log_entry(s, out):
     """Write a 64-byte entry to the append log or the operation log, with the fence that also covers the data."""
     s.reg[q.LOG] = s.entries_at + s.entry % s.entries_bytes
     s.entry += x.ENTRY
-    emit_recipe(s, out, x.LOG_ENTRY)
+    emit_template(s, out, x.LOG_ENTRY)
     m.put_at(s, out, s.emitted - 2, m.AREA, m.ORDER)
 
 
@@ -51,7 +51,7 @@ def take_staging(s, arena, out, f, page, want):
     s.reg[q.BYTES] = count * e.BLOCK - used
     m.grow_staging(s, arena, out, s.reg[q.FROM], s.reg[q.BYTES])
     first = s.emitted
-    emit_recipe(s, out, x.PREFILL)
+    emit_template(s, out, x.PREFILL)
     m.put_at(s, out, first, m.AREA, m.ORDER)
     return count
 
@@ -110,7 +110,7 @@ def write_part(s, arena, out, op, row, f):
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     size, most = arena[f + e.SIZE], s.scratch_bytes - 2 * e.BLOCK
     if not s.called:
-        emit_recipe(s, out, q.WRITE)
+        emit_template(s, out, q.WRITE)
         s.called = 1
     while at < end:
         page = at >> 12
@@ -140,7 +140,7 @@ def write_part(s, arena, out, op, row, f):
     s.progress = at - op.offset
     if s.progress == op.length:
         if op.offset < size:
-            emit_recipe(s, out, x.DRAIN)
+            emit_template(s, out, x.DRAIN)
         if at > size or s.mode == n.STRICT:
             log_entry(s, out)
         arena[f + e.SIZE] = max(size, at)
@@ -153,7 +153,7 @@ def read_part(s, arena, out, op, f):
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     s.reg[q.PAGES], s.reg[q.LINES], s.reg[q.NEW] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12, 0
     if s.progress == 0:
-        emit_recipe(s, out, q.READ)
+        emit_template(s, out, q.READ)
     row = s.rows + op.file * e.ROW_WORDS
     while at < end:
         page = at >> 12
@@ -165,13 +165,13 @@ def read_part(s, arena, out, op, f):
             entry, address, stop = m.reach(s, arena, out, row, (at, stop, 0))
         s.reg[q.USER_AT], s.reg[q.FROM], s.reg[q.BYTES] = user_at(op, at), target, stop - at
         s.reg[q.HAS], first = stop - at, s.emitted
-        emit_recipe(s, out, q.COPY_OUT)
+        emit_template(s, out, q.COPY_OUT)
         m.put_at(s, out, first, address - target, order_of(entry))
         if entry & w.ZERO:
             out[first].space, out[first].addr = r.KERNEL, w.ZERO_PAGE
         at = stop
     if at > op.offset:
-        emit_recipe(s, out, q.READ_PAGES)
+        emit_template(s, out, q.READ_PAGES)
     s.progress = at - op.offset
 
 

@@ -8,19 +8,19 @@ scratch area; which block of an exchanged pair a file has afterwards is not foll
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.ext4.extents import change_leaf, ensure_index
 from scmsim.fs.ext4.jbd2 import join
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import change_groups, page_run
 from scmsim.fs.linux.calls import data_call
 from scmsim.fs.linux.fast_path import run_background_work
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.splitfs import mappings
-from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
+from scmsim.fs.splitfs import templates as x
 from scmsim.fs.splitfs.data import log_entry
 from scmsim.jit import subroutine
 
@@ -40,12 +40,12 @@ def relink(s, arena, out, f):
             s.reg[q.COUNT] += 1
         page += count
     s.reg[q.TO], s.reg[q.FROM] = s.reg[q.FROM], s.scratch_at
-    emit_recipe(s, out, x.RELINK)
+    emit_template(s, out, x.RELINK)
     while arena[f + n.TO_COPY] > 0:
         s.reg[q.BYTES] = min(arena[f + n.TO_COPY], e.BLOCK)
         arena[f + n.TO_COPY] -= s.reg[q.BYTES]
         first = s.emitted
-        emit_recipe(s, out, x.COPY_BACK)
+        emit_template(s, out, x.COPY_BACK)
         out[first].vaddr, out[first].order = out[first].addr + mappings.AREA, mappings.ORDER
     arena[f + n.STAGED], arena[f + n.STAGED_END] = 0, 0
     join(s, arena, s.inode_table_at)  # the staging file's inode
@@ -59,7 +59,7 @@ def flush(s, arena, out, op, f):
     """Model fsync: relink the staged blocks; return the outcome."""
     if not reserve_events(s, out, e.ROOM + 3 * (arena[f + n.TO_COPY] // e.BLOCK + 1)):
         return NO_ROOM
-    emit_recipe(s, out, x.USER_CALL)
+    emit_template(s, out, x.USER_CALL)
     if arena[f + n.STAGED_END]:
         relink(s, arena, out, f)
         if not ensure_index(s, arena, f):

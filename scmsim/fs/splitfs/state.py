@@ -11,14 +11,14 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import State, load_recipes
+from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext4 import state as ext4_state
-from scmsim.fs.ext4.recipes import COSTS as EXT4_COSTS
+from scmsim.fs.ext4.templates import COSTS as EXT4_COSTS
 from scmsim.fs.linux import state as e
 from scmsim.fs.mapping.driver import lay_costs, lay_table
 from scmsim.fs.mapping.mechanisms import SITES as MAPPING_SITES
 from scmsim.fs.mapping.words import FILE_WORDS
-from scmsim.fs.splitfs.recipes import COSTS, ENTRY, SITES, all_recipes
+from scmsim.fs.splitfs.templates import COSTS, ENTRY, SITES, all_templates
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
@@ -67,7 +67,7 @@ def start(params: dict, files: Files) -> State:
     record = state.record[0]
     first = len(EXT4_COSTS)
     record.cost[first : first + len(COSTS)] = costs.load("splitfs", COSTS, list(SITES))
-    load_recipes(state, all_recipes())
+    load_templates(state, all_templates())
     lay_table(
         state, 0, list(SITES).index(next(iter(MAPPING_SITES))), lay_costs(record, list(SITES), "mapping-ext4-dax")
     )

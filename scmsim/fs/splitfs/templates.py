@@ -1,13 +1,13 @@
-"""Define SplitFS's mechanisms as recipes: ext4-dax's, with the copies done by the program, and the library's own.
+"""Define SplitFS's mechanisms as templates: ext4-dax's, with the copies done by the program, and the library's own.
 
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrite, fsync_flush_on_fsync), log.c
 (persist_append_entry, persist_op_entry), kernel fs/ext4/move_extent.c (ext4_dynamic_remap).
 """
 
 from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
-from scmsim.fs.ext4 import recipes as ext4
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import TemplateBuilder
+from scmsim.fs.ext4 import templates as ext4
+from scmsim.fs.linux import templates as q
 from scmsim.fs.mapping import mechanisms
 
 SITES = {
@@ -16,9 +16,9 @@ SITES = {
 }  # fmt: skip
 COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # after ext4's
 
-LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.RECIPES, q.RECIPES + 6)
+LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.TEMPLATES, q.TEMPLATES + 6)
 ENTRY = 64  # bytes of a log entry
-_STEPS = RecipeBuilder(SITES, COSTS, first_cost=len(ext4.COSTS))
+_STEPS = TemplateBuilder(SITES, COSTS, first_cost=len(ext4.COSTS))
 _work = _STEPS.work
 
 
@@ -42,9 +42,9 @@ def _nt_copy(site: str) -> list:
     ]
 
 
-def all_recipes() -> dict[int, list]:
-    """Return every recipe by number: ext4-dax's, with those of read() and write() replaced, and the library's."""
-    return ext4.all_recipes(True) | {
+def all_templates() -> dict[int, list]:
+    """Return every template by number: ext4-dax's, with those of read() and write() replaced, and the library's."""
+    return ext4.all_templates(True) | {
         q.WRITE: [_work("user_write", 1)],
         q.COPY: _nt_copy("user copy"),
         q.READ: [_work("user_read", 1)],

@@ -4,11 +4,11 @@ Source: Linux 6.1 mm/shmem.c (shmem_fault), mm/memory.c (do_fault_around, finish
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import mapping
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import blocks_left
 from scmsim.fs.mapping import words as w
 from scmsim.fs.tmpfs.huge import PAGES, can_be_huge, clear_pages, get_content, is_huge, use, word_of
@@ -68,7 +68,7 @@ def read_in(s, arena, out, f, page):
         came, pages = w.WAS_THERE, 1
     arena[word_of(arena, record, page)] |= IS_UNUSED
     s.reg[q.TO], s.reg[q.BYTES] = mapping.block(s, arena, f, page & -pages), pages << 12
-    emit_recipe(s, out, q.CLEAR_PM)
+    emit_template(s, out, q.CLEAR_PM)
     return DONE, came
 
 
@@ -83,7 +83,7 @@ def charge_uses(s, arena, out, count):
     """Implement `hooks.charge_uses`: charge what a second use costs in a write of no pages."""
     if count:
         s.reg[q.PAGES], s.reg[q.NEW] = 0, count
-        emit_recipe(s, out, q.FINISH)
+        emit_template(s, out, q.FINISH)
 
 
 HOOKS = mapping.IN_MEMORY | {

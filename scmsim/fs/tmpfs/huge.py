@@ -10,10 +10,10 @@ mm/truncate.c (truncate_inode_partial_folio), mm/huge_memory.c (split_huge_page_
 """
 
 from scmsim.alloc import aligned_fit
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import NO_ROOM
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import blocks_left, blocks_needed, holes, page_run
 from scmsim.fs.linux.pages import fill_holes as fill_small_holes
 from scmsim.fs.linux.pages import free_pages
@@ -140,7 +140,7 @@ def clear_pages(s, arena, out, f, page, count):
     for at in range(words, words + count):
         arena[at] &= ~e.IS_UNWRITTEN
     s.reg[q.TO], s.reg[q.BYTES] = s.key_base + (arena[words] >> e.BLOCK_SHIFT << 12), count << 12
-    emit_recipe(s, out, q.CLEAR_PM)
+    emit_template(s, out, q.CLEAR_PM)
 
 
 @subroutine
@@ -208,7 +208,7 @@ def add_pages(s, arena, out, f, page, count):
     if not get_content(s, arena, f, page):
         return add_zeroed(s, arena, out, f, page, min(count, left) if s.folio_order else count)
     s.reg[q.COUNT] = 1
-    emit_recipe(s, out, q.ALLOCATE)
+    emit_template(s, out, q.ALLOCATE)
     return min(count, left)
 
 
@@ -222,7 +222,7 @@ def clear_edges(s, arena, out, f, at, stop):
     begin = s.key_base + (arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT << 12)
     s.reg[q.TO], s.reg[q.HEAD] = begin, at - (first << 12)
     s.reg[q.TAIL_AT], s.reg[q.TAIL] = begin + end - (first << 12), ((first + PAGES) << 12) - end
-    emit_recipe(s, out, q.EDGES)
+    emit_template(s, out, q.EDGES)
 
 
 @subroutine
@@ -242,7 +242,7 @@ def split(s, arena, out, f, page, span):
     if not s.by_page and at < end:
         s.reg[q.TO] = s.key_base + (arena[words] >> e.BLOCK_SHIFT << 12) + at - (first << 12)
         s.reg[q.BYTES] = end - at
-        emit_recipe(s, out, q.CLEAR_PM)
+        emit_template(s, out, q.CLEAR_PM)
     for k in range(words, words + PAGES):
         arena[k] = arena[k] & ~IS_HUGE | e.IS_CACHED
     free_pages(s, arena, out, f, max(first, (arena[f + e.SIZE] + 4095) >> 12), first + PAGES - 1)

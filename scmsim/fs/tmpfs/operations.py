@@ -1,8 +1,8 @@
 """Run the operations of tmpfs and ramfs: those of Linux's file systems, with DRAM pages as blocks and without metadata."""
 
 from scmsim.fs.linux import blocks, driver, index, pages, transfer
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.tmpfs import huge
 from scmsim.fs.tmpfs.state import IS_HUGE
 from scmsim.jit import subroutine

@@ -11,10 +11,10 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import State, load_recipes, new_state
+from scmsim.fs.engine.events import State, load_templates, new_state
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.recipes import BLOCK, FRAMES
-from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
+from scmsim.fs.linux.templates import BLOCK, FRAMES
+from scmsim.fs.tmpfs.templates import COSTS, SITES, all_templates
 
 NEVER = 1 << 62  # ns
 IS_USED = 8  # flag of a page's entry: the page was used twice; comparisons of pages ignore the flag
@@ -49,7 +49,7 @@ def start(params: dict[str, int], files: Files, *, table: str, activates: bool, 
     record = state.record[0]
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
-    load_recipes(state, all_recipes(activates))
+    load_templates(state, all_templates(activates))
     first_fit.attach(state, 1, pages)  # 0 in a page's entry means a hole
     own = {"dax": 1, "tid": 1, "txn_limit": NEVER, "inode_count": NEVER, "group_inodes": NEVER, "next_tick": NEVER}
     own |= {"commit_interval": NEVER, "dirty_expire": NEVER, "next_inode": e.FIRST_INODE + len(folders)}

@@ -1,4 +1,4 @@
-"""Define the mechanisms of tmpfs and ramfs as recipes: the events of each mechanism, in the order of the source.
+"""Define the mechanisms of tmpfs and ramfs as templates: the events of each mechanism, in the order of the source.
 
 Data is in pages of DRAM (space KERNEL); nothing is persistent, nothing is written back, and fsync does nothing. Copies
 use string instructions.
@@ -7,8 +7,8 @@ swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begin, simple_write_end, n
 """
 
 from scmsim.core.records import KERNEL, LOAD, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import TemplateBuilder
+from scmsim.fs.linux import templates as q
 
 # Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
@@ -26,7 +26,7 @@ COSTS = (
     "sync_call", "readdir", "list_entry",
 )  # fmt: skip
 
-_STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
+_STEPS = TemplateBuilder(SITES, COSTS, KERNEL)
 _run, _work = _STEPS.run, _STEPS.work
 
 
@@ -34,8 +34,8 @@ def _call(cost: str) -> list:
     return [_work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]
 
 
-def all_recipes(activates: bool) -> dict[int, list]:
-    """Return every recipe by number; `activates`: the second use of a page moves it to the active list (tmpfs)."""
+def all_templates(activates: bool) -> dict[int, list]:
+    """Return every template by number; `activates`: the second use of a page moves it to the active list (tmpfs)."""
     again = [_work("activate_page", 0, q.NEW)] if activates else []
     every = {
         q.WRITE: _call("write_call"),
@@ -75,4 +75,4 @@ def all_recipes(activates: bool) -> dict[int, list]:
         q.LINK: _call("link"),
         q.MKDIR: _call("mkdir"),
     }
-    return {number: every.get(number, []) for number in range(q.RECIPES)}
+    return {number: every.get(number, []) for number in range(q.TEMPLATES)}

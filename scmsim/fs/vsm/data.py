@@ -9,13 +9,13 @@ Source: VSM paper (2020), III.B, steps 1 to 6.
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core.records import MAP, PM, pack
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, emit_run, reserve_events
-from scmsim.fs.pmfs import recipes as pmfs_recipes
+from scmsim.fs.engine.events import emit_run, emit_template, reserve_events
 from scmsim.fs.pmfs import state as pmfs_state
+from scmsim.fs.pmfs import templates as pmfs_templates
 from scmsim.fs.pmfs.copy import device, inode_at, set_copy, set_copy_within, set_find
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, grow, hang, node, release
-from scmsim.fs.vsm import recipes
+from scmsim.fs.vsm import templates
 from scmsim.fs.vsm.gaps import after_end, round_up, wipe
 from scmsim.jit import subroutine
 
@@ -30,7 +30,7 @@ def mount(s, out):
     """Map the whole device before the first operation, by entries of one size."""
     if s.mounted:
         return
-    emit_run(s, out, _MAPPED + (s.leaf << 24), pmfs_recipes.ZERO, s.log_start)
+    emit_run(s, out, _MAPPED + (s.leaf << 24), pmfs_templates.ZERO, s.log_start)
     s.mounted = 1
 
 
@@ -68,7 +68,7 @@ def grain(s, arena, op, row, page):
 @subroutine
 def count_needs(s, arena, op, row, first, stop):
     """Return how many superpages the write takes; add the single pages to `singles`."""
-    whole = pmfs_recipes.ZERO
+    whole = pmfs_templates.ZERO
     for i in range(first, stop):
         if table.get(arena, row + pmfs_state.BLOCKS, i) == 0 or covers(s, op, i):
             whole += 1
@@ -80,16 +80,16 @@ def count_needs(s, arena, op, row, first, stop):
 @subroutine
 def set_entries(s, block, fresh, count):
     """Set the registers for the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
-    s.reg[recipes.PTES_AT], s.reg[recipes.FRESH_AT] = (
-        s.page_table + block * recipes.PTE,
-        s.page_table + fresh * recipes.PTE,
+    s.reg[templates.PTES_AT], s.reg[templates.FRESH_AT] = (
+        s.page_table + block * templates.PTE,
+        s.page_table + fresh * templates.PTE,
     )
-    s.reg[recipes.PTES], s.reg[recipes.COUNT], s.reg[recipes.SPAN] = (
-        count * recipes.PTE,
+    s.reg[templates.PTES], s.reg[templates.COUNT], s.reg[templates.SPAN] = (
+        count * templates.PTE,
         count,
-        count * pmfs_recipes.BLOCK,
+        count * pmfs_templates.BLOCK,
     )
-    s.reg[recipes.VA], s.reg[recipes.FRESH_VA] = block * pmfs_recipes.BLOCK, fresh * pmfs_recipes.BLOCK
+    s.reg[templates.VA], s.reg[templates.FRESH_VA] = block * pmfs_templates.BLOCK, fresh * pmfs_templates.BLOCK
 
 
 @subroutine
@@ -101,18 +101,22 @@ def take_apart(s, arena, out, block, count):
         if arena[s.split + (g >> 5)] >> (g & 31) & 1 == 0:
             arena[s.split + (g >> 5)] |= 1 << (g & 31)
             s.split_superpages += 1
-            s.reg[recipes.PTES_AT], s.reg[recipes.VA] = s.page_table + (g << 12), g << 21
-            s.reg[recipes.PMD_AT] = s.page_table + s.blocks * recipes.PTE + g * recipes.PTE
-            emit_recipe(s, out, recipes.SPLIT)
+            s.reg[templates.PTES_AT], s.reg[templates.VA] = s.page_table + (g << 12), g << 21
+            s.reg[templates.PMD_AT] = s.page_table + s.blocks * templates.PTE + g * templates.PTE
+            emit_template(s, out, templates.SPLIT)
 
 
 @subroutine
 def open_log(s, entries):
     """Reserve the next transactional log of `entries` entries and set its registers."""
-    length = recipes.HEADER_BYTES + entries * recipes.ENTRY_BYTES
+    length = templates.HEADER_BYTES + entries * templates.ENTRY_BYTES
     if s.log_at + length > s.log_bytes:
         s.log_at = 0
-    s.reg[recipes.LOG_AT], s.reg[recipes.LOG_BYTES], s.reg[recipes.ENTRIES] = s.log_start + s.log_at, length, entries
+    s.reg[templates.LOG_AT], s.reg[templates.LOG_BYTES], s.reg[templates.ENTRIES] = (
+        s.log_start + s.log_at,
+        length,
+        entries,
+    )
     s.log_at += (length + 63) & ~63
 
 
@@ -127,7 +131,7 @@ def ready_index(s, arena, out, op, row):
     if not lacks:
         return
     begin(s, out)
-    log(s, out, s.reg[pmfs_recipes.INODE], pmfs_recipes.LOG_DATA)
+    log(s, out, s.reg[pmfs_templates.INODE], pmfs_templates.LOG_DATA)
     grow(s, arena, out, row, last)
     height = arena[row + pmfs_state.HEIGHT]
     for i in range(first >> 9, (last >> 9) + 1):
@@ -161,7 +165,7 @@ def take_pages(s, arena, out, row, page, want):
     take_apart(s, arena, out, block, count)
     take_apart(s, arena, out, fresh, count)
     set_entries(s, block, fresh, count)
-    emit_recipe(s, out, recipes.TAKE_PAGES)
+    emit_template(s, out, templates.TAKE_PAGES)
     s.superpages += 1
     s.pages += count
     s.data_blocks += count
@@ -180,7 +184,7 @@ def take_piece(s, arena, out, op, row):
         return
     if grain_of == WHOLE:
         take_superpage(s, arena, row, i)
-        emit_recipe(s, out, recipes.TAKE_SUPER)
+        emit_template(s, out, templates.TAKE_SUPER)
     s.resume_at = min(end, (i + 1) << s.shift - 12)
 
 
@@ -201,19 +205,19 @@ def rest_of_pages(s, arena, out, op, row):
     if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
         old, fresh = (
             device(s, arena, row, first << 12),
-            table.get(arena, s.fresh, pmfs_recipes.ZERO) * pmfs_recipes.BLOCK,
+            table.get(arena, s.fresh, pmfs_templates.ZERO) * pmfs_templates.BLOCK,
         )
         set_copy_within(s, old, fresh, op.offset & 4095)
-        emit_recipe(s, out, recipes.COPY_EDGE)
+        emit_template(s, out, templates.COPY_EDGE)
     if op.offset & mask and table.get(arena, row + pmfs_state.OLD, op.offset >> s.shift) == HOLE:
         wipe(s, arena, out, row, op.offset & ~mask, op.offset)
     if end & 4095 and grain(s, arena, op, row, last) == FINE:
         old, fresh = (
             device(s, arena, row, end),
-            table.get(arena, s.fresh, s.pages - 1) * pmfs_recipes.BLOCK + (end & 4095),
+            table.get(arena, s.fresh, s.pages - 1) * pmfs_templates.BLOCK + (end & 4095),
         )
-        set_copy_within(s, old, fresh, pmfs_recipes.BLOCK - (end & 4095))
-        emit_recipe(s, out, recipes.COPY_EDGE)
+        set_copy_within(s, old, fresh, pmfs_templates.BLOCK - (end & 4095))
+        emit_template(s, out, templates.COPY_EDGE)
     if end & mask and grain(s, arena, op, row, last) != FINE:
         after_end(s, arena, out, row, end, table.get(arena, row + pmfs_state.OLD, (end - 1) >> s.shift) == HOLE)
 
@@ -227,13 +231,13 @@ def copy_piece(s, arena, out, op, row):
     target = device(s, arena, row, at)
     if grain(s, arena, op, row, page) == FINE:
         count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), page + s.chunk) - page)
-        target = table.get(arena, s.fresh, s.piece) * pmfs_recipes.BLOCK + (at & 4095)
+        target = table.get(arena, s.fresh, s.piece) * pmfs_templates.BLOCK + (at & 4095)
         stop = min(stop, (page + count) << 12)
         s.piece += count
     set_find(s, arena, row, page, 1)
-    emit_recipe(s, out, pmfs_recipes.FIND)
+    emit_template(s, out, pmfs_templates.FIND)
     set_copy(s, op, target, at, stop)
-    emit_recipe(s, out, recipes.COPY)
+    emit_template(s, out, templates.COPY)
     s.resume_at = stop
 
 
@@ -245,7 +249,7 @@ def swap_piece(s, arena, out, op, row):
     if grain_of == FINE:
         count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), (page | 511) + 1) - page)
         set_entries(s, device(s, arena, row, page << 12) >> 12, table.get(arena, s.fresh, s.piece), count)
-        emit_recipe(s, out, recipes.SWAP)
+        emit_template(s, out, templates.SWAP)
         s.piece += count
         s.swapped_ptes += count
         s.resume_at += count
@@ -255,10 +259,10 @@ def swap_piece(s, arena, out, op, row):
         last = min(i | 511, (op.offset + op.length - 1) >> s.shift)
         while stop <= last and table.get(arena, row + pmfs_state.OLD, stop) != 0:
             stop += 1
-        s.reg[recipes.SLOT_AT] = slot_at(s, arena, row, i)
-        s.reg[recipes.SLOTS], s.reg[recipes.COUNT] = (stop - i) * 8, stop - i
+        s.reg[templates.SLOT_AT] = slot_at(s, arena, row, i)
+        s.reg[templates.SLOTS], s.reg[templates.COUNT] = (stop - i) * 8, stop - i
         s.replaced_superpages += stop - i
-        emit_recipe(s, out, recipes.INDEX)
+        emit_template(s, out, templates.INDEX)
     s.resume_at = min(end, stop << s.shift - 12)
 
 
@@ -266,18 +270,18 @@ def swap_piece(s, arena, out, op, row):
 def slot_at(s, arena, row, i):
     """Return the device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
     leaf = node(arena, row, 1, i >> 9)
-    return leaf * pmfs_recipes.BLOCK + ((i & 511) << 3) if arena[row + pmfs_state.HEIGHT] > 0 else inode_at(s, row)
+    return leaf * pmfs_templates.BLOCK + ((i & 511) << 3) if arena[row + pmfs_state.HEIGHT] > 0 else inode_at(s, row)
 
 
 @subroutine
 def close_log(s, arena, out, op, row):
     """End step 5 and complete the log; do step 6: free what was replaced."""
     end = op.offset + op.length
-    s.reg[recipes.GROWN] = 8 * (end > arena[row + file_row.SIZE])
-    s.reg[recipes.SPAN] = pmfs_recipes.BLOCK * (s.pages > 0)
-    emit_recipe(s, out, recipes.COMPLETE)
+    s.reg[templates.GROWN] = 8 * (end > arena[row + file_row.SIZE])
+    s.reg[templates.SPAN] = pmfs_templates.BLOCK * (s.pages > 0)
+    emit_template(s, out, templates.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
-    s.reg[recipes.COUNT] = s.superpages  # runs of pages, and superpages
+    s.reg[templates.COUNT] = s.superpages  # runs of pages, and superpages
     # After the exchange of entries the fresh pages' addresses map the old data, so they are freed.
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)
@@ -288,10 +292,10 @@ def close_log(s, arena, out, op, row):
         old = table.get(arena, row + pmfs_state.OLD, i)
         if old > 0:
             release(s, arena, row, i, old)
-        s.reg[recipes.COUNT] -= old == HOLE
+        s.reg[templates.COUNT] -= old == HOLE
         if old != 0:
-            table.put(arena, row + pmfs_state.OLD, i, pmfs_recipes.ZERO)
-    emit_recipe(s, out, recipes.FREED)
+            table.put(arena, row + pmfs_state.OLD, i, pmfs_templates.ZERO)
+    emit_template(s, out, templates.FREED)
 
 
 @subroutine
@@ -304,8 +308,8 @@ def overwrite(s, arena, out, op, row):
         if not reserve_events(s, out, FILL_EVENTS * (leaves + 1)):
             return False
         set_find(s, arena, row, first, 1)
-        emit_recipe(s, out, pmfs_recipes.WRITE)
-        emit_recipe(s, out, recipes.OPEN)
+        emit_template(s, out, pmfs_templates.WRITE)
+        emit_template(s, out, templates.OPEN)
         ready_index(s, arena, out, op, row)
         s.superpages, s.pages, s.piece = 0, 0, 0
         s.stage, s.resume_at = pmfs_state.ALLOCATING, first
@@ -317,7 +321,7 @@ def overwrite(s, arena, out, op, row):
         if not reserve_events(s, out, PIECE_EVENTS):
             return False
         open_log(s, s.superpages + s.pages)
-        emit_recipe(s, out, recipes.OPEN_LOG)
+        emit_template(s, out, templates.OPEN_LOG)
         rest_of_pages(s, arena, out, op, row)
         s.stage, s.resume_at = pmfs_state.COPYING, op.offset
     return swap_after_copy(s, arena, out, op, row)
@@ -335,7 +339,7 @@ def swap_after_copy(s, arena, out, op, row):
         return False
     if s.stage == pmfs_state.COPYING:
         # Once the data is durable, the recovery repeats the log's replacements instead of dropping the log.
-        emit_recipe(s, out, recipes.COMMIT)
+        emit_template(s, out, templates.COMMIT)
         s.stage, s.resume_at, s.piece = pmfs_state.SWAPPING, op.offset >> 12, 0
     while s.resume_at < (end + 4095) >> 12:
         if not reserve_events(s, out, PIECE_EVENTS):

@@ -1,4 +1,4 @@
-"""Define the mechanisms of virtual superpages on PMFS's as recipes: copy-on-write (MCoW) and zero-copy migration (ZFDM).
+"""Define the mechanisms of virtual superpages on PMFS's as templates: copy-on-write (MCoW) and zero-copy migration (ZFDM).
 
 Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4. Where the paper leaves details open (the layout
 of a log and of its states, the fences between the steps) this is a reconstruction; docs/models/vsm.md explains each stored
@@ -6,12 +6,12 @@ address.
 """
 
 from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
-from scmsim.fs.engine.events import RecipeBuilder
-from scmsim.fs.pmfs import recipes as pmfs_recipes
+from scmsim.fs.engine.events import TemplateBuilder
+from scmsim.fs.pmfs import templates as pmfs_templates
 
 # Mechanisms besides PMFS's, in the order of the steps -> purpose of the bytes that they store.
 SITES = {
-    **pmfs_recipes.SITES,
+    **pmfs_templates.SITES,
     "page table": "metadata",  # step 2, and entries of 2 MiB taken apart
     "mcow log": "log",  # step 3
     "mcow data": "data",  # step 4
@@ -33,22 +33,27 @@ COSTS = (
     "migrate_call", "reclaim_call", "split_call",
 )  # fmt: skip
 
-# Registers that PMFS's recipes use for other things before.
+# Registers that PMFS's templates use for other things before.
 PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = (
-    pmfs_recipes.LEAF_AT,
-    pmfs_recipes.UPPER_AT,
-    pmfs_recipes.LEAF,
-    pmfs_recipes.TO,
-    pmfs_recipes.FROM,
-    pmfs_recipes.BYTES,
+    pmfs_templates.LEAF_AT,
+    pmfs_templates.UPPER_AT,
+    pmfs_templates.LEAF,
+    pmfs_templates.TO,
+    pmfs_templates.FROM,
+    pmfs_templates.BYTES,
 )
-LOG_AT, LOG_BYTES, ENTRIES, COUNT = pmfs_recipes.DIRENT, pmfs_recipes.DIR, pmfs_recipes.ENTRIES, pmfs_recipes.COUNT
-SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_recipes.NODE, pmfs_recipes.SLOTS, pmfs_recipes.GROWN, pmfs_recipes.EDGE_AT
+LOG_AT, LOG_BYTES, ENTRIES, COUNT = (
+    pmfs_templates.DIRENT,
+    pmfs_templates.DIR,
+    pmfs_templates.ENTRIES,
+    pmfs_templates.COUNT,
+)
+SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_templates.NODE, pmfs_templates.SLOTS, pmfs_templates.GROWN, pmfs_templates.EDGE_AT
 
 (
     OPEN, TAKE_SUPER, TAKE_PAGES, OPEN_LOG, COPY, COPY_EDGE, COMMIT, SWAP, INDEX, COMPLETE, FREED, SPLIT, RECLAIM,
     MIGRATE, MOVE, MOVED,
-) = range(pmfs_recipes.OLD_FREED + 1, pmfs_recipes.OLD_FREED + 17)  # fmt: skip
+) = range(pmfs_templates.OLD_FREED + 1, pmfs_templates.OLD_FREED + 17)  # fmt: skip
 
 # A log: a header of 64 bytes (see docs/models/vsm.md), then both arrays, 16 bytes per entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
@@ -57,7 +62,7 @@ OWN_CPU, LATER = 1, -1  # width of a REMAP: the own CPU invalidates the range at
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
-_STEPS = RecipeBuilder(SITES, COSTS, first_cost=len(pmfs_recipes.COSTS))
+_STEPS = TemplateBuilder(SITES, COSTS, first_cost=len(pmfs_templates.COSTS))
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
@@ -97,14 +102,14 @@ def _resited(steps: list, sites: dict[str, str]) -> list:
     ]
 
 
-def recipes(shootdown: str, dax: bool) -> dict[int, list]:
-    """Return PMFS's recipes and those of virtual superpages."""
-    pmfs = pmfs_recipes.recipes(dax)
+def templates(shootdown: str, dax: bool) -> dict[int, list]:
+    """Return PMFS's templates and those of virtual superpages."""
+    pmfs = pmfs_templates.templates(dax)
     return pmfs | _overwrite(pmfs, shootdown) | _migration(shootdown)
 
 
 def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
-    """Return the recipes of MCoW."""
+    """Return the templates of MCoW."""
     return {
         OPEN: [_work("mcow_call", 1)],
         TAKE_SUPER: [_work("new_superpage", 1)],
@@ -115,15 +120,15 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
             _work("table_entry", 0, COUNT),
         ],
         OPEN_LOG: [*_stored("mcow log", LOG_AT, 0, 0, LOG_BYTES), _fence("mcow log"), _work("vsm_log_entry", 0, ENTRIES)],
-        COPY: _resited(pmfs[pmfs_recipes.COPY], {"data copy": "mcow data"}),
-        COPY_EDGE: _resited(pmfs[pmfs_recipes.COW_EDGE], {"cow copy": "mcow copy"}),
+        COPY: _resited(pmfs[pmfs_templates.COPY], {"data copy": "mcow data"}),
+        COPY_EDGE: _resited(pmfs[pmfs_templates.COW_EDGE], {"cow copy": "mcow copy"}),
         COMMIT: [_fence("mcow data"), *_stored("mcow commit", LOG_AT, 0, STATE_BYTES), _fence("mcow commit")],
         SWAP: _swapped("mcow swap", shootdown),
         INDEX: [*_stored("mcow index", SLOT_AT, 0, 0, SLOTS), _work("index_entry", 0, COUNT)],
         COMPLETE: [
-            _step(STORE, "mcow swap", pmfs_recipes.INODE, 32, 8),
-            _step(STORE, "mcow swap", pmfs_recipes.INODE, 24, 0, GROWN),
-            _step(FLUSH, "mcow swap", pmfs_recipes.INODE, 0, 64),
+            _step(STORE, "mcow swap", pmfs_templates.INODE, 32, 8),
+            _step(STORE, "mcow swap", pmfs_templates.INODE, 24, 0, GROWN),
+            _step(FLUSH, "mcow swap", pmfs_templates.INODE, 0, 64),
             _fence("mcow swap"),
             *_told("mcow swap", shootdown),
             *_stored("mcow complete", LOG_AT, 0, STATE_BYTES),
@@ -131,7 +136,7 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
         ],
         FREED: [_work("free_pages", 0, COUNT)],
         SPLIT: [
-            *_stored("page table", PTES_AT, 0, pmfs_recipes.BLOCK),
+            *_stored("page table", PTES_AT, 0, pmfs_templates.BLOCK),
             _fence("page table"),
             *_stored("page table", PMD_AT, 0, PTE),
             _fence("page table"),
@@ -143,9 +148,9 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
 
 
 def _migration(shootdown: str) -> dict[int, list]:
-    """Return the recipes of ZFDM."""
+    """Return the templates of ZFDM."""
     return {
-        RECLAIM: [*_stored("zfdm flag", pmfs_recipes.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
+        RECLAIM: [*_stored("zfdm flag", pmfs_templates.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
         MIGRATE: [
             *_stored("zfdm log", LOG_AT, 0, 0, LOG_BYTES),
             _fence("zfdm log"),
@@ -162,7 +167,7 @@ def _migration(shootdown: str) -> dict[int, list]:
         ],
         MOVED: [
             *_stored("zfdm index", SLOT_AT, 0, PTE),
-            *_stored("zfdm flag", pmfs_recipes.INODE, INODE_FLAG, 8),
+            *_stored("zfdm flag", pmfs_templates.INODE, INODE_FLAG, 8),
             _fence("zfdm swap"),
             *_told("zfdm swap", shootdown),
             *_stored("zfdm complete", LOG_AT, 0, STATE_BYTES),

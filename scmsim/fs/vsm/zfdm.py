@@ -9,11 +9,11 @@ and the paper's claim of "the same space efficiency as 4 KiB pages" could not ho
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core import records
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.pmfs import recipes as pmfs_recipes
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.pmfs import state as pmfs_state
+from scmsim.fs.pmfs import templates as pmfs_templates
 from scmsim.fs.pmfs.copy import inode_at
-from scmsim.fs.vsm import recipes
+from scmsim.fs.vsm import templates
 from scmsim.fs.vsm.data import covers, open_log, set_entries, slot_at, take_apart
 from scmsim.fs.vsm.gaps import keep_tail
 from scmsim.jit import subroutine
@@ -38,14 +38,18 @@ def swap(s, arena, out, old, new, pages):
     """Do step 2: exchange the entries of `pages` pages of two superpages, as entries of 2 MiB where the pages fill them."""
     groups, rest = pages >> 9, pages & 511
     if groups > 0:
-        s.reg[recipes.PTES_AT] = s.page_table + (s.blocks + (old >> 9)) * recipes.PTE
-        s.reg[recipes.FRESH_AT] = s.page_table + (s.blocks + (new >> 9)) * recipes.PTE
-        s.reg[recipes.PTES], s.reg[recipes.COUNT], s.reg[recipes.SPAN] = groups * recipes.PTE, groups, groups << 21
-        s.reg[recipes.VA], s.reg[recipes.FRESH_VA] = old * pmfs_recipes.BLOCK, new * pmfs_recipes.BLOCK
-        emit_recipe(s, out, recipes.MOVE)
+        s.reg[templates.PTES_AT] = s.page_table + (s.blocks + (old >> 9)) * templates.PTE
+        s.reg[templates.FRESH_AT] = s.page_table + (s.blocks + (new >> 9)) * templates.PTE
+        s.reg[templates.PTES], s.reg[templates.COUNT], s.reg[templates.SPAN] = (
+            groups * templates.PTE,
+            groups,
+            groups << 21,
+        )
+        s.reg[templates.VA], s.reg[templates.FRESH_VA] = old * pmfs_templates.BLOCK, new * pmfs_templates.BLOCK
+        emit_template(s, out, templates.MOVE)
     if rest > 0:
         set_entries(s, old + (groups << 9), new + (groups << 9), rest)
-        emit_recipe(s, out, recipes.MOVE)
+        emit_template(s, out, templates.MOVE)
     s.swapped_pmds += groups
     s.swapped_ptes += rest
 
@@ -59,11 +63,11 @@ def relocate(s, arena, out, row, new):
         take_apart(s, arena, out, old + pages - rest, rest)
         take_apart(s, arena, out, new + pages - rest, rest)
     open_log(s, 1 + (pages >> 9) + rest)
-    emit_recipe(s, out, recipes.MIGRATE)
+    emit_template(s, out, templates.MIGRATE)
     swap(s, arena, out, old, new, pages)
-    s.reg[pmfs_recipes.INODE], s.reg[recipes.SLOT_AT] = inode_at(s, row), slot_at(s, arena, row, i)
-    s.reg[recipes.COUNT], s.reg[recipes.SPAN] = 1, pmfs_recipes.BLOCK
-    emit_recipe(s, out, recipes.MOVED)
+    s.reg[pmfs_templates.INODE], s.reg[templates.SLOT_AT] = inode_at(s, row), slot_at(s, arena, row, i)
+    s.reg[templates.COUNT], s.reg[templates.SPAN] = 1, pmfs_templates.BLOCK
+    emit_template(s, out, templates.MOVED)
     table.put(arena, row + pmfs_state.BLOCKS, i, new)
     first_fit.release(s, arena, old, pages)
     aligned_fit.freed(s, old)
@@ -104,8 +108,8 @@ def reclaim(s, arena, out, row):
     """Do step 1: at close, free the pages after the file's end and flag its inode; then move the rest if it packs."""
     if keep_tail(s, arena, row) == 0:
         return
-    s.reg[pmfs_recipes.INODE] = inode_at(s, row)
-    emit_recipe(s, out, recipes.RECLAIM)
+    s.reg[pmfs_templates.INODE] = inode_at(s, row)
+    emit_template(s, out, templates.RECLAIM)
     new = place_to_pack(s, arena, row)
     if new >= 0:
         relocate(s, arena, out, row, new)

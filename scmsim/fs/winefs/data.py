@@ -7,14 +7,14 @@ pmfs_clear_edge_blk).
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import emit_recipe, reserve_events
-from scmsim.fs.pmfs import recipes as pmfs_recipes
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import state as pmfs_state
+from scmsim.fs.pmfs import templates as pmfs_templates
 from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.data import close_write, fast, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
-from scmsim.fs.winefs import recipes
+from scmsim.fs.winefs import templates
 from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
@@ -46,8 +46,10 @@ def copy_edge(s, arena, out, row, at, length):
     i = at >> 12
     block, old = table.get(arena, row + pmfs_state.BLOCKS, i), table.get(arena, row + pmfs_state.OLD, i)
     from_block = old if s.replacing and old != 0 else block
-    set_copy_within(s, from_block * pmfs_recipes.BLOCK + (at & 4095), block * pmfs_recipes.BLOCK + (at & 4095), length)
-    emit_recipe(s, out, pmfs_recipes.COW_EDGE)
+    set_copy_within(
+        s, from_block * pmfs_templates.BLOCK + (at & 4095), block * pmfs_templates.BLOCK + (at & 4095), length
+    )
+    emit_template(s, out, pmfs_templates.COW_EDGE)
 
 
 @subroutine
@@ -60,7 +62,7 @@ def fill_edges(s, arena, out, op, row):
             s,
             out,
             table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12),
-            pmfs_recipes.ZERO,
+            pmfs_templates.ZERO,
             start_bytes(op.offset),
         )
     if s.edges & NEW_END:
@@ -69,12 +71,12 @@ def fill_edges(s, arena, out, op, row):
             out,
             table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12),
             last & 4095,
-            pmfs_recipes.ZERO + pmfs_recipes.BLOCK,
+            pmfs_templates.ZERO + pmfs_templates.BLOCK,
         )
     if s.edges & OVER_START:
         copy_edge(s, arena, out, row, first, start_bytes(op.offset))
     if s.edges & OVER_END:
-        copy_edge(s, arena, out, row, last, pmfs_recipes.BLOCK - (last & 4095))
+        copy_edge(s, arena, out, row, last, pmfs_templates.BLOCK - (last & 4095))
 
 
 @subroutine
@@ -86,9 +88,9 @@ def copy_pieces(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        emit_recipe(s, out, pmfs_recipes.FIND)
+        emit_template(s, out, pmfs_templates.FIND)
         set_copy(s, op, device(s, arena, row, at), at, stop)
-        emit_recipe(s, out, recipes.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_recipes.COPY)
+        emit_template(s, out, templates.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_templates.COPY)
         s.resume_at = stop
     return reserve_events(s, out, FILL_EVENTS)
 
@@ -97,21 +99,21 @@ def copy_pieces(s, arena, out, op, row):
 def restore_leaf(s, arena, out, op, row):
     """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
-    slots = node(arena, row, 1, first >> 9) * pmfs_recipes.BLOCK + ((first & 511) << 3)
+    slots = node(arena, row, 1, first >> 9) * pmfs_templates.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
-    count = pmfs_recipes.ZERO
+    count = pmfs_templates.ZERO
     for i in range(first, last + 1):
         old = table.get(arena, row + pmfs_state.OLD, i)
         if old != 0:
             table.put(arena, row + pmfs_state.OLD, i, table.get(arena, row + pmfs_state.BLOCKS, i))
             table.put(arena, row + pmfs_state.BLOCKS, i, old)
             count += 1
-    s.reg[pmfs_recipes.LEAF_AT], s.reg[pmfs_recipes.SLOTS], s.reg[pmfs_recipes.UPPER] = (
+    s.reg[pmfs_templates.LEAF_AT], s.reg[pmfs_templates.SLOTS], s.reg[pmfs_templates.UPPER] = (
         slots,
         (last - first + 1) << 3,
         count << 3,
     )
-    emit_recipe(s, out, recipes.RESTORE)
+    emit_template(s, out, templates.RESTORE)
     s.resume_at = last + 1
 
 
@@ -121,11 +123,11 @@ def write_file(s, arena, out, op, row):
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     if s.stage == pmfs_state.READY:
         set_find(s, arena, row, first, 1)
-        emit_recipe(s, out, pmfs_recipes.WRITE)
+        emit_template(s, out, pmfs_templates.WRITE)
         s.doubled = arena[row + pmfs_state.ALIGNED] != 0 and op.offset < arena[row + file_row.SIZE]
         if s.doubled and first == last and table.get(arena, row + pmfs_state.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
-            emit_recipe(s, out, recipes.BARRIER)
+            emit_template(s, out, templates.BARRIER)
             return True
         find_edges(s, arena, op, row)
         edges = s.edges
@@ -139,7 +141,7 @@ def write_file(s, arena, out, op, row):
         while s.resume_at <= last:
             if not reserve_events(s, out, FILL_EVENTS):
                 return False
-            fill(s, arena, out, row, last, pmfs_recipes.ZERO)
+            fill(s, arena, out, row, last, pmfs_templates.ZERO)
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         fill_edges(s, arena, out, op, row)
@@ -160,7 +162,7 @@ def first_commit(s, arena, out, op, row):
     end = op.offset + op.length
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
-        emit_recipe(s, out, pmfs_recipes.RESIZED)
+        emit_template(s, out, pmfs_templates.RESIZED)
     commit(s, out)
     begin(s, out)
     s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12

@@ -5,12 +5,12 @@ Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
 
 from scmsim.alloc import aligned_holes
 from scmsim.fs.engine import calls, operations, table
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.pmfs import dirs, tree
 from scmsim.fs.pmfs import operations as pmfs_operations
-from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.winefs import data, recipes
+from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.winefs import data, templates
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
@@ -30,8 +30,8 @@ def counted(fresh, calls):
 @subroutine
 def scan(s, arena, out, directory, stop, within, match):
     """Look a name up in a balanced tree of the directory's names."""
-    s.reg[pmfs_recipes.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
-    emit_recipe(s, out, recipes.SEARCH)
+    s.reg[pmfs_templates.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
+    emit_template(s, out, templates.SEARCH)
 
 
 @subroutine
@@ -62,9 +62,9 @@ def run_on(s, thread):
     cpu = thread % s.cpus
     if cpu == s.cpu:
         return
-    s.tails[s.cpu], s.used[s.cpu] = s.reg[pmfs_recipes.JOURNAL], s.uncleaned
-    s.journal_at = pmfs_recipes.JOURNAL_AT + cpu * s.journal_blocks * pmfs_recipes.BLOCK
-    s.reg[pmfs_recipes.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
+    s.tails[s.cpu], s.used[s.cpu] = s.reg[pmfs_templates.JOURNAL], s.uncleaned
+    s.journal_at = pmfs_templates.JOURNAL_AT + cpu * s.journal_blocks * pmfs_templates.BLOCK
+    s.reg[pmfs_templates.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
     s.cpu = cpu
 
 

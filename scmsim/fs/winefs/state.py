@@ -12,9 +12,9 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State
-from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.winefs import recipes
+from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.winefs import templates
 
 STATE = np.dtype(
     (
@@ -39,15 +39,17 @@ def start(params: dict, files: Files) -> State:
     if not 1 <= params["cpus"] <= aligned_holes.MOST_CPUS:
         raise UsageError(f"cpus = {params['cpus']}; use 1 to {aligned_holes.MOST_CPUS}")
     rows = [
-        costs.load(name, table, list(recipes.SITES))
-        for name, table in (("pmfs-5.13", pmfs_recipes.COSTS), ("winefs", recipes.COSTS))
+        costs.load(name, table, list(templates.SITES))
+        for name, table in (("pmfs-5.13", pmfs_templates.COSTS), ("winefs", templates.COSTS))
     ]
 
     def attach(state: State, reserved: int, blocks: int) -> None:
         state.grow(first_fit.arena_words(blocks))
         aligned_holes.attach(state, reserved, blocks, params["cpus"])
 
-    variant = pmfs_state.Variant(recipes.recipes, np.concatenate(rows), STATE, journals=params["cpus"], attach=attach)
+    variant = pmfs_state.Variant(
+        templates.templates, np.concatenate(rows), STATE, journals=params["cpus"], attach=attach
+    )
     state = pmfs_state.start({**params, "data_path": "cow", "version": "dax"}, files, shift=12, variant=variant)
     record = state.record[0]
     record.chunk, record.header_loads = aligned_holes.EXTENT, INODE_LOADS
@@ -60,7 +62,7 @@ def space(state: State) -> dict[str, int]:
     extents = int(record.extents_of.sum())
     return {
         **pmfs_state.space(state),
-        "aligned_free_bytes": extents * aligned_holes.EXTENT * pmfs_recipes.BLOCK,
-        "hole_bytes": (int(record.free_blocks) - extents * aligned_holes.EXTENT) * pmfs_recipes.BLOCK,
+        "aligned_free_bytes": extents * aligned_holes.EXTENT * pmfs_templates.BLOCK,
+        "hole_bytes": (int(record.free_blocks) - extents * aligned_holes.EXTENT) * pmfs_templates.BLOCK,
         "aligned_files": int((pmfs_state.data_files(state)[:, pmfs_state.ALIGNED] != 0).sum()),
     }

@@ -6,7 +6,7 @@ Source: Linux fs/xfs/{xfs_log.c,xfs_log_cil.c,xfs_log_recover.c} (records have C
 fails).
 
 A checkpoint holds sizes, names and block maps of that moment.  It is written with a flush of the device before and
-after it (REQ_PREFLUSH, REQ_FUA); the model's recipe counts both flushes after it, so this module moves the first one
+after it (REQ_PREFLUSH, REQ_FUA); the model's template counts both flushes after it, so this module moves the first one
 back to its place.
 """
 
@@ -17,7 +17,7 @@ from scmsim.fs.ext4.crash_dax import Guarantee
 from scmsim.fs.ext4.crash_dax import RecoveryModel as Ext4
 from scmsim.fs.recovery.image import Image, Mark
 from scmsim.fs.recovery.observe import Event
-from scmsim.fs.xfs.recipes import BARRIER_FENCES
+from scmsim.fs.xfs.templates import BARRIER_FENCES
 
 SUMMARY = "xfs-dax: metadata by the log, in checkpoints of many calls; data in place"
 MODELS = ("xfs-dax",)

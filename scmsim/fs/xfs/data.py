@@ -10,10 +10,10 @@ allocator is first fit; the extent tree has one level of leaves.
 from scmsim.alloc.first_fit import allocate, release
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes, page_run, starts, write_extents
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.pages import clear_part
@@ -91,7 +91,7 @@ def map_run(s, arena, out, f, page, count):
     log_extents(s, arena, out, f, page)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
-    emit_recipe(s, out, q.ALLOCATE if new else q.CONVERT)
+    emit_template(s, out, q.ALLOCATE if new else q.CONVERT)
     return count
 
 
@@ -101,11 +101,11 @@ def write_slice(s, arena, out, op, row, f):
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
     if s.progress == 0:
-        emit_recipe(s, out, q.WRITE)
+        emit_template(s, out, q.WRITE)
         stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
         if stamp != arena[f + e.STAMP]:
             arena[f + e.STAMP] = stamp
-            emit_recipe(s, out, q.TIMES)
+            emit_template(s, out, q.TIMES)
             log_inode(s, arena, out, f)
     while at < end:
         page = at >> 12
@@ -123,7 +123,7 @@ def write_slice(s, arena, out, op, row, f):
         arena[f + e.SIZE] = at
         arena[f + e.DATA_TID] = s.sequence
         log_inode(s, arena, out, f)
-        emit_recipe(s, out, q.FINISH)
+        emit_template(s, out, q.FINISH)
 
 
 @subroutine
@@ -158,7 +158,7 @@ def free_pages(s, arena, out, f, page, last):
         arena[f + e.END] = min(arena[f + e.END], page)
     if arena[f + e.MAPPED] == 0:
         free_leaves(s, arena, f)
-    emit_recipe(s, out, q.FREED)
+    emit_template(s, out, q.FREED)
     log_extents(s, arena, out, f, page)
 
 
@@ -204,7 +204,7 @@ def fill_holes(s, arena, out, f, page, last):
             log_free_space(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT)
             s.reg[q.COUNT] += 1
         page += count
-    emit_recipe(s, out, q.FALLOCATED)
+    emit_template(s, out, q.FALLOCATED)
     log_extents(s, arena, out, f, last)
 
 

@@ -11,11 +11,11 @@ inode when its names fit it, and into no other smaller form.
 
 from scmsim.alloc.first_fit import allocate, release
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import state as e
-from scmsim.fs.xfs import recipes
+from scmsim.fs.linux import templates as q
 from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs import templates
 from scmsim.fs.xfs.log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
 from scmsim.jit import subroutine
 
@@ -309,9 +309,9 @@ def show_block(s, arena, out, d):
         item = table.get(arena, d + e.PAGES, index)
         if item:
             s.reg[q.FROM] = arena[item + n.HOME] * e.BLOCK
-            s.reg[recipes.IN_BLOCK] = arena[d + n.FORM] == n.IN_BLOCK
-            s.reg[recipes.IN_LEAF] = arena[d + n.FORM] != n.IN_BLOCK
-            emit_recipe(s, out, q.NAME)
+            s.reg[templates.IN_BLOCK] = arena[d + n.FORM] == n.IN_BLOCK
+            s.reg[templates.IN_LEAF] = arena[d + n.FORM] != n.IN_BLOCK
+            emit_template(s, out, q.NAME)
 
 
 @subroutine

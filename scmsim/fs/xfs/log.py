@@ -11,11 +11,11 @@ block.
 """
 
 from scmsim.fs.engine.arena import give, take
-from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import state as e
-from scmsim.fs.xfs import recipes as x
+from scmsim.fs.linux import templates as q
 from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs import templates as x
 from scmsim.jit import subroutine
 
 ALL_CHUNKS = (1 << 32) - 1
@@ -86,7 +86,7 @@ def log_inode(s, arena, out, f):
     insert(s, arena, item, n.INODE_FORMAT + (n.OP_HEADER + fork if fork else 0))
     arena[f + e.TID] = s.sequence
     s.reg[q.SLOT] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    emit_recipe(s, out, x.ITEM)
+    emit_template(s, out, x.ITEM)
 
 
 @subroutine
@@ -140,9 +140,9 @@ def checkpoint(s, arena, out):
     s.reg[q.TO], s.reg[q.LOG] = s.journal_at * e.BLOCK + s.log_head, whole
     s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, count - whole
     s.reg[x.CHECKED] = (count - buffers * (n.RECORD_HEADER - n.CHECKED_HEADER)) >> 3
-    emit_recipe(s, out, x.LOG_WRITE)
+    emit_template(s, out, x.LOG_WRITE)
     s.reg[q.COUNT], s.reg[q.REVOKES], s.reg[q.NEW] = s.cil_items, s.freed_extents, s.freed_inodes
-    emit_recipe(s, out, x.LOG_DONE)
+    emit_template(s, out, x.LOG_DONE)
     s.log_head = (s.log_head + count) % capacity
     s.log_used += count
     settle_items(s, arena)
@@ -176,7 +176,7 @@ def push_inode(s, arena, out, item):
     chunk = arena[arena[s.chunks] + first // n.CHUNK_INODES]
     s.reg[q.FROM] = chunk * e.BLOCK + first % n.CHUNK_INODES * n.INODE_BYTES
     s.reg[q.BYTES] = n.CLUSTER_BLOCKS * e.BLOCK
-    emit_recipe(s, out, x.METADATA)
+    emit_template(s, out, x.METADATA)
     for inode in range(first, first + n.CLUSTER_INODES):
         other = arena[arena[s.inode_items] + inode]
         if other:
@@ -197,7 +197,7 @@ def push_all(s, arena, out):
             push_inode(s, arena, out, item)
         elif mark & n.IN_AIL:
             s.reg[q.FROM], s.reg[q.BYTES] = arena[item + n.HOME] * e.BLOCK, e.BLOCK
-            emit_recipe(s, out, x.METADATA)
+            emit_template(s, out, x.METADATA)
             arena[item + n.MARK] &= ~n.IN_AIL
             arena[item + n.MASK] = 0
         item = behind

@@ -6,11 +6,11 @@ from types import ModuleType
 from typing import Any
 
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes
 from scmsim.fs.mapping.words import FAULT_WORDS
 from scmsim.fs.xfs import state as n
@@ -45,7 +45,7 @@ def note_write(s, arena, out, f):
     stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
     if stamp != arena[record + e.STAMP]:
         arena[record + e.STAMP] = stamp
-        emit_recipe(s, out, q.TIMES)
+        emit_template(s, out, q.TIMES)
         log_inode(s, arena, out, record)
 
 

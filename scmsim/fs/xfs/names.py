@@ -12,8 +12,8 @@ from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.operations import DONE, FULL
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.files import call
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import add_blocks, free_pages

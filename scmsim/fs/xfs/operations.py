@@ -3,12 +3,12 @@
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_recipe, reserve_events
+from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import calls, names, pages, transfer
-from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes, page_run
 from scmsim.fs.linux.calls import data_call, plain_call
 from scmsim.fs.linux.files import call
@@ -52,8 +52,8 @@ def sync_all(s, arena, out):
     if s.cil_bytes:
         checkpoint(s, arena, out)
     else:
-        emit_recipe(s, out, q.BARRIER)
-    emit_recipe(s, out, q.SYNC)
+        emit_template(s, out, q.BARRIER)
+    emit_template(s, out, q.SYNC)
     return DONE
 
 
@@ -63,11 +63,11 @@ def sync_file(s, arena, out, op, f):
     if not reserve_events(s, out, n.ROOM):
         return NO_ROOM
     sequence = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
-    emit_recipe(s, out, q.FSYNC)
+    emit_template(s, out, q.FSYNC)
     if sequence == s.sequence and s.cil_bytes:
         checkpoint(s, arena, out)
     else:
-        emit_recipe(s, out, q.BARRIER)
+        emit_template(s, out, q.BARRIER)
     return DONE
 
 
@@ -130,7 +130,7 @@ def close(s, arena, out, row, f):
 def change_file(s, arena, out, op, f):
     """Run truncate or fallocate; return the outcome."""
     if arena[f + e.IS_DIR] or (op.op == r.FALLOCATE and (op.length <= 0 or op.offset < 0)):
-        emit_recipe(s, out, q.OTHER)
+        emit_template(s, out, q.OTHER)
         return DONE
     if not has_room(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
         return NO_ROOM

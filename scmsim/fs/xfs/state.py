@@ -13,9 +13,9 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import State, load_recipes, new_state
+from scmsim.fs.engine.events import State, load_templates, new_state
 from scmsim.fs.linux import state as e
-from scmsim.fs.xfs.recipes import COSTS, SITES, all_recipes
+from scmsim.fs.xfs.templates import COSTS, SITES, all_templates
 
 # Fields of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
 # fork (inode); flags; bytes that it takes in the next checkpoint; next item in the CIL and in the AIL; for a data block
@@ -126,8 +126,10 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
     record = state.record[0]
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
-    load_recipes(
-        state, all_recipes(bool(params["copy_fence"]), params["crc32c"] == "table"), merge=bool(params.get("merge", 1))
+    load_templates(
+        state,
+        all_templates(bool(params["copy_fence"]), params["crc32c"] == "table"),
+        merge=bool(params.get("merge", 1)),
     )
     first_fit.attach(state, e.first_data_block(reserved, params["data_alignment"]), blocks)
     lists = {

@@ -1,14 +1,14 @@
-"""Mechanisms of XFS as recipes: the events of each mechanism, in the order of the source.
+"""Mechanisms of XFS as templates: the events of each mechanism, in the order of the source.
 
-Registers, and the numbers of the recipes that the shared data kernels emit, are those of linux/recipes.py.  Sources:
+Registers, and the numbers of the templates that the shared data kernels emit, are those of linux/templates.py.  Sources:
 Linux 5.13 fs/xfs/{xfs_file.c,xfs_iomap.c,xfs_log.c,xfs_log_cil.c,xfs_trans_ail.c}, fs/dax.c,
 arch/x86/lib/{usercopy_64.c,copy_user_64.S}, drivers/nvdimm/pmem.c.  Each log buffer is written with a flush of the
 device before and after it (REQ_PREFLUSH, REQ_FUA: two store fences each, measured: four per log buffer).
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import RecipeBuilder
-from scmsim.fs.linux import recipes as q
+from scmsim.fs.engine.events import TemplateBuilder
+from scmsim.fs.linux import templates as q
 
 # Mechanism -> purpose of the bytes that it stores to persistent memory.
 SITES = {
@@ -30,14 +30,14 @@ COSTS = (
     "checksum_step", "readdir", "list_entry", "block_entry", "leaf_entry",
 )  # fmt: skip
 
-FENCES, CHECKED = 30, 31  # registers after those of linux/recipes.py
+FENCES, CHECKED = 30, 31  # registers after those of linux/templates.py
 IN_BLOCK, IN_LEAF = q.SEARCHED, q.PLACED  # reuse registers that XFS does not need
 
-# Recipes after those of linux/recipes.py.
-LOG_WRITE, LOG_DONE, METADATA, ITEM = range(q.RECIPES, q.RECIPES + 4)
+# Templates after those of linux/templates.py.
+LOG_WRITE, LOG_DONE, METADATA, ITEM = range(q.TEMPLATES, q.TEMPLATES + 4)
 BARRIER_FENCES = 2
 LOG_WRITE_FENCES = 2 * BARRIER_FENCES
-_STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
+_STEPS = TemplateBuilder(SITES, COSTS, KERNEL)
 _run, _work = _STEPS.run, _STEPS.work
 
 
@@ -45,8 +45,8 @@ def _call(cost: str) -> list:
     return [_work(cost, 1), _run(LOAD, "transaction", q.INODE, 0, 64)]
 
 
-def data_recipes(copy_fence: bool) -> dict[int, list]:
-    """Return the recipes of write() and read(); a write that changes nothing but data has no transaction."""
+def data_templates(copy_fence: bool) -> dict[int, list]:
+    """Return the templates of write() and read(); a write that changes nothing but data has no transaction."""
     zeroing = [
         _work("zero_block", 0, q.COUNT),
         _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
@@ -73,8 +73,8 @@ def data_recipes(copy_fence: bool) -> dict[int, list]:
     }
 
 
-def log_recipes(table_checksum: bool) -> dict[int, list]:
-    """Return the recipes of items, checkpoints, log writes, and metadata in place."""
+def log_templates(table_checksum: bool) -> dict[int, list]:
+    """Return the templates of items, checkpoints, log writes, and metadata in place."""
     return {
         ITEM: [_run(STORE, "transaction", q.SLOT, 0, 128)],
         LOG_WRITE: [
@@ -102,8 +102,8 @@ def log_recipes(table_checksum: bool) -> dict[int, list]:
     }
 
 
-def name_recipes() -> dict[int, list]:
-    """Return the recipes of calls other than read and write."""
+def name_templates() -> dict[int, list]:
+    """Return the templates of calls other than read and write."""
     return {
         q.NAME: [
             _work("block_entry", 0, IN_BLOCK),
@@ -134,7 +134,7 @@ def name_recipes() -> dict[int, list]:
     }
 
 
-def all_recipes(copy_fence: bool, table_checksum: bool) -> dict[int, list]:
-    """Return every recipe by number; those of ext4 that XFS does not use are empty."""
-    every = data_recipes(copy_fence) | log_recipes(table_checksum) | name_recipes()
+def all_templates(copy_fence: bool, table_checksum: bool) -> dict[int, list]:
+    """Return every template by number; those of ext4 that XFS does not use are empty."""
+    every = data_templates(copy_fence) | log_templates(table_checksum) | name_templates()
     return {number: every.get(number, []) for number in range(ITEM + 1)}

@@ -1,4 +1,4 @@
-"""How a model's kernels write events: single ones, WORK, and recipes."""
+"""How a model's kernels write events: single ones, WORK, and templates."""
 
 import contextlib
 import functools
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scmsim.core import registry
 from scmsim.core.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
-from scmsim.fs.engine.events import FREE_COST, HEADER, emit_recipe, emit_run, emit_work, load_recipes, new_state
+from scmsim.fs.engine.events import FREE_COST, HEADER, emit_run, emit_template, emit_work, load_templates, new_state
 from scmsim.pipeline import model_params
 from tests.conftest import NO_JIT
 from tests.fs import drive
@@ -26,11 +26,11 @@ def fresh(table=COSTS):
     return new_state(STATE, 64, table)
 
 
-def played(state, recipe, room=512):
-    """Events of one recipe as (code, site, space, addr, length, width)."""
+def played(state, template, room=512):
+    """Events of one template as (code, site, space, addr, length, width)."""
     out = np.zeros(room, EVENT).view(np.recarray)
     state.record.emitted = 0
-    emit_recipe(state.record[0], out, recipe)
+    emit_template(state.record[0], out, template)
     return [
         (int(e.code), int(e.site), int(e.space), int(e.addr), int(e.length), int(e.width))
         for e in out[: int(state.record.emitted[0])]
@@ -55,7 +55,7 @@ def test_steps_take_address_length_and_width_from_registers():
         (pack(FENCE, 3, PM), 0, 0, 2, 0, 0),
         (pack(FLUSH, 3, PM), 2, 0, 0, 5, 0),  # register 5 is 0: skipped
     ]
-    load_recipes(state, {0: [], 1: steps})
+    load_templates(state, {0: [], 1: steps})
     state.record.reg[0, 2:5] = 1 << 20, 128, 5
     assert played(state, 0) == []
     assert played(state, 1) == [
@@ -69,8 +69,8 @@ def test_work_of_a_site_becomes_one_event():
     """Site 4: twice cost 0 and once cost 2 for each unit of register 1; site 7: register 2 times cost 1."""
     steps = [(WORK, 0, 0, 2, 0, 0), (WORK, 0, 1, 0, 2, 0), (WORK, 0, 2, 0, 1, 0)]
     merged, plain = fresh(), fresh()
-    load_recipes(merged, {0: steps})
-    load_recipes(plain, {0: steps}, merge=False)
+    load_templates(merged, {0: steps})
+    load_templates(plain, {0: steps}, merge=False)
     for state in (merged, plain):
         state.record.reg[0, 1:3] = 10, 3
     assert played(merged, 0) == [(WORK, 4, TEXT, 3000, 500, 70), (WORK, 7, TEXT, 15000, 0, 3000)]
@@ -80,19 +80,19 @@ def test_work_of_a_site_becomes_one_event():
 
 
 @functools.cache
-def model_recipes(fs):
-    """(recipes, cost rows) of a shipped model, as its `start` hands them to `load_recipes`."""
+def model_templates(fs):
+    """(templates, cost rows) of a shipped model, as its `start` hands them to `load_templates`."""
     found = []
 
-    def note(state, recipes, merge=True):
+    def note(state, templates, merge=True):
         cost = state.record.cost[0]
-        found.append((dict(recipes), cost[cost[:, 3] != FREE_COST].copy()))
+        found.append((dict(templates), cost[cost[:, 3] != FREE_COST].copy()))
 
     module = registry.load("fs", fs)
-    users = [m for name, m in sys.modules.items() if name.startswith("scmsim.fs.") and hasattr(m, "load_recipes")]
+    users = [m for name, m in sys.modules.items() if name.startswith("scmsim.fs.") and hasattr(m, "load_templates")]
     with contextlib.ExitStack() as stack:
         for user in users:
-            stack.enter_context(mock.patch.object(user, "load_recipes", note))
+            stack.enter_context(mock.patch.object(user, "load_templates", note))
         module.start(model_params("fs", fs, {}), drive.files(0, -1, dirs=[0]))
     return found[-1]  # a model on another's kernels loads its own last
 
@@ -101,18 +101,18 @@ def model_recipes(fs):
 @settings(max_examples=3 if NO_JIT else 20)
 @given(st.lists(st.integers(0, 5000), min_size=REGISTERS - 1, max_size=REGISTERS - 1))
 def test_merged_work_sums_to_what_the_steps_say(fs, registers):
-    """Any values of the registers: every recipe charges each site the same, and other events are untouched."""
-    recipes, table = model_recipes(fs)
-    assert list(recipes) == list(range(len(recipes)))
+    """Any values of the registers: every template charges each site the same, and other events are untouched."""
+    templates, table = model_templates(fs)
+    assert list(templates) == list(range(len(templates)))
     merged, plain = fresh(table), fresh(table)
-    load_recipes(merged, recipes)
-    load_recipes(plain, recipes, merge=False)
+    load_templates(merged, templates)
+    load_templates(plain, templates, merge=False)
     for state in (merged, plain):
         state.record.reg[0, 1:] = registers
-    for recipe in recipes:
+    for template in templates:
         results = []
         for state in (merged, plain):
-            events = played(state, recipe)
+            events = played(state, template)
             sums = {}
             for code, site, _, *amounts in events:
                 if code == WORK:

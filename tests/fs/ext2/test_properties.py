@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scmsim.core.records import WORK
 from scmsim.fs.ext2 import map
-from scmsim.fs.ext2.recipes import CACHE_COSTS, ENTRY_COSTS
+from scmsim.fs.ext2.templates import CACHE_COSTS, ENTRY_COSTS
 from tests.conftest import NO_JIT
 from tests.fs import drive
 from tests.fs.ext2.reference import Slow, way

@@ -10,9 +10,9 @@ import pytest
 from scmsim.core import records as r
 from scmsim.core.errors import UsageError
 from scmsim.fs.engine import costs
-from scmsim.fs.ext4.recipes import COSTS, SITES, all_recipes
 from scmsim.fs.ext4.state import default_journal
-from scmsim.fs.linux.recipes import RECIPES
+from scmsim.fs.ext4.templates import COSTS, SITES, all_templates
+from scmsim.fs.linux.templates import TEMPLATES
 from tests.conftest import NO_JIT
 from tests.fs import drive, lab, lab_names
 
@@ -117,10 +117,10 @@ def test_the_cost_table_names_what_the_model_charges():
     path = pathlib.Path(costs.__file__).parents[1] / "ext4" / "costs" / "ext4-5.13.toml"
     assert list(tomllib.loads(path.read_text(encoding="utf-8"))) == list(COSTS)
     charged = {
-        step[2] for dax in (False, True) for steps in all_recipes(dax).values() for step in steps if step[0] == r.WORK
+        step[2] for dax in (False, True) for steps in all_templates(dax).values() for step in steps if step[0] == r.WORK
     }
     assert charged == set(range(len(COSTS)))
-    assert len(all_recipes(True)) == RECIPES
+    assert len(all_templates(True)) == TEMPLATES
 
 
 def looked_at(fs, rows, count):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scmsim.core.errors import UsageError
 from scmsim.core.records import LOAD, USER, WORK
 from scmsim.fs.engine import costs
-from scmsim.fs.pmfs.recipes import SITES
+from scmsim.fs.pmfs.templates import SITES
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
 from tests.fs.pmfs.reference import Pmfs

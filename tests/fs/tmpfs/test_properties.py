@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from scmsim.core import records as r
 from scmsim.core.records import STORE, WORK
-from scmsim.fs.engine.events import load_recipes
-from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
+from scmsim.fs.engine.events import load_templates
+from scmsim.fs.tmpfs.templates import COSTS, SITES, all_templates
 from tests.conftest import NO_JIT
 from tests.fs import drive
 from tests.fs.tmpfs.reference import Slow
@@ -52,7 +52,7 @@ def agree(fs, activates, trace, reference, **params):
     model = drive.Model(fs, drive.files(0, -1, -1, dirs=[0]), **params)
     model.record.cost[:] = 0  # a cost's site names it, and one unit of it is one instruction
     model.record.cost[: len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]
-    load_recipes(model.state, all_recipes(activates), merge=False)
+    load_templates(model.state, all_templates(activates), merge=False)
     model.feed(drive.ops(("create", 1), ("create", 2)))
     for row in trace:
         cleared, costs = charged(model.feed(drive.ops(row)))
