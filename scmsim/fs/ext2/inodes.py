@@ -16,9 +16,10 @@ RECENT = 60  # seconds
 NUMBER_BITS = 32  # an entry of the ring: second << 32 | inode number; row of the directory in the root
 ENTRY_WORDS = 2
 DEEPEST = 64  # directories; ends a cycle of parents in a trace that mixes up its ids
-# Fields of a directory's record: its inodes in the ring, the last second in which one was freed, how many were freed
-# then.  They reuse fields of the queue of dirty files, in which a directory never is.
-WAITING, LAST_SECOND, JUST_FREED = e.DIRTY_SINCE, e.OLDER, e.NEWER
+# A directory's record: fields of the queue of dirty files, which holds no directory.
+WAITING = e.DIRTY_SINCE_NS  # inodes of the directory in the ring
+LAST_SECOND = e.OLDER  # second in which an inode was freed last
+JUST_FREED = e.NEWER  # inodes freed in that second
 
 
 @subroutine

@@ -35,7 +35,7 @@ def protect_everywhere(s, arena, out, file, page):
     """Run `protect` on a page in all mappings of its file; return their number."""
     mapping, count = arena[file + w.HEAD], 0
     while mapping:
-        if 0 <= page - arena[mapping + w.FIRST] < arena[mapping + w.PAGES]:
+        if 0 <= page - arena[mapping + w.FIRST_PAGE] < arena[mapping + w.PAGE_COUNT]:
             protect(s, arena, out, mapping, page)
             count += 1
         mapping = arena[mapping + w.NEXT]
@@ -118,8 +118,8 @@ def cached_file(s, arena, out, file, low, high):
     """Page cache: protect the pages in [low, high), which the file system writes back; return False if unfinished."""
     mapping = arena[file + w.HEAD]
     while mapping:
-        page = max(low, arena[mapping + w.FIRST])
-        stop = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+        page = max(low, arena[mapping + w.FIRST_PAGE])
+        stop = min(high, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
         while page < stop:
             if arena[tables.slot_at(arena, mapping, page)] == 0:
                 page = tables.region_end(arena, mapping, page)

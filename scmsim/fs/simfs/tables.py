@@ -82,7 +82,9 @@ def drop_upper(s, arena, out, row):
 def set_attached(s, arena, row):
     """Set the registers for a file's entries in the kernel's table: one per GiB."""
     s.reg[contiguous_templates.DIRECTORY] = page_map.directory_at(arena, row, 0)
-    s.reg[contiguous_templates.DIRECTORY_BYTES] = max((arena[row + contiguous_state.END] + (1 << 18) - 1) >> 18, 1) << 3
+    s.reg[contiguous_templates.DIRECTORY_BYTES] = (
+        max((arena[row + contiguous_state.PAGE_COUNT] + (1 << 18) - 1) >> 18, 1) << 3
+    )
 
 
 @subroutine

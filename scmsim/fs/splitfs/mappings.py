@@ -53,7 +53,7 @@ def is_behind(arena, f, page):
     maps = arena[f + n.MAPS]
     if maps == 0 or page_word(arena, f, page) == 0:
         return False
-    return table.get(arena, maps + n.BEHIND, page >> 5) >> (page & 31) & 1 != 0
+    return table.get(arena, maps + n.IN_STAGING, page >> 5) >> (page & 31) & 1 != 0
 
 
 @subroutine
@@ -70,7 +70,7 @@ def same_side(arena, f, page, count):
 @subroutine
 def put_behind(s, arena, f, page, count):
     """Record that `count` pages from `page` on were written to a staging file."""
-    behind = words_of(s, arena, f) + n.BEHIND
+    behind = words_of(s, arena, f) + n.IN_STAGING
     table.reserve(s, arena, behind, (page + count + 31) >> 5)
     for at in range(page, page + count):
         arena[arena[behind] + (at >> 5)] |= 1 << (at & 31)
@@ -86,7 +86,9 @@ def has_words(s, arena, f, first, last):
     if maps == 0:
         words += (1 << order_of(bits)) + (1 << order_of(regions))
     else:
-        words += table.words_to_hold(arena, maps + n.BEHIND, bits) + table.words_to_hold(arena, maps + w.TREE, regions)
+        words += table.words_to_hold(arena, maps + n.IN_STAGING, bits) + table.words_to_hold(
+            arena, maps + w.TREE, regions
+        )
     return has_room(s, arena, words)
 
 
@@ -239,7 +241,7 @@ def shrink(s, arena, out, op, f):
         s.unmapping = arena[s.unmapping + w.NEXT]
     s.unmapping = -1
     if op.op == r.TRUNCATE:
-        table.drop(s, arena, maps + n.BEHIND)
+        table.drop(s, arena, maps + n.IN_STAGING)
         arena[maps + w.LAST_GIVEN] = min(arena[maps + w.LAST_GIVEN], max(low - 1, 0))
     forget_given(s, arena, maps, low, high)
     return True
@@ -257,7 +259,7 @@ def forget(s, arena, out, f):
         tables.zap(s, arena, out, mapping, 0, ALL)
         remove(s, arena, out, mapping)
     forget_given(s, arena, maps, 0, ALL)
-    for handle in (w.TREE, n.PIECES, n.BEHIND):
+    for handle in (w.TREE, n.PIECES, n.IN_STAGING):
         table.drop(s, arena, maps + handle)
     give(s, arena, maps, n.MAPS_ORDER)
     arena[f + n.MAPS] = 0
