@@ -16,7 +16,7 @@ RECENT = 60  # seconds
 NUMBER_BITS = 32  # an entry of the ring: second << 32 | inode number; row of the directory in the root
 ENTRY_WORDS = 2
 DEEPEST = 64  # directories; ends a cycle of parents in a trace that mixes up its ids
-# A directory's record: fields of the queue of dirty files, which holds no directory.
+# A directory's record, one word each: fields of the queue of dirty files, which holds no directory.
 WAITING = e.DIRTY_SINCE_NS  # inodes of the directory in the ring
 LAST_SECOND = e.OLDER  # second in which an inode was freed last
 JUST_FREED = e.NEWER  # inodes freed in that second

@@ -59,8 +59,8 @@ ROW_RECORD = 0  # arena offset of the file's record; 0: the trace has not used t
 ROW_SIZE = 1  # bytes before the trace; -1: no such file, REMOVED: the file and its name are gone
 ROW_NAME = 2  # bytes of the name
 ROW_DIR = 3  # 1: a directory
-REMOVED = -2
 ROW_WORDS = 4
+REMOVED = -2
 
 # A page's packed word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
 # write-back.

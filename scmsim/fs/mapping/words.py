@@ -38,8 +38,8 @@ LOADS_DIRTY = 24  # 1: DAX treats a page that a fault for a load mapped as dirty
 FILLS = 25  # 1: a fault for a store that may map 2 MiB gives blocks to their first run of pages without blocks
 ADVICE_AT_WORK = 26  # advice for the page of the current fault: ADVISED, ADVISED_AGAINST, 0: none
 UPPER = 27  # arena offset of the bitmaps of the page tables above those that each mapping has
-UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
 TABLE_WORDS = 28
+UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1
 
@@ -63,8 +63,8 @@ SLOTS = 7  # arena offset of the slots, one for each 2 MiB of addresses
 SLOTS_ORDER = 8  # log2 of the words of the slots
 OLDER = 9  # next older mapping of all, 0: none
 ADVICE = 10  # first range of madvise's advice on huge pages (see advice.py), 0: none
-ADVISED, ADVISED_AGAINST = 1, 2
 MAPPING_ORDER = 4
+ADVISED, ADVISED_AGAINST = 1, 2
 
 # An entry: address on the device (or of the frame) and flags, 0: none.  A slot of a mapping or of the tree that is
 # neither 0 nor PRESENT is the arena offset of FAN small entries << 12.

@@ -42,9 +42,7 @@ UNNAMED = 1  # rows after those of files: a parent directory
 DIR_RECORDS = 0  # records
 DIR_BLOCK = 1  # device block
 DIR_GAP = 2  # bytes: no gap is larger
-# One word for each record in the order of the block: bytes | bytes that its name needs << 16 | row number + 1 << 32
-# (0: free).
-DIR_FIRST = 4
+DIR_FIRST = 4  # a word for each record: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free)
 DIR_ORDER = 9
 DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; owner of a name whose file is being renamed
 

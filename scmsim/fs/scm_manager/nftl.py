@@ -12,6 +12,7 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
 
+# SLOTS of the FAT's row has two words for each erase unit: how often each page was written, and the units in its chain.
 BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; every page written once
 _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64 where kernels run as plain Python
 

@@ -18,9 +18,7 @@ from scmsim.fs.scm_manager import templates
 
 # A file's row after the fields of `file_row`, one word each unless said otherwise:
 BLOCKS = file_row.OWN  # table (2 words): unit of the file -> device offset / 32 << 2 | CACHED | DIRTY
-# Table (2 words): entry of a directory -> row of its owner + 1.  In the FAT's row, it has the NFTL's two fields per erase
-# unit: how often each page was written, and the units in its chain.
-SLOTS = BLOCKS + 2
+SLOTS = BLOCKS + 2  # table (2 words): entry of a directory -> row of its owner + 1; FAT: see nftl.py
 LEAVES = BLOCKS + 4  # table (2 words): index -> indirect block of ext2, encoded like BLOCKS
 UPPERS = BLOCKS + 6  # table (2 words): index -> block of pointers to those in LEAVES, encoded like BLOCKS
 UNIT_COUNT = BLOCKS + 8  # units up to the last one
@@ -30,9 +28,7 @@ NAMES = UNIT_COUNT + 3  # names in a directory
 TOP = UNIT_COUNT + 4  # entries of a directory up to the last one in use
 GAP = UNIT_COUNT + 5  # entry of a directory; none before it is free
 META = UNIT_COUNT + 6  # device offset of the metadata object, 0: none
-SHORT = (
-    UNIT_COUNT + 7
-)  # order + 1 of a file's only unit if it is smaller than a unit (a memory object that became a file)
+SHORT = UNIT_COUNT + 7  # order + 1 of the file's only unit, a memory object smaller than a unit; 0: whole units
 CURSOR = UNIT_COUNT + 8  # unit that was used last, where a search of the chain may begin
 DIRTY_UNITS = UNIT_COUNT + 9  # dirty units
 FIRST_DIRTY_UNIT = UNIT_COUNT + 10  # unit; none before it is dirty

@@ -22,12 +22,12 @@ from scmsim.fs.splitfs.templates import COSTS, ENTRY, SITES, all_templates
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
-# A file's record: fields that ext4 uses for the page cache only.
+# A file's record, one word each: fields that ext4 uses for the page cache only.
 STAGED = e.FIRST_DIRTY_PAGE  # first page that waits for a relink
 STAGED_END = e.DIRTY_SINCE_NS  # page after the last one that waits; 0: none waits
 TO_COPY = e.OLDER  # bytes in partly written pages, which the relink copies
 MAPS = e.NEWER  # arena offset of the fields of the file's mappings, 0: none
-# The fields of a file's mappings, after those of fs/mapping/words.py:
+# The fields of a file's mappings, after those of fs/mapping/words.py, one word each unless said otherwise:
 PIECES = FILE_WORDS  # table (2 words): piece of the file -> its mapping
 IN_STAGING = FILE_WORDS + 2  # table (2 words): page / 32 -> a bit for each page in a staging file
 MAPS_ORDER = 4

@@ -59,18 +59,19 @@ CLUSTER_BLOCKS = 4  # blocks that are written in place at once for an inode: 32 
 CLUSTER_INODES = 32
 ROOT_INODE, FIRST_INODE = 0, 3  # numbers count from the first chunk; the realtime inodes follow the root
 
-# A directory's record: fields that only files use in fs/linux.  There, PAGES has the items of data blocks, LEAVES those
-# of leaf blocks, and ENTRIES counts the bytes in the inode.
+# A directory's record, one word each: fields that only files use in fs/linux.  Of the common fields, PAGES has the items
+# of data blocks, LEAVES those of leaf blocks, and ENTRIES counts the bytes in the inode.
 NAMES = e.DIRTY  # entries in data blocks
 DATA_BYTES = e.FIRST_DIRTY_PAGE  # bytes of these entries
 FORM = e.DIRTY_SINCE_NS  # IN_INODE to WITH_NODE
 NODE = e.OLDER  # item of the node block
 FREES = e.SLOT  # item of the block of free space
 HINT = e.LIVE  # data block at which the search for room begins
-# Any file's record: fields that only ext4's directories use.
+# Any file has these too, in fields that only ext4's directories use.
 ENTRY = e.SLOTS  # place of the newest name: data block << 12 | byte
 OLDER_ENTRY = e.FIRST_ENTRY_SLOT  # place of the name before that one
 KNOWN = e.GAP  # names whose places are known
+
 IN_INODE, IN_BLOCK, WITH_LEAF, WITH_NODE = range(4)
 DATA_HEADER = 64  # xfs_dir3_data_hdr
 DOTS = 32  # entries of . and ..
