@@ -113,10 +113,10 @@ def change_groups(s, arena, block, count):
 
 
 @subroutine
-def starts(arena, f, page, behind):
+def starts(arena, f, page, end):
     """Count how many of two pages are the first page of an extent."""
     count = 0
-    for at in (page, behind):
+    for at in (page, end):
         if at < arena[f + e.PAGE_COUNT]:
             words = arena[f + e.PAGES] + at
             count += arena[words] != 0 and (at == 0 or arena[words - 1] != arena[words] - e.ONE_BLOCK)

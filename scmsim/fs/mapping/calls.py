@@ -227,9 +227,9 @@ def remap(s, arena, out, op):
         mapping = split(s, arena, out, mapping, first)
     if last < first + arena[mapping + w.PAGE_COUNT]:
         split(s, arena, out, mapping, last)
-    start, behind = arena[mapping + w.START], arena[mapping + w.START] + (arena[mapping + w.PAGE_COUNT] + 1 << 12)
+    start, end = arena[mapping + w.START], arena[mapping + w.START] + (arena[mapping + w.PAGE_COUNT] + 1 << 12)
     # nothing was mapped after it: it can grow in place
-    if behind == arena[m + w.NEXT_ADDRESS]:
+    if end == arena[m + w.NEXT_ADDRESS]:
         arena[m + w.NEXT_ADDRESS] = start + (last - first + 1 << 12)
     else:
         start = address_for(s, arena, first, last - first)

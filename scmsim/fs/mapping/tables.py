@@ -43,8 +43,8 @@ def entry_at(arena, mapping, page):
 @subroutine
 def region_end(arena, mapping, page):
     """Return the first page after the 2 MiB of addresses around a page, at most the mapping's end."""
-    behind = page + w.FAN - (address_of(arena, mapping, page) >> 12 & w.FAN - 1)
-    return min(behind, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
+    end = page + w.FAN - (address_of(arena, mapping, page) >> 12 & w.FAN - 1)
+    return min(end, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
 
 
 @subroutine

@@ -100,7 +100,7 @@ class Variant(NamedTuple):
     templates: Callable[[bool], dict[int, list]]  # besides PMFS's
     costs: np.ndarray  # rows after PMFS's
     dtype: np.dtype = STATE  # record with FIELDS and the variant's own fields
-    behind: int = 0  # bytes that the variant reserves at the device's end
+    tail_bytes: int = 0  # bytes that the variant reserves at the device's end
     journals: int = 1
     attach: Callable[[State, int, int], None] = functools.partial(
         first_fit.attach, at_once=first_fit.AT_ONCE
@@ -122,7 +122,7 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
             f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
         )
     rows = len(files) + 1  # the last row is a parent directory that the trace does not name
-    blocks = (params["capacity"] - variant.behind) // BLOCK
+    blocks = (params["capacity"] - variant.tail_bytes) // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)
     dax = params["version"] == "dax"

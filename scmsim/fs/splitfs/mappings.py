@@ -48,7 +48,7 @@ def words_of(s, arena, f):
 
 
 @subroutine
-def is_behind(arena, f, page):
+def is_in_staging(arena, f, page):
     """Return whether the library reaches a page, which has a block, by its address in a staging file."""
     maps = arena[f + n.MAPS]
     if maps == 0 or page_word(arena, f, page) == 0:
@@ -61,24 +61,24 @@ def same_side(arena, f, page, count):
     """Return how many of `count` pages from `page` on are, like `page`, in a staging file (or not)."""
     if count == 1 or arena[f + n.MAPS] == 0:
         return count
-    side, k = is_behind(arena, f, page), 1
-    while k < count and is_behind(arena, f, page + k) == side:
+    side, k = is_in_staging(arena, f, page), 1
+    while k < count and is_in_staging(arena, f, page + k) == side:
         k += 1
     return k
 
 
 @subroutine
-def put_behind(s, arena, f, page, count):
+def put_in_staging(s, arena, f, page, count):
     """Record that `count` pages from `page` on were written to a staging file."""
-    behind = words_of(s, arena, f) + n.IN_STAGING
-    table.reserve(s, arena, behind, (page + count + 31) >> 5)
+    handle = words_of(s, arena, f) + n.IN_STAGING
+    table.reserve(s, arena, handle, (page + count + 31) >> 5)
     for at in range(page, page + count):
-        arena[arena[behind] + (at >> 5)] |= 1 << (at & 31)
+        arena[arena[handle] + (at >> 5)] |= 1 << (at & 31)
 
 
 @subroutine
 def has_words(s, arena, f, first, last):
-    """Return whether the arena surely has room for faults on the pages [first, last] and for `put_behind`."""
+    """Return whether the arena surely has room for faults on the pages [first, last] and for `put_in_staging`."""
     maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1)
     if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; the rest is exact
         return True
@@ -165,7 +165,7 @@ def map_read(s, arena, out, row, at, end):
     f, page = arena[row + e.ROW_RECORD], at >> 12
     end = min(end, arena[f + e.SIZE])
     while at < end and page << 12 < end:
-        if not is_behind(arena, f, page):
+        if not is_in_staging(arena, f, page):
             if not map_piece(s, arena, out, row, page) or not map_page(s, arena, out, row, page):
                 return False
         page += 1
@@ -176,7 +176,7 @@ def map_read(s, arena, out, row, at, end):
 def first_unmapped(s, arena, f, page, count):
     """Return the first of `count` pages from `page` on that is in no piece and in no staging file, or -1."""
     for at in range(page, page + count):
-        if not is_behind(arena, f, at) and piece_of(s, arena, f, at) == 0:
+        if not is_in_staging(arena, f, at) and piece_of(s, arena, f, at) == 0:
             return at
     return -1
 

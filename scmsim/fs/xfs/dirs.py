@@ -127,9 +127,9 @@ def log_new_hash(s, arena, d):
 @subroutine
 def log_stale_hash(s, arena, d, entry):
     """Log the hash of the name at `entry` as stale; hashes are in the order of the names."""
-    leaves, behind = arena[d + e.LEAF_COUNT], arena[d + e.PAGE_COUNT] << 12
-    item = table.get(arena, d + e.LEAVES, min(entry * leaves // behind, leaves - 1))
-    at = n.LEAF_HEADER + entry * leaves % behind * n.LEAF_FILL // behind * n.LEAF_ENTRY
+    leaves, end = arena[d + e.LEAF_COUNT], arena[d + e.PAGE_COUNT] << 12
+    item = table.get(arena, d + e.LEAVES, min(entry * leaves // end, leaves - 1))
+    at = n.LEAF_HEADER + entry * leaves % end * n.LEAF_FILL // end * n.LEAF_ENTRY
     log_buffer(s, arena, item, 0, n.LEAF_HEADER - 1)
     log_buffer(s, arena, item, at, at + n.LEAF_ENTRY - 1)
 

@@ -156,7 +156,7 @@ def settle_items(s, arena):
     """Move the items of a checkpoint that is in the log to the AIL, to be written in place; free stale items."""
     item = s.cil
     while item:
-        behind = arena[item + n.NEXT_IN_CIL]
+        after = arena[item + n.NEXT_IN_CIL]
         mark = arena[item + n.MARK] & ~n.IN_CIL
         if mark & (n.IS_STALE | n.IN_AIL) == n.IS_STALE:
             give(s, arena, item, n.ITEM_ORDER)
@@ -166,7 +166,7 @@ def settle_items(s, arena):
                 s.ail = item
                 s.ail_items += 1
             arena[item + n.MARK] = mark | n.IN_AIL
-        item = behind
+        item = after
 
 
 @subroutine
@@ -189,7 +189,7 @@ def push_all(s, arena, out):
     """Write all logged metadata in place; the CIL is empty.  Emits at most 3 events per item."""
     item = s.ail
     while item:
-        behind = arena[item + n.NEXT_IN_AIL]
+        after = arena[item + n.NEXT_IN_AIL]
         mark = arena[item + n.MARK]
         if mark & n.IS_STALE:
             give(s, arena, item, n.ITEM_ORDER)
@@ -200,5 +200,5 @@ def push_all(s, arena, out):
             emit_template(s, out, x.METADATA)
             arena[item + n.MARK] &= ~n.IN_AIL
             arena[item + n.MASK] = 0
-        item = behind
+        item = after
     s.ail, s.ail_items, s.log_used, s.push = 0, 0, 0, 0

@@ -17,7 +17,7 @@ class Library(Mapped):
     def __init__(self, disk, piece):
         super().__init__("dax", True, linux=True)
         self.disk, self.piece, self.touched = disk, piece, True
-        self.pieces, self.behind = set(), set()  # (file, number of the piece); (file, page)
+        self.pieces, self.in_staging = set(), set()  # (file, number of the piece); (file, page)
         self.staging = 0  # bytes of staging files that were not filled in advance
         self.start()
 
@@ -32,11 +32,11 @@ class Library(Mapped):
 
     def is_behind(self, file, page):
         """Return whether a page is accessed through a staging file."""
-        return (file, page) in self.behind and page in self.disk.nodes[file].pages
+        return (file, page) in self.in_staging and page in self.disk.nodes[file].pages
 
     def append(self, file, pages, new):
         """Note pages that got blocks of a staging file, of which the last `new` bytes are from a new staging file."""
-        self.behind |= {(file, page) for page in pages}
+        self.in_staging |= {(file, page) for page in pages}
         for _ in range(-(-(self.staging + new) // (FAN * PAGE)) - -(-self.staging // (FAN * PAGE))):
             self.faults[-FAN, False, False, False] += 1
             self.faults[-FAN, True, True, False] += 1
@@ -81,7 +81,7 @@ class Library(Mapped):
             self.forget(file)
         elif name == "truncate":
             self.truncate(file, max(offset, 0))
-            self.behind = {(f, page) for f, page in self.behind if f != file}
+            self.in_staging = {(f, page) for f, page in self.in_staging if f != file}
         elif name == "fallocate" and "punch" in flags and length > 0:
             self.punch(file, offset, offset + length)
 
@@ -90,7 +90,7 @@ class Library(Mapped):
         for f, piece in [one for one in self.pieces if one[0] == file]:
             self.munmap(f, piece * self.piece, self.piece)
         self.pieces = {one for one in self.pieces if one[0] != file}
-        self.behind = {one for one in self.behind if one[0] != file}
+        self.in_staging = {one for one in self.in_staging if one[0] != file}
         self.broken = {one for one in self.broken if one[0] != file}
         self.given = {one: dirty for one, dirty in self.given.items() if one[0] != file}
         self.given_large = {one: state for one, state in self.given_large.items() if one[0] != file}
