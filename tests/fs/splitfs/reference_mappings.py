@@ -30,7 +30,7 @@ class Library(Mapped):
         found = self.disk.nodes[file].pages.get(page)
         return 0 if found is None else PAGE * found.block * (-1 if found.unwritten else 1)
 
-    def is_behind(self, file, page):
+    def is_in_staging(self, file, page):
         """Return whether a page is accessed through a staging file."""
         return (file, page) in self.in_staging and page in self.disk.nodes[file].pages
 
@@ -46,7 +46,7 @@ class Library(Mapped):
         """Map the pieces of the pages that are not in a staging file."""
         for page in pages:
             piece = page * PAGE // self.piece
-            if not self.is_behind(file, page) and (file, piece) not in self.pieces:
+            if not self.is_in_staging(file, page) and (file, piece) not in self.pieces:
                 self.pieces.add((file, piece))
                 self.mmap(file, piece * self.piece, self.piece, True, False, True)
 
@@ -62,7 +62,7 @@ class Library(Mapped):
         """Load or store the bytes [at, stop)."""
         while at < stop:
             end = min(stop, at - at % PAGE + PAGE)
-            if self.is_behind(file, at // PAGE):
+            if self.is_in_staging(file, at // PAGE):
                 where = abs(self.lies(file, at // PAGE)) + at % PAGE
                 self.accessed.append((STAGING + where, end - at, where))
             else:
