@@ -1,6 +1,7 @@
 """msync and fsync of mapped files: dirty pages are written back and write-protected, so the next store faults again."""
 
 from scmsim.core import records as r
+from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_run, reserve_events
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
@@ -97,7 +98,7 @@ def dax_file(s, arena, out, file, low, high):
             return False
         tables.charge(s, arena, out, CLEAN_CALL_COST, 1)
     page = max(low, arena[m + w.AT])
-    high = min(high, w.FAN << arena[file + w.TREE + 1]) if arena[file + w.TREE] else page
+    high = min(high, w.FAN << arena[file + w.TREE + table.ORDER]) if arena[file + w.TREE] else page
     while page < high:
         at = tables.tree_slot(arena, file, page)
         large = arena[at] & w.PRESENT

@@ -8,6 +8,7 @@ Source: Linux 2.6.24 drivers/mtd/nftlcore.c (NFTL_findwriteunit, NFTL_foldchain,
 
 import numpy as np
 
+from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
@@ -44,7 +45,7 @@ def fold(s, arena, out, at, unit):
 @subroutine
 def spare_unit(s, arena, out, chains):
     """Fold the next chain with a replacement unit to make a unit spare (NFTL_makefreeblock)."""
-    units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
+    units = (1 << arena[s.table + state.SLOTS + table.ORDER]) >> 1
     for _ in range(units):
         s.fold_cursor = (s.fold_cursor + 1) % units
         if arena[chains + 2 * s.fold_cursor + 1] > 1:

@@ -70,7 +70,9 @@ def upper_tables(s, arena, out, row, piece):
 @subroutine
 def drop_upper(s, arena, out, row):
     """Free the upper tables of a removed file."""
-    for k in range((1 << arena[row + contiguous_state.SUPERS + 1]) if arena[row + contiguous_state.SUPERS] != 0 else 0):
+    for k in range(
+        (1 << arena[row + contiguous_state.SUPERS + table.ORDER]) if arena[row + contiguous_state.SUPERS] != 0 else 0
+    ):
         block = table.get(arena, row + contiguous_state.SUPERS, k)
         if block != 0:
             first_fit.release(s, arena, block, 1)

@@ -12,7 +12,7 @@ from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
+from scmsim.fs.engine import costs, table
 from scmsim.fs.engine.events import State, load_templates, new_state
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs.templates import COSTS, SITES, all_templates
@@ -193,7 +193,7 @@ def _known(state: State, folders: list[int], chunks: int) -> None:
     record.next_inode = FIRST_INODE + len(folders) - 1
     order = max((chunks * CHUNK_INODES - 1).bit_length(), 1)
     for handle, size in ((record.inode_items, order), (record.chunks, max(order - 5, 1))):
-        arena[handle], arena[handle + 1] = record.arena_top, size
+        arena[handle + table.ENTRIES], arena[handle + table.ORDER] = record.arena_top, size
         record.arena_top += 1 << size
     for inode in (ROOT_INODE, *range(FIRST_INODE, record.next_inode)):
         item = record.arena_top
