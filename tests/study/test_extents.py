@@ -69,6 +69,16 @@ def test_laws(fs):
     assert (extents.joined(mine) == mine).all(), "each run is one extent"
 
 
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_removed_file_keeps_its_extents_while_it_is_open(fs):
+    rows = [("create", 1), ("close", 1), ("create", 0), ("write", 0, 0, 9000), ("fsync", 0), ("unlink", 0)]
+    _, model = placed(fs, *rows)
+    found = table.extents(model).query("file == 0")
+    assert found["length"].sum() >= 9000
+    list(model.events(drive.ops(("close", 0))))
+    assert not len(table.extents(model).query("file == 0"))
+
+
 def test_large_pages_need_the_same_alignment_in_file_and_device():
     pages = contiguity.mappable
     one = lambda logical, physical, length: tuple(np.array([n]) for n in (logical, physical, length))  # noqa: E731
