@@ -71,7 +71,7 @@ def command(
         text = _file_text(answer, machine)
     verdicts = answer.get("expected", {})
     if verdicts:
-        text += "\n\n" + "\n".join(each["text"] for each in verdicts.values())
+        text += "\n\n" + "\n".join(printable(each["text"]) for each in verdicts.values())
     click.echo(json.dumps(answer, indent=1) if as_json else text)
     return int(not all(each["holds"] for each in verdicts.values()))
 
