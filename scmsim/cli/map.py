@@ -39,7 +39,9 @@ touched).  1GiB never holds for a file of 1 GiB or more: Linux maps files by 2 M
 @click.option("--as-dax", is_flag=True, help="File: as if its file system were mounted with DAX.")
 @click.option("--pid", type=click.IntRange(1), help="File: show what a running process has mapped of it, too.")
 @click.option(
-    "--expect", type=click.Choice(["4KiB", "2MiB", "1GiB"]), help="Page size to expect; if a page lacks it, exit code 1."
+    "--expect",
+    type=click.Choice(["4KiB", "2MiB", "1GiB"]),
+    help="Page size to expect; if a page lacks it, exit code 1.",
 )
 @click.option("--top", default=10, show_default=True, type=click.IntRange(1, 1_000_000), help="Trace: files to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

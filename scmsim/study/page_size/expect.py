@@ -76,7 +76,8 @@ def of_process(page: str, found: np.ndarray, now: np.ndarray, giants: int, remed
         of, have, what = touched, touched & (now == SMALL), _FOR_SMALL
     else:
         of = touched & (found != EDGE)
-        have, what = of & (now == LARGE), "look at the reasons above" if not remedies else remedies[0]
+        inside = [text for text in remedies if not text.startswith(f"{CLASSES[EDGE]}: ")]
+        have, what = of & (now == LARGE), [*inside, "the reasons are above"][0]
     if not touched.any():
         return Verdict(page, 0, 0, False, f"expected {page}: {_UNTOUCHED}")
     return _verdict(page, int(of.sum()), int(have.sum()), what)

@@ -63,6 +63,12 @@ def test_pages_of_a_process(page, now, of, have):
     assert (found.of, found.have, found.holds) == (of, have, of == have)
 
 
+def test_what_to_do_for_a_process_is_not_about_the_end_of_the_file():
+    given = np.array([WHOLE, MISALIGNED, EDGE]), np.array([LARGE, SMALL, SMALL]), 0
+    assert expect.of_process("2MiB", *given, ["edge: a", "misaligned: b"]).text.endswith("; misaligned: b")
+    assert expect.of_process("2MiB", *given, ["edge: a"]).text.endswith("; the reasons are above")
+
+
 def test_a_process_that_touched_nothing_does_not_pass():
     found = expect.of_process("2MiB", np.array([WHOLE]), np.array([NOTHING]), 0)
     assert not found.holds and "touched" in found.text
