@@ -20,12 +20,13 @@ from scmsim.core.records import (
     UNLINK,
     USTORE,
     WRITE,
+    joined,
 )
 from scmsim.workload import ageing, andrew, memory_objects, thesis
 
 
 def rows(work):
-    return np.concatenate(list(work.batches()))
+    return joined(list(work.batches()))
 
 
 def counts(batch):
@@ -97,7 +98,7 @@ def test_cells_and_the_whole_source_agree():
     parts = [rows(cell.source) for cell in thesis.cells(**given)]
     whole = rows(thesis.Workload("all", unit_to=4 << 20, **given))
     assert len(whole) == sum(map(len, parts))
-    assert whole["offset"].tolist() == np.concatenate(parts)["offset"].tolist()
+    assert whole["offset"].tolist() == joined(parts)["offset"].tolist()
 
 
 def live_pages(work):

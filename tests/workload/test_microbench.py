@@ -7,13 +7,13 @@ import pytest
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OPEN, OPS, READ, SETUP, WRITE
+from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OPEN, OPS, READ, SETUP, WRITE, joined
 from scmsim.workload import microbench
 from scmsim.workload.microbench import PASSES, Workload
 
 
 def rows(work, chunk=1 << 14):
-    return np.concatenate(list(work.batches(chunk))).view(np.recarray)
+    return joined(list(work.batches(chunk))).view(np.recarray)
 
 
 def told(batch):
@@ -64,7 +64,7 @@ def test_rows_chunks_and_times(op, files):
     assert len(batch) == work.rows
     for chunk in (1, 2, 5, 64):
         parts = list(work.batches(chunk))
-        assert max(map(len, parts)) <= chunk and (np.concatenate(parts) == batch).all()
+        assert max(map(len, parts)) <= chunk and (joined(parts) == batch).all()
     assert batch.time_ns.tolist() == [7 * i for i in range(len(batch))]
     assert sorted(set(batch.file)) == list(range(1, files + 1)) and len(work.files) == files + 1
     assert set(batch.op) <= {CREATE, OPEN, READ, WRITE, FSYNC, CLOSE}
