@@ -82,7 +82,10 @@ def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.n
 
 
 def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> np.ndarray:
-    """Return records of OP from columns (arrays or numbers); by default `file2` is -1; `flag`, `thread` and `buffer` are 0."""
+    """Return records of OP from columns and aliases (arrays or numbers).
+
+    By default `offset` and `file2` are -1; `length`, `flag`, `thread` and `buffer` are 0.
+    """
     columns = {"op": op, "file": file, "offset": offset, "length": length, "file2": -1, **other}
     rows = max(np.size(column) for column in columns.values())
     if min(np.size(column) for column in columns.values()) == 0:

@@ -173,8 +173,8 @@ def test_cp_through_objects_moves_the_same_bytes_without_file_calls():
     assert objects["length"][objects["op"] == USTORE].sum() == total == files["length"][files["op"] == WRITE].sum()
     assert objects["length"][objects["op"] == ULOAD].sum() == total == files["length"][files["op"] == READ].sum()
     named = objects[objects["op"] == MM_TO_FILE]
-    assert named["length"].tolist() == list(memory_objects.FILES) and (named["file2"] == 0).all()
-    assert (objects["file2"][objects["op"] == FILE_TO_MM] == -1).all()
+    assert named["length"].tolist() == list(memory_objects.FILES) and (named["parent"] == 0).all()
+    assert (objects["parent"][objects["op"] == FILE_TO_MM] == -1).all()
 
 
 def test_churn_allocates_the_buddys_range():

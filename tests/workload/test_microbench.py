@@ -24,7 +24,7 @@ def told(batch):
 def test_append_writes_a_fresh_file_to_its_end():
     batch = rows(Workload("append", 1000, 3500))
     assert told(batch) == [("create", 0, 0, False)] + [("write", i * 1000, 1000, True) for i in range(3)]
-    assert (batch.file == 1).all() and batch.file2[0] == 0 and (batch.flag[1:] & APPENDS).all()
+    assert (batch.file == 1).all() and batch.parent[0] == 0 and (batch.flag[1:] & APPENDS).all()
 
 
 def test_rewrite_fills_the_file_before_and_opens_it_again():
