@@ -52,12 +52,11 @@ FLAGS = (
 def _with_aliases(columns: Sequence[tuple[str, str]], aliases: Mapping[str, str]) -> np.dtype:
     """Return a record type of packed columns in which each alias is another name for the bytes of a column."""
     packed = np.dtype(list(columns))
-    names = [*(name for name, _ in columns), *aliases]
-    stored = [(packed.fields or {})[aliases.get(name, name)] for name in names]
-    formats, offsets = [field[0] for field in stored], [field[1] for field in stored]
-    return np.dtype(
-        (np.record, np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": packed.itemsize}))
-    )
+    fields: Mapping[str, Any] = packed.fields or {}
+    named = {name: fields[aliases.get(name, name)] for name in (*fields, *aliases)}
+    formats, offsets = [field[0] for field in named.values()], [field[1] for field in named.values()]
+    layout = np.dtype({"names": list(named), "formats": formats, "offsets": offsets, "itemsize": packed.itemsize})
+    return np.dtype((np.record, layout))
 
 
 _OP = (
