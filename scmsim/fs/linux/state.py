@@ -328,7 +328,7 @@ def extents(state: State) -> np.ndarray:
     parts = []
     for file, at in zip(*known_files(state), strict=True):
         pages = int(state.arena[at + PAGES])
-        words = state.arena[pages : pages + int(state.arena[at + END])] if pages else state.arena[:0]
+        words = state.arena[pages : pages + int(state.arena[at + PAGE_COUNT])] if pages else state.arena[:0]
         page = np.flatnonzero(words >> BLOCK_SHIFT)
         words = words[page]
         parts.append(x.of_file(file, page, words >> BLOCK_SHIFT << 12, BLOCK, words & IS_UNWRITTEN != 0))
