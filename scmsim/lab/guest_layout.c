@@ -118,8 +118,7 @@ static void free_space(int64_t tag)
     } found;
     memset(&found.head, 0, sizeof found.head);
     found.head.fmh_count = AT_ONCE;
-    memset(&found.head.fmh_keys[1], 0xff, sizeof found.head.fmh_keys[1]);
-    memset(found.head.fmh_keys[1].fmr_reserved, 0, sizeof found.head.fmh_keys[1].fmr_reserved);
+    found.head.fmh_keys[1] = (struct fsmap){UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, {0}};
     while (!ioctl(root, FS_IOC_GETFSMAP, &found) && found.head.fmh_entries) {
         const struct fsmap *last = &found.records[found.head.fmh_entries - 1];
         for (const struct fsmap *f = found.records; f <= last; f++)
