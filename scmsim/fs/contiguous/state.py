@@ -15,6 +15,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.contiguous import templates
 from scmsim.fs.engine import costs, file_row, ranges
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 
 # Fields of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table
@@ -173,3 +174,8 @@ def space(state: State) -> dict[str, int]:
         waited_writes=record.waited_writes,
         waited_ns=record.waited_ns,
     )
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files, with the pages that are mapped after their ends."""
+    return x.of_table(state, FILE_WORDS, BLOCKS, templates.BLOCK)

@@ -10,6 +10,7 @@ from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, new_state
 from scmsim.fs.engine.space import space_columns, space_report
 from scmsim.fs.linux.templates import BLOCK, FRAMES
@@ -295,3 +296,15 @@ def by_file(state: State) -> dict[str, np.ndarray]:
     """Return columns with one row per file: object id, length, allocated and wasted bytes."""
     file, at = known_files(state)
     return space_columns(file, state.arena[at + SIZE], state.arena[at + MAPPED], BLOCK)
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files; a dirty page whose block is not allocated yet has no place."""
+    parts = []
+    for file, at in zip(*known_files(state), strict=True):
+        pages = int(state.arena[at + PAGES])
+        words = state.arena[pages : pages + int(state.arena[at + END])] if pages else state.arena[:0]
+        page = np.flatnonzero(words >> BLOCK_SHIFT)
+        words = words[page]
+        parts.append(x.of_file(file, page, words >> BLOCK_SHIFT << 12, BLOCK, words & IS_UNWRITTEN != 0))
+    return x.gathered(parts)

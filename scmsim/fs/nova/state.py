@@ -12,6 +12,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row, slab
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.nova import templates
 from scmsim.fs.nova.name_templates import name_templates
@@ -168,3 +169,15 @@ def space(state: State) -> dict[str, int]:
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Return columns of one row per file: object id, length, allocated and wasted bytes."""
     return file_row.by_file(file_row.of(state, FILE_WORDS), BLOCK)
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files, by the write entry of each page (see `nova.data.locate`)."""
+    shift, parts = int(state.record[0].entry_shift), []
+    for file, row in x.data_rows(state, FILE_WORDS):
+        refs = x.table_of(state, row, PAGES)
+        page = np.flatnonzero(refs)
+        at = (refs[page] >> 9) + PAGE_ENTRIES + 2 * ((refs[page] & 511) << 3 >> shift)
+        places = (state.arena[at + 1] >> 24) + page - (state.arena[at] >> 24)
+        parts.append(x.of_file(file, page, places * BLOCK, BLOCK))
+    return x.gathered(parts)

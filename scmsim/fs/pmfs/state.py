@@ -15,6 +15,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.pmfs import templates
 from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, SITES
@@ -158,3 +159,8 @@ def space(state: State) -> dict[str, int]:
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Return columns of one row per file: object id, length, allocated and wasted bytes."""
     return file_row.by_file(file_row.of(state, FILE_WORDS), 1 << int(state.record[0].shift))
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files, in whole data blocks."""
+    return x.of_table(state, FILE_WORDS, BLOCKS, 1 << int(state.record[0].shift))

@@ -12,6 +12,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.engine.space import space_report
 from scmsim.fs.scm_manager import templates
@@ -160,3 +161,16 @@ def space(state: State) -> dict[str, int]:
         nand_erases=record.erases,
         nand_folds=record.folds,
     )
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files and memory objects; the only unit of a small memory object is shorter."""
+    unit, parts = 1 << int(state.record[0].shift), []
+    for file, row in x.data_rows(state, FILE_WORDS):
+        if row[file_row.STATUS] & SYSTEM:
+            continue
+        entries = x.table_of(state, row, BLOCKS) >> 2
+        pages = np.flatnonzero(entries)
+        length = 1 << int(row[SHORT]) - 1 + PLACE_SHIFT if row[SHORT] else unit
+        parts.append(x.of_file(file, pages, entries[pages] << PLACE_SHIFT, length))
+    return x.gathered(parts)
