@@ -55,7 +55,9 @@ UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not deter
 
 PASSES = ("append", "rewrite", "read", "wsync")
 TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # what a program does without a call
-LAYOUT = 255  # an operation that only the lab has: the guest reports where a file is; of file -1: all files, and free space
+LAYOUT = (
+    255  # an operation that only the lab has: the guest reports where a file is; of file -1: all files, and free space
+)
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
 _CLOSE = (CLOSE,)
 _STEPS: dict[str, Sequence[tuple]] = {
