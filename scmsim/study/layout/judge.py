@@ -54,7 +54,10 @@ def of_model(
 
 
 def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's parameters, with the capacity of the guest's device unless another is given; `known`: PARAMS of the model."""
+    """Return a model's parameters with the capacity of the guest's device, unless another is given or the model has none.
+
+    `known` is the model's PARAMS.
+    """
     size = {"capacity": format_bytes(qemu.PM_BYTES)} if "capacity" in known else {}
     return {**size, **params}
 
