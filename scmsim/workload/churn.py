@@ -36,17 +36,18 @@ PARAMS = {
     "writers": ("3", "files", "most files that a step appends to in turn"),
     "reserve": ("1", "bool", "fallocate and punched holes too; 0 for ext2, which has neither"),
     "device": ("2GiB", "bytes", "size of the device"),
-    "fill": ("10", "percent", "largest share of the device that the files take"),
+    "fill": ("20", "percent", "largest share of the device that the files take"),
     "seed": ("1", "seed", "seed of all draws"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 PAGE = 4096
 _STEPS: dict[str, float] = {  # and their weights
-    "create": 12, "append": 40, "overwrite": 10, "truncate": 8, "unlink": 9, "rename": 4, "fsync": 6, "close": 5, "sync": 1,
+    "create": 25, "append": 30, "overwrite": 10, "truncate": 8, "unlink": 6, "rename": 3, "fsync": 6, "close": 5, "sync": 1,
 }  # fmt: skip
 _RESERVE: dict[str, float] = {"reserve": 5, "punch": 6}
 _WHOLE = 0.5  # share of sizes that are a power of two times a page
 _STAYS = 0.3  # share of files that stay open after a step
+_BURSTS = (1, 1, 2, 4, 8)  # appends to each file of a step
 _PIECE = 4096  # rows
 Row = tuple[int, int, int, int, int, int]  # op, file, offset, length, file2, flag
 
@@ -69,7 +70,7 @@ class Workload(_stream.Stream):
         writers: int = 3,
         reserve: int = 1,
         device: int = 2 << 30,
-        fill: int = 10,
+        fill: int = 20,
         seed: int = 1,
         interval: int = 1000,
     ) -> None:
@@ -211,7 +212,7 @@ class _History:
             else:
                 yield from self._opened(file)
         units = {file: self._size() for file in files}
-        for _ in range(self.draw.choice((1, 2, 4, 8, 16))):
+        for _ in range(self.draw.choice(_BURSTS)):
             for file in [file for file in files if file in self.sizes]:
                 yield from self._room(units[file], files)
                 yield WRITE, file, self.sizes[file], units[file], -1, 0
