@@ -39,6 +39,13 @@ def of_runs(start: np.ndarray, length: np.ndarray, block: int = BLOCK) -> dict[s
     }
 
 
+def mappable(logical: np.ndarray, physical: np.ndarray, length: np.ndarray, page: int) -> int:
+    """Return how many whole pages of `page` bytes are in runs with the same alignment in the file and on the device (bytes)."""
+    alike = (physical - logical) % page == 0
+    whole = (logical + length) // page - -(-logical // page)
+    return int(np.maximum(whole[alike], 0).sum())
+
+
 def histogram(length: np.ndarray, block: int = BLOCK) -> dict[int, int]:
     """Return the number of free runs by length, rounded down to a power of two (bytes)."""
     order = np.frexp(length.astype(np.float64))[1] - 1
