@@ -82,6 +82,7 @@ def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any
         "files": sum(row["equal"] for row in rows),
         "extents": _common(data, PLACED),
         "cuts": _common(data, CUT),
+        "bytes": _bytes_in_common(*data.values()),
         "mappable_2m": len(np.intersect1d(*pages.values())),
         "free_extents": _common(free, ("physical", "length")),
     }
@@ -130,6 +131,23 @@ def _common(sides: Mapping[str, np.ndarray], fields: tuple[str, ...]) -> int:
     """Return how many rows of one side are on the other side, too; the fields of a row identify it on its side."""
     real, model = ({tuple(row) for row in of[list(fields)].tolist()} for of in sides.values())
     return len(real & model)
+
+
+def _bytes_in_common(real: np.ndarray, model: np.ndarray) -> int:
+    """Return how many bytes of files are at the same place on both sides, whatever extents they belong to."""
+    (one, of_one), (other, of_other) = _blocks(real), _blocks(model)
+    _, here, there = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+    return int((of_one[here] == of_other[there]).sum()) * contiguity.BLOCK
+
+
+def _blocks(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each block of the device that a file has, and what it holds: file << 40 | page of the file."""
+    count = data["length"] // contiguity.BLOCK
+    step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    block = np.repeat(data["physical"] // contiguity.BLOCK, count) + step
+    page = np.repeat(data["file"] << 40 | data["logical"] // contiguity.BLOCK, count) + step
+    first = np.unique(block, return_index=True)[1]  # a model may report blocks that two files share
+    return block[first], page[first]
 
 
 def _by_file(data: Mapping[str, np.ndarray], pages: Mapping[str, np.ndarray], files: Files) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scmsim.core.text import percent
 from scmsim.core.units import format_bytes
 from scmsim.result.tables import layout
 
@@ -57,6 +58,7 @@ def verdict(cell: Mapping[str, Any], several: bool = False) -> str:
     parts = [
         f"{equal['extents']:,} of {real['extents']:,} extents equal",
         f"{equal['cuts'] - equal['extents']:,} more but for their place",
+        f"{percent(equal['bytes'] / max(1, real['bytes']))} of the bytes at their place",
         f"{equal['mappable_2m']:,} of {real['mappable_2m']:,} mappable 2 MiB equal ({cell['model']['mappable_2m']:,} in the model)",
         f"{equal['files']:,} of {real['files']:,} files whole",
     ]
