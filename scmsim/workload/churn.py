@@ -6,7 +6,7 @@ until the last writer closes.  The weights are ours.  `scmsim lab layout` compar
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
@@ -115,6 +115,11 @@ def _array(rows: list[Row]) -> np.ndarray:
     return _stream.ops(op, file, offset, length, file2=file2, flag=flag)
 
 
+def _pages(length: int) -> int:
+    """Return a number of bytes, rounded up to whole pages."""
+    return -(-length // PAGE) * PAGE
+
+
 class _History:
     """Generator of the calls."""
 
@@ -213,10 +218,10 @@ class _History:
                 yield from self._opened(file)
         units = {file: self._size() for file in files}
         for _ in range(self.draw.choice(_BURSTS)):
-            for file in [file for file in files if file in self.sizes]:
-                yield from self._room(units[file], files)
-                yield WRITE, file, self.sizes[file], units[file], -1, 0
-                self._grow(file, self.sizes[file] + units[file])
+            for file in files:
+                at = yield from self._room(file, self.sizes[file], units[file], files)
+                yield WRITE, file, at, units[file], -1, 0
+                self._grow(file, at + units[file])
         for file in files:
             yield from self._left(file)
 
@@ -225,18 +230,21 @@ class _History:
         self._reach(file, end)
 
     def _reach(self, file: int, end: int) -> None:
-        self.taken[file] = max(self.taken[file], -(-end // PAGE) * PAGE)
+        self.taken[file] = max(self.taken[file], _pages(end))
 
-    def _room(self, length: int, busy: list[int]) -> Iterator[Row]:
-        """Remove or cut files until a transfer fits."""
-        while sum(self.taken.values()) + length + PAGE > self.most:
-            others = [file for file in self.sizes if file not in busy]
+    def _room(self, file: int, at: int, length: int, busy: list[int]) -> Generator[Row, None, int]:
+        """Remove files until the bytes from `at` on fit, the busy ones last; return where they go, 0 if the file was cut."""
+        while sum(self.taken.values()) - self.taken[file] + max(self.taken[file], _pages(at + length)) > self.most:
+            others = [one for one in self.sizes if one not in busy]
             if others:
                 yield from self._unlink(self.draw.choice(others))
-            else:
-                file = max(busy, key=lambda one: self.taken.get(one, 0))
-                yield TRUNCATE, file, 0, 0, -1, 0
-                self.sizes[file] = self.taken[file] = 0
+                continue
+            largest = max(busy, key=lambda one: self.taken[one])
+            cut = largest if self.taken[largest] else file
+            yield TRUNCATE, cut, 0, 0, -1, 0
+            self.sizes[cut] = self.taken[cut] = 0
+            at = 0 if cut == file else at
+        return at
 
     def _unlink(self, file: int) -> Iterator[Row]:
         if file in self.open:
@@ -262,7 +270,7 @@ class _History:
         at = self.draw.randrange(whole + 1) if self.draw.random() < 0.9 else whole + self._size()
         if self.draw.random() < _WHOLE:
             at -= at % PAGE
-        yield from self._room(max(at + length - whole, 0), [file])
+        at = yield from self._room(file, at, length, [file])
         yield WRITE, file, at, length, -1, 0
         self._grow(file, at + length)
 
@@ -272,15 +280,15 @@ class _History:
         to = whole + self._size() if self.draw.random() < 0.2 else self.draw.randrange(whole + 1)
         yield TRUNCATE, file, to, 0, -1, 0
         self.sizes[file] = to
-        self.taken[file] = min(self.taken[file], -(-to // PAGE) * PAGE) if to < whole else self.taken[file]
+        self.taken[file] = min(self.taken[file], _pages(to)) if to < whole else self.taken[file]
 
     def _fsync(self, file: int) -> Iterator[Row]:
         yield FSYNC, file, -1, 0, -1, 0
 
     def _reserve(self, file: int) -> Iterator[Row]:
         """Yield a reservation at the file's end, with or without a change of its size."""
-        at, length, keep = self.sizes[file], self._size(), self.draw.random() < 0.5
-        yield from self._room(length, [file])
+        length, keep = self._size(), self.draw.random() < 0.5
+        at = yield from self._room(file, self.sizes[file], length, [file])
         yield FALLOCATE, file, at, length, -1, KEEP_SIZE if keep else 0
         self._reach(file, at + length)
         if not keep:

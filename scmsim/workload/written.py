@@ -33,8 +33,6 @@ class Workload(_stream.Stream):
         For an unknown way to begin, or sizes below 1.
     """
 
-    fresh = True
-
     def __init__(
         self, unit: int = 65536, file_size: int = 16 << 20, first: str = "nothing", map: int = 1, interval: int = 1000
     ) -> None:
