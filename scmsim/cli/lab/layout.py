@@ -165,5 +165,7 @@ def _compare(
         made["left_out"].append({"fs": fs, "why": model.partition(": ")[2]})
         return
     extents, failed = model
+    if failed:
+        click.echo(f"scmsim: warning: {fs}: {failed:,} operations failed on the model", err=True)
     cell = {"trace": pathlib.Path(trace).stem, "fs": fs, "kernel": kernel, "model_failed_operations": failed}
     made["cells"].append({**cell, **judge.compared(real, extents, source.files)})

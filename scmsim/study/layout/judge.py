@@ -82,8 +82,8 @@ def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any
         "files": sum(row["equal"] for row in rows),
         "extents": _common(data, PLACED),
         "cuts": _common(data, CUT),
-        "bytes": _bytes_in_common(*data.values()),
-        "mappable_2m": len(np.intersect1d(*pages.values())),
+        "bytes": _bytes_in_common(data["real"], data["model"]),
+        "mappable_2m": len(np.intersect1d(pages["real"], pages["model"])),
         "free_extents": _common(free, ("physical", "length")),
     }
     found: dict[str, Any] = {name: _counts(data[name], free[name], pages[name]) for name in sides}
