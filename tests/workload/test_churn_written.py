@@ -108,6 +108,14 @@ def test_a_file_is_written_in_units_and_every_page_is_loaded_from(first, op):
     assert first == "nothing" or sizes == ((40965, 0) if op == TRUNCATE else (0, 40965))
 
 
+def test_another_file_may_be_written_before():
+    plain, after = rows(written.Workload(file_size=MIB)), rows(written.Workload(file_size=MIB, before=10000))
+    assert (after[-len(plain) :][["op", "file", "offset", "length"]] == plain[["op", "file", "offset", "length"]]).all()
+    ahead = after[: -len(plain)]
+    assert ahead["op"].tolist() == [CREATE, *[WRITE] * 3, CLOSE] and set(ahead["file"].tolist()) == {2}
+    assert ahead["length"][1:4].tolist() == [4096, 4096, 1808]
+
+
 def test_a_file_may_be_left_unmapped():
     assert not np.isin(rows(written.Workload(map=0))["op"], (MMAP, ULOAD)).any()
     with pytest.raises(UsageError, match="first of written"):
