@@ -252,8 +252,13 @@ def test_a_folder_of_several_traces_has_a_folder_for_each(trace, recorded, tmp_p
         (tmp_path / "kept" / name).mkdir(parents=True)
         (tmp_path / "kept" / name / f"ext4-dax-1{layout.SUFFIX}").write_bytes(open(recorded, "rb").read())
     (tmp_path / "other.parquet").write_bytes(open(trace, "rb").read())
-    told = lab(trace, str(tmp_path / "other.parquet"), "--real", str(tmp_path / "kept"))
-    assert told.exit_code == 0 and "ext4-dax after other: equal" in told.stdout and "trace" in told.stdout
+    told = lab(trace, str(tmp_path / "other.parquet"), "--real", str(tmp_path / "kept"), "--by-file")
+    lines = [line.split() for line in told.stdout.splitlines()]
+    assert told.exit_code == 0 and lines[0][0] == "trace"
+    assert [(line[:2], line[-1]) for line in lines[1:3]] == [
+        (["two", "ext4-dax"], "equal"), (["other", "ext4-dax"], "equal"),
+    ]  # fmt: skip
+    assert "ext4-dax after other, by file" in told.stdout
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ def text(made: Mapping[str, Any], by_file: bool, form: str, width: int | None, t
     for cell in cells if by_file else ():
         name = f"{cell['fs']} after {cell['trace']}" if several else cell["fs"]
         blocks.append(f"{name}, by file\n{'' if form == 'table' else chr(10)}{draw(files(cell, top))}")
-    told = [verdict(cell, several) for cell in cells] + [f"{each['fs']}: {each['why']}" for each in made["left_out"]]
-    return "\n\n".join([*blocks, "\n".join(told)])
+    told = [] if several else [verdict(cell) for cell in cells]
+    told += dict.fromkeys(f"{each['fs']}: {each['why']}" for each in made["left_out"])
+    return "\n\n".join([*blocks, *(["\n".join(told)] if told else [])])
 
 
 def summary(cells: Sequence[Mapping[str, Any]], several: bool) -> list[list[str]]:
@@ -51,10 +52,9 @@ def files(cell: Mapping[str, Any], top: int) -> list[list[str]]:
     return rows
 
 
-def verdict(cell: Mapping[str, Any], several: bool = False) -> str:
+def verdict(cell: Mapping[str, Any]) -> str:
     """Return one line: whether the model's allocator gives the kernel's answer, and how far it is from it."""
     real, equal = cell["real"], cell["equal"]
-    name = f"{cell['fs']} after {cell['trace']}" if several else cell["fs"]
     parts = [
         f"{equal['extents']:,} of {real['extents']:,} extents equal",
         f"{equal['cuts'] - equal['extents']:,} more but for their place",
@@ -62,4 +62,4 @@ def verdict(cell: Mapping[str, Any], several: bool = False) -> str:
         f"{equal['mappable_2m']:,} of {real['mappable_2m']:,} mappable 2 MiB equal ({cell['model']['mappable_2m']:,} in the model)",
         f"{equal['files']:,} of {real['files']:,} files whole",
     ]
-    return f"{name}: {cell['verdict']}: {_MEANING[cell['verdict']]}; {', '.join(parts)}"
+    return f"{cell['fs']}: {cell['verdict']}: {_MEANING[cell['verdict']]}; {', '.join(parts)}"
