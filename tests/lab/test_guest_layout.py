@@ -51,4 +51,4 @@ def test_a_guest_reports_its_files_and_its_free_space(fs):
     free = found[found["file"] == FREE]
     if fs == "ext4-dax":
         assert two["unwritten"].any() and qemu.PM_BYTES * 0.9 < free["length"].sum() < qemu.PM_BYTES
-        assert one[0]["physical"] % (2 << 20) == 0  # 1 MiB units: the kernel aligns what it allocates for them
+        assert len(one) == 1  # the kernel gives appends of 1 MiB one run
