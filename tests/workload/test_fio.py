@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPEN, OPS, READ, SETUP, WRITE
 from scmsim.workload import fio
-from scmsim.workload._fio_file import parse, size
+from scmsim.workload._fio_file import parse
+from scmsim.workload._fio_options import size
 from scmsim.workload._fio_state import jhash
 
 
