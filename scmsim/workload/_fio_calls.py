@@ -13,14 +13,18 @@ from scmsim.core.records import (
     CLOSE,
     CREATE,
     DATA_ONLY,
+    DIRECTORY,
     FALLOCATE,
     FSYNC,
     KEEP_SIZE,
+    MKDIR,
     MMAP,
     MSYNC,
     MUNMAP,
     OPEN,
+    PUNCH_HOLE,
     READ,
+    RMDIR,
     STAT,
     SYNCHRONOUS,
     TRUNCATE,
@@ -30,7 +34,7 @@ from scmsim.core.records import (
     WRITABLE_SHARED,
     WRITE,
 )
-from scmsim.workload._fio_job import Job
+from scmsim.workload._fio_job import BY_OPENING, FOLDERS, Job
 from scmsim.workload._steps import calls
 from scmsim.workload.kernels.fio_job import CLOSING, DATASYNCING, OPENING, READING, SYNCING, WRITING
 
@@ -44,6 +48,9 @@ _CALLS = {
     "filecreate": (-1, -1, -1, -1, CREATE, CLOSE),
     "filestat": (-1, -1, -1, -1, STAT, -1),
     "filedelete": (-1, -1, -1, -1, UNLINK, -1),
+    "dircreate": (-1, -1, -1, -1, MKDIR, -1),
+    "dirstat": (-1, -1, -1, -1, STAT, -1),
+    "dirdelete": (-1, -1, -1, -1, RMDIR, -1),
 }
 
 
@@ -65,19 +72,22 @@ class Calls:
         steps = calls(len(rows), op=self.codes[what], file=self.ids[file], length=rows[:, 3], thread=job.number - 1)
         moves = what <= WRITING
         steps["offset"] = np.where(moves, rows[:, 2], -1)
-        steps["flag"] = np.where(what == DATASYNCING, DATA_ONLY, 0) | np.where((what == WRITING) & job.sync, SYNCHRONOUS, 0)
+        steps["flag"] = np.where(what == DATASYNCING, DATA_ONLY, 0) | np.where(
+            (what == WRITING) & job.sync, SYNCHRONOUS, 0
+        )
         if job.engine == "mmap":
             return self._mapped(steps, what, file)
         if job.engine == "falloc":
-            steps["flag"] = np.where(what == READING, KEEP_SIZE, 0)
+            steps["flag"] = np.where(what == READING, KEEP_SIZE | (PUNCH_HOLE if job.trims else 0), 0)
         elif job.engine == "ftruncate":
             steps["length"] = 0
         elif job.engine == "filecreate":
             self._only_once(steps, file)
-        elif job.engine == "filedelete":
+        elif job.engine in ("filedelete", "dircreate", "dirdelete"):
             steps["file2"] = self.folders[file]
-        if job.engine in ("filecreate", "filestat", "filedelete"):
-            steps["offset"], steps["length"], steps["flag"] = -1, 0, 0
+        if job.engine in BY_OPENING:
+            steps["offset"], steps["length"] = -1, 0
+            steps["flag"] = DIRECTORY if job.engine in FOLDERS else 0
         elif len(self.ids):
             self._place_buffers(steps)
         return steps[steps["op"] >= 0]
@@ -122,7 +132,9 @@ class Calls:
 
     def _place_buffers(self, steps: np.ndarray) -> None:
         """Set the buffers: fio has one page-aligned buffer for each unit of its queue, one after another."""
-        moves = np.flatnonzero((steps["op"] == READ) | (steps["op"] == WRITE) | (steps["op"] == ULOAD) | (steps["op"] == USTORE))
+        moves = np.flatnonzero(
+            (steps["op"] == READ) | (steps["op"] == WRITE) | (steps["op"] == ULOAD) | (steps["op"] == USTORE)
+        )
         room = -(-max(self.job.most) // _PAGE) * _PAGE
         steps["buffer"][moves] = (np.arange(self.done, self.done + len(moves)) % self.job.iodepth) * room
         self.done += len(moves)

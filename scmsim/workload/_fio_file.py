@@ -87,8 +87,14 @@ def read(path: str, changed: str = "") -> Jobs:
 
 def parse(text: str, where: str = "job", changed: str = "") -> Jobs:
     """Return the jobs in the text of a job file."""
-    mistakes = _Mistakes(where)
-    return _made(_sections(text, where, mistakes), mistakes, changed)
+    mistakes, options = _Mistakes(where), []
+    for word in changed.split():
+        name, _, value = word.partition("=")
+        if f"${{{name}}}" in text:  # an environment variable of the file
+            text = text.replace(f"${{{name}}}", value)
+        else:
+            options.append(word)
+    return _made(_sections(text, where, mistakes), mistakes, " ".join(options))
 
 
 def parse_words(text: str, where: str = "options") -> Jobs:
@@ -179,7 +185,7 @@ def _made(sections: list[tuple[str, Options]], mistakes: _Mistakes, changed: str
         mistakes.add(
             UsageError(f"{mistakes.where}: more than {MAX_FILES:,} files in all jobs; lower nrfiles or numjobs")
         )
-    if not sections:
+    if not sections and not mistakes.texts:
         text = "there is no job in it; write a section [NAME] with options such as rw=randread"
         mistakes.add(UsageError(f"{mistakes.where}: {text}"))
     _check_groups(jobs, mistakes)
@@ -211,15 +217,8 @@ def _jobs(name: str, options: Options, before: int, mistakes: _Mistakes) -> list
 
 
 def _check_groups(jobs: list[Job], mistakes: _Mistakes) -> None:
-    """Check what jobs say of other jobs: wait_for names one before, flow is the same for all that run at once."""
-    flows: set[int] = set()
+    """Check that wait_for names a job before."""
     for i, job in enumerate(jobs):
-        if job.stonewall:
-            flows = set()
-        flows.add(job.flow)
-        if len(flows) > 1:
-            text = "flow= that differs between jobs paces one by the other, which is not modelled; take it out"
-            mistakes.add(UsageError(f"job {job.name!r}: {text}"))
         if job.wait_for and job.wait_for not in [other.title for other in jobs[:i] if other.name != job.name]:
             mistakes.add(UsageError(f"job {job.name!r}: wait_for={job.wait_for!r} names no job before it"))
 

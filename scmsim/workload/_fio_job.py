@@ -5,9 +5,17 @@ from dataclasses import dataclass, field
 from scmsim.core.errors import UsageError
 
 ASYNCHRONOUS = ("libaio", "io_uring", "posixaio")
-TRANSFERS = ("psync", "sync", "pvsync", "pvsync2", "vsync", *ASYNCHRONOUS)  # engines that read and write with system calls
-OPENING = ("filecreate", "filestat", "filedelete")  # engines whose work is done by opening a file
-ENGINES = (*TRANSFERS, "mmap", "ftruncate", "falloc", *OPENING)
+TRANSFERS = (
+    "psync",
+    "sync",
+    "pvsync",
+    "pvsync2",
+    "vsync",
+    *ASYNCHRONOUS,
+)  # engines that read and write with system calls
+FOLDERS = ("dircreate", "dirstat", "dirdelete")  # fio 3.37 and later
+BY_OPENING = ("filecreate", "filestat", "filedelete", *FOLDERS)  # engines whose work is done by opening a file
+ENGINES = (*TRANSFERS, "mmap", "ftruncate", "falloc", *BY_OPENING)
 
 Split = tuple[tuple[int, int], ...]  # (bytes or per cent, per cent) of each part
 
@@ -25,6 +33,7 @@ class Job:
     reads: int = 1
     writes: int = 0
     random: int = 0
+    trims: str = ""  # where rw=trim is, if it is set: the reads are trims then
     bs: tuple[int, int] = (4096, 4096)
     bsrange: tuple[tuple[int, int] | None, ...] = (None, None)  # of reads and of writes
     bssplit: tuple[Split, Split] = ((), ())
@@ -74,8 +83,10 @@ class Job:
     number_ios: int = 0
     engine: str = "psync"
     iodepth: int = 1
+    depth_given: int = 1  # for engines without a queue, too
     unlink: bool = False
     create_on_open: bool = False
+    fill_device: bool = False
     direct: bool = False
     verify: bool = False
     do_verify: bool = True
@@ -142,6 +153,9 @@ def finish(job: Job) -> None:
     if job.names:
         job.nrfiles = len(job.names)
     job.title = job.title or job.name
+    if job.fill_device:
+        job.fallocate = "none"
+    job.depth_given = job.iodepth
     if job.engine not in ASYNCHRONOUS:
         job.iodepth = 1
     _finish_blocks(job)
@@ -179,30 +193,47 @@ def _finish_zones(job: Job) -> None:
     if job.zonemode == "strided" and not job.zone_size:
         raise _wrong(job, "zonemode=strided needs a zonesize, such as zonesize=1m")
     job.zonemode = job.zonemode or ("strided" if job.zone_size else "none")
-    if job.zonemode != "strided" or job.nrfiles > 1:
+    if job.zonemode != "strided" or job.openfiles > 1:
         job.zone_size = job.zone_range = job.zone_skip = 0
     elif not job.zone_range:
         job.zone_range = job.zone_size
+    if job.zone_size and job.random and not job.norandommap and job.least != job.most:
+        raise _wrong(job, "zones with a random map and several block sizes are not modelled; add norandommap=1")
     if job.zone_size and (job.distribution[0] not in ("random", "zoned") or job.zone_range < max(job.most)):
-        raise _wrong(job, "zones smaller than a block, or with a skewed distribution, are not modelled; change zonesize")
+        raise _wrong(
+            job, "zones smaller than a block, or with a skewed distribution, are not modelled; change zonesize"
+        )
 
 
 def _finish_engine(job: Job) -> None:
-    if job.create_on_open and job.engine != "filecreate":
-        raise _wrong(job, "create_on_open=1 is modelled for the engine filecreate only; take it out")
-    if job.engine == "vsync" and job.nrfiles > 1:
-        raise _wrong(job, "vsync with several files leaves one of them open, which is not modelled; use ioengine=pvsync")
+    if job.create_on_open and job.engine not in ("filecreate", "dircreate"):
+        raise _wrong(job, "create_on_open=1 is modelled for the engines filecreate and dircreate only; take it out")
+    if job.trims and job.engine != "falloc":
+        text = "discards blocks, which a trace does not hold, except with the engine falloc; use reads or writes"
+        raise UsageError(f"{job.trims}: rw=trim {text}")
+    if job.trims and (job.least[0] != job.least[1] or job.most[0] != job.most[1] or job.verify):
+        raise _wrong(job, "rw=trim with a block size of its own, or with verify, is not modelled; give one block size")
+    if job.fill_device and not job.size and not job.file_size[0]:
+        raise _wrong(job, "fill_device writes until the file system is full, whose size is not known; add a size")
+    if job.engine == "vsync" and job.depth_given > 1:
+        raise _wrong(job, "vsync with a queue leaves a file open at its end, which is not modelled; use iodepth=1")
+    if job.engine in ("io_uring", "posixaio") and job.iodepth > 1 and (job.fsync or job.fdatasync):
+        raise _wrong(job, f"how many syncs {job.engine} queues depends on the clock; use iodepth=1 or ioengine=libaio")
     if job.engine == "ftruncate" and job.reads:
         raise _wrong(job, "the engine ftruncate fails for reads; use rw=write or rw=randwrite")
     if job.engine not in (*TRANSFERS, "mmap") and (job.verify or job.fsync or job.fdatasync or job.end_fsync):
         raise _wrong(job, f"verify and syncs with the engine {job.engine} are not modelled; take them out")
-    if job.engine in ("mmap", "filedelete") and (job.loops > 1 or job.io_size or job.offset or job.verify or job.zone_size):
+    if job.engine in ("mmap", "filedelete", *FOLDERS) and (
+        job.loops > 1 or job.io_size or job.offset or job.verify or job.zone_size
+    ):
         text = "with loops, io_size, offset, verify or zones is not modelled; take these out"
         raise _wrong(job, f"the engine {job.engine} {text}")
-    if job.engine == "filedelete" and job.unlink:
-        raise _wrong(job, "the engine filedelete has deleted what unlink=1 deletes; use unlink=0")
+    if job.engine in ("filedelete", *FOLDERS) and job.unlink:
+        raise _wrong(job, f"unlink=1 with the engine {job.engine} is not modelled; use unlink=0")
     if job.verify and job.writes and (job.io_size or job.number_ios or (job.loops > 1 and job.reads)):
-        raise _wrong(job, "verify with io_size or number_ios, or of a mixed job with loops, is not modelled; take it out")
+        raise _wrong(
+            job, "verify with io_size or number_ios, or of a mixed job with loops, is not modelled; take it out"
+        )
 
 
 def _wrong(job: Job, text: str) -> UsageError:

@@ -6,7 +6,7 @@ Source: fio 3.33, filesetup.c (setup_files, get_start_offset, get_rand_file_size
 from dataclasses import dataclass
 
 from scmsim.core.errors import UsageError
-from scmsim.workload._fio_job import Job
+from scmsim.workload._fio_job import FOLDERS, Job
 from scmsim.workload._fio_state import drawn, seeded, seeds
 
 MOST = 1 << 61  # bytes
@@ -25,7 +25,10 @@ class Ranges:
 
 def plan(job: Job, held: list[int]) -> Ranges:
     """Return the ranges of a job whose files have `held` bytes before it (0: no such file)."""
-    if job.engine == "filecreate":  # it takes each file as one block long
+    makes_none = job.engine in ("filecreate", *FOLDERS)
+    if makes_none:
+        held = [0] * job.nrfiles
+    if job.engine in ("filecreate", "dircreate"):  # they take each file as one block long
         held = [min(job.least)] * job.nrfiles
     if not (job.size or job.file_size[0] or any(held)):
         share = "size=N% is a share of the file, whose size is not given; add filesize=" if job.size_percent else ""
@@ -40,14 +43,16 @@ def plan(job: Job, held: list[int]) -> Ranges:
         spans.append(span)
     total = sum(span * (job.io_size_percent or 100) // 100 for span in spans)
     ends = [max(size, first + span) for size, first, span in zip(held, starts, spans, strict=True)]
-    fresh = [first + span > size and job.engine != "filecreate" for size, first, span in zip(held, starts, spans, strict=True)]
+    fresh = [first + span > size and not makes_none for size, first, span in zip(held, starts, spans, strict=True)]
     size = total if not job.size or (total and job.size > total) else job.size
     if size < min(job.least):
         raise UsageError(f"job {job.name!r}: {size} bytes are smaller than a block; give a larger size or a smaller bs")
     if max(ends) >= MOST or max(job.io_size, size) * job.loops >= MOST:
         raise UsageError(f"job {job.name!r}: its offsets or bytes go beyond 2 EiB; make it smaller")
     if job.random and max(spans) // min(job.least) > 0xFFFFFFFF:
-        raise UsageError(f"job {job.name!r}: more than 2^32 blocks need random_generator=tausworthe64, which is not modelled")
+        raise UsageError(
+            f"job {job.name!r}: more than 2^32 blocks need random_generator=tausworthe64, which is not modelled"
+        )
     return Ranges(starts, spans, ends, fresh, size)
 
 
@@ -92,5 +97,3 @@ def _by_file_size(job: Job, held: list[int], starts: list[int]) -> list[int]:
         if first > low or wanted < first:
             raise UsageError(f"job {job.name!r}: its offset is beyond its filesize; give a smaller offset")
     return spans
-
-

@@ -16,12 +16,12 @@ ALIASES = {
     "wait_for_previous": "stonewall", "fileoffset": "offset", "blockalign": "ba", "blocksize_unaligned": "bs_unaligned",
     "nr_files": "nrfiles", "timeout": "runtime", "mem_align": "iomem_align", "ratemin": "rate_min", "ratecycle": "rate_cycle",
     "disable_bw": "disable_bw_measurement", "ss": "steadystate", "ss_dur": "steadystate_duration",
-    "ss_ramp": "steadystate_ramp_time", "fill_fs": "fill_device",
+    "ss_ramp": "steadystate_ramp_time", "fill_fs": "fill_device", "threads": "thread",
 }  # fmt: skip
 # Options that change neither which calls a job makes nor their order.
 WITHOUT_EFFECT = frozenset(
     """
-    allow_file_create allow_mounted_write buffer_compress_chunk buffer_compress_percentage buffer_pattern buffered bwavgtime
+    allow_file_create allow_mounted_write atomic buffer_compress_chunk buffer_compress_percentage buffer_pattern buffered bwavgtime
     clat_percentiles clocksource cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage continue_on_error cpumask
     cpus_allowed cpus_allowed_policy create_serialize dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage
     description direct disable_bw_measurement disable_clat disable_lat disable_slat disk_util error_dump fadvise_hint fixedbufs
@@ -46,10 +46,8 @@ PACING = frozenset(
     """.split()
 )
 _REFUSED = {
-    "ramp_time": "ramp_time forgets the transfers of its first seconds, and a trace has no clock; take it out",
     "exitall": "exitall ends all jobs when the first one ends, which only the clock decides; take it out",
     "exit_what": "exit_what goes with exitall, which only the clock decides; take it out",
-    "fill_device": "fill_device writes until the file system is full; take it out and give a size",
     "verify_backlog": "verify_backlog mixes reads into the writes and is not modelled; take it out",
     "read_iolog": "read_iolog replays a log; convert the log itself: scmsim trace convert LOG OUT.parquet",
     "include": "include is not followed; put the lines of that file in its place",
@@ -58,9 +56,9 @@ _REFUSED = {
 PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}  # with those that are checked
 _DIRECTIONS = {
     "read": (1, 0, 0), "write": (0, 1, 0), "rw": (1, 1, 0), "readwrite": (1, 1, 0),
-    "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1),
+    "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1), "trim": (1, 0, 0), "randtrim": (1, 0, 1),
 }  # fmt: skip
-_TRIMS = ("trim", "randtrim", "trimwrite", "randtrimwrite")
+_TRIMS = ("trim", "randtrim")
 _SUFFIXES = {"": 1, **{letter: 1024**power for power, letter in enumerate("kmgtp", 1)}}
 # fio's default kb_base swaps them
 _SUFFIXES.update({f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)})
@@ -71,7 +69,9 @@ def set_option(job: Job, key: str, value: str, at: str) -> None:
     """Set one option of the job; raise UsageError for an option that is not modelled."""
     if key in SETTERS:
         if "$" in value and key != "filename_format":
-            raise UsageError(f"{at}: variables as in {key}={value} are not replaced here; write the value itself")
+            example = re.search(r"\$\{(\w+)\}", value)
+            said = f"set {example[1]}=VALUE" if example else "write the value itself"
+            raise UsageError(f"{at}: the variable in {key}={value} has no value here; {said}")
         SETTERS[key](job, value, at)
     elif key in PACING:
         if key in ("runtime", "startdelay", "thinktime") and not all(map(_TIME.fullmatch, re.split("[,-]", value))):
@@ -127,8 +127,9 @@ def _pair(text: str, at: str, default: int = 4096, least: int = 1) -> tuple[int,
 
 def _set_rw(job: Job, value: str, at: str) -> None:
     word, colon, after = value.partition(":")
-    if word in _TRIMS:
+    if word in ("trimwrite", "randtrimwrite"):
         raise UsageError(f"{at}: rw={word} discards blocks, which a trace does not hold; use reads or writes")
+    job.trims = at if word in _TRIMS else ""
     job.reads, job.writes, job.random = _DIRECTIONS[_word(word, at, tuple(_DIRECTIONS))]
     job.sequence, job.seq_add = 1, 0
     if colon and job.random:
@@ -287,6 +288,16 @@ def _only(name: str, *allowed: str) -> Callable[[Job, str, str], None]:
     return setter
 
 
+def _only_without(name: str, why: str) -> Callable[[Job, str, str], None]:
+    """Return the setter of an option that must be 0, for the reason `why`."""
+
+    def setter(job: Job, value: str, at: str) -> None:
+        if value.strip("0smh"):
+            raise UsageError(f"{at}: {name} {why}; add {name}=0")
+
+    return setter
+
+
 def _as(name: str, read: Callable[[str, str], object]) -> Callable[[Job, str, str], None]:
     """Return the setter of an option that is one field of a job."""
     return lambda job, value, at: setattr(job, name, read(value, at))
@@ -334,9 +345,11 @@ SETTERS: dict[str, Callable[[Job, str, str], None]] = {
     "offset_increment": _share("offset_increment", "increment_percent"),
     **{name: _set_rate(name) for name in ("rate", "rate_iops", "rate_min", "rate_iops_min")},
     **{name: _only(name, "0") for name in ("file_append", "pre_read", "create_only", "fsync_on_close", "unlink_each_loop")},
-    **{name: _only(name, "0") for name in ("bs_is_seq_rand", "atomic", "write_barrier", "verify_only", "experimental_verify")},
+    **{name: _only(name, "0") for name in ("bs_is_seq_rand", "write_barrier", "verify_only", "experimental_verify")},
     **{name: _only(name, "0") for name in ("exitall_on_error", "trim_percentage", "sprandom", "opendir")},
     "create_on_open": _as("create_on_open", _bool),
+    "ramp_time": _only_without("ramp_time", "forgets the transfers of its first seconds, and a trace has no clock"),
+    "fill_device": _as("fill_device", _bool),
     "direct": _as("direct", _bool),
     "buffered": _as("direct", lambda value, at: not _bool(value, at)),
     "zonesize": _as("zone_size", size),

@@ -17,7 +17,7 @@ _MULTIPLIER = 0x9E370001
 _LONG = (1 << 64) - 1
 # places in fio's list of seeds
 _OFFSETS = {
-    "read size": 0, "write size": 1, "mix": 4, "file": 5, "block": 6, "file size": 7, "sequential": 10, "zone": 16,
+    "read size": 0, "write size": 1, "trim size": 2, "mix": 4, "file": 5, "block": 6, "file size": 7, "sequential": 10, "zone": 16,
 }  # fmt: skip
 _ZETA_TERMS = 10_000_000  # most terms that fio sums
 _TAPS = (
@@ -87,6 +87,8 @@ class State:
         places = {fio_job.BLOCKS: "block", fio_job.MIX: "mix", fio_job.WHICH_FILE: "file", fio_job.ZONE: "zone"}
         places |= {fio_job.READ_SIZE: "read size", fio_job.READ_SIZE + 1: "write size"}
         places |= {fio_job.IN_ORDER: "sequential", fio_job.IN_ORDER + 1: "sequential"}
+        if self.source.trims:
+            places[fio_job.READ_SIZE] = "trim size"
         if self.source.verify:  # reads that verify must draw the sizes that the writes drew
             places[fio_job.READ_SIZE + 1] = "read size"
         for place, name in places.items():

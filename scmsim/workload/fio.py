@@ -10,10 +10,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import CLOSE, CREATE, FALLOCATE, FSYNC, KEEP_SIZE, SETUP, TRUNCATE, UNLINK, WRITE, Files
+from scmsim.core.records import (
+    CLOSE,
+    CREATE,
+    DIRECTORY,
+    FALLOCATE,
+    FSYNC,
+    KEEP_SIZE,
+    MKDIR,
+    SETUP,
+    TRUNCATE,
+    UNLINK,
+    WRITE,
+    Files,
+)
 from scmsim.workload._fio_calls import Calls
 from scmsim.workload._fio_file import parse_words, read
-from scmsim.workload._fio_job import Job, finish
+from scmsim.workload._fio_job import FOLDERS, Job, finish
 from scmsim.workload._fio_layout import Ranges, plan
 from scmsim.workload._fio_state import State
 from scmsim.workload._steps import Stream, calls, check_times, run
@@ -22,7 +35,11 @@ from scmsim.workload.kernels.fio_job import fill
 SUMMARY = "fio 3: reads a .fio job file or a command line and makes its calls, random numbers and random maps included"
 PARAMS = {
     "job": ("", "file", "job file (.fio); without one, the options below"),
-    "options": ("rw=randwrite bs=4k size=16m", "text", "options of a single job, separated by blanks, or fio's command line"),
+    "options": (
+        "rw=randwrite bs=4k size=16m",
+        "text",
+        "options of a single job, separated by blanks, or fio's command line",
+    ),
     "set": ("", "text", "options of every job of the file in place of its own, such as 'size=1g time_based=0'"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
@@ -55,7 +72,9 @@ class Workload(Stream):
         self, job: str = "", options: str = "rw=randwrite bs=4k size=16m", set: str = "", interval: int = 1000
     ) -> None:
         if job and options != PARAMS["options"][0]:
-            raise UsageError("give a job file or options, not both; options that replace those of the file are given as set")
+            raise UsageError(
+                "give a job file or options, not both; options that replace those of the file are given as set"
+            )
         if set and not job:
             raise UsageError("set replaces options of a job file; write all options of a job into options")
         self.jobs, notes = read(job, set) if job else parse_words(options)
@@ -74,6 +93,7 @@ class Workload(Stream):
         objects: dict[str, int] = {}
         sizes: dict[str, int] = {}
         self.layout: list[np.ndarray] = []
+        are_folders = list(range(len(folders)))
         self.ranges: list[Ranges] = []
         for job in self.jobs:
             paths = job.paths()
@@ -86,13 +106,18 @@ class Workload(Stream):
                 if is_made or path not in objects:
                     objects[path] = len(names)
                     names.append(path)
+                if job.engine in FOLDERS:
+                    are_folders.append(objects[path])
+                    if job.engine != "dircreate":
+                        made = calls(1, op=MKDIR, file=objects[path], file2=folder, flag=SETUP | DIRECTORY)
+                        self.layout.append(made)
                 if is_made:
                     sizes[path] = _size_made(job, end)
                     self.layout += _created(job, objects[path], folder, end)
         self.ids = [np.array([objects[path] for path in job.paths()], np.int64) for job in self.jobs]
         self.parents = [np.array([numbers[path.rpartition("/")[0]] for path in job.paths()]) for job in self.jobs]
-        is_dir = np.arange(len(names)) < len(folders)
-        self.files = Files(names, np.where(is_dir, 0, -1), is_dir)
+        is_dir = np.isin(np.arange(len(names)), are_folders)
+        self.files = Files(names, np.where(np.arange(len(names)) < len(folders), 0, -1), is_dir)
 
     def steps(self) -> Iterator[np.ndarray]:
         """Yield the operations as STEPs: the lay-out (SETUP), then the jobs; jobs between two stonewalls run together."""
@@ -103,7 +128,7 @@ class Workload(Stream):
             here = range(first, wall)
             titles = [self.jobs[i].title for i in here]
             waits = [{n for n, title in enumerate(titles) if title == self.jobs[i].wait_for} for i in here]
-            yield from _together([self._job(i) for i in here], waits)
+            yield from _together([self._job(i) for i in here], waits, [max(1, self.jobs[i].flow) for i in here])
             first = wall
 
     def _job(self, number: int) -> Iterator[np.ndarray]:
@@ -121,11 +146,12 @@ class Workload(Stream):
                 count, ended = fill(state.job, state.files, state.maps, out)
                 yield made.of(out[:count])
             is_open = state.files["is_open"] == 1
-            yield made.end_of_pass(is_open)
+            if not state.job[0]["synced"]:
+                yield made.end_of_pass(is_open)
             if made.history is not None:
                 yield made.closes(is_open, last=False)
                 is_open = np.zeros(len(is_open), bool)
-                for steps, is_open in made.verifying():
+                for steps, is_open in made.verifying():  # noqa: B007
                     yield steps
             yield made.closes(is_open, last=not (loops > 0 or _goes_on(job, state, before, ranges.total)))
 
@@ -142,33 +168,37 @@ def _goes_on(job: Job, state: State, before: int, total: int) -> bool:
     return done != before and left >= max(job.most)
 
 
-def _together(jobs: list[Iterator[np.ndarray]], waits: list[set[int]]) -> Iterator[np.ndarray]:
-    """Yield the calls of jobs that run at once: they take turns, one call each, once those that they wait for have ended."""
+def _together(jobs: list[Iterator[np.ndarray]], waits: list[set[int]], flows: list[int]) -> Iterator[np.ndarray]:
+    """Yield the calls of jobs that run at once: they take turns, each `flows` calls, once those that they wait for have ended."""
     if len(jobs) == 1:
         yield from jobs[0]
         return
     waiting = [np.zeros(0, calls(0).dtype) for _ in jobs]
-    left = set(range(len(jobs)))
+    left, ended = set(range(len(jobs))), set[int]()
     while left:
         alive = [i for i in sorted(left) if not waits[i] & left - {i}]
-        for i in list(alive):
-            while not len(waiting[i]) and i in alive:
+        for i in alive:
+            while len(waiting[i]) < flows[i] and i not in ended:
                 more = next(jobs[i], None)
                 if more is None:
-                    alive.remove(i)
-                    left.remove(i)
+                    ended.add(i)
                 else:
-                    waiting[i] = more
-        if alive:
-            turn = min(len(waiting[i]) for i in alive)
-            yield np.stack([waiting[i][:turn] for i in alive], axis=1).reshape(-1)
-            for i in alive:
-                waiting[i] = waiting[i][turn:]
+                    waiting[i] = np.concatenate((waiting[i], more))
+        turns = max(1, min(len(waiting[i]) // flows[i] for i in alive))
+        parts = {i: waiting[i][: turns * flows[i]] for i in alive}
+        if all(len(part) == turns * flows[i] for i, part in parts.items()):
+            yield np.concatenate([part.reshape(turns, -1) for part in parts.values()], axis=1).reshape(-1)
+        else:
+            yield np.concatenate(list(parts.values()))
+        for i in alive:
+            waiting[i] = waiting[i][turns * flows[i] :]
+            if i in ended and not len(waiting[i]):
+                left.remove(i)
 
 
 def _written(job: Job) -> bool:
     """Return whether the lay-out writes the file, as reads and overwrites need it."""
-    return bool(job.reads or job.overwrite or job.engine == "mmap")
+    return bool((job.reads and not job.trims) or job.overwrite or job.engine == "mmap")
 
 
 def _size_made(job: Job, end: int) -> int:
@@ -182,8 +212,8 @@ def _created(job: Job, file: int, folder: int, end: int) -> list[np.ndarray]:
     if job.fallocate not in ("none", "0", "truncate"):
         keep = KEEP_SIZE if job.fallocate == "keep" else 0
         steps.append(calls(1, op=FALLOCATE, file=file, offset=0, length=end, flag=keep))
-    if job.fallocate == "truncate" or _written(job):
-        steps += [calls(1, op=TRUNCATE, file=file, offset=end)] * (1 + (job.fallocate == "truncate" and _written(job)))
+    truncates = (job.fallocate == "truncate") + (_written(job) and not job.fill_device)
+    steps += [calls(1, op=TRUNCATE, file=file, offset=end)] * truncates
     if _written(job):
         steps.append(run(WRITE, file, end, job.most[1]))
         steps += [calls(1, op=FSYNC, file=file)] * job.create_fsync
