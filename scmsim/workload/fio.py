@@ -5,6 +5,7 @@ same and the buffers rotate.  Not modelled: time, trim, zoned devices, and what 
 Source: fio 3.33, backend.c, filesetup.c, io_u.c; compared with the program.
 """
 
+import posixpath
 from collections.abc import Iterator
 
 import numpy as np
@@ -87,7 +88,8 @@ class Workload(Stream):
 
     def _lay_out(self) -> None:
         """Set up what exists before the jobs run: object ids, sizes and the calls that create it, in order of the jobs."""
-        folders = dict.fromkeys(["", *(path.rpartition("/")[0] for job in self.jobs for path in job.paths())])
+        all_paths = [[posixpath.normpath(path) for path in job.paths()] for job in self.jobs]
+        folders = dict.fromkeys(["", *(path.rpartition("/")[0] for paths in all_paths for path in paths)])
         names = ["/fio", *(folder for folder in folders if folder)]
         numbers = {folder: names.index(folder) if folder else 0 for folder in folders}
         objects: dict[str, int] = {}
@@ -95,8 +97,7 @@ class Workload(Stream):
         self.layout: list[np.ndarray] = []
         are_folders = list(range(len(folders)))
         self.ranges: list[Ranges] = []
-        for job in self.jobs:
-            paths = job.paths()
+        for job, paths in zip(self.jobs, all_paths, strict=True):
             ranges = plan(job, [sizes.get(path, 0) for path in paths])
             self.ranges.append(ranges)
             for path, end, is_made in zip(paths, ranges.end, ranges.made, strict=True):
@@ -114,8 +115,8 @@ class Workload(Stream):
                 if is_made:
                     sizes[path] = _size_made(job, end)
                     self.layout += _created(job, objects[path], folder, end)
-        self.ids = [np.array([objects[path] for path in job.paths()], np.int64) for job in self.jobs]
-        self.parents = [np.array([numbers[path.rpartition("/")[0]] for path in job.paths()]) for job in self.jobs]
+        self.ids = [np.array([objects[path] for path in paths], np.int64) for paths in all_paths]
+        self.parents = [np.array([numbers[path.rpartition("/")[0]] for path in paths]) for paths in all_paths]
         is_dir = np.isin(np.arange(len(names)), are_folders)
         self.files = Files(names, np.where(np.arange(len(names)) < len(folders), 0, -1), is_dir)
 

@@ -1,8 +1,8 @@
 """fio jobs against the fio of this machine, call by call, and how many public job files are accepted.
 
     python tests/verification/fio_jobs.py random --count 100 --seed 1     random jobs, under strace (or fio's own log)
+    python tests/verification/fio_jobs.py several --count 100 --seed 1    random files of several jobs, thread by thread
     python tests/verification/fio_jobs.py files FOLDER                    job files: accepted, refused by reason
-    python tests/verification/fio_jobs.py run FOLDER                      accepted job files, made small, against fio
 
 Exit code 1 if a job differs.  fio 3.33 is what the model follows; another version is named in the output.
 """
@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 import numpy as np
 
@@ -96,6 +97,31 @@ def job_text(draw: random.Random) -> str:
     return "[job]\n" + "\n".join(lines) + "\n"
 
 
+def jobs_text(draw: random.Random) -> str:
+    """Return a random job file with several jobs, clones, shared files and walls."""
+    text = "[global]\nfilename_format=job.$jobname.$jobnum.$filenum ; names\n" if draw.random() < 0.2 else "[global]\n"
+    shared = draw.random() < 0.3
+    text += f"bs=4k\nsize={draw.choice([64, 100, 200])}k\n" + "filename=jobfile # one for all\n" * shared
+    for number in range(draw.randint(1, 3)):
+        rw = draw.choice(["read", "write", "rw", "randread", "randwrite", "randrw"])
+        text += f"[job{number}]\nrw={rw}\nnumjobs={draw.randint(1, 4)}\n"
+        for option in ("stonewall", f"offset_increment={draw.randint(1, 4) * 4096}", f"randseed={draw.randint(1, 99)}",
+                       "loops=2", "norandommap", "allrandrepeat=1", "end_fsync=1", "nrfiles=2", "bsrange=1k-8k",
+                       "random_distribution=zipf:0.9", "new_group", f"offset={draw.randint(1, 9)}%", "startdelay=0",
+                       "runtime=100", "random_generator=lfsr", f"size={draw.randint(10, 100)}%", "filesize=80k",
+                       "directory=.") + (("wait_for=job0",) * bool(number)):  # fmt: skip
+            text += f"{option}\n" * (draw.random() < 0.12)
+    return text
+
+
+def by_thread(rows: np.ndarray, paths: list[str]) -> list[list[tuple]]:
+    """Return the calls of each thread, and those of the set-up first."""
+    found: dict[int, list[tuple]] = collections.defaultdict(list)
+    for row in rows:
+        found[-1 if row["flag"] & SETUP else int(row["thread"])] += rows_of(row.reshape(1), paths, False)
+    return sorted([[r for r in each if r[0] != "stat"] for each in found.values()], key=str)
+
+
 def made(path: pathlib.Path, by_log: bool) -> list[tuple]:
     """Return the rows that the workload makes."""
     work = fio.Workload(job=str(path))
@@ -124,10 +150,16 @@ def rows_of(batch: np.ndarray, paths: list[str], by_log: bool) -> list[tuple]:
     return found
 
 
-def real(path: pathlib.Path, by_log: bool) -> list[tuple] | str:
+def real(path: pathlib.Path, by_log: bool, thread: bool = True) -> list[tuple] | str:
     """Return the rows that fio makes, or what it says when it fails."""
     folder = path.parent
-    command = ["fio", "--thread", "--disk_util=0", *(["--write_iolog=the.log"] if by_log else []), path.name]
+    command = [
+        "fio",
+        *["--thread"] * thread,
+        "--disk_util=0",
+        *(["--write_iolog=the.log"] if by_log else []),
+        path.name,
+    ]
     if not by_log:
         command = ["strace", "-f", "-s", "0", "-y", "-o", "t.strace", *command]
     try:
@@ -155,6 +187,38 @@ def logged(path: pathlib.Path) -> list[tuple]:
     return found
 
 
+def compared_jobs(text: str) -> tuple[str, str]:
+    """Compare a job file of several jobs thread by thread; the order between threads is the scheduler's."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = pathlib.Path(folder) / "j.fio"
+        path.write_text(text)
+        try:
+            work = fio.Workload(job=str(path))
+            ours = by_thread(np.concatenate(list(work.batches())), work.files.path)
+        except ScmsimError as error:
+            return "refused", str(error)
+        theirs = real(path, False, thread=False)
+        if isinstance(theirs, str):
+            return "fails", theirs
+        stored = open_trace(str(path.parent / "t.parquet"))
+        theirs = by_thread(np.concatenate(list(stored.batches())), stored.files.path)
+    # jobs that open one file at the same time may open it twice
+    dropped = ("open", "close") if "filename=" in text else ()
+    theirs, ours = (
+        sorted(([row for row in each if row[0] not in dropped] for each in found if each), key=str)
+        for found in (theirs, ours)
+    )
+    for a, b in zip(ours, theirs, strict=False):
+        if a != b:
+            at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+            return "differs", f"row {at} of {len(a)}, {len(b)}: {a[at : at + 2]} and {b[at : at + 2]}"
+    return (
+        ("equal", f"{len(ours)} threads")
+        if len(ours) == len(theirs)
+        else ("differs", f"{len(ours)} and {len(theirs)} threads")
+    )
+
+
 def compared(text: str) -> tuple[str, str]:
     """Return ("equal", ...), ("differs", where), ("refused", why) or ("fails", why) for a job."""
     by_log = any(f"ioengine={engine}\n" in text for engine in BY_LOG)
@@ -176,13 +240,13 @@ def compared(text: str) -> tuple[str, str]:
     return "differs", f"row {at} of {len(ours)}, {len(theirs)}: {ours[at : at + 2]} and {theirs[at : at + 2]}"
 
 
-def try_random(count: int, seed: int, shown: int) -> int:
+def try_random(count: int, seed: int, shown: int, several: Callable[[random.Random], str] | None = None) -> int:
     """Compare `count` random jobs; return the number that differ."""
     results: collections.Counter[str] = collections.Counter()
     reasons: collections.Counter[str] = collections.Counter()
     for number in range(seed, seed + count):
-        text = job_text(random.Random(number))
-        state, about = compared(text)
+        text = several(random.Random(number)) if several else job_text(random.Random(number))
+        state, about = compared_jobs(text) if several else compared(text)
         results[state] += 1
         if state == "differs" and results[state] <= shown:
             print(f"seed {number}: {about}\n{text}")
@@ -232,7 +296,7 @@ def count_files(folder: str, changed: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["random", "files"])
+    parser.add_argument("what", choices=["random", "several", "files"])
     parser.add_argument("folder", nargs="?", default=".")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
@@ -243,7 +307,8 @@ def main() -> int:
     if args.what == "files":
         count_files(args.folder, args.set)
         return 0
-    return int(bool(try_random(args.count, args.seed, args.shown)))
+    several = jobs_text if args.what == "several" else None
+    return int(bool(try_random(args.count, args.seed, args.shown, several)))
 
 
 if __name__ == "__main__":
