@@ -228,7 +228,7 @@ def _notes(sections: list[tuple[str, Options]], jobs: list[Job], replaced: Optio
     given = dict.fromkeys(key for _, options in sections for key in options if key not in replaced)
     notes = []
     if paced := [key for key in given if key in PACED]:
-        notes.append(f"a trace has no clock: {', '.join(paced)} pace or stop a job, which here ends with its size")
+        notes.append(f"a job ends with its size, since a trace has no clock; without effect: {', '.join(paced)}")
     if silent := [key for key in given if key in WITHOUT_EFFECT]:
         notes.append(f"options that change no call: {', '.join(silent)}")
     if devices := dict.fromkeys(name for job in jobs for name in job.names if name.startswith("/dev/")):

@@ -139,6 +139,21 @@ class Job:
         return text
 
 
+@dataclass
+class Ranges:
+    """For each file of a job: first byte, bytes of the range, size of the file, and whether the job makes the file.
+
+    `again` is the first byte once the file has its size: fio takes a percentage of the size anew in later passes.
+    """
+
+    start: list[int]
+    again: list[int]
+    span: list[int]
+    end: list[int]
+    made: list[bool]
+    total: int  # bytes of one pass
+
+
 def finish(job: Job) -> None:
     """Apply the rules between options; raise UsageError for combinations that cannot be modelled."""
     if job.time_based:

@@ -3,24 +3,11 @@
 Source: fio 3.33, filesetup.c (setup_files, get_start_offset, get_rand_file_size).
 """
 
-from dataclasses import dataclass
-
 from scmsim.core.errors import UsageError
-from scmsim.workload._fio_job import FOLDERS, Job
+from scmsim.workload._fio_job import FOLDERS, Job, Ranges
 from scmsim.workload._fio_state import drawn, seeded, seeds
 
 MOST = 1 << 61  # bytes
-
-
-@dataclass
-class Ranges:
-    """For each file of a job: first byte, bytes of the range, size of the file, and whether the job makes the file."""
-
-    start: list[int]
-    span: list[int]
-    end: list[int]
-    made: list[bool]
-    total: int  # bytes of one pass
 
 
 def plan(job: Job, held: list[int]) -> Ranges:
@@ -53,7 +40,7 @@ def plan(job: Job, held: list[int]) -> Ranges:
         raise UsageError(
             f"job {job.name!r}: more than 2^32 blocks need random_generator=tausworthe64, which is not modelled"
         )
-    return Ranges(starts, spans, ends, fresh, size)
+    return Ranges(starts, [start(job, end) for end in ends], spans, ends, fresh, size)
 
 
 def start(job: Job, held: int) -> int:

@@ -7,7 +7,7 @@ init_random_map), lib/lfsr.c (taps: R. W. Ward and T. C. A. Molteno's table), ha
 import numpy as np
 
 from scmsim.core.records import NEVER
-from scmsim.workload._fio_job import ASYNCHRONOUS, Job
+from scmsim.workload._fio_job import ASYNCHRONOUS, Job, Ranges
 from scmsim.workload.kernels import fio_job
 from scmsim.workload.kernels.fio_random import LEVELS, PARETO, WORD, ZIPF
 
@@ -30,7 +30,7 @@ _TAPS = (
 class State:
     """State of one job: `job` and `files` are record arrays, `maps` has the marked blocks of all its files."""
 
-    def __init__(self, job: Job, starts: list[int], spans: list[int], ends: list[int], total: int) -> None:
+    def __init__(self, job: Job, ranges: Ranges) -> None:
         self.source = job
         self.job = np.zeros(1, fio_job.JOB)
         self.files = np.zeros(job.nrfiles, fio_job.FILE)
@@ -42,11 +42,11 @@ class State:
         j["until_fresh"], j["repeats"] = 1, job.sequencer == "identical"
         j["mix"], j["current"], j["ios_limit"] = job.rwmixread, -1, job.number_ios * job.loops
         j["service"] = ("roundrobin", "sequential", "random").index(job.service)
-        j["bytes_limit"] = (job.io_size or total) * job.loops
+        j["bytes_limit"] = (job.io_size or ranges.total) * job.loops
         # fio counts the bytes of a pass only where the engine queues them
         j["pass_limit"] = NEVER
         if job.engine in (*ASYNCHRONOUS, "vsync"):
-            j["pass_limit"] = max(total, job.io_size if job.writes and job.random and job.norandommap else 0)
+            j["pass_limit"] = max(ranges.total, job.io_size if job.writes and job.random and job.norandommap else 0)
         self._choose_places(j)
         for what, split in enumerate(job.bssplit):
             j["parts"][what] = len(split)
@@ -55,8 +55,9 @@ class State:
         self.seeds = seeds(job)
         self.reseed()
         words = 0
-        for f, path, first, span, end in zip(self.files, job.paths(), starts, spans, ends, strict=True):
-            f["start"], f["origin"], f["span"], f["end"] = first, first, span, end
+        self.files["start"], self.files["origin"] = ranges.start, ranges.again
+        for f, path, span, end in zip(self.files, job.paths(), ranges.span, ranges.end, strict=True):
+            f["span"], f["end"] = span, end
             f["last"] = -1
             reach = min(span, end)
             if job.random:

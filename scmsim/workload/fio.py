@@ -27,8 +27,8 @@ from scmsim.core.records import (
 )
 from scmsim.workload._fio_calls import Calls
 from scmsim.workload._fio_file import parse_words, read
-from scmsim.workload._fio_job import FOLDERS, Job, finish
-from scmsim.workload._fio_layout import Ranges, plan
+from scmsim.workload._fio_job import FOLDERS, Job, Ranges, finish
+from scmsim.workload._fio_layout import plan
 from scmsim.workload._fio_state import State
 from scmsim.workload._steps import Stream, calls, check_times, run
 from scmsim.workload.kernels.fio_job import fill
@@ -135,7 +135,7 @@ class Workload(Stream):
     def _job(self, number: int) -> Iterator[np.ndarray]:
         """Yield the calls of one job."""
         job, ranges = self.jobs[number], self.ranges[number]
-        state = State(job, ranges.start, ranges.span, ranges.end, ranges.total)
+        state = State(job, ranges)
         made = Calls(job, self.ids[number], self.parents[number], ranges.span)
         out, before, loops, is_first = np.zeros((_BLOCK, 4), np.int64), -1, job.loops, True
         while loops > 0 or _goes_on(job, state, before, ranges.total):

@@ -130,7 +130,7 @@ def test_how_many_rows_are_made_at_once_does_not_matter(options):
     found = []
     for room in (1000, 5, fio_job.ROOM):
         ranges = plan(job, [0] * job.nrfiles)
-        state, rows = State(job, ranges.start, ranges.span, ranges.end, ranges.total), []
+        state, rows = State(job, ranges), []
         for _ in range(3000):
             out = np.zeros((room, 4), np.int64)
             count, ended = fio_job.fill(state.job, state.files, state.maps, out)
