@@ -203,11 +203,10 @@ def _finish_blocks(job: Job) -> None:
 
 
 def _finish_zones(job: Job) -> None:
-    if job.zonemode == "none" and job.zone_size:
-        raise _wrong(job, "zonemode=none and zonesize exclude each other; take one of them out")
+    if job.zonemode != "strided" and job.zone_size:
+        raise _wrong(job, "zonesize needs zonemode=strided; add it")
     if job.zonemode == "strided" and not job.zone_size:
         raise _wrong(job, "zonemode=strided needs a zonesize, such as zonesize=1m")
-    job.zonemode = job.zonemode or ("strided" if job.zone_size else "none")
     if job.zonemode != "strided" or job.openfiles > 1:
         job.zone_size = job.zone_range = job.zone_skip = 0
     elif not job.zone_range:

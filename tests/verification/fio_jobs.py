@@ -1,8 +1,8 @@
 """fio jobs against the fio of this machine, call by call, and how many public job files are accepted.
 
-    python tests/verification/fio_jobs.py random --count 100 --seed 1     random jobs, under strace (or fio's own log)
-    python tests/verification/fio_jobs.py several --count 100 --seed 1    random files of several jobs, thread by thread
-    python tests/verification/fio_jobs.py files FOLDER                    job files: accepted, refused by reason
+    python -m tests.verification.fio_jobs random --count 100 --seed 1     random jobs, under strace (or fio's own log)
+    python -m tests.verification.fio_jobs several --count 100 --seed 1    random files of several jobs, thread by thread
+    python -m tests.verification.fio_jobs files FOLDER                    job files: accepted, refused by reason
 
 Exit code 1 if a job differs.  fio 3.33 is what the model follows; another version is named in the output.
 """
