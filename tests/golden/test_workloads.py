@@ -176,3 +176,22 @@ def test_filebench_files_and_calls():
     differ = {paths[r["file"]] for call, r in together if call[2:] != [r["offset"], r["length"]]}
     appended = {call[1] for call, r in together if call[0] == "write" and r["length"] % 1024 and call[3] < 16 << 10}
     assert differ <= appended
+
+
+FILEBENCH_MORE = recorded("filebench_more")
+MOVES = ("read", "write")
+
+
+@pytest.mark.parametrize("number", range(len(FILEBENCH_MORE)))
+def test_filebench_with_random_variables_directories_and_ends(number, tmp_path):
+    """Random variables, `indexed`, leaf directories, listdir, finishoncount and finishonbytes; stat calls are not recorded."""
+    text, expected = list(FILEBENCH_MORE.items())[number]
+    (tmp_path / "w.f").write_text(text)
+    work = filebench.Workload(file=str(tmp_path / "w.f"), starved="stop")
+    found = {"made": [], "calls": []}
+    for row, (op, path, offset, length, _, _) in zip(rows(work), told(work, "/tmp/t/"), strict=True):
+        moved = [offset, length] if op in MOVES else [0, 0]
+        if op != "stat":
+            found["made" if row["flag"] & SETUP else "calls"].append([op, path, *moved])
+    assert found["calls"] == expected["calls"]
+    assert sorted(row for row in found["made"] if row[0] in ("create", "mkdir", "write")) == expected["made"]

@@ -65,10 +65,21 @@ def test_language():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (TINY % "listdir name=l", "no flowop that is modelled named 'listdir'"),
-        (TINY % "read name=r,indexed=3", "no attribute of a flowop that is modelled named 'indexed'"),
+        (TINY % "wakeup name=l", "no flowop that is modelled named 'wakeup'"),
+        (TINY % "read name=r,index=3", "did you mean 'indexed'"),
         (TINY.replace("$n,", "$m,") % "hog value=1", "w.f:4: variable $m is not set before"),
-        (TINY.replace("dirwidth=4", "dirwidth=1") % "hog value=1", "dirwidth of at least 2"),
+        (TINY.replace("entries=$n", "entries=0") % "hog value=1", "entries or leafdirs of at least 1"),
+        (TINY.replace("set $n=10", "set $n = randvar(type=tabular)") % "hog value=1", "no type of a random variable"),
+        (TINY.replace("set $n=10", "set $n = randvar(type=gamma, mode=3)") % "hog value=1", "no attribute of a random variable named 'mode'"),
+        (
+            TINY.replace("set $n=10", "set $n = randvar(type=tabular, randtable={{50, 1, 2}})") % "hog value=1",
+            "add up to 100",
+        ),
+        (
+            TINY.replace("set $n=10", "set $n = randvar(mean=3)") % "hog value=1",
+            "entries must be a number here, not a random variable",
+        ),
+        (TINY % "hog value=1" + "set mode quit never", "no mode named 'never'"),
         (TINY.replace("cvar-gamma", "cvar-weibull") % "hog value=1", "'cvar-weibull' is not modelled"),
         ((TINY % "hog value=1").rpartition("} }")[0], "cut short"),
         ("set $n=3", "no thread is defined"),
