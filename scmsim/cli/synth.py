@@ -7,6 +7,23 @@ import click
 from scmsim.cli import Group, completed
 
 _AFTER = "[-- COMMAND LINE]"
+_PERSONALITIES = ("fileserver", "webserver", "varmail", "webproxy", "oltp", "videoserver")
+# Names that people type for what another workload does.
+_NEAREST = {
+    **{f"ycsb-{letter}": f"lsm --workload {letter}" for letter in "abcdef"},
+    **{f"workload{letter}": f"lsm --workload {letter}" for letter in "abcdef"},
+    "rocksdb": "lsm --workload a",
+    "leveldb": "lsm --workload a",
+    "db-bench": "lsm --workload fill --records 1000000 --operations 1000000 --value 100",
+    **{name: f"filebench --personality {name}" for name in _PERSONALITIES},
+    "mailserver": "filebench --personality varmail",
+    "mdtest": "filebench MY.f, with makedir, createfile, statfile and deletefile",
+    "vdbench": "fio JOB.fio",
+    "dd": "fio -- --name=dd --rw=write --bs=1m --size=1g",
+    "ior": "fio -- --name=ior --rw=write --bs=1m --size=1g --numjobs=4",
+    "tpcc": "sqlite",
+    "sysbench": "fio -- --name=sysbench --rw=randrw --bs=16k --size=1g",
+}  # fmt: skip
 SUMMARY = "Write the trace of a generated workload: a classic benchmark, call by call, or your own job file."
 
 
@@ -24,8 +41,11 @@ class Workloads(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         from scmsim.core import registry
+        from scmsim.core.errors import UnknownName
 
         if cmd_name not in registry.names("workload"):
+            if near := _NEAREST.get(cmd_name.lower().replace("_", "-")):
+                raise UnknownName(f"no workload named {cmd_name!r}; the nearest is: scmsim synth {near}")
             registry.path("workload", cmd_name)  # raises UnknownName with the nearest match
         literals = registry.literals("workload", cmd_name)
         takes = literals.get("COMMAND", "")

@@ -67,6 +67,13 @@ def test_postmark(configuration):
     assert told(postmark.Workload(**as_parameters(configuration)), "/postmark") == POSTMARK[configuration]
 
 
+@pytest.mark.parametrize("configuration", POSTMARK, ids=lambda text: text.replace("\n", ", ") or "defaults")
+def test_postmark_reads_its_own_configuration(configuration, tmp_path):
+    (tmp_path / "pm.cfg").write_text("".join(f"set {line}\n" for line in configuration.splitlines()) + "run\nquit\n")
+    work = postmark.Workload(config=str(tmp_path / "pm.cfg"))
+    assert told(work, "/postmark") == POSTMARK[configuration]
+
+
 def test_postmark_as_a_capture_from_elsewhere_has_it(tmp_path):
     """The file calls of an older capture, through the strace importer; it left out stat."""
     out = tmp_path / "t.parquet"
@@ -117,10 +124,12 @@ IOZONE_PARAMETERS = {
 }
 
 
+@pytest.mark.parametrize("by_command", [False, True])
 @pytest.mark.parametrize("arguments", IOZONE)
-def test_iozone(arguments):
+def test_iozone(arguments, by_command):
     seen = {}
-    batch = rows(iozone.Workload(**IOZONE_PARAMETERS[arguments]))
+    given = {"command": f"iozone {arguments}"} if by_command else IOZONE_PARAMETERS[arguments]
+    batch = rows(iozone.Workload(**given))
     made = [
         [OPS[r["op"]], seen.setdefault(int(r["file"]), len(seen)), int(r["offset"]), int(r["length"])] for r in batch
     ]
