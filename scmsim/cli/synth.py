@@ -49,7 +49,7 @@ class Workloads(Group):
             registry.path("workload", cmd_name)  # raises UnknownName with the nearest match
         literals = registry.literals("workload", cmd_name)
         takes = literals.get("COMMAND", "")
-        params = [_parameter(name, *about, takes) for name, about in literals["PARAMS"].items()]
+        params = [_parameter(name, *about, takes=takes) for name, about in literals["PARAMS"].items()]
         if takes and not any(isinstance(param, click.Argument) for param in params):
             params.append(click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, metavar=_AFTER))
         params.append(click.Option(["-o", "--out"], required=True, metavar="OUT.parquet", help="Trace to write."))
@@ -66,7 +66,7 @@ class Workloads(Group):
         return completed(command, f"synth {cmd_name}")
 
 
-def _parameter(name: str, default: str, unit: str, meaning: str, takes: str) -> click.Parameter:
+def _parameter(name: str, default: str, unit: str, meaning: str, *, takes: str) -> click.Parameter:
     """Return one entry of PARAMS as a parameter of the command line; with `takes`, a file's argument takes a command line, too."""
     if unit == "file" and takes:
         form = f"[{name.upper()}] {_AFTER}"

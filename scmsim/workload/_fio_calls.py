@@ -108,7 +108,7 @@ class Calls:
         steps["offset"][syncs], steps["length"][syncs], steps["flag"][syncs] = 0, self.spans[file[syncs]], 0
         parts = []
         first = 0
-        for i in np.flatnonzero(self.fresh[file] & (what <= WRITING)):
+        for i in np.flatnonzero(self.fresh[file] & (what <= WRITING)).tolist():
             if self.fresh[file[i]]:
                 self.fresh[file[i]] = False
                 parts += [steps[first:i], self._map(MMAP, file[i : i + 1])]
@@ -180,7 +180,7 @@ class Calls:
             return
         for rows in self.history.taken():
             parts, first = [], 0
-            for i in np.flatnonzero(~is_open[rows[:, 1]]):
+            for i in np.flatnonzero(~is_open[rows[:, 1]]).tolist():
                 if not is_open[rows[i, 1]]:
                     is_open[rows[i, 1]] = True
                     parts += [rows[first:i], [[OPENING, rows[i, 1], 0, 0]]]

@@ -9,7 +9,7 @@ Source: Filebench (see _fileset, _wml, kernels/filebench_run); checked with stra
 
 import itertools
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -334,12 +334,12 @@ class Workload(Stream):
 
 def _variables(workload: _wml.Workload) -> list[RandVar]:
     """Return the random variables that sizes, calls and indices use, each once."""
-    values = [each.size for each in workload.filesets]
+    values: list[_wml.Value] = [each.size for each in workload.filesets]
     values += [flowop.given.get(name, 0) for kind in workload.threads for flowop in kind.flowops for name in _DRAWN]
     return list({id(value): value for value in values if isinstance(value, RandVar)}.values())
 
 
-def _refill(tables: Tables, streams: list[Iterator[float]]) -> None:
+def _refill(tables: Tables, streams: Sequence[Iterator[float]]) -> None:
     """Draw the next values of the random variables that may run out within a flowop."""
     for number, stream in enumerate(streams):
         if tables.used[number] + MARGIN > _VALUES:

@@ -56,9 +56,17 @@ class Workload(lsm.Workload):
             raise UsageError(
                 f"{pathlib.Path(file).name}: a record of {value:,} bytes is too large; give smaller or fewer fields"
             )
-        sizes = {"records": numbers["recordcount"], "operations": numbers["operationcount"], "value": value}
-        stored = {"write_buffer": write_buffer, "block": block, "bloom": bloom, "sync": sync}
-        super().__init__(**sizes, **stored, seed=seed, interval=interval)
+        super().__init__(
+            records=numbers["recordcount"],
+            operations=numbers["operationcount"],
+            value=value,
+            write_buffer=write_buffer,
+            block=block,
+            bloom=bloom,
+            sync=sync,
+            seed=seed,
+            interval=interval,
+        )
         self.header = _stream.header("ycsb", **given)
         self.header["notes"] = [f"properties that change no call: {', '.join(silent)}"] if silent else []
 
