@@ -19,10 +19,10 @@ _NEAREST = {
     "mailserver": "filebench --personality varmail",
     "mdtest": "filebench MY.f, with makedir, createfile, statfile and deletefile",
     "vdbench": "fio JOB.fio",
-    "dd": "fio -- --name=dd --rw=write --bs=1m --size=1g",
-    "ior": "fio -- --name=ior --rw=write --bs=1m --size=1g --numjobs=4",
+    "dd": 'fio --options "rw=write bs=1m size=1g"',
+    "ior": 'fio --options "rw=write bs=1m size=1g numjobs=4"',
     "tpcc": "sqlite",
-    "sysbench": "fio -- --name=sysbench --rw=randrw --bs=16k --size=1g",
+    "sysbench": 'fio --options "rw=randrw bs=16k size=1g"',
 }  # fmt: skip
 SUMMARY = "Write the trace of a generated workload: a classic benchmark, call by call, or your own job file."
 
