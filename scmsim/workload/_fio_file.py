@@ -150,7 +150,7 @@ def _command_line(words: list[str], where: str, mistakes: _Mistakes) -> list[tup
     rest = iter(words[1:] if words[0].rpartition("/")[2] == "fio" else words)
     for word in rest:
         if not word.startswith("-"):
-            text = f"{where}: {word[:40]!r} has no dashes; an option of a command line begins with two, and a job file is given on its own"
+            text = f"{where}: {word[:40]!r} has no dashes; options begin with two, and a job file is given on its own"
             mistakes.add(UsageError(text))
             continue
         key, equals, value = word.lstrip("-").partition("=")

@@ -242,6 +242,8 @@ def _finish_engine(job: Job) -> None:
     ):
         text = "with loops, io_size, offset, verify or zones is not modelled; take these out"
         raise _wrong(job, f"the engine {job.engine} {text}")
+    if job.engine == "mmap" and min(job.least) % 4096 and (job.direct or job.fsync or job.fdatasync):
+        raise _wrong(job, "the engine mmap with direct, fsync or fdatasync needs blocks of whole pages, such as bs=4k")
     if job.engine in ("filedelete", *FOLDERS) and job.unlink:
         raise _wrong(job, f"unlink=1 with the engine {job.engine} is not modelled; use unlink=0")
     if job.verify and job.writes and (job.io_size or job.number_ios or (job.loops > 1 and job.reads)):
