@@ -16,7 +16,7 @@ from scmsim.workload._fio_options import ALIASES, MAX_FILES, MAX_JOBS, PACED, WI
 
 MAX_BYTES = 1 << 20  # bytes of a job file
 _SHOWN = 20  # most mistakes in one message
-# What fio's command line says to fio itself and not to a job.
+# Options of fio itself, not of a job.
 _TO_FIO = frozenset(
     """
     append-terse eta eta-newline minimal output output-format readonly status-interval terse-version thread-stats version

@@ -163,7 +163,7 @@ def _set_bssplit(job: Job, value: str, at: str) -> None:
 
 
 def _both(value: str) -> tuple[str, str]:
-    """Return what is said of reads and of writes; one part stands for both."""
+    """Return what is said of reads and of writes; one part is for both."""
     parts = value.split(",")
     return parts[0], parts[1] if len(parts) > 1 else parts[0]
 

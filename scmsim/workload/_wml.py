@@ -112,7 +112,7 @@ class Workload:
     filesets: list[FileSet] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
     one_ends_all: bool = True  # the run ends with its first thread (set mode quit)
-    pacing: dict[str, None] = field(default_factory=dict)  # what the file says of the clock
+    pacing: dict[str, None] = field(default_factory=dict)  # statements about the clock
 
 
 def read(path: str | pathlib.Path, changed: dict[str, str]) -> Workload:
