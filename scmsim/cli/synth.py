@@ -6,13 +6,32 @@ import click
 
 from scmsim.cli import Group, completed
 
+_AFTER = "[-- COMMAND LINE]"
+_PERSONALITIES = ("fileserver", "webserver", "varmail", "webproxy", "oltp", "videoserver")
+# Names that people type for what another workload does.
+_NEAREST = {
+    **{f"ycsb-{letter}": f"lsm --workload {letter}" for letter in "abcdef"},
+    **{f"workload{letter}": f"lsm --workload {letter}" for letter in "abcdef"},
+    "rocksdb": "lsm --workload a",
+    "leveldb": "lsm --workload a",
+    "db-bench": "lsm --workload fill --records 1000000 --operations 1000000 --value 100",
+    **{name: f"filebench --personality {name}" for name in _PERSONALITIES},
+    "mailserver": "filebench --personality varmail",
+    "mdtest": "filebench MY.f, with makedir, createfile, statfile and deletefile",
+    "vdbench": "fio JOB.fio",
+    "dd": 'fio --options "rw=write bs=1m size=1g"',
+    "ior": 'fio --options "rw=write bs=1m size=1g numjobs=4"',
+    "tpcc": "sqlite",
+    "sysbench": 'fio --options "rw=randrw bs=16k size=1g"',
+}  # fmt: skip
 SUMMARY = "Write the trace of a generated workload: a classic benchmark, call by call, or your own job file."
 
 
 class Workloads(Group):
     """A group with one subcommand per file of the workload folder; its options are the workload's PARAMS.
 
-    A parameter of the unit "file" is the subcommand's argument: `scmsim synth fio JOB.fio -o OUT.parquet`.
+    A parameter of the unit "file" is the subcommand's argument: `scmsim synth fio JOB.fio -o OUT.parquet`.  A workload with
+    COMMAND reads the original program's command line: `scmsim synth fio -o OUT.parquet -- --name=a --rw=randread --size=1m`.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -22,11 +41,17 @@ class Workloads(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         from scmsim.core import registry
+        from scmsim.core.errors import UnknownName
 
         if cmd_name not in registry.names("workload"):
+            if near := _NEAREST.get(cmd_name.lower().replace("_", "-")):
+                raise UnknownName(f"no workload named {cmd_name!r}; the nearest is: scmsim synth {near}")
             registry.path("workload", cmd_name)  # raises UnknownName with the nearest match
         literals = registry.literals("workload", cmd_name)
-        params = [_parameter(name, *about) for name, about in literals["PARAMS"].items()]
+        takes = literals.get("COMMAND", "")
+        params = [_parameter(name, *about, takes=takes) for name, about in literals["PARAMS"].items()]
+        if takes and not any(isinstance(param, click.Argument) for param in params):
+            params.append(click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, metavar=_AFTER))
         params.append(click.Option(["-o", "--out"], required=True, metavar="OUT.parquet", help="Trace to write."))
         params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON: path, rows, calls."))
         text = literals["SUMMARY"]
@@ -34,15 +59,18 @@ class Workloads(Group):
         command = click.Command(
             cmd_name,
             params=params,
-            callback=_writer(cmd_name),
+            callback=_writer(cmd_name, literals),
             help="\n\n".join([f"{text[:1].upper()}{text[1:]}.", *files]),
             short_help=text,
         )
         return completed(command, f"synth {cmd_name}")
 
 
-def _parameter(name: str, default: str, unit: str, meaning: str) -> click.Parameter:
-    """Return one entry of PARAMS as a parameter of the command line."""
+def _parameter(name: str, default: str, unit: str, meaning: str, *, takes: str) -> click.Parameter:
+    """Return one entry of PARAMS as a parameter of the command line; with `takes`, a file's argument takes a command line, too."""
+    if unit == "file" and takes:
+        form = f"[{name.upper()}] {_AFTER}"
+        return click.Argument([name], nargs=-1, type=click.UNPROCESSED, required=False, metavar=form)
     if unit == "file":
         return click.Argument([name], type=click.Path(), default=default, required=False, metavar=f"[{name.upper()}]")
     metavar = f"[{unit}]" if "|" in unit else unit.upper()
@@ -54,17 +82,38 @@ def _parameter(name: str, default: str, unit: str, meaning: str) -> click.Parame
     return click.Option([flag, name], default=default, show_default=bool(default), metavar=metavar, help=meaning)
 
 
-def _writer(name: str) -> Any:
+def _given(name: str, options: dict[str, Any], literals: dict[str, Any]) -> dict[str, str]:
+    """Return the options as text; words after -- are the command line of the workload that has COMMAND."""
+    import shlex
+
+    takes = literals.get("COMMAND", "")
+    files = [name for name, about in literals["PARAMS"].items() if about[1] == "file"]
+    words = list(options.pop("words", ()) or (options[files[0]] if takes and files else ()))
+    given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
+    if len(words) > 1 and words[0].rpartition("/")[2] == name:  # a command line pasted with its program
+        words = words[1:]
+    if takes and files:
+        given[files[0]] = words[0] if words and not words[0].startswith("-") else ""
+        words = [] if given[files[0]] and len(words) == 1 else words
+        if words and given[files[0]]:
+            raise click.UsageError(f"got {words[1]!r} after {words[0]!r}; give a file, or a command line after --")
+    if words:
+        given[takes] = shlex.join(words)
+    return given
+
+
+def _writer(name: str, literals: dict[str, Any]) -> Any:
     def write(out: str, as_json: bool, **options: str | tuple[str, ...]) -> None:
         import json
 
         from scmsim.cli._progress import Progress, on_terminal
         from scmsim.core import registry
         from scmsim.core.records import CONTINUES, SETUP
+        from scmsim.core.text import printable
         from scmsim.pipeline import model_params
         from scmsim.trace import TraceWriter
 
-        given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
+        given = _given(name, options, literals)
         source = registry.load("workload", name).Workload(**model_params("workload", name, given))
         total = source.rows if on_terminal() else 0  # some workloads must run once to count their rows
         rows = calls = 0
@@ -78,6 +127,8 @@ def _writer(name: str) -> Any:
         if as_json:
             click.echo(json.dumps({"path": out, "rows": rows, "calls": calls}))
         else:
+            for note in source.header.get("notes", ()):
+                click.echo(printable(f"note: {note}"), err=True)
             click.echo(f"{out}: {calls:,} calls, {rows:,} operations with their preparation; next: scmsim replay {out}")
 
     return write

@@ -7,7 +7,7 @@ migration thread has its own core: its events are left out of misses and time.  
 from collections.abc import Iterator
 from functools import cache
 from statistics import mean
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def writes(fs: str, size: int, record: int) -> dict[str, Measure]:
 def mail(quick: bool) -> list[Source]:
     """Return two Postmark workloads with small and large files: mostly appends, mostly reads."""
     count = 30 if quick else 150
-    common = {
+    common: dict[str, Any] = {
         "files": count,
         "transactions": 3 * count,
         "size_low": 4 * KIB,
@@ -120,7 +120,13 @@ def _time(quick: bool) -> Answer:
 def _fragmentation(quick: bool) -> Answer:
     """Answer with the wasted share of allocated bytes, averaged over points of each trace while files exist."""
     size, count = _sizes(quick)[0], 10 if quick else 16
-    common = {"files": count, "transactions": 2 * count, "size_low": 4 * KIB, "size_high": 256 * MIB, "buffering": 0}
+    common: dict[str, Any] = {
+        "files": count,
+        "transactions": 2 * count,
+        "size_low": 4 * KIB,
+        "size_high": 256 * MIB,
+        "buffering": 0,
+    }
     large = postmark.Workload(**common, read=256 * KIB, write=256 * KIB)
     work = {
         "IOzone": iozone.Workload(size, size, 64 * KIB, 64 * KIB, 0, "0,2"),

@@ -5,6 +5,7 @@ drand48: POSIX, with glibc's initial state 0; rand: glibc's additive generator, 
 """
 
 import math
+import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -46,6 +47,68 @@ class Gamma(NamedTuple):
         return int(min(value, self.most) if self.most else value)
 
 
+class RandVar:
+    """A random variable of the language: numbers of erand48 with the variable's own state, or of `randsrc=urandom`.
+
+    Source: Filebench 1.5-alpha3, fb_random.c (randdist_init, rand_*_get).
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        mean: float,
+        shape: float,
+        least: int,
+        step: int,
+        table: tuple[tuple[int, int, int], ...] = (),
+        seed: int = 0,
+        urandom: bool = False,
+    ) -> None:
+        self.kind, self.mean, self.shape, self.least, self.step = kind, mean, shape, least, step
+        self.seed, self.urandom, self.rows = seed, urandom, [(0.0, 0.0)] * 100
+        if kind == "gamma" and not mean:
+            self.mean = shape
+        if kind == "tabular":
+            self._normalise(table)
+
+    def _normalise(self, table: tuple[tuple[int, int, int], ...]) -> None:
+        """Spread the table over a hundred rows (base, range) with the least value 0 and the mean 1."""
+        lowest = min(low for _, low, _ in table)
+        mean = sum((low + high) / 2 * share for share, low, high in table) / 100
+        self.mean = self.mean or mean
+        unit = mean - lowest
+        if unit:
+            rows = [((low - lowest) / unit, (high - low) / unit) for share, low, high in table for _ in range(share)]
+            self.rows = (rows + self.rows)[:100]
+
+    def stream(self, seed: int) -> Iterator[float]:
+        """Yield the values in order; `seed` replaces the numbers of the system."""
+        uniform = Drand48()
+        if self.urandom:
+            draws = random.Random(f"{seed} {self.seed} {self.kind}")
+            uniform = draws.random  # type: ignore[assignment]
+        else:
+            uniform.state = self.seed & _MASK
+        while True:
+            yield self._rounded(self._one(uniform))
+
+    def _one(self, uniform: Drand48) -> float:
+        spread = self.mean - self.least
+        if self.kind == "uniform":
+            return uniform() * (2.0 * spread) + self.least
+        if self.kind == "gamma":
+            return gamma(uniform, self.shape, spread / self.shape) + self.least
+        share = uniform() * 100
+        base, reach = self.rows[int(share)]
+        return (base + reach * (share - int(share))) * spread + self.least
+
+    def _rounded(self, value: float) -> float:
+        if not self.step:
+            return value
+        steps = value / self.step
+        return (math.floor(steps + 0.5) if steps >= 0 else math.ceil(steps - 0.5)) * float(self.step)
+
+
 def gamma(uniform: Drand48, shape: float, scale: float) -> float:
     """Return one gamma-distributed number: Knuth's algorithm A for a shape above 1, else G."""
     return scale * (_tangent(uniform, shape) if shape > 1 else _rejection(uniform, shape))
@@ -83,16 +146,31 @@ class Tree:
     Folder -1 is the file set's root directory.
     """
 
-    def __init__(self, entries: int, width: int, shape: int, size: int | Gamma, uniform: Drand48) -> None:
+    def __init__(
+        self,
+        entries: int,
+        width: int,
+        shape: int,
+        size: int | Gamma | Iterator[float],
+        uniform: Drand48,
+        leaves: int = 0,
+    ) -> None:
         self.entries, self.uniform, self.shape, self.size = entries, uniform, shape / 1000.0, size
-        self.mean_width, self.mean_depth = float(width), math.log(entries) / math.log(width)
+        self.mean_width, self.mean_depth = float(width), _mean_depth(entries + leaves, width)
+        self.leaf_count = leaves
         self.folders: list[tuple[int, str]] = []
         self.files: list[tuple[int, str]] = []
+        self.leaves: list[tuple[int, str]] = []  # directories that flowops make and remove
         self.sizes: list[int] = []
         self._populate(-1, "", 0, root=True)
 
     def _drawn(self, mean: float) -> float:
         return gamma(self.uniform, self.shape, mean / self.shape) if self.shape > 0 else mean
+
+    def _size(self) -> int:
+        if isinstance(self.size, int):
+            return self.size
+        return self.size.draw(self.uniform) if isinstance(self.size, Gamma) else max(int(next(self.size)), 0)
 
     def _populate(self, parent: int, name: str, depth: int, root: bool = False) -> None:
         if depth > MAX_DEPTH:
@@ -101,16 +179,35 @@ class Tree:
         if not root:
             here = len(self.folders)
             self.folders.append((parent, name))
-        deepest = int(self._drawn(self.mean_depth)) or 1
+        drawn = self._drawn(self.mean_depth)
+        # a C int from a number that is none or infinite is the least int, which makes every directory a leaf
+        deepest = (int(drawn) or 1) if math.isfinite(drawn) else -1
         width = self._drawn(self.mean_width) or 1
-        leaf, serial = depth + 1 >= deepest, 1
+        leaf = depth + 1 >= deepest
+        serial = 1
         while (root or serial < width + 1) and len(self.files) < self.entries:
             if leaf and not root:
                 self.files.append((here, f"{serial:08d}"))
-                self.sizes.append(self.size.draw(self.uniform) if isinstance(self.size, Gamma) else self.size)
+                self.sizes.append(self._size())
             else:
                 self._populate(here, f"{serial:08d}", depth + 1)
             serial += 1
+        serial = 1
+        while (root or serial < width + 1) and len(self.leaves) < self.leaf_count:
+            if leaf and not root:
+                self.leaves.append((here, f"{serial:08d}"))
+            else:
+                self._populate(here, f"{serial:08d}", depth + 1)
+            serial += 1
+
+
+def _mean_depth(entries: int, width: int) -> float:
+    """Return log(entries) / log(width) as C has it for widths of 0 and 1."""
+    if width == 0:
+        return 0.0
+    if width == 1:
+        return math.inf if entries > 1 else math.nan
+    return math.log(entries) / math.log(width)
 
 
 def rand() -> Iterator[int]:

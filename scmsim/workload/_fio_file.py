@@ -1,337 +1,240 @@
-"""Parser of fio's job files: sections of options, checked, with fio's defaults (3.33).
+"""Parser of fio's job files and command lines: sections of options, checked, with fio's defaults (3.33).
 
-An option that changes what a job does and is not modelled is an error that names the option; one without effect is accepted.
+An option that changes what a job does and is not modelled is an error that names the option; all mistakes of a file are
+reported at once, each with its line.  Options that change no call are accepted and noted.
 """
 
+import copy
 import pathlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import shlex
+from typing import NamedTuple
 
-from scmsim.core.errors import UsageError, unknown
+from scmsim.core.errors import UsageError
+from scmsim.workload._fio_job import Job, finish
+from scmsim.workload._fio_options import ALIASES, MAX_FILES, MAX_JOBS, PACED, WITHOUT_EFFECT, count, set_option
 
 MAX_BYTES = 1 << 20  # bytes of a job file
-MAX_JOBS = 4096
-MAX_FILES = 1 << 20
-
-_ALIASES = {
-    "readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "io_limit": "io_size", "mem": "iomem",
-    "iodepth_batch_submit": "iodepth_batch", "wait_for_previous": "stonewall",
-}  # fmt: skip
-# Options that change neither which calls a job makes nor their order.
-_WITHOUT_EFFECT = frozenset(
+_SHOWN = 20  # most mistakes in one message
+# Options of fio itself, not of a job.
+_TO_FIO = frozenset(
     """
-    buffer_compress_chunk buffer_compress_percentage buffer_pattern buffered bwavgtime clat_percentiles clocksource
-    continue_on_error cpumask cpus_allowed cpus_allowed_policy create_serialize dedupe_percentage description direct
-    disable_bw_measurement disable_clat disable_lat disable_slat error_dump fadvise_hint
-    gtod_cpu gtod_reduce group_reporting hugepage-size ignore_error invalidate iodepth_batch iodepth_batch_complete
-    iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low iomem iopsavgtime lat_percentiles lockmem log_avg_msec
-    log_compression log_hist_msec log_offset log_unix_epoch new_group nice norandommap_warn numa_cpu_nodes numa_mem_policy
-    percentile_list per_job_logs prio prioclass refill_buffers scramble_buffers slat_percentiles softrandommap stats
-    thread unified_rw_reporting uid gid write_bw_log write_hist_log write_iolog write_iops_log
-    write_lat_log write_hint zero_buffers
+    append-terse eta eta-newline minimal output output-format readonly status-interval terse-version thread-stats version
+    warnings-fatal alloc-size aux-path bandwidth-log max-jobs
     """.split()
-)  # fmt: skip
-_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "libaio", "io_uring", "posixaio")
-_ASYNCHRONOUS = ("libaio", "io_uring", "posixaio")
-_DIRECTIONS = {
-    "read": (1, 0, 0), "write": (0, 1, 0), "rw": (1, 1, 0), "readwrite": (1, 1, 0),
-    "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1),
-}  # fmt: skip
-_SUFFIXES = {"": 1, **{letter: 1024**power for power, letter in enumerate("kmgtp", 1)}}
-# fio's default kb_base swaps them
-_SUFFIXES.update({f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)})
+)
+_WITHOUT_VALUE = frozenset(
+    """
+    append-terse bandwidth-log create_fsync end_fsync exitall group_reporting gtod_reduce minimal new_group norandommap
+    overwrite readonly stonewall thread time_based unlink version warnings-fatal
+    """.split()
+)
 
 
-@dataclass
-class Job:
-    """One job (of numjobs equal ones) with its options as numbers; sizes in bytes."""
+class Given(NamedTuple):
+    """Value of an option, and where it is written."""
 
-    name: str
-    number: int = 1  # fio's thread number, from 1 over all jobs
-    clone: int = 0
-    stonewall: bool = False
-    reads: int = 1
-    writes: int = 0
-    random: int = 0
-    least: tuple[int, int] = (4096, 4096)
-    most: tuple[int, int] = (4096, 4096)
-    size: int = 0
-    io_size: int = 0
-    offset: int = 0
-    offset_increment: int = 0
-    nrfiles: int = 1
-    names: list[str] = field(default_factory=list)
-    directory: str = ""
-    service: str = "roundrobin"
-    service_count: int = 1
-    rwmixread: int = 50
-    norandommap: bool = False
-    generator: str = "tausworthe"
-    distribution: tuple[str, float, float] = ("random", 0.0, -1.0)
-    randseed: int | None = None
-    allrandrepeat: bool = False
-    fsync: int = 0
-    fdatasync: int = 0
-    end_fsync: bool = False
-    create_fsync: bool = True
-    sync: bool = False
-    overwrite: bool = False
-    fallocate: str = "native"
-    loops: int = 1
-    number_ios: int = 0
-    engine: str = "psync"
-    iodepth: int = 1
-    unlink: bool = False
-
-    def paths(self) -> list[str]:
-        """Return the files of the job, named as fio names them."""
-        names = self.names or [f"{self.name}.{self.clone}.{i}" for i in range(self.nrfiles)]
-        return [f"{self.directory}/{name}" if self.directory else name for name in names]
+    value: str
+    at: str
 
 
-def read(path: str) -> list[Job]:
-    """Return the jobs of a job file.
+Options = dict[str, Given]
 
-    Raises UsageError (one line, with file and line number) for what cannot be modelled.
+
+class Jobs(NamedTuple):
+    """All jobs, and what was accepted although a trace does not show it."""
+
+    jobs: list[Job]
+    notes: list[str]
+
+
+class _Mistakes:
+    """Mistakes found so far; each is kept once."""
+
+    def __init__(self, where: str) -> None:
+        self.where, self.texts = where, list[str]()
+
+    def add(self, error: UsageError) -> None:
+        if str(error) not in self.texts:
+            self.texts.append(str(error))
+
+    def check(self) -> None:
+        """Raise UsageError with all mistakes, one a line, if there are any."""
+        if len(self.texts) == 1:
+            raise UsageError(self.texts[0])
+        if self.texts:
+            more = [f"... and {len(self.texts) - _SHOWN} more"] * (len(self.texts) > _SHOWN)
+            lines = [f"{self.where}: {len(self.texts)} mistakes", *self.texts[:_SHOWN], *more]
+            raise UsageError("\n".join(lines))
+
+
+def read(path: str, changed: str = "") -> Jobs:
+    """Return the jobs of a job file; `changed` are options, separated by blanks, that replace those of every job.
+
+    Raises UsageError, one line a mistake, with file and line number, for what cannot be modelled.
     """
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {path!r}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError:  # an embedded NUL
+        raise UsageError(f"cannot read {path!r}: that is not a path") from None
     if len(content) > MAX_BYTES:
         raise UsageError(f"{path!r} is longer than {MAX_BYTES >> 20} MiB; is it a fio job file?")
-    return parse(content.decode(errors="replace"), pathlib.Path(path).name)
+    return parse(content.decode(errors="replace"), pathlib.Path(path).name, changed)
 
 
-def parse(text: str, where: str = "job") -> list[Job]:
+def parse(text: str, where: str = "job", changed: str = "") -> Jobs:
     """Return the jobs in the text of a job file."""
-    common: dict[str, tuple[str, str]] = {}
-    jobs: list[Job] = []
-    section: dict[str, tuple[str, str]] | None = None
-    sections: list[tuple[str, dict[str, tuple[str, str]]]] = []
+    mistakes, options = _Mistakes(where), []
+    for word in changed.split():
+        name, _, value = word.partition("=")
+        if f"${{{name}}}" in text:  # an environment variable of the file
+            text = text.replace(f"${{{name}}}", value)
+        else:
+            options.append(word)
+    return _made(_sections(text, where, mistakes), mistakes, " ".join(options))
+
+
+def parse_words(text: str, where: str = "options") -> Jobs:
+    """Return the jobs of a command line such as "--name=a --rw=read --size=1m", or of the options of one job, "rw=read size=1m"."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{where}: {str(error).lower()}; close the quotes") from None
+    mistakes = _Mistakes(where)
+    if not any(word.startswith("-") for word in words):
+        options: Options = {}
+        for word in words:
+            _put(options, word, where)
+        return _made([("job", options)], mistakes, "")
+    return _made(_command_line(words, where, mistakes), mistakes, "")
+
+
+def _put(options: Options, line: str, at: str) -> None:
+    key, _, value = line.partition("=")
+    options[ALIASES.get(key.strip(), key.strip())] = Given(value.strip(), at)
+
+
+def _sections(text: str, where: str, mistakes: _Mistakes) -> list[tuple[str, Options]]:
+    """Return the sections of a job file with their options, those of [global] included."""
+    common: Options = {}
+    section: Options | None = None
+    sections: list[tuple[str, Options]] = []
     for number, line in enumerate(text.splitlines(), 1):
-        line, at = line.strip(), f"{where}:{number}"
-        if not line or line[0] in ";#":
+        # fio cuts a line at its first ; and then at its first #, wherever they are
+        line, at = line.split(";")[0].split("#")[0].strip(), f"{where}:{number}"
+        if not line:
             continue
         if match := re.fullmatch(r"\[(.+)\]", line):
-            section = common if match[1] == "global" else dict(common)
+            section = common if match[1].startswith("global") else dict(common)
             if section is not common:
                 sections.append((match[1], section))
+        elif line.startswith("include "):
+            mistakes.add(UsageError(f"{at}: include is not followed; put the lines of that file in its place"))
         elif section is None:
-            raise UsageError(f"{at}: {line[:40]!r} stands before the first [section]; begin with [global] or [NAME]")
+            mistakes.add(
+                UsageError(f"{at}: {line[:40]!r} stands before the first [section]; begin with [global] or [NAME]")
+            )
+            break
         else:
-            key, _, value = line.partition("=")
-            section[_ALIASES.get(key.strip(), key.strip())] = (value.strip(), at)
+            _put(section, line, at)
+    return sections
+
+
+def _command_line(words: list[str], where: str, mistakes: _Mistakes) -> list[tuple[str, Options]]:
+    """Return the jobs of a command line: each --name starts one, options before the first --name are for all."""
+    common: Options = {}
+    section, sections = common, list[tuple[str, Options]]()
+    rest = iter(words[1:] if words[0].rpartition("/")[2] == "fio" else words)
+    for word in rest:
+        if not word.startswith("-"):
+            text = f"{where}: {word[:40]!r} has no dashes; options begin with two, and a job file is given on its own"
+            mistakes.add(UsageError(text))
+            continue
+        key, equals, value = word.lstrip("-").partition("=")
+        key = ALIASES.get(key, key)
+        if not equals and key not in _WITHOUT_VALUE:
+            value = next(rest, "")
+        if key in _TO_FIO:
+            continue
+        if key == "name":
+            section = common if value.startswith("global") else dict(common)
+            if section is not common:
+                sections.append((value, section))
+        else:
+            section[key] = Given(value, f"{where}: --{key}")
+    return sections
+
+
+def _made(sections: list[tuple[str, Options]], mistakes: _Mistakes, changed: str) -> Jobs:
+    """Return the jobs of all sections; raise UsageError with all mistakes."""
+    replaced: Options = {}
+    for word in changed.split():
+        if "=" not in word:
+            mistakes.add(UsageError(f"set: {word[:40]!r} has no value; write it like size=1g"))
+        _put(replaced, word, "set")
+    jobs: list[Job] = []
     for name, options in sections:
-        jobs += _jobs(name, options, len(jobs))
-        if len(jobs) > MAX_JOBS:
-            raise UsageError(f"{where}: more than {MAX_JOBS} jobs; split the file")
-        if sum(len(job.names) or job.nrfiles for job in jobs) > MAX_FILES:
-            raise UsageError(f"{where}: more than {MAX_FILES:,} files in all jobs; lower nrfiles or numjobs")
-    if not jobs:
-        raise UsageError(f"{where}: there is no job in it; write a section [NAME] with options such as rw=randread")
-    return jobs
+        if len(jobs) <= MAX_JOBS:
+            jobs += _jobs(name, {**options, **replaced}, len(jobs), mistakes)
+    if len(jobs) > MAX_JOBS:
+        mistakes.add(UsageError(f"{mistakes.where}: more than {MAX_JOBS} jobs; split the file"))
+    if sum(len(job.names) or job.nrfiles for job in jobs) > MAX_FILES:
+        mistakes.add(
+            UsageError(f"{mistakes.where}: more than {MAX_FILES:,} files in all jobs; lower nrfiles or numjobs")
+        )
+    if not sections and not mistakes.texts:
+        text = "there is no job in it; write a section [NAME] with options such as rw=randread"
+        mistakes.add(UsageError(f"{mistakes.where}: {text}"))
+    _check_groups(jobs, mistakes)
+    mistakes.check()
+    return Jobs(jobs, _notes(sections, jobs, replaced))
 
 
-def _jobs(name: str, options: dict[str, tuple[str, str]], before: int) -> list[Job]:
-    """Return the clones of one section."""
-    made: list[Job] = []
-    count = 1
+def _jobs(name: str, options: Options, before: int, mistakes: _Mistakes) -> list[Job]:
+    """Return the clones of one section, in fio's order: the section itself, then its clones from the last to the first."""
+    job, number = Job(name), 1
     for key, (value, at) in options.items():
-        if key == "numjobs":
-            count = _count(value, at, MAX_JOBS)
-    for clone in range(count):
-        job = Job(name, number=before + clone + 1, clone=clone)
-        for key, (value, at) in options.items():
-            _set(job, key, value, at)
-        job.stonewall = job.stonewall and not clone
-        _finish(job)
-        made.append(job)
+        try:
+            if key == "numjobs":
+                number = max(1, count(value, at, MAX_JOBS))
+            set_option(job, key, value, at)
+        except UsageError as error:
+            mistakes.add(error)
+    try:
+        finish(job)
+    except UsageError as error:
+        mistakes.add(error)
+    made = []
+    for i in range(number):
+        clone = copy.copy(job)
+        clone.number, clone.clone = before + i + 1, (number - i) % number
+        clone.stonewall = job.stonewall and not i
+        made.append(clone)
     return made
 
 
-def _set(job: Job, key: str, value: str, at: str) -> None:
-    """Set one option of the job."""
-    if "$" in value:
-        raise UsageError(f"{at}: variables as in {key}={value} are not replaced here; write the value itself")
-    if key in _SETTERS:
-        _SETTERS[key](job, value, at)
-    elif key not in _WITHOUT_EFFECT and key != "numjobs":
-        raise _unsupported(key, at)
+def _check_groups(jobs: list[Job], mistakes: _Mistakes) -> None:
+    """Check that wait_for names a job before."""
+    for i, job in enumerate(jobs):
+        if job.wait_for and job.wait_for not in [other.title for other in jobs[:i] if other.name != job.name]:
+            mistakes.add(UsageError(f"job {job.name!r}: wait_for={job.wait_for!r} names no job before it"))
 
 
-def _unsupported(key: str, at: str) -> UsageError:
-    if key in ("runtime", "time_based", "timeout", "ramp_time", "startdelay", "thinktime"):
-        return UsageError(f"{at}: {key} needs a clock, which a trace has not; use io_size, number_ios or loops instead")
-    near = unknown("fio option here", key, [*_SETTERS, "numjobs"])
-    return UsageError(f"{at}: option {key!r} is not modelled; take it out ({str(near).partition('; ')[2][:200]})")
-
-
-def _finish(job: Job) -> None:
-    """Apply the rules between options."""
-    if job.size < min(job.least):
-        raise UsageError(f"job {job.name!r}: size {job.size} is smaller than a block; give size=, such as size=64m")
-    if (
-        job.offset + job.clone * job.offset_increment + job.size >= 1 << 61
-        or max(job.io_size, job.size) * job.loops >= 1 << 61
-    ):
-        raise UsageError(f"job {job.name!r}: its offsets or bytes go beyond 2 EiB; make it smaller")
-    if job.names:
-        job.nrfiles = len(job.names)
-    if job.engine not in _ASYNCHRONOUS:
-        job.iodepth = 1
-    if job.distribution[0] != "random":
-        job.norandommap = True
-    if job.generator == "lfsr" and job.least != job.most:
-        raise UsageError(f"job {job.name!r}: random_generator=lfsr needs one block size; drop bsrange")
-    if job.random and job.size // min(job.least) > 0xFFFFFFFF:
-        raise UsageError(
-            f"job {job.name!r}: more than 2^32 blocks need random_generator=tausworthe64, which is not modelled"
-        )
-
-
-def size(text: str, at: str) -> int:
-    """Return the bytes in 4096, 4k, 4kb, 64m: k is 1024, and Ki is 1000, as in fio without kb_base."""
-    match = re.fullmatch(r"(\d{1,18}|0x[0-9a-f]{1,15})([kmgtp]i?|)b?", text.lower())
-    value = int(match[1], 0 if match[1].startswith("0x") else 10) * _SUFFIXES[match[2]] if match else -1
-    if not 0 <= value < 1 << 60:
-        raise UsageError(f"{at}: {text!r} is not a size; write it like 4096, 4k, 64m or 1g (no per cent)")
-    return value
-
-
-def _count(text: str, at: str, most: int = 1 << 60) -> int:
-    if not re.fullmatch(r"\d{1,19}", text) or not 0 <= int(text) <= most:
-        raise UsageError(f"{at}: {text!r} is not a number from 0 to {most}")
-    return int(text)
-
-
-def _bool(text: str, at: str) -> bool:
-    if text not in ("", "0", "1"):
-        raise UsageError(f"{at}: {text!r} is not 0 or 1")
-    return text != "0"
-
-
-def _word(text: str, at: str, allowed: tuple[str, ...]) -> str:
-    if text not in allowed:
-        raise UsageError(f"{at}: {unknown('choice that is modelled', text, allowed)}")
-    return text
-
-
-def _pair(text: str, at: str) -> tuple[int, int]:
-    """Return the sizes of reads and of writes: "4k" or "4k,8k"; a third size (trim) is ignored."""
-    parts = text.split(",")
-    reads = size(parts[0], at) if parts[0] else 4096
-    writes = size(parts[1], at) if len(parts) > 1 and parts[1] else (4096 if len(parts) > 1 else reads)
-    if min(reads, writes) < 1:
-        raise UsageError(f"{at}: a block of 0 bytes is impossible; write it like bs=4k")
-    return reads, writes
-
-
-def _set_rw(job: Job, value: str, at: str) -> None:
-    word, colon, _ = value.partition(":")
-    if colon:
-        raise UsageError(f"{at}: rw={value} (a modifier after the colon) is not modelled; use rw={word}")
-    job.reads, job.writes, job.random = _DIRECTIONS[_word(word, at, tuple(_DIRECTIONS))]
-
-
-def _set_bs(job: Job, value: str, at: str) -> None:
-    job.least = job.most = _pair(value, at)
-
-
-def _set_bsrange(job: Job, value: str, at: str) -> None:
-    ranges = [part.split("-") for part in value.split(",")][:2]
-    if any(len(part) != 2 for part in ranges):
-        raise UsageError(f"{at}: bsrange={value} is not LOW-HIGH; write it like 1k-4k")
-    sizes = [sorted((size(low, at), size(high, at))) for low, high in ranges]
-    sizes = sizes if len(sizes) == 2 else 2 * sizes
-    if min(sizes[0][0], sizes[1][0]) < 1:
-        raise UsageError(f"{at}: a block of 0 bytes is impossible; write it like bsrange=1k-4k")
-    job.least, job.most = (sizes[0][0], sizes[1][0]), (sizes[0][1], sizes[1][1])
-
-
-def _set_distribution(job: Job, value: str, at: str) -> None:
-    kind, *numbers = value.split(":")
-    _word(kind, at, ("random", "zipf", "pareto"))
-    try:
-        given = [float(number) for number in numbers]
-    except ValueError:
-        given = [-1.0] * 3
-    default = {"random": 0.0, "zipf": 1.1, "pareto": 0.2}[kind]
-    given += [default, -1.0][len(given) :]
-    good = kind == "random" or (kind == "zipf" and 0 < given[0] < 100 and given[0] != 1) or 0 < given[0] < 1
-    if len(given) != 2 or not good or not (given[1] == -1 or 0 <= given[1] <= 1):
-        raise UsageError(f"{at}: {value!r} is not a distribution; write zipf:1.2, zipf:1.2:0.5 (centre) or pareto:0.3")
-    job.distribution = (kind, given[0], given[1])
-
-
-def _set_service(job: Job, value: str, at: str) -> None:
-    kind, _, count = value.partition(":")
-    _word(kind, at, ("roundrobin", "sequential", "random"))
-    job.service, job.service_count = kind, max(1, _count(count, at)) if count else 1
-
-
-def _set_randrepeat(job: Job, value: str, at: str) -> None:
-    if not _bool(value, at):
-        raise UsageError(f"{at}: randrepeat=0 draws from the system and cannot be repeated; leave it out")
-
-
-def _set_filename(job: Job, value: str, at: str) -> None:
-    job.names = [part for part in value.split(":") if part]
-    if not job.names or len(job.names) > MAX_FILES:
-        raise UsageError(f"{at}: filename={value[:40]} names no file")
-
-
-def _set_sync(job: Job, value: str, at: str) -> None:
-    job.sync = _word(value or "1", at, ("0", "1", "none", "sync", "dsync")) not in ("0", "none")
-
-
-def _set_rwmixwrite(job: Job, value: str, at: str) -> None:
-    job.rwmixread = 100 - _count(value, at, 100)
-
-
-def _set_stonewall(job: Job, value: str, at: str) -> None:
-    job.stonewall = True
-
-
-def _as(name: str, read: Callable[[str, str], object]) -> Callable[[Job, str, str], None]:
-    """Return the setter of an option that is one field of a job."""
-    return lambda job, value, at: setattr(job, name, read(value, at))
-
-
-def _at_least_one(most: int) -> Callable[[str, str], int]:
-    return lambda value, at: max(1, _count(value, at, most))
-
-
-def _one_of(*allowed: str) -> Callable[[str, str], str]:
-    return lambda value, at: _word(value, at, allowed)
-
-
-_SETTERS: dict[str, Callable[[Job, str, str], None]] = {
-    "rw": _set_rw,
-    "bs": _set_bs,
-    "bsrange": _set_bsrange,
-    "random_distribution": _set_distribution,
-    "file_service_type": _set_service,
-    "randrepeat": _set_randrepeat,
-    "filename": _set_filename,
-    "sync": _set_sync,
-    "rwmixwrite": _set_rwmixwrite,
-    "stonewall": _set_stonewall,
-    **{name: _as(name, size) for name in ("size", "io_size", "offset", "offset_increment")},
-    **{name: _as(name, _count) for name in ("fsync", "fdatasync", "number_ios", "randseed")},
-    **{
-        name: _as(name, _bool)
-        for name in ("norandommap", "allrandrepeat", "end_fsync", "create_fsync", "overwrite", "unlink")
-    },
-    "rwmixread": _as("rwmixread", lambda value, at: _count(value, at, 100)),
-    "nrfiles": _as("nrfiles", _at_least_one(MAX_FILES)),
-    "loops": _as("loops", _at_least_one(1 << 30)),
-    "iodepth": _as("iodepth", _at_least_one(1 << 16)),
-    "directory": _as("directory", lambda value, at: value.rstrip("/")),
-    "name": _as("name", lambda value, at: value),
-    "ioengine": _as("engine", _one_of(*_ENGINES)),
-    "random_generator": _as("generator", _one_of("tausworthe", "lfsr")),
-    "fallocate": _as("fallocate", _one_of("native", "none", "posix", "keep", "truncate", "0", "1")),
-}
+def _notes(sections: list[tuple[str, Options]], jobs: list[Job], replaced: Options) -> list[str]:
+    """Return what was accepted although the trace does not show it, one line each."""
+    given = dict.fromkeys(key for _, options in sections for key in options if key not in replaced)
+    notes = []
+    if paced := [key for key in given if key in PACED]:
+        notes.append(f"a job ends with its size, since a trace has no clock; without effect: {', '.join(paced)}")
+    if silent := [key for key in given if key in WITHOUT_EFFECT]:
+        notes.append(f"options that change no call: {', '.join(silent)}")
+    if devices := dict.fromkeys(name for job in jobs for name in job.names if name.startswith("/dev/")):
+        notes.append(f"a device is a file of the job's size here: {', '.join(list(devices)[:4])}")
+    if not all(job.randrepeat for job in jobs):
+        notes.append("randrepeat=0 draws other numbers in each run of fio; the trace has those of one fixed seed")
+    if len(jobs) > 1:
+        notes.append("jobs that run at once take turns here, one call each")
+    return notes

@@ -6,7 +6,8 @@ init_random_map), lib/lfsr.c (taps: R. W. Ward and T. C. A. Molteno's table), ha
 
 import numpy as np
 
-from scmsim.workload._fio_file import Job
+from scmsim.core.records import NEVER
+from scmsim.workload._fio_job import ASYNCHRONOUS, Job, Ranges
 from scmsim.workload.kernels import fio_job
 from scmsim.workload.kernels.fio_random import LEVELS, PARETO, WORD, ZIPF
 
@@ -14,7 +15,10 @@ _SEED = 0xB1899BED  # seed of what repeats from run to run
 _RANDSEED = 0x89  # the option's default
 _MULTIPLIER = 0x9E370001
 _LONG = (1 << 64) - 1
-_OFFSETS = {"read size": 0, "write size": 1, "mix": 4, "file": 5, "block": 6}  # places in fio's list of seeds
+# places in fio's list of seeds
+_OFFSETS = {
+    "read size": 0, "write size": 1, "trim size": 2, "mix": 4, "file": 5, "block": 6, "file size": 7, "sequential": 10, "zone": 16,
+}  # fmt: skip
 _ZETA_TERMS = 10_000_000  # most terms that fio sums
 _TAPS = (
     "3 2|4 3|5 3|6 5|7 6|8 6 5 4|9 5|10 7|11 9|12 6 4 1|13 4 3 1|14 5 3 1|15 14|16 15 13 4|17 14|18 11|19 6 2 1|20 17|21 19|22 21|"
@@ -26,46 +30,79 @@ _TAPS = (
 class State:
     """State of one job: `job` and `files` are record arrays, `maps` has the marked blocks of all its files."""
 
-    def __init__(self, job: Job, ends: list[int]) -> None:
+    def __init__(self, job: Job, ranges: Ranges) -> None:
         self.source = job
         self.job = np.zeros(1, fio_job.JOB)
         self.files = np.zeros(job.nrfiles, fio_job.FILE)
         j = self.job[0]
-        for name in ("reads", "writes", "random", "least", "most", "fsync", "fdatasync", "service_count"):
+        for name in ("reads", "writes", "random", "least", "most", "align", "fsync", "fdatasync", "service_count"):
             j[name] = getattr(job, name)
+        for name in ("sequence", "seq_add", "percent_random", "zone_size", "zone_range", "zone_skip", "unaligned"):
+            j[name] = getattr(job, name)
+        j["until_fresh"], j["repeats"] = 1, job.sequencer == "identical"
         j["mix"], j["current"], j["ios_limit"] = job.rwmixread, -1, job.number_ios * job.loops
         j["service"] = ("roundrobin", "sequential", "random").index(job.service)
-        j["bytes_limit"] = (job.io_size or job.size) * job.loops
-        j["how"] = fio_job.UNMAPPED if job.norandommap else fio_job.MAPPED
-        if job.distribution[0] != "random":
-            j["how"] = fio_job.SKEWED
-        elif job.generator == "lfsr":
-            j["how"] = fio_job.BY_LFSR
+        j["bytes_limit"] = (job.io_size or ranges.total) * job.loops
+        # fio counts the bytes of a pass only where the engine queues them
+        j["pass_limit"] = NEVER
+        if job.engine in (*ASYNCHRONOUS, "vsync"):
+            j["pass_limit"] = max(ranges.total, job.io_size if job.writes and job.random and job.norandommap else 0)
+        self._choose_places(j)
+        for what, split in enumerate(job.bssplit):
+            j["parts"][what] = len(split)
+            for i, part in enumerate(split):
+                j["splits"][what, i] = part
         self.seeds = seeds(job)
         self.reseed()
         words = 0
-        for f, path, span, end in zip(self.files, job.paths(), spans(job), ends, strict=True):
-            f["start"], f["span"], f["end"] = start(job), span, end
+        self.files["start"], self.files["origin"] = ranges.start, ranges.again
+        for f, path, span, end in zip(self.files, job.paths(), ranges.span, ranges.end, strict=True):
+            f["span"], f["end"] = span, end
+            f["last"] = -1
             reach = min(span, end)
             if job.random:
-                words += self._map(f, reach // min(job.least), words)
+                words += self._map(f, (job.zone_range or reach) // min(job.least), words)
                 self._skew(f, path, -(-reach // min(job.least)))
         self.maps = np.zeros(words, np.uint32)
+
+    def _choose_places(self, j: np.void) -> None:
+        """Set how random offsets are found."""
+        job = self.source
+        j["how"] = fio_job.UNMAPPED if job.norandommap else fio_job.MAPPED
+        if job.generator == "lfsr":
+            j["how"] = fio_job.BY_LFSR
+        if job.distribution[0] == "zoned":
+            j["zoned"] = 1
+            for what, zones in enumerate(job.zones):
+                accesses = before = 0
+                for share, width in zones:
+                    j["zones"][what, accesses : accesses + share] = before, before + width
+                    accesses, before = accesses + share, before + width
+                j["zoned_ways"][what] = len(zones) > 0
+        elif job.distribution[0] != "random":
+            j["how"] = fio_job.SKEWED
 
     def reseed(self) -> None:
         """Reset the random states to those at the beginning of a pass."""
         j = self.job[0]
-        places = {fio_job.BLOCKS: "block", fio_job.MIX: "mix", fio_job.WHICH_FILE: "file"}
+        places = {fio_job.BLOCKS: "block", fio_job.MIX: "mix", fio_job.WHICH_FILE: "file", fio_job.ZONE: "zone"}
         places |= {fio_job.READ_SIZE: "read size", fio_job.READ_SIZE + 1: "write size"}
+        places |= {fio_job.IN_ORDER: "sequential", fio_job.IN_ORDER + 1: "sequential"}
+        if self.source.trims:
+            places[fio_job.READ_SIZE] = "trim size"
+        if self.source.verify:  # reads that verify must draw the sizes that the writes drew
+            places[fio_job.READ_SIZE + 1] = "read size"
         for place, name in places.items():
             j["seeds"][place] = seeded(self.seeds[name])
 
     def next_pass(self) -> None:
         """Reset what fio forgets between two passes (loops, or io_size beyond size)."""
         j = self.job[0]
-        j["synced"] = j["direction_until"] = j["finished"] = 0
+        j["synced"] = j["direction_until"] = j["finished"] = j["pass_bytes"] = j["zone_bytes"] = 0
         self.files["is_open"] = self.files["is_done"] = 0
-        self.reseed()
+        self.files["start"] = self.files["origin"]
+        if self.source.repeats:
+            self.reseed()
 
     def _map(self, f: np.void, blocks: int, words: int) -> int:
         """Lay out the map (or the LFSR) of a file; return the number of its words."""
@@ -88,30 +125,18 @@ class State:
 
     def _skew(self, f: np.void, path: str, ranges: int) -> None:
         kind, number, center = self.source.distribution
-        if kind == "random":
+        if kind in ("random", "zoned"):
             return
         d = f["skew"]
         d["kind"], d["ranges"] = {"zipf": ZIPF, "pareto": PARETO}[kind], ranges
-        seed = jhash(path.encode()) if self.source.randseed is None else _SEED
-        d["seeds"] = seeded(seed * self.source.number & WORD)
+        seed = jhash(path.encode()) * self.source.number if self.source.repeats else self.seeds["block"]
+        d["seeds"] = seeded(seed & WORD)
         first = fio_job.drawn(d["seeds"])
         d["shift"] = first if center < 0 else int(ranges * center)
         if kind == "zipf":
             d["theta"], d["zetan"] = number, fio_job.zeta(min(ranges, _ZETA_TERMS), number)
         else:
             d["power"] = float(np.log(number) / np.log(1.0 - number))
-
-
-def start(job: Job) -> int:
-    """Return the first byte of a job's range in each of its files."""
-    return job.offset + job.clone * job.offset_increment
-
-
-def spans(job: Job) -> list[int]:
-    """Return the bytes of the range in each file: equal parts of size; the first files take the remaining blocks."""
-    part, block = job.size // job.nrfiles, min(job.least)
-    extra = (job.size - part * job.nrfiles) // block
-    return [part + block if i < extra else part for i in range(job.nrfiles)]
 
 
 def seeds(job: Job) -> dict[str, int]:
@@ -124,9 +149,17 @@ def seeds(job: Job) -> dict[str, int]:
         seed = seed * _MULTIPLIER & _LONG
     if job.allrandrepeat:
         chain = [_SEED * job.number + offset for offset in range(len(chain))]
-    if job.random:  # independent of randseed, as observed with 3.33
+    if job.random and job.blocks_by_number:
         chain[_OFFSETS["block"]] = _SEED * job.number
     return {name: chain[offset] for name, offset in _OFFSETS.items()}
+
+
+def drawn(words: list[int]) -> int:
+    """Draw the next number of a generator whose words are given, and advance the words."""
+    state = np.array(words, np.int64)
+    number = int(fio_job.drawn(state))
+    words[:] = state.tolist()
+    return number
 
 
 def seeded(seed: int) -> list[int]:

@@ -6,29 +6,40 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scmsim.core.errors import UsageError, unknown
-from scmsim.workload._fileset import Gamma
+from scmsim.workload._fileset import Gamma, RandVar
 
 MAX_BYTES = 1 << 20
 MAX_ENTRIES = 1 << 20  # files of all file sets (ipc.h)
 MAX_THREADS = 1 << 14
 _MOST = 1 << 50
 
-Value = int | str | bool | Gamma
+Value = int | str | bool | Gamma | RandVar
 
 FLOWOPS = (
     "createfile", "openfile", "closefile", "deletefile", "statfile", "fsync", "fsyncset", "readwholefile", "writewholefile",
     "appendfile", "appendfilerand", "read", "write", "aiowrite", "aiowait", "semblock", "sempost", "hog", "delay", "eventlimit",
-    "bwlimit", "iopslimit", "opslimit",
+    "bwlimit", "iopslimit", "opslimit", "makedir", "removedir", "listdir", "finishoncount", "finishonbytes", "print",
 )  # fmt: skip
 _FLOWOP_ATTRIBUTES = (
     "name", "filesetname", "filename", "fd", "srcfd", "iosize", "iters", "random", "opennext", "dsync", "directio", "workingset",
-    "value", "highwater", "target", "blocking", "noreadahead",
+    "value", "highwater", "target", "blocking", "noreadahead", "indexed",
 )  # fmt: skip
 _FILESET_ATTRIBUTES = (
     "name", "path", "size", "filesize", "entries", "dirwidth", "dirgamma", "prealloc", "reuse", "readonly", "writeonly", "paralloc",
-    "trusttree", "cached",
+    "trusttree", "cached", "leafdirs",
 )  # fmt: skip
 _PROCESS_ATTRIBUTES = ("name", "instances", "nice")
+_PACING = (
+    "eventgen",
+    "hog",
+    "delay",
+    "eventlimit",
+    "bwlimit",
+    "iopslimit",
+    "opslimit",
+)  # statements and flowops of the clock
+_MODES = ("alldone", "firstdone", "timeout", "nousestats")
+_RANDVAR_ATTRIBUTES = ("type", "min", "max", "mean", "gamma", "round", "randtable", "randsrc", "seed")
 _THREAD_ATTRIBUTES = ("name", "memsize", "instances", "useism", "ioprio")
 # Statements that change no call: the parser skips them to the line's end.
 _LINES = (
@@ -44,17 +55,22 @@ class Token(NamedTuple):
     line: int
 
 
+def _shown(value: Value) -> str:
+    return "a random variable" if isinstance(value, (Gamma, RandVar)) else repr(str(value)[:40])
+
+
 @dataclass
 class FileSet:
     """`define fileset` (or `define file`, which is one file without a tree)."""
 
     name: str = ""
     path: str = "/tmp"
-    size: int | Gamma = 1024
+    size: int | Gamma | RandVar = 1024
     entries: int = 0
     dirwidth: int = 0
     dirgamma: int = 1500
     prealloc: int = 0
+    leafdirs: int = 0
     single: bool = False
 
 
@@ -69,8 +85,13 @@ class Flowop:
     def number(self, name: str, default: int = 0) -> int:
         value = self.given.get(name, default)
         if not isinstance(value, int):
-            raise UsageError(f"line {self.line}: {name} must be a number here, not {str(value)[:40]!r}")
+            raise UsageError(f"line {self.line}: {name} must be a number here, not {_shown(value)}")
         return int(value)
+
+    def variable(self, name: str) -> RandVar | None:
+        """Return the random variable that an attribute is, if it is one."""
+        value = self.given.get(name)
+        return value if isinstance(value, RandVar) else None
 
 
 @dataclass
@@ -80,6 +101,7 @@ class Thread:
     name: str
     count: int
     memsize: int
+    processes: int = 1
     flowops: list[Flowop] = field(default_factory=list)
 
 
@@ -89,6 +111,8 @@ class Workload:
 
     filesets: list[FileSet] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
+    one_ends_all: bool = True  # the run ends with its first thread (set mode quit)
+    pacing: dict[str, None] = field(default_factory=dict)  # statements about the clock
 
 
 def read(path: str | pathlib.Path, changed: dict[str, str]) -> Workload:
@@ -130,7 +154,7 @@ class Parser:
             )
         if sum(thread.count for thread in self.result.threads) > MAX_THREADS:
             raise UsageError(f"{self.where}: more than {MAX_THREADS} threads; set fewer")
-        if sum(fileset.entries for fileset in self.result.filesets) > MAX_ENTRIES:
+        if sum(fileset.entries + fileset.leafdirs for fileset in self.result.filesets) > MAX_ENTRIES:
             raise UsageError(f"{self.where}: more than {MAX_ENTRIES:,} files; Filebench has the same limit")
         return self.result
 
@@ -157,6 +181,8 @@ class Parser:
         elif token.text == "define":
             self._define()
         elif token.text in _LINES:
+            if token.text in _PACING:
+                self.result.pacing[token.text] = None
             self._skip_line(token)
         elif token.text != ";":
             raise self._fail(f"{unknown('statement here', token.text[:40], ('set', 'define', *_LINES))}", token)
@@ -168,7 +194,13 @@ class Parser:
     def _set(self, token: Token) -> None:
         name = self._take().text
         if name == "mode":
-            return self._skip_line(token)
+            while self.at < len(self.tokens) and self.tokens[self.at].line == token.line:
+                word = self._take()
+                if word.text not in ("quit", *_MODES):
+                    raise self._fail(f"{unknown('mode', word.text[:40], _MODES)}", word)
+                if word.text in _MODES[:3]:
+                    self.result.one_ends_all = word.text != "alldone"
+            return
         if not name.startswith("$"):
             raise self._fail(f"{name[:40]!r} is not a variable; write it like set $nfiles=1000", token)
         self._take("=")
@@ -182,6 +214,11 @@ class Parser:
         token = self._take()
         if token.text == "cvar":
             return self._cvar(token)
+        if token.text == "randvar":
+            self._take("(")
+            made = self._randvar(token)
+            self._take(")")
+            return made
         return self._scalar(token)
 
     def _scalar(self, token: Token) -> Value:
@@ -226,6 +263,46 @@ class Parser:
             raise self._fail("cvar-gamma needs parameters=mean:M;gamma:G with positive numbers", token)
         return Gamma(mean, gamma, least, most, step)
 
+    def _randvar(self, token: Token) -> RandVar:
+        """Parse the attributes of a random variable: type=gamma,mean=16k,gamma=1500 or type=tabular,randtable={{50,1k,2k}, ...}."""
+        given: dict[str, Value] = {}
+        table: list[tuple[int, int, int]] = []
+        while self._peek() in _RANDVAR_ATTRIBUTES:
+            key = self._take().text
+            self._take("=")
+            if key == "randtable":
+                self._take("{")
+                while not table or self._peek() == ",":
+                    if table:
+                        self._take(",")
+                    table.append(self._row())
+                self._take("}")
+            else:
+                given[key] = self._scalar(self._take())
+            if self._peek() != ",":
+                break
+            self._take()
+        if self._peek() not in (")", "") and self.at < len(self.tokens) and self.tokens[self.at - 1].text == ",":
+            named = self._peek()[:40]
+            raise self._fail(f"{unknown('attribute of a random variable', named, _RANDVAR_ATTRIBUTES)}")
+        kind = str(given.get("type", "tabular" if table else "gamma"))
+        if kind not in ("gamma", "uniform", "tabular") or (kind == "tabular") != bool(table):
+            raise self._fail(f"{unknown('type of a random variable', kind, ('gamma', 'uniform', 'tabular'))}", token)
+        numbers = {name: self._whole(given.get(name, 0), name, token) for name in ("mean", "min", "round", "seed")}
+        shape = self._whole(given.get("gamma", 1500), "gamma", token) / 1000
+        if not 0 < shape < 1000 or sum(share for share, _, _ in table) not in (0, 100):
+            raise self._fail("gamma must be above 0, and the shares of a randtable add up to 100", token)
+        least, step, urandom = numbers["min"], numbers["round"], given.get("randsrc") == "urandom"
+        return RandVar(kind, float(numbers["mean"]), shape, least, step, tuple(table), numbers["seed"], urandom)
+
+    def _row(self) -> tuple[int, int, int]:
+        token = self._take("{")
+        numbers = []
+        for end in (",", ",", "}"):
+            numbers.append(self._whole(self._scalar(self._take()), "a randtable", token))
+            self._take(end)
+        return numbers[0], numbers[1], numbers[2]
+
     def _attributes(self, allowed: tuple[str, ...], what: str) -> dict[str, Value]:
         found: dict[str, Value] = {}
         while self._peek() not in ("{", "}", "") and self.tokens[self.at].text not in (
@@ -254,29 +331,35 @@ class Parser:
             self._fileset(token)
         elif token.text == "process":
             self._process()
+        elif token.text == "randvar":  # the language before 1.5
+            self._take("name")
+            self._take("=")
+            name = self._take().text
+            self._take(",")
+            self.variables[name.removeprefix("$")] = self._randvar(token)
         else:
             raise self._fail(f"{unknown('thing to define', token.text[:40], ('fileset', 'file', 'process'))}", token)
 
     def _fileset(self, token: Token) -> None:
         given = self._attributes(_FILESET_ATTRIBUTES, "fileset")
         made = FileSet(single=token.text == "file")
-        for name in ("entries", "dirwidth", "dirgamma"):
+        for name in ("entries", "dirwidth", "dirgamma", "leafdirs"):
             setattr(made, name, self._whole(given.get(name, getattr(made, name)), name, token))
         made.name, made.path = str(given.get("name", "")), str(given.get("path", "/tmp"))
         size = given.get("size", given.get("filesize", 1024))
-        made.size = size if isinstance(size, Gamma) else self._whole(size, "size", token)
+        made.size = size if isinstance(size, (Gamma, RandVar)) else self._whole(size, "size", token)
         prealloc = given.get("prealloc", 0)
         made.prealloc = 100 * prealloc if isinstance(prealloc, bool) else self._whole(prealloc, "prealloc", token)
         made.entries = 1 if made.single else made.entries
-        if not made.single and (made.dirwidth < 2 or made.entries < 1):
-            raise self._fail(f"fileset {made.name!r} needs entries of at least 1 and a dirwidth of at least 2", token)
+        if made.entries + made.leafdirs < 1:
+            raise self._fail(f"fileset {made.name!r} needs entries or leafdirs of at least 1", token)
         if made.prealloc > 100 or not made.name:
             raise self._fail("a fileset needs a name, and prealloc is at most 100 per cent", token)
         self.result.filesets.append(made)
 
     def _whole(self, value: Value, name: str, token: Token) -> int:
-        if isinstance(value, Gamma) or not isinstance(value, int) or not 0 <= value < _MOST:
-            raise self._fail(f"{name} must be a number here, not {str(value)[:40]!r}", token)
+        if not isinstance(value, int) or not 0 <= value < _MOST:
+            raise self._fail(f"{name} must be a number here, not {_shown(value)}", token)
         return int(value)
 
     def _process(self) -> None:
@@ -291,13 +374,16 @@ class Parser:
     def _thread(self, token: Token, processes: int) -> None:
         given = self._attributes(_THREAD_ATTRIBUTES, "thread")
         count = processes * self._whole(given.get("instances", 1), "instances", token)
-        made = Thread(str(given.get("name", "")), count, self._whole(given.get("memsize", 0), "memsize", token))
+        memory = self._whole(given.get("memsize", 0), "memsize", token)
+        made = Thread(str(given.get("name", "")), count, memory, processes)
         self._take("{")
         while self._peek() != "}":
             self._take("flowop")
             kind = self._take()
             if kind.text not in FLOWOPS:
                 raise self._fail(f"{unknown('flowop that is modelled', kind.text[:40], FLOWOPS)}", kind)
+            if kind.text in _PACING:
+                self.result.pacing[kind.text] = None
             made.flowops.append(Flowop(kind.text, kind.line, self._attributes(_FLOWOP_ATTRIBUTES, "flowop")))
         self._take("}")
         if made.flowops:

@@ -7,14 +7,14 @@ one; a key space larger by twice the expected inserts, where a key that is not y
 numbers are NumPy's, not Java's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 READ, UPDATE, INSERT, SCAN, MODIFY = range(5)  # MODIFY reads a record and writes it back
 # shares of read, update, insert, scan, read-modify-write; distribution of the keys
-MIXES = {
+MIXES: dict[str, tuple[tuple[float, ...], str]] = {
     "a": ((0.5, 0.5, 0, 0, 0), "zipfian"),
     "b": ((0.95, 0.05, 0, 0, 0), "zipfian"),
     "c": ((1, 0, 0, 0, 0), "zipfian"),
@@ -39,20 +39,28 @@ class Requests(NamedTuple):
 
 
 def requests(
-    workload: str, records: int, operations: int, seed: int, distribution: str = "", block: int = 1 << 14
+    mix: str | tuple[Sequence[float], str],
+    records: int,
+    operations: int,
+    seed: int,
+    distribution: str = "",
+    longest: int = LONGEST_SCAN,
+    block: int = 1 << 14,
 ) -> Iterator[Requests]:
     """Yield the requests of a workload in blocks.
 
     Parameters
     ----------
-    workload : str
-        "a" to "f".
+    mix : str or tuple
+        "a" to "f", or shares of the operations and distribution of the keys, such as MIXES["a"].
     records, operations : int
         Records loaded before (keys 0 to records - 1), requests in all.
     distribution : str
-        One of DISTRIBUTIONS in place of the workload's distribution; "" keeps the workload's.
+        One of DISTRIBUTIONS in place of the mix's distribution; "" keeps the mix's.
+    longest : int
+        Most records of a scan.
     """
-    shares, own = MIXES[workload]
+    shares, own = MIXES[mix] if isinstance(mix, str) else mix
     random = np.random.default_rng(seed)
     last = records - 1  # the newest key
     chooser = _chooser(distribution or own, records, int(operations * shares[INSERT] * 2))
@@ -62,7 +70,7 @@ def requests(
         newest = last + np.cumsum(kind == INSERT)
         key = chooser(random, newest)
         key[kind == INSERT] = newest[kind == INSERT]
-        scan = np.where(kind == SCAN, random.integers(1, LONGEST_SCAN + 1, count), 0)
+        scan = np.where(kind == SCAN, random.integers(1, longest + 1, count), 0)
         last = int(newest[-1])
         yield Requests(kind, key, scan)
 

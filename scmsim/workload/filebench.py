@@ -3,12 +3,13 @@
 Exact to the byte: file sets (tree, sizes), how many files are made beforehand, which file comes next (rotors), sizes of the
 calls.  Drawn from `seed` where Filebench draws from the system: which files are made beforehand, random offsets, sizes of
 random appends and places in a thread's memory.  Threads take turns, one flowop each.  Not modelled: time (run, delay, rates,
-hog), leaf directories.
+hog), composite flowops.
 Source: Filebench (see _fileset, _wml, kernels/filebench_run); checked with strace.
 """
 
+import itertools
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,19 +17,20 @@ from scmsim.core import records
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CLOSE, CREATE, DIRECTORY, MKDIR, SETUP, SYNCHRONOUS, WRITE
 from scmsim.workload import _wml
-from scmsim.workload._fileset import Drand48, Tree, rand
+from scmsim.workload._fileset import Drand48, RandVar, Tree, rand
 from scmsim.workload._steps import FIELDS, STEP, Stream, calls, check_times
-from scmsim.workload.kernels.filebench_run import (
+from scmsim.workload.kernels.filebench_run import play
+from scmsim.workload.kernels.filebench_tables import (
     ACTION,
     DESCRIPTORS,
     DRAWS,
     FILE,
     KINDS,
+    MARGIN,
     SET,
     THREAD,
     WORLD,
     Tables,
-    play,
 )
 
 SUMMARY = "Filebench: reads a .f file or plays fileserver, webserver, varmail, webproxy, oltp, videoserver"
@@ -56,6 +58,10 @@ _RAND_MAX = (1 << 31) - 1
 _BLOCK = 1 << 13  # STEPs in one array
 _DRAWS = 1 << 14  # random numbers at a time
 _PAGE = 4096
+_VALUES = 1 << 12  # values of a random variable at a time
+_MOST_DRAWN = 1 << 40  # bytes; a larger value of a random variable counts as this one
+_DRAWN = ("iosize", "indexed")  # attributes that may be a random variable
+_OF_DIRECTORIES = ("makedir", "removedir", "listdir")
 _SAME_AS = {"aiowrite": "write"}
 _NEED_UNIT = ("read", "write", "aiowrite", "appendfile", "appendfilerand")
 _ATTRIBUTES = {
@@ -100,6 +106,7 @@ class Workload(Stream):
         changed = dict(word.partition("=")[::2] for word in set.split())
         self.workload = _wml.read(file or _FOLDER / f"{personality}.f", changed)
         self.flowops, self.starved, self.seed, self.interval = flowops, starved, seed, interval
+        self.variables = _variables(self.workload)
         self._populate()
         self._tables()  # called here to report mistakes in the flowops early
         check_times(flowops, interval)
@@ -108,15 +115,23 @@ class Workload(Stream):
             {"name": each.name, "files": len(tree.sizes), "bytes": sum(tree.sizes)}
             for each, tree in zip(self.workload.filesets, self.trees, strict=True)
         ]
+        paced = ", ".join(self.workload.pacing)
+        self.header["notes"] = [f"a trace has no clock; without effect: {paced}"] if paced else []
 
     def _populate(self) -> None:
         """Draw all file sets, the last defined first, as Filebench does; then number folders and files."""
         uniform = Drand48()
-        drawn = {}
+        self.streams = {id(variable): variable.stream(self.seed) for variable in self.variables}
+        drawn, self.taken = {}, dict.fromkeys(self.streams, 0)
         for number in reversed(range(len(self.workload.filesets))):
             each = self.workload.filesets[number]
             width, shape = (each.dirwidth, each.dirgamma) if not each.single else (2, 0)
-            drawn[number] = Tree(each.entries, width, shape, each.size, uniform)
+            size = each.size
+            if isinstance(size, RandVar):
+                self.taken[id(size)] += each.entries
+                drawn[number] = Tree(each.entries, width, shape, self.streams[id(size)], uniform, each.leafdirs)
+            else:
+                drawn[number] = Tree(each.entries, width, shape, size, uniform, each.leafdirs)
         self.trees = [drawn[number] for number in sorted(drawn)]
         top = sorted({each.path for each in self.workload.filesets})
         names, self.roots = list(top), []
@@ -129,9 +144,14 @@ class Workload(Stream):
         for root, tree in zip(self.roots, self.trees, strict=True):
             self.first_ids.append(len(names))
             names += [f"{names[root + 1 + folder]}/{name}" for folder, name in tree.files]
+        for root, tree in zip(self.roots, self.trees, strict=True):
+            self.first_ids.append(len(names))
+            names += [f"{names[root + 1 + folder]}/{name}" for folder, name in tree.leaves]
+        leaves = self.first_ids[len(self.trees)]
         self.tops = {path: number for number, path in enumerate(top)}
-        is_dir = np.arange(len(names)) < folders
-        self.files = records.Files(names, np.where(np.arange(len(names)) < len(top), 0, -1), is_dir)
+        numbers = np.arange(len(names))
+        is_dir = (numbers < folders) | (numbers >= leaves)
+        self.files = records.Files(names, np.where(numbers < len(top), 0, -1), is_dir)
 
     def steps(self) -> Iterator[np.ndarray]:
         """Yield the operations as STEPs: the file sets are made (SETUP), then the threads take turns."""
@@ -140,6 +160,10 @@ class Workload(Stream):
         out = np.zeros((_BLOCK, len(FIELDS)), np.int64)
         random = np.random.default_rng(self.seed)
         tables = tables._replace(draws=random.random(_DRAWS))
+        streams = [
+            itertools.islice(variable.stream(self.seed), self.taken[id(variable)], None) for variable in self.variables
+        ]
+        _refill(tables, streams)
         while tables.world["left"][0] > 0:
             count = play(tables, out)
             yield out[:count].copy().view(STEP).reshape(-1)
@@ -147,13 +171,15 @@ class Workload(Stream):
                 rest = tables.draws[tables.world["drawn"][0] :]
                 tables = tables._replace(draws=np.concatenate((rest, random.random(_DRAWS - len(rest)))))
                 tables.world["drawn"] = 0
+            _refill(tables, streams)
 
     def _made_files_of_all(self, tables: Tables) -> Iterator[np.ndarray]:
         """Yield the STEPs that make the file sets, the last defined set first."""
         chance = rand()
         for number in reversed(range(len(self.trees))):
             yield from self._made_folders(number)
-            yield from self._made_files(number, tables.files, chance)
+            yield from self._made_files(number, tables, chance)
+            yield from self._made_leaves(number, tables, chance)
 
     def _made_folders(self, number: int) -> Iterator[np.ndarray]:
         tree, root = self.trees[number], self.roots[number]
@@ -164,12 +190,26 @@ class Workload(Stream):
         parents = root + 1 + np.array([parent for parent, _ in tree.folders], np.int64)
         yield calls(len(ids), op=MKDIR, file=ids, parent=parents, flag=SETUP | DIRECTORY)
 
-    def _made_files(self, number: int, files: np.ndarray, chance: Iterator[int]) -> Iterator[np.ndarray]:
+    def _made_leaves(self, number: int, tables: Tables, chance: Iterator[int]) -> Iterator[np.ndarray]:
+        """Yield the leaf directories made beforehand."""
+        limit = _RAND_MAX * (100 - self.workload.filesets[number].prealloc) // 100
+        first, leaves = tables.sets["first"][len(self.trees) + number], self.trees[number].leaves
+        kept = np.fromiter((next(chance) >= limit for _ in leaves), bool, len(leaves))
+        chosen = first + np.flatnonzero(kept)
+        tables.files["exists"][chosen] = 1
+        np.add.at(tables.entries, tables.files["folder"][chosen], 1)
+        made = calls(len(chosen), op=MKDIR, file=self.first_ids[0] + chosen, flag=SETUP | DIRECTORY)
+        made["parent"] = tables.files["folder"][chosen]
+        yield made
+
+    def _made_files(self, number: int, tables: Tables, chance: Iterator[int]) -> Iterator[np.ndarray]:
         """Yield the files made beforehand, in random order, each with the probability that `prealloc` states."""
         limit = _RAND_MAX * (100 - self.workload.filesets[number].prealloc) // 100
         count, first = len(self.trees[number].sizes), self.first_ids[number] - self.first_ids[0]
         kept = np.fromiter((next(chance) > limit or not limit for _ in range(count)), bool, count)
         chosen = first + np.random.default_rng([self.seed, number]).permutation(count)[kept]
+        files = tables.files
+        np.add.at(tables.entries, files["folder"][chosen], 1)
         files["exists"][chosen], files["length"][chosen] = 1, files["planned"][chosen]
         for start in range(0, len(chosen), _BLOCK):
             these = chosen[start : start + _BLOCK]
@@ -185,27 +225,39 @@ class Workload(Stream):
     def _tables(self) -> Tables:
         """Return the state before the first flowop, with no file made yet."""
         sizes = [np.array(tree.sizes, np.int64) for tree in self.trees]
+        sizes += [np.zeros(len(tree.leaves), np.int64) for tree in self.trees]
         sets = np.zeros(len(sizes), SET)
         sets["count"] = [len(part) for part in sizes]
         sets["first"] = np.cumsum(sets["count"]) - sets["count"]
+        sets["first_dir"], sets["dirs"] = 2 * self.roots, 2 * [1 + len(tree.folders) for tree in self.trees]
         files = np.zeros(sum(map(len, sizes)), FILE)
         files["planned"] = np.concatenate(sizes)
         files["owner"] = np.repeat(np.arange(len(sizes)), sets["count"])
-        files["folder"] = [
-            root + 1 + folder for root, tree in zip(self.roots, self.trees, strict=True) for folder, _ in tree.files
-        ]
+        placed = [(root, tree.files) for root, tree in zip(self.roots, self.trees, strict=True)]
+        placed += [(root, tree.leaves) for root, tree in zip(self.roots, self.trees, strict=True)]
+        files["folder"] = [root + 1 + folder for root, entries in placed for folder, _ in entries]
+        entries = np.zeros(self.first_ids[0], np.int64)
+        for root, tree in zip(self.roots, self.trees, strict=True):
+            np.add.at(entries, [root + 1 + parent for parent, _ in tree.folders], 1)
         threads, actions, posted, targets = self._programs()
         world = np.zeros(1, WORLD)
+        world["one_ends_all"], world["running"] = self.workload.one_ends_all, len(threads)
         world["left"], world["stops"], world["first_id"] = self.flowops, self.starved == "stop", self.first_ids[0]
         slots = np.full((len(threads), DESCRIPTORS + 1, 3), -1, np.int64)
         rotors = np.zeros((len(sizes), len(threads) + 1), np.int64)
-        return Tables(world, sets, files, threads, slots, actions, rotors, posted, targets, np.zeros(0))
+        counts, totals = (
+            np.zeros((len(posted), 2), np.int64),
+            np.zeros((int(threads["process"].max()) + 1, 2), np.int64),
+        )
+        values, used = np.zeros((len(self.variables), _VALUES)), np.full(len(self.variables), _VALUES)
+        state = (values, used, totals, counts, entries)
+        return Tables(world, sets, files, threads, slots, actions, rotors, posted, targets, np.zeros(0), *state)
 
     def _programs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return THREADs, their ACTIONs, their semaphores, and the semaphores to which each action posts."""
         kinds = self.workload.threads
         actions = np.concatenate([self._actions(kind) for kind in kinds])
-        if self.flowops * int(actions["unit"].max()) >= 1 << 61:
+        if self.flowops * max(int(actions["unit"].max()), _MOST_DRAWN * bool(self.variables)) >= 1 << 61:
             raise UsageError(
                 f"{self.flowops:,} flowops of up to {actions['unit'].max():,} bytes go beyond 2 EiB; give fewer"
             )
@@ -217,6 +269,12 @@ class Workload(Stream):
         threads["first"] = np.repeat(np.cumsum(lengths) - lengths, counts)
         threads["posts"] = np.cumsum(threads["count"]) - threads["count"]
         threads["rotor"] = DESCRIPTORS
+        first, processes = 0, []
+        for kind in kinds:  # each process runs the same number of threads of a kind
+            each = max(kind.count // max(kind.processes, 1), 1)
+            processes += [first + i // each for i in range(kind.count)]
+            first += kind.processes
+        threads["process"] = processes
         named: dict[str, list[int]] = {}
         bases = iter(threads["posts"].tolist())
         for kind in kinds:
@@ -230,6 +288,18 @@ class Workload(Stream):
             targets += found
         return threads, actions, np.zeros(threads["count"].sum(), np.int64), np.array(targets, np.int64)
 
+    def _watch(self, flowop: _wml.Flowop, action: np.void, kind: _wml.Thread) -> None:
+        """Set which flowop of its thread a finishoncount or finishonbytes watches (default: all of its process)."""
+        if not flowop.kind.startswith("finishon"):
+            return
+        if "target" in flowop.given:
+            names = [str(each.given.get("name", "")) for each in kind.flowops]
+            if str(flowop.given["target"]) not in names:
+                raise UsageError(f"line {flowop.line}: the thread has no flowop named {flowop.given['target']!r}")
+            action["watched"] = names.index(str(flowop.given["target"]))
+        if flowop.kind == "finishonbytes" and any(each.kind == "listdir" for each in kind.flowops):
+            raise UsageError(f"line {flowop.line}: finishonbytes beside listdir is not modelled; use finishoncount")
+
     def _actions(self, kind: _wml.Thread) -> np.ndarray:
         """Return the flowops of one kind of thread as numbers."""
         sets = {each.name: number for number, each in enumerate(self.workload.filesets)}
@@ -238,21 +308,52 @@ class Workload(Stream):
             name = flowop.given.get("filesetname", flowop.given.get("filename"))
             if name is not None and name not in sets:
                 raise UsageError(f"line {flowop.line}: no fileset named {name!r} is defined; define it first")
+            action["unit_of"] = action["index_of"] = action["watched"] = action["index"] = -1
             for field, attribute in _ATTRIBUTES.items():
-                action[field] = flowop.number(attribute)
+                variable = flowop.variable(attribute)
+                if variable is not None and attribute == "iosize":
+                    action["unit_of"] = self.variables.index(variable)
+                else:
+                    action[field] = flowop.number(attribute)
+            if (variable := flowop.variable("indexed")) is not None:
+                action["index_of"] = self.variables.index(variable)
+            elif "indexed" in flowop.given:
+                action["index"] = flowop.number("indexed")
             verb = _SAME_AS.get(flowop.kind, flowop.kind)
             action["kind"] = KINDS.index(verb if verb in KINDS else "nothing")
             action["owner"], action["private"] = sets.get(str(name), -1), private
+            if flowop.kind in ("makedir", "removedir") and name is not None:
+                action["owner"] += len(self.trees)
             action["turns"], action["value"] = max(1, flowop.number("iters", 1)), flowop.number("value", 1)
             action["flag"] = SYNCHRONOUS if flowop.number("dsync") else 0
             private += -(-int(action["unit"]) // _PAGE) * _PAGE
+            self._watch(flowop, action, kind)
             _check(flowop, action, kind.memsize)
         return actions
 
 
+def _variables(workload: _wml.Workload) -> list[RandVar]:
+    """Return the random variables that sizes, calls and indices use, each once."""
+    values: list[_wml.Value] = [each.size for each in workload.filesets]
+    values += [flowop.given.get(name, 0) for kind in workload.threads for flowop in kind.flowops for name in _DRAWN]
+    return list({id(value): value for value in values if isinstance(value, RandVar)}.values())
+
+
+def _refill(tables: Tables, streams: Sequence[Iterator[float]]) -> None:
+    """Draw the next values of the random variables that may run out within a flowop."""
+    for number, stream in enumerate(streams):
+        if tables.used[number] + MARGIN > _VALUES:
+            rest = tables.values[number, tables.used[number] :].tolist()
+            more = itertools.islice(stream, _VALUES - len(rest))
+            tables.values[number] = np.clip([*rest, *more], 0, _MOST_DRAWN)
+            tables.used[number] = 0
+
+
 def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:
     """Raise UsageError for a flowop at which Filebench would stop."""
-    if flowop.kind in _NEED_UNIT and not action["unit"]:
+    if flowop.kind in _OF_DIRECTORIES and (action["owner"] < 0 or "indexed" in flowop.given):
+        raise UsageError(f"line {flowop.line}: {flowop.kind} needs a filesetname, and knows no index")
+    if flowop.kind in _NEED_UNIT and not action["unit"] and action["unit_of"] < 0:
         raise UsageError(f"line {flowop.line}: {flowop.kind} needs an iosize, such as iosize=4k")
     if memory and action["unit"] > memory:
         raise UsageError(f"line {flowop.line}: iosize {action['unit']} is larger than the thread's memsize {memory}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CLOSE, CREATE, FSYNC, OPEN, READ, STAT, SYNC, TRUNCATE, UNLINK, WRITE, Files
+from scmsim.workload import _foreign
 from scmsim.workload._mt64 import permutation
 from scmsim.workload._steps import Stream, calls, check_times, run
 
@@ -23,8 +24,10 @@ PARAMS = {
     "crossover": ("16MiB", "bytes", "larger files start at records of 64 KiB; 0: they do not (-z, -y or -q)"),
     "tests": ("all", "text", "all, or numbers as with -i: 0 write, 1 read, 2 random, 3 backward, 4 record rewrite, 5 stride, "
               "6 fwrite, 7 fread; such as 0,1,6"),
+    "command": ("", "text", "IOzone's command line, such as '-a -g 4m -i 0 -i 1', in place of the parameters"),
     "interval": ("1us", "time", "trace time between two calls"),
 }  # fmt: skip
+COMMAND = "command"  # scmsim synth iozone -o OUT.parquet -- -a -g 4m
 
 STRIDE = 17
 LARGE_RECORD = 65536
@@ -37,7 +40,7 @@ class Workload(Stream):
 
     Parameters
     ----------
-    min_file, max_file, min_record, max_record, crossover, tests, interval
+    min_file, max_file, min_record, max_record, crossover, tests, command, interval
         See PARAMS; sizes in bytes, interval in nanoseconds.
 
     Raises
@@ -54,9 +57,16 @@ class Workload(Stream):
         max_record: int = 16 << 20,
         crossover: int = 16 << 20,
         tests: str = "all",
+        command: str = "",
         interval: int = 1000,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in PARAMS}
+        if command:
+            given = _foreign.merged(given, _foreign.iozone(command), Workload.__init__)
+            min_file, max_file, min_record, max_record, crossover = (
+                int(given[name]) for name in ("min_file", "max_file", "min_record", "max_record", "crossover")
+            )
+            tests = str(given["tests"])
         if not 1 <= min_record <= min(min_file, max_record) or min_file > max_file:
             raise UsageError("give min_record from 1 byte to min_file and to max_record, and min_file at most max_file")
         self.pairs = list(_pairs(min_file, max_file, min_record, max_record, crossover))

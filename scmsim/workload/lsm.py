@@ -17,7 +17,7 @@ reads the record and writes all of it, as that binding does.  The load of the `r
 program, thread 1 flushes and compacts.  State grows with the records of the store, not with the operations.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -98,6 +98,7 @@ class Workload(_stream.Stream):
         interval: int = 1000,
     ) -> None:
         _stream.choose("workload", workload, (*_ycsb.MIXES, "fill"))
+        self.mix, self.longest = self.mixed(workload)
         _stream.choose("distribution", distribution, ("own", *_ycsb.DISTRIBUTIONS))
         _stream.at_least(1, records=records, operations=operations, value=value, level0=level0, block=block)
         _stream.at_least(0, bloom=bloom)
@@ -112,7 +113,7 @@ class Workload(_stream.Stream):
         self.levels_of = level0, level_base
         self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
         self.log = _log_records(KEY, value, self.per_memtable)
-        inserts = operations if workload == "fill" else int(operations * _ycsb.MIXES[workload][0][_ycsb.INSERT] * 2)
+        inserts = operations if workload == "fill" else int(operations * self.mix[0][_ycsb.INSERT] * 2)
         slots = 4 * (records + inserts) // min(max(1, target // self.shape.record), self.per_memtable) + 4 * level0 + 64
         paths = ["/db", "/db/MANIFEST-000001", "/db/000001.dbtmp", "/db/000002.log", "/db/000003.log"]
         paths += [f"/db/{4 + slot:06}.sst" for slot in range(slots)]
@@ -122,6 +123,10 @@ class Workload(_stream.Stream):
             write_buffer=write_buffer, target=target, level_base=level_base, level0=level0, block=block, bloom=bloom, sync=sync,
             seed=seed, interval=interval,
         )  # fmt: skip
+
+    def mixed(self, workload: str) -> tuple[tuple[Sequence[float], str], int]:
+        """Return the shares and the distribution of the requests, and the longest scan."""
+        return _ycsb.MIXES.get(workload, _ycsb.MIXES["c"]), _ycsb.LONGEST_SCAN
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the opening, the load and the requests, in blocks that end where the memtable is full."""
@@ -136,7 +141,8 @@ class Workload(_stream.Stream):
         for first in range(0, self.records, _stream.PIECE):
             keys = _ycsb.fnv(np.arange(first, min(first + _stream.PIECE, self.records)))
             yield from map(_setup, store.puts(keys))
-        for block in _ycsb.requests(self.workload, self.records, self.operations, self.seed, self.distribution):
+        requested = (self.mix, self.records, self.operations, self.seed, self.distribution, self.longest)
+        for block in _ycsb.requests(*requested):
             yield from store.requests(block, random)
 
 

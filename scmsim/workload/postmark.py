@@ -5,17 +5,24 @@ deleted.  Source: J. Katcher, "PostMark: a new file system benchmark", NetApp TR
 with strace.  Not modelled: several locations, time.
 """
 
+import pathlib
 from collections.abc import Iterator
 
 import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import APPENDS, CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, RMDIR, STAT, UNLINK, WRITE, Files
+from scmsim.workload import _foreign
 from scmsim.workload._stdio import BUFFER, sizes
 from scmsim.workload._steps import Stream, calls, check_times, pieces
 
 SUMMARY = "Postmark 1.53: create, append, read and delete small files, operation by operation as the real one"
 PARAMS = {
+    "config": (
+        "",
+        "file",
+        "Postmark's configuration file (set number 1000, ..., run); its settings replace the defaults",
+    ),
     "files": ("500", "files", "files created at first (set number)"),
     "transactions": ("500", "transactions", "transactions (set transactions)"),
     "size_low": ("500", "bytes", "least size of a new file (set size)"),
@@ -73,7 +80,7 @@ class Workload(Stream):
 
     Parameters
     ----------
-    files, transactions, size_low, size_high, read, write, buffering, bias_read, bias_create, subdirectories, seed, interval
+    config, files, transactions, size_low, size_high, read, write, buffering, bias_read, bias_create, subdirectories, seed, interval
         See PARAMS; sizes in bytes, interval in nanoseconds.
 
     Raises
@@ -84,6 +91,7 @@ class Workload(Stream):
 
     def __init__(
         self,
+        config: str = "",
         files: int = 500,
         transactions: int = 500,
         size_low: int = 500,
@@ -98,6 +106,14 @@ class Workload(Stream):
         interval: int = 1000,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in PARAMS}
+        if config:
+            text = _foreign.contents(config, "a Postmark configuration")
+            given = _foreign.merged(given, _foreign.postmark(text, pathlib.Path(config).name), Workload.__init__)
+            files, transactions, size_low, size_high, read, write = (
+                int(given[name]) for name in ("files", "transactions", "size_low", "size_high", "read", "write")
+            )
+            buffering, subdirectories, seed = (int(given[name]) for name in ("buffering", "subdirectories", "seed"))
+            bias_read, bias_create = given["bias_read"], given["bias_create"]
         if min(files, size_low, size_high, read, write) < 1 or size_low > size_high:
             raise UsageError("files, sizes and blocks must be at least 1, and size_low at most size_high")
         if max(files, transactions, size_high, read, write) >= _LIMIT or min(transactions, subdirectories) < 0:

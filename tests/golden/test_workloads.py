@@ -67,6 +67,13 @@ def test_postmark(configuration):
     assert told(postmark.Workload(**as_parameters(configuration)), "/postmark") == POSTMARK[configuration]
 
 
+@pytest.mark.parametrize("configuration", POSTMARK, ids=lambda text: text.replace("\n", ", ") or "defaults")
+def test_postmark_reads_its_own_configuration(configuration, tmp_path):
+    (tmp_path / "pm.cfg").write_text("".join(f"set {line}\n" for line in configuration.splitlines()) + "run\nquit\n")
+    work = postmark.Workload(config=str(tmp_path / "pm.cfg"))
+    assert told(work, "/postmark") == POSTMARK[configuration]
+
+
 def test_postmark_as_a_capture_from_elsewhere_has_it(tmp_path):
     """The file calls of an older capture, through the strace importer; it left out stat."""
     out = tmp_path / "t.parquet"
@@ -117,10 +124,12 @@ IOZONE_PARAMETERS = {
 }
 
 
+@pytest.mark.parametrize("by_command", [False, True])
 @pytest.mark.parametrize("arguments", IOZONE)
-def test_iozone(arguments):
+def test_iozone(arguments, by_command):
     seen = {}
-    batch = rows(iozone.Workload(**IOZONE_PARAMETERS[arguments]))
+    given = {"command": f"iozone {arguments}"} if by_command else IOZONE_PARAMETERS[arguments]
+    batch = rows(iozone.Workload(**given))
     made = [
         [OPS[r["op"]], seen.setdefault(int(r["file"]), len(seen)), int(r["offset"]), int(r["length"])] for r in batch
     ]
@@ -176,3 +185,22 @@ def test_filebench_files_and_calls():
     differ = {paths[r["file"]] for call, r in together if call[2:] != [r["offset"], r["length"]]}
     appended = {call[1] for call, r in together if call[0] == "write" and r["length"] % 1024 and call[3] < 16 << 10}
     assert differ <= appended
+
+
+FILEBENCH_MORE = recorded("filebench_more")
+MOVES = ("read", "write")
+
+
+@pytest.mark.parametrize("number", range(len(FILEBENCH_MORE)))
+def test_filebench_with_random_variables_directories_and_ends(number, tmp_path):
+    """Random variables, `indexed`, leaf directories, listdir, finishoncount and finishonbytes; stat calls are not recorded."""
+    text, expected = list(FILEBENCH_MORE.items())[number]
+    (tmp_path / "w.f").write_text(text)
+    work = filebench.Workload(file=str(tmp_path / "w.f"), starved="stop")
+    found = {"made": [], "calls": []}
+    for row, (op, path, offset, length, _, _) in zip(rows(work), told(work, "/tmp/t/"), strict=True):
+        moved = [offset, length] if op in MOVES else [0, 0]
+        if op != "stat":
+            found["made" if row["flag"] & SETUP else "calls"].append([op, path, *moved])
+    assert found["calls"] == expected["calls"]
+    assert sorted(row for row in found["made"] if row[0] in ("create", "mkdir", "write")) == expected["made"]

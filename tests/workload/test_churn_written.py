@@ -19,6 +19,7 @@ from scmsim.core.records import (
     ULOAD,
     UNLINK,
     WRITE,
+    joined,
 )
 from scmsim.workload import churn, written
 
@@ -26,7 +27,7 @@ MIB = 1 << 20
 
 
 def rows(work):
-    return np.concatenate([batch.view(np.ndarray) for batch in work.batches()])
+    return joined(list(work.batches())).view(np.ndarray)
 
 
 @pytest.mark.parametrize("seed", range(8))

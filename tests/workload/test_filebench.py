@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import APPENDS, CREATE, OPS, READ, SETUP, WRITE, joined
+from scmsim.core.records import APPENDS, CREATE, OPS, READ, SETUP, STAT, WRITE, joined
 from scmsim.workload import _wml, filebench
 from scmsim.workload._fileset import Drand48, Gamma, Tree, rand
 
@@ -65,10 +65,24 @@ def test_language():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (TINY % "listdir name=l", "no flowop that is modelled named 'listdir'"),
-        (TINY % "read name=r,indexed=3", "no attribute of a flowop that is modelled named 'indexed'"),
+        (TINY % "wakeup name=l", "no flowop that is modelled named 'wakeup'"),
+        (TINY % "read name=r,index=3", "did you mean 'indexed'"),
         (TINY.replace("$n,", "$m,") % "hog value=1", "w.f:4: variable $m is not set before"),
-        (TINY.replace("dirwidth=4", "dirwidth=1") % "hog value=1", "dirwidth of at least 2"),
+        (TINY.replace("entries=$n", "entries=0") % "hog value=1", "entries or leafdirs of at least 1"),
+        (TINY.replace("set $n=10", "set $n = randvar(type=tabular)") % "hog value=1", "no type of a random variable"),
+        (
+            TINY.replace("set $n=10", "set $n = randvar(type=gamma, mode=3)") % "hog value=1",
+            "no attribute of a random variable named 'mode'",
+        ),
+        (
+            TINY.replace("set $n=10", "set $n = randvar(type=tabular, randtable={{50, 1, 2}})") % "hog value=1",
+            "add up to 100",
+        ),
+        (
+            TINY.replace("set $n=10", "set $n = randvar(mean=3)") % "hog value=1",
+            "entries must be a number here, not a random variable",
+        ),
+        (TINY % "hog value=1" + "set mode quit never", "no mode named 'never'"),
         (TINY.replace("cvar-gamma", "cvar-weibull") % "hog value=1", "'cvar-weibull' is not modelled"),
         ((TINY % "hog value=1").rpartition("} }")[0], "cut short"),
         ("set $n=3", "no thread is defined"),
@@ -183,3 +197,43 @@ def test_parameters_are_checked(given):
 def test_every_personality_is_offered():
     shipped = {path.stem for path in filebench._FOLDER.glob("*.f")}
     assert shipped == set(registry.literals("workload", "filebench")["PARAMS"]["personality"][1].split("|"))
+
+
+SOME = TINY.replace("instances=2", "instances=1").replace("instances=3", "instances=1")
+
+
+@pytest.mark.parametrize(
+    "define",
+    ["set $io = randvar(type=uniform,min=1k,mean=2k)", "define randvar name=$io, type=uniform, min=1k, mean=2k"],
+)
+def test_a_random_variable_in_both_languages(define, tmp_path):
+    (tmp_path / "w.f").write_text(
+        f"{define}\neventgen rate=5\n" + SOME % "appendfile name=a,filesetname=t,iosize=$io,fd=1"
+    )
+    work = filebench.Workload(file=str(tmp_path / "w.f"), flowops=200)
+    batch = joined(list(work.batches()))
+    sizes = batch["length"][(batch["op"] == WRITE) & (batch["flag"] & SETUP == 0)]
+    assert len(set(sizes)) > 100 and 1024 <= sizes.min() <= sizes.max() <= 3072
+    assert work.header["notes"] == ["a trace has no clock; without effect: eventgen"]
+
+
+@pytest.mark.parametrize(("mode", "calls"), [("firstdone", 9), ("timeout", 9), ("alldone", 10)])
+def test_a_run_ends_with_its_first_or_its_last_thread(mode, calls, tmp_path):
+    """Two threads take turns, and each counts its own flowop; the first to reach five ends the run before the other's check."""
+    text = TINY.replace("instances=2", "instances=1").replace("instances=3", "instances=2") % (
+        "statfile name=s,filesetname=t flowop finishoncount name=f,value=5,target=s"
+    )
+    (tmp_path / "w.f").write_text(f"set mode quit {mode}\n{text}")
+    batch = joined(list(filebench.Workload(file=str(tmp_path / "w.f")).batches()))
+    assert abs(int(((batch["op"] == STAT) & (batch["flag"] & SETUP == 0)).sum()) - calls) <= 1
+
+
+WORDS = "set define randvar ( ) { } {{ , = name type tabular randtable 50 1k $x fileset process thread flowop mode quit".split()
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=25))
+def test_any_words_are_a_workload_or_one_line(words):
+    try:
+        parse(" ".join(words))
+    except UsageError as error:
+        assert "\n" not in str(error)

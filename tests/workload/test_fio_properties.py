@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, SETUP, WRITE, joined
 from scmsim.workload import fio
 from scmsim.workload._fio_file import parse
-from scmsim.workload._fio_state import State, jhash, seeded, seeds, spans, start
+from scmsim.workload._fio_layout import plan
+from scmsim.workload._fio_state import State, jhash, seeded, seeds
 from scmsim.workload.kernels import fio_job
 from tests.conftest import NO_JIT
 from tests.reference.fio_slow import Job, taus88
@@ -58,12 +59,13 @@ JOBS = [
 
 @pytest.mark.parametrize("options", JOBS)
 def test_the_first_pass_of_a_job(options):
-    (job,) = parse("[job]\n" + "\n".join(options.split()))
+    ((job,), _) = parse("[job]\n" + "\n".join(options.split()))
     work = fio.Workload(options=options)
     batch = np.concatenate(list(work.steps()))
     batch = batch[batch["flag"] & SETUP == 0]
     words = {name: seeded(seed) for name, seed in seeds(job).items()}
-    files = [(start(job), span, end) for span, end in zip(spans(job), work.ends[0], strict=True)]
+    ranges = work.ranges[0]
+    files = list(zip(ranges.start, ranges.span, ranges.end, strict=True))
     ids = {file: number for number, file in enumerate(work.ids[0].tolist())}
     ops = {READ: "read", WRITE: "write", FSYNC: "fsync", OPEN: "open", CLOSE: "close"}
     found = [
@@ -104,7 +106,7 @@ def skewed(kind, number, ranges, words, center):
 def test_skewed_blocks(kind, number, center):
     where = f"{kind}:{number}" + (f":{center}" if center else "")
     options = f"rw=randread bs=4k size=1000k io_size=2m offset=8k random_distribution={where}"
-    (job,) = parse("[job]\n" + "\n".join(options.split()))
+    ((job,), _) = parse("[job]\n" + "\n".join(options.split()))
     batch = np.concatenate(list(fio.Workload(options=options).steps()))
     found = batch["offset"][(batch["flag"] & SETUP == 0) & (batch["op"] == READ)].tolist()
     blocks = skewed(kind, number, 250, seeded(jhash(job.paths()[0].encode())), center)
@@ -124,10 +126,11 @@ def test_an_lfsr_that_has_drawn_all_ends_the_file():
 
 @pytest.mark.parametrize("options", JOBS)
 def test_how_many_rows_are_made_at_once_does_not_matter(options):
-    (job,) = parse("[job]\n" + "\n".join(options.split()))
+    ((job,), _) = parse("[job]\n" + "\n".join(options.split()))
     found = []
     for room in (1000, 5, fio_job.ROOM):
-        state, rows = State(job, [start(job) + span for span in spans(job)]), []
+        ranges = plan(job, [0] * job.nrfiles)
+        state, rows = State(job, ranges), []
         for _ in range(3000):
             out = np.zeros((room, 4), np.int64)
             count, ended = fio_job.fill(state.job, state.files, state.maps, out)

@@ -32,10 +32,24 @@ def test_a_job_file_is_the_argument(tmp_path):
 
 def test_a_bad_job_file_leaves_no_trace(tmp_path):
     job, out = tmp_path / "j.fio", tmp_path / "o.parquet"
-    job.write_text("[a]\nverify=md5\n")
+    job.write_text("[a]\nfrob=md5\n")
     result = run("fio", job, "-o", out)
-    assert result.exit_code and "j.fio:2: option 'verify' is not modelled" in result.output
+    assert result.exit_code and "j.fio:2: option 'frob' is not modelled" in result.output
     assert not list(tmp_path.glob("*.parquet*"))
+
+
+@pytest.mark.parametrize("program", [(), ("fio",)])
+def test_a_command_line_follows_two_dashes(tmp_path, program):
+    result = run(
+        "fio", "-o", tmp_path / "o.parquet", "--", *program, "--name=a", "--rw=randread", "--size=64k", "--runtime=9"
+    )
+    assert result.exit_code == 0 and "without effect: runtime" in result.output and "18 calls" in result.output
+
+
+def test_a_job_file_and_a_command_line_exclude_each_other(tmp_path):
+    assert (
+        "give a file, or a command line" in run("fio", "j.fio", "-o", tmp_path / "o.parquet", "--", "--rw=read").output
+    )
 
 
 def test_parameters_carry_units(tmp_path):

@@ -22,7 +22,9 @@ from scmsim.workload.kernels.fio_random import (
 READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(6)
 ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # file services
 MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
-BLOCKS, MIX, WHICH_FILE, READ_SIZE = range(4)  # random states; READ_SIZE + 1 is the state for sizes of writes
+# random states; READ_SIZE + 1 and IN_ORDER + 1 are the states for writes
+BLOCKS, MIX, WHICH_FILE, READ_SIZE, _, ZONE, IN_ORDER = range(7)
+PARTS = 64  # most parts of bssplit
 
 JOB = np.dtype(
     [
@@ -35,13 +37,22 @@ JOB = np.dtype(
         ("next_file", "i8"), ("current", "i8"), ("left", "i8"), ("finished", "i8"),
         ("issued", "i8", (2,)), ("bytes", "i8"),
         ("direction", "i8"), ("direction_until", "i8"), ("synced", "i8"),
-        ("seeds", "i8", (5, 3)),
+        ("seeds", "i8", (8, 3)),
+        ("pass_limit", "i8"), ("pass_bytes", "i8"),
+        ("align", "i8", (2,)), ("unaligned", "i8"),
+        ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # bytes and per cent of each part of bssplit
+        ("sequence", "i8"), ("until_fresh", "i8"), ("repeats", "i8"), ("in_order", "i8"),  # rw=randread:N
+        ("seq_add", "i8"),  # rw=read:-8k
+        ("percent_random", "i8", (2,)),
+        ("zoned", "i8"), ("zoned_ways", "i8", (2,)), ("zones", "i8", (2, 100, 2)),  # first and end of a zone, per cent
+        ("zone_size", "i8"), ("zone_range", "i8"), ("zone_skip", "i8"), ("zone_bytes", "i8"),  # zonemode=strided
     ]
 )  # fmt: skip
 FILE = np.dtype(
     [
         ("start", "i8"), ("span", "i8"), ("end", "i8"),  # first byte, bytes of the job's range, size of the file
-        ("position", "i8", (2,)), ("is_open", "i8"), ("is_done", "i8"),
+        ("origin", "i8"),  # the first byte before zones have moved it
+        ("position", "i8", (2,)), ("last", "i8", (2,)), ("is_open", "i8"), ("is_done", "i8"),
         ("blocks", "i8"), ("words", "i8"), ("levels", "i8", (9,)),  # the map: first word and first word of each level
         ("lfsr_seed", "i8"), ("lfsr", LFSR), ("skew", DISTRIBUTION),
     ]
@@ -58,10 +69,13 @@ def fill(job, files, maps, out):
     while count + ROOM <= len(out):
         if j["bytes"] >= j["bytes_limit"] or (j["ios_limit"] and j["issued"][0] + j["issued"][1] >= j["ios_limit"]):
             return count, True
+        if j["pass_bytes"] >= j["pass_limit"]:
+            return count, True
         number = next_file(j, files)
         if number < 0:
             return count, True
         if not files[number]["is_open"]:
+            files[number]["is_open"] = 1
             start_over(files[number], maps)
             count = put(out, count, OPENING, number, 0, 0)
         count = turn(j, files[number], maps, out, number, count)
@@ -82,6 +96,8 @@ def turn(j, f, maps, out, number, count):
     if what >= SYNCING:
         j["synced"] = 1
         return put(out, count, what, number, 0, 0)
+    if j["zone_size"]:
+        enter_zone(j, f, maps, what)
     offset = next_offset(j, f, maps, what)
     length = next_length(j, f, what, offset) if offset >= 0 else 0
     if length <= 0 or offset + length > f["end"]:
@@ -89,9 +105,11 @@ def turn(j, f, maps, out, number, count):
         j["finished"] += 1
         return put(out, count, CLOSING, number, 0, 0)
     # fio's random map shortens a transfer that runs into a block already done
-    if j["random"] and j["how"] == MAPPED:
+    if j["random"] and j["how"] == MAPPED and not j["in_order"]:
         length = mark_blocks(j, f, maps, what, offset, length)
-    f["position"][what] = offset + length
+    f["position"][what], f["last"][what] = offset + length, offset
+    j["zone_bytes"] += length
+    j["pass_bytes"] += length
     j["issued"][what] += 1
     j["bytes"] += length
     j["synced"] = 0
@@ -124,7 +142,7 @@ def next_file(j, files):
 @subroutine
 def start_over(f, maps):
     """Reset fio's record of a file, as fio does when it opens the file."""
-    f["is_open"] = 1
+    f["last"][0] = f["last"][1] = -1
     f["position"][0] = f["position"][1] = f["start"]
     maps[f["words"] : f["words"] + f["levels"][8]] = 0
     f["lfsr"]["drawn"] = 0
@@ -145,7 +163,7 @@ def next_direction(j):
     now = j["direction"]
     if j["issued"][now] >= j["direction_until"]:
         # get_rand_ddir: a percentage from 1 to 100; set_rwmix_bytes: after a change, fio keeps the direction for a while
-        drawn = READING if 1 + np.int64(100.0 * (draw(j["seeds"][MIX]) / 4294967296.0)) <= j["mix"] else WRITING
+        drawn = READING if percent(j["seeds"][MIX]) <= j["mix"] else WRITING
         if drawn != now:
             other = j["mix"] if now == WRITING else 100 - j["mix"]
             j["direction_until"] = j["issued"][now] * other // 100
@@ -154,48 +172,140 @@ def next_direction(j):
 
 
 @subroutine
+def enter_zone(j, f, maps, what):
+    """Go on to the next zone if the bytes of this one are done, or start the zone again at its end (zonemode=strided)."""
+    if j["zone_bytes"] >= j["zone_size"]:
+        j["zone_bytes"] = 0
+        f["start"] += j["zone_range"] + j["zone_skip"]
+        if f["start"] >= f["end"]:
+            f["start"] = f["origin"]
+        f["position"][what] = f["start"]
+    if f["position"][what] >= f["start"] + j["zone_range"]:
+        f["position"][what] = f["start"]
+    if j["zone_bytes"] % j["zone_range"] == 0:
+        start_over(f, maps)
+
+
+@subroutine
 def next_offset(j, f, maps, what):
     """Return the offset of the next transfer in the file, or -1."""
-    if not j["random"]:
-        if f["position"][what] >= f["end"] or f["position"][what] - f["start"] >= f["span"]:
-            return -1
-        return f["position"][what]
-    least = j["least"][what]
-    blocks = min(f["span"], f["end"]) // least
-    if blocks < 1:
-        return -1
-    if j["how"] == SKEWED:
-        block = skewed_next(f["skew"])
-    elif j["how"] == BY_LFSR:
-        block = lfsr_next(f["lfsr"])
+    j["in_order"] = 1
+    j["until_fresh"] -= 1
+    if not j["until_fresh"]:
+        j["until_fresh"] = j["sequence"]
+        if j["random"] and is_random(j, what):
+            j["in_order"] = 0
+            place = random_place(j, f, maps, what)
+        else:
+            place = place_in_order(j, f, what)
+            if place < 0 and j["random"]:
+                place = random_place(j, f, maps, what)
+    elif j["repeats"]:
+        place = f["last"][what] - f["start"] if f["last"][what] >= 0 else np.int64(0)
     else:
-        block = np.int64(float(blocks) * (draw(j["seeds"][BLOCKS]) / 4294967296.0))
-        if j["how"] == MAPPED:
-            words = maps[f["words"] : f["words"] + f["levels"][8]]
-            if is_done(words, block):
-                block = next_free(words, f["levels"], block, f["blocks"])
-    if block < 0 or block * least >= f["span"] or block * least + f["start"] >= f["end"]:
-        return -1
-    return block * least + f["start"]
+        place = place_in_order(j, f, what)
+        if place < 0:
+            place = random_place(j, f, maps, what)
+    if place < 0 or place >= f["span"] or place + f["start"] >= f["end"]:
+        return np.int64(-1)
+    return place + f["start"]
+
+
+@subroutine
+def is_random(j, what):
+    """Return whether the next place is drawn at random (percentage_random)."""
+    share = j["percent_random"][what]
+    return share == 100 or percent(j["seeds"][IN_ORDER + what]) <= share
+
+
+@subroutine
+def percent(seeds):
+    """Draw a whole number from 1 to 100."""
+    return 1 + np.int64(100.0 * (draw(seeds) / 4294967296.0))
+
+
+@subroutine
+def place_in_order(j, f, what):
+    """Return the place, from the beginning of the range, where the last transfer ended; -1 at the end of the file."""
+    if f["position"][what] >= f["end"]:
+        return np.int64(-1)
+    top = min(f["span"], f["end"])
+    if f["position"][what] == f["start"] and f["start"] and j["seq_add"] < 0:
+        f["position"][what] = top
+    place = f["position"][what] - f["start"]
+    if place and j["seq_add"]:
+        place += j["seq_add"]
+        # fio's numbers have no sign: a place before the beginning counts as one beyond the end
+        if place < 0 or place >= f["end"]:
+            place = f["start"] if j["seq_add"] > 0 else top + j["seq_add"]
+    return place
+
+
+@subroutine
+def random_place(j, f, maps, what):
+    """Return a place from the beginning of the range, drawn at random; -1 if there is none."""
+    unit = j["align"][what]
+    if j["how"] == SKEWED:
+        return skewed_next(f["skew"]) * unit
+    reach = j["zone_range"] if j["zone_size"] else min(f["span"], f["end"])
+    blocks = (reach - max(j["least"][what] - unit, 0)) // unit
+    if blocks < 1:
+        return np.int64(-1)
+    if not (j["zoned"] and j["zoned_ways"][what]):
+        return random_block(j, f, maps, blocks) * unit
+    zone = j["zones"][what, percent(j["seeds"][ZONE]) - 1]
+    first = zone[0] * blocks // 100
+    return (random_block(j, f, maps, blocks * (zone[1] - zone[0]) // 100) + first) * unit
+
+
+@subroutine
+def random_block(j, f, maps, blocks):
+    """Return a block below `blocks` that has not been done, -1 if all are done."""
+    if j["how"] == BY_LFSR:
+        return lfsr_next(f["lfsr"])
+    block = np.int64(float(blocks) * (draw(j["seeds"][BLOCKS]) / 4294967296.0))
+    if j["how"] == MAPPED:
+        words = maps[f["words"] : f["words"] + f["levels"][8]]
+        if is_done(words, block):
+            block = next_free(words, f["levels"], block, f["blocks"])
+    return block
 
 
 @subroutine
 def next_length(j, f, what, offset):
     """Return the bytes of the next transfer; 0 if not even the smallest block fits.
 
-    The size is fixed, or drawn between two sizes until it fits.
+    The size is fixed, or drawn between two sizes or from a list of sizes until it fits.
     """
     least, most = j["least"][what], j["most"][what]
     if least == most:
         return least
-    room = f["span"] + f["start"] - offset
+    room = f["span"] + f["origin"] - offset
     if room < least:
-        return 0
+        return np.int64(0)
     while True:
-        length = least + np.int64(float(most) * (draw(j["seeds"][READ_SIZE + what]) / 4294967296.0))
-        length = min(length - length % least, most)
+        number = draw(j["seeds"][READ_SIZE + what])
+        if j["parts"][what]:
+            length = one_part(j, what, number, room)
+        else:
+            length = least + np.int64(float(most) * (number / 4294967296.0))
+        if not j["unaligned"]:
+            length -= length % least
+        length = min(length, most)
         if length <= room:
             return length
+
+
+@subroutine
+def one_part(j, what, number, room):
+    """Return the size of the part of bssplit on which `number` falls, or of a later part that fits into `room`."""
+    share, length = np.int64(0), np.int64(0)
+    for i in range(j["parts"][what]):
+        length = j["splits"][what, i, 0]
+        share += j["splits"][what, i, 1]
+        if number // share <= 42949672 and length <= room:  # a hundredth of the greatest number
+            break
+    return length
 
 
 @subroutine
