@@ -16,6 +16,7 @@ from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages, write_extents
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import order_at
+from scmsim.fs.linux.groups import block_bitmap
 from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.jit import subroutine
 
@@ -67,7 +68,7 @@ def add_zeroed(s, arena, out, f, page, count):
         arena[f + e.EXTENTS] += max(write_extents(arena, f, first, zeroed), 0)
     block = arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT
     group = block // e.GROUP_BLOCKS
-    s.reg[q.BITMAP] = q.BUFFERS + (s.bitmap_at + group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
+    s.reg[q.BITMAP] = q.BUFFERS + block_bitmap(s, group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
     s.reg[q.GROUP] = q.BUFFERS + e.BLOCK + group * 64
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, zeroed * e.BLOCK, zeroed
     s.reg[q.POINTERS], s.reg[q.HAS] = s.new_pointers, splits
