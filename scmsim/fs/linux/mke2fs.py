@@ -73,18 +73,22 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
         used += [(at, count), (at + stride, count), (at + 2 * stride, count * inode_blocks)]
         ready.add(first)
     at = backup + 2 * _stride(shift, groups, 0) + min(groups, 1 << shift) * inode_blocks
+    in_gaps = 0
     if groups == 1 and not is_ext2:
-        # the root directory, lost+found and the journal's first blocks fill the gaps between bitmaps and inode table
+        # The root directory, lost+found and the journal's first blocks fill the gaps between bitmaps and inode table.
+        # The journal is one run here, so those blocks have addresses of the table's last inodes instead.
         root = backup + 1
         used += [(backup, 2 << shift), (at, 1)]
         at += 1
+        in_gaps = min(journal, (2 << shift) - 3 - LOST_FOUND) if journal else 0
     else:
         root = at
         at += 1 + LOST_FOUND + 1  # the resize inode's index block is the last
         used.append((root, at - root))
     if journal:
-        at = _journal_at(blocks, used, journal, at)
-        used.append((at, journal))
+        at = _journal_at(blocks, used, journal - in_gaps, at)
+        used.append((at, journal - in_gaps))
+        at -= in_gaps
         ready |= set(range(at // GROUP_BLOCKS, (at + journal - 1) // GROUP_BLOCKS + 1))
     fields = {
         "group_count": groups,

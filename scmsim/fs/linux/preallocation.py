@@ -2,8 +2,8 @@
 
 Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_new_blocks, ext4_mb_use_preallocated,
 ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_add_n_trim, ext4_discard_preallocations) and
-balloc.c (ext4_inode_to_goal_block).  One processor, so one locality group.  On a full device all preallocations are discarded
-at once (the kernel goes by groups), and blocks that wait for a commit become free without it.
+balloc.c (ext4_inode_to_goal_block).  One processor, so one locality group.  On a full device, blocks that wait for a commit become
+free without it.
 """
 
 from scmsim.alloc import mballoc
@@ -83,7 +83,11 @@ def take_own(s, arena, f, page, want):
     arena[one + UNUSED] -= s.got
     s.windowed -= s.got
     if before:  # the list is in the order of use
-        arena[before + NEXT], arena[one + NEXT], arena[f + e.PREALLOCATIONS] = arena[one + NEXT], arena[f + e.PREALLOCATIONS], one
+        arena[before + NEXT], arena[one + NEXT], arena[f + e.PREALLOCATIONS] = (
+            arena[one + NEXT],
+            arena[f + e.PREALLOCATIONS],
+            one,
+        )
     if arena[one + UNUSED] == 0:
         arena[f + e.PREALLOCATIONS] = arena[one + NEXT]
         give(s, arena, one, ORDER)
@@ -157,7 +161,9 @@ def use_shared(s, arena, one, want):
 def take_shared(s, arena, want, goal):
     """Take blocks from the locality group's preallocation nearest to `goal`; return the first, -1 if none is large enough."""
     nearest = 0
-    for head in range(s.locality_lists + min(bit_length(want) - 1, e.LOCALITY_LISTS - 1), s.locality_lists + e.LOCALITY_LISTS):
+    for head in range(
+        s.locality_lists + min(bit_length(want) - 1, e.LOCALITY_LISTS - 1), s.locality_lists + e.LOCALITY_LISTS
+    ):
         one = arena[head]
         while one:
             if arena[one + UNUSED] >= want and (
@@ -249,11 +255,10 @@ def keep_shared(s, arena, want, block):
 
 
 @subroutine
-def find(s, arena):
+def find(s, arena, want):
     """Search for the blocks of a request; on a full device free what is reserved or waits for a commit, and search again."""
     block = allocate(s, arena)
-    if block < 0:
-        discard_all(s, arena)
+    while block < 0 and discard_for_space(s, arena, want):
         block = allocate(s, arena)
     if block < 0:
         mballoc.commit(s, arena)
@@ -290,7 +295,7 @@ def take_blocks(s, arena, f, page, want, bits):
             s.want = GROUP_REQUEST
         elif not is_done:
             start = normalise(s, arena, f, page, want, left, right)
-    block = find(s, arena)
+    block = find(s, arena, want)
     if s.got > want:
         return keep_shared(s, arena, want, block) if is_small else keep_own(s, arena, f, page, want, start, block)
     return block
@@ -301,7 +306,7 @@ def take_index_block(s, arena, f, page):
     """Take a block for the file's index, near the blocks before `page` (ext4_ext_new_meta_block)."""
     left = left_of(arena, f, page) if arena[f + e.LEAF_COUNT] else -1
     s.want, s.goal, s.try_goal, s.for_data, s.for_stream = 1, goal_of(s, arena, f, page, left, -1), 0, 0, 0
-    return find(s, arena)
+    return find(s, arena, 1)
 
 
 @subroutine
@@ -334,16 +339,39 @@ def drop_own(s, arena, f, one):
 
 
 @subroutine
-def discard_all(s, arena):
-    """Discard the preallocations of all files and of the locality group (ext4_mb_discard_preallocations)."""
+def discard_group(s, arena, group):
+    """Discard the preallocations of all files and of the locality group in a group (ext4_mb_discard_group_preallocations)."""
     for row in range(s.rows, s.rows + s.row_count * e.ROW_WORDS, e.ROW_WORDS):
-        if arena[row]:
-            discard_preallocations(s, arena, arena[row])
+        at = arena[row] + e.PREALLOCATIONS
+        while arena[row] and arena[at]:
+            one = arena[at]
+            if arena[one + AT] >> mballoc.GROUP_SHIFT == group:
+                arena[at] = arena[one + NEXT]
+                drop_own(s, arena, arena[row], one)
+            else:
+                at = one + NEXT
     for head in range(s.locality_lists, s.locality_lists + e.LOCALITY_LISTS):
-        while arena[head]:
-            one = arena[head]
-            arena[head] = arena[one + NEXT]
-            drop_shared(s, arena, one)
+        at = head
+        while arena[at]:
+            one = arena[at]
+            if arena[one + AT] >> mballoc.GROUP_SHIFT == group:
+                arena[at] = arena[one + NEXT]
+                drop_shared(s, arena, one)
+            else:
+                at = one + NEXT
+
+
+@subroutine
+def discard_for_space(s, arena, needed):
+    """Discard preallocations, group by group, until `needed` blocks became free; return how many did.
+
+    Source: ext4_mb_discard_preallocations.
+    """
+    free, group = s.free_blocks, 0
+    while group < s.group_count and s.free_blocks - free < needed:
+        discard_group(s, arena, group)
+        group += 1
+    return s.free_blocks - free
 
 
 @subroutine

@@ -116,6 +116,20 @@ class Mballoc:
         self.groups.free_later(block, length, self.transaction)
         self.free.add(length)
 
+    def claim(self, length: int) -> int:
+        """Take and return the first `length` adjacent free blocks, which may pass the ends of groups, for a file from before."""
+        bitmap = b"".join(bytes(group.disk) for group in self.groups.all)
+        first = at = bitmap.index(bytes(length))
+        self.free.add(-length)
+        while length:
+            number, start = self.groups.place(at)
+            here = min(length, self.disk.blocks_per_group - start)
+            self.groups.load(number)
+            self.groups.take(number, start, here)
+            self.groups.mark_disk(number, start, here)
+            at, length = at + here, length - here
+        return first
+
     def commit(self) -> None:
         """End the running transaction."""
         if self.transaction > 0:

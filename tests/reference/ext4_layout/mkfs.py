@@ -31,6 +31,7 @@ class Mkfs:
     features: frozenset[str] = DEFAULT_FEATURES
     stride: int = 0
     stripe_width: int = 0
+    journal_blocks: int = 0  # -J size=, in blocks; 0: mke2fs's own choice
     hash_seed: str = "5c3d0000-0000-4000-8000-000000000002"
 
     def without(self, *features: str) -> "Mkfs":
@@ -137,7 +138,9 @@ def _sized(options: Mkfs) -> Disk:
     first = 1 if block == 1024 else 0
     whole = blocks = options.bytes // block
     per_group = options.blocks_per_group or 8 * block
-    ratio = options.bytes_per_inode or (8192 if options.bytes < 3 << 20 else 4096 if options.bytes < 512 << 20 else 16384)
+    ratio = options.bytes_per_inode or (
+        8192 if options.bytes < 3 << 20 else 4096 if options.bytes < 512 << 20 else 16384
+    )
     wanted = whole * block // ratio
     descriptor = 64 if "64bit" in features else 32
     while True:
@@ -227,9 +230,7 @@ def _place_flex(disk: Disk, used: bytearray, number: int) -> None:
     group.inode_table = place(before.inode_table + table if before else group.inode_bitmap + step, table)
 
 
-def _flex_start(
-    disk: Disk, used: bytearray, number: int, start: int, last: int, length: int, remaining: int
-) -> int:
+def _flex_start(disk: Disk, used: bytearray, number: int, start: int, last: int, length: int, remaining: int) -> int:
     """Return where to look for the next table of a flex group: flexbg_offset."""
     room = min(remaining * length, disk.blocks_per_group // 4)
     if start and start < disk.blocks:
@@ -242,7 +243,7 @@ def _flex_start(
 
 def _place_journal(disk: Disk, used: bytearray) -> None:
     """Place the journal near the middle of the device: get_midpoint_journal_block, ext2fs_fallocate."""
-    size = next((size for below, size in _JOURNAL_SIZES if disk.blocks < below), 262144)
+    size = disk.options.journal_blocks or next((size for below, size in _JOURNAL_SIZES if disk.blocks < below), 262144)
 
     def free(number: int) -> int:
         first = disk.first_block(number)

@@ -42,6 +42,10 @@ class Preallocations:
         # by fls(free) - 1; within a list by rising number of free blocks
         self.small: list[list[Preallocation]] = [[] for _ in range(_LISTS)]
 
+    def unused(self) -> int:
+        """Return the unused blocks of all preallocations."""
+        return sum(each.free for group in self.groups.all for each in group.preallocations)
+
     def add(self, new: Preallocation) -> None:
         """Register a new preallocation."""
         self._group_list(new).insert(0, new)
@@ -53,9 +57,7 @@ class Preallocations:
         found = None
         for order in range(_order(length), _LISTS):
             for each in self.small[order]:
-                if each.free >= length and (
-                    found is None or abs(goal - found.physical) > abs(goal - each.physical)
-                ):
+                if each.free >= length and (found is None or abs(goal - found.physical) > abs(goal - each.physical)):
                     found = each
         return found
 
