@@ -48,6 +48,9 @@ def inode_bitmap(s, group):
 @subroutine
 def inode_block(s, number):
     """Return the block that holds an inode."""
-    group, index = (number - 1) // s.group_inodes, (number - 1) % s.group_inodes
+    group, index = 0, number - 1
+    if index >= s.group_inodes:  # most files are in the first group, and a division is slow
+        group = index // s.group_inodes
+        index -= group * s.group_inodes
     at, first, stride = metadata_of(s, group)
     return at + 2 * stride + (group - first) * s.inode_blocks + index // e.INODES_PER_BLOCK
