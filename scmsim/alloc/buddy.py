@@ -180,3 +180,15 @@ def release(s, arena, at, order):
         order += 1
         s.joins += 1
     _set(s, arena, chunk, node, order)
+
+
+def free_runs(record: np.record, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (first smallest block of the device, length) of each free run, in smallest blocks."""
+    touched, chunks, nodes = int(record.touched), int(record.chunks), int(record.nodes)
+    bits = np.unpackbits(arena[nodes : nodes + touched * WORDS].view(np.uint8), bitorder="little")
+    chunk, node = np.nonzero(bits.reshape(-1, 2 * LEAVES))
+    order = TOP + 1 - np.frexp(node.astype(np.float64))[1].astype(np.int64)
+    start = chunk * LEAVES + ((node - (LEAVES >> order)) << order)
+    start, length = np.append(start, touched * LEAVES), np.append(1 << order, (chunks - touched) * LEAVES)
+    some = length > 0
+    return start[some] + (int(record.origin) >> SMALLEST_SHIFT), length[some]

@@ -13,8 +13,8 @@ HUGE = 512  # blocks per 2 MiB
 Runs = tuple[np.ndarray, np.ndarray]  # first block and length of each run
 
 
-def runs(words: np.ndarray, behind: int = 0) -> Runs:
-    """Return (first block, length) of each free run in the bitmap; `behind` more free blocks follow the bitmap."""
+def runs(words: np.ndarray, more: int = 0) -> Runs:
+    """Return (first block, length) of each free run in the bitmap; `more` free blocks follow the bitmap."""
     bits = words.view(np.uint64)
     changes = bits ^ (bits << np.uint64(1))  # bit set where a block differs from the previous block
     changes[1:] ^= bits[:-1] >> np.uint64(63)
@@ -22,9 +22,9 @@ def runs(words: np.ndarray, behind: int = 0) -> Runs:
     word, bit = np.nonzero(np.unpackbits(changes[at].view(np.uint8), bitorder="little").reshape(-1, 64))
     edges, blocks = 64 * at[word] + bit, 64 * len(words)
     if len(edges) % 2:
-        edges = np.append(edges, blocks + behind)
-    elif behind:
-        edges = np.append(edges, [blocks, blocks + behind])
+        edges = np.append(edges, blocks + more)
+    elif more:
+        edges = np.append(edges, [blocks, blocks + more])
     return edges[::2], edges[1::2] - edges[::2]
 
 
@@ -37,6 +37,13 @@ def of_runs(start: np.ndarray, length: np.ndarray, block: int = BLOCK) -> dict[s
         "free_2m_bytes": int(whole.sum()) * huge * block,
         "largest_free_bytes": int(length.max(initial=0)) * block,
     }
+
+
+def mappable(logical: np.ndarray, physical: np.ndarray, length: np.ndarray, page: int) -> int:
+    """Return how many whole pages of `page` bytes are in runs with the same alignment in the file and on the device (bytes)."""
+    alike = (physical - logical) % page == 0
+    whole = (logical + length) // page - -(-logical // page)
+    return int(np.maximum(whole[alike], 0).sum())
 
 
 def histogram(length: np.ndarray, block: int = BLOCK) -> dict[int, int]:

@@ -45,7 +45,7 @@ FIELDS = [
     ("best_length", "i8"),
 ]
 
-# A row of the table of groups
+# A row of the table of groups, one word each unless said otherwise:
 FREE = 0  # free blocks
 FRAGMENTS = 1  # free runs
 LARGEST = 2  # order of the largest chunk, -1 = none
@@ -69,7 +69,8 @@ def attach(state, used, ready, blocks: int) -> None:
     """Lay out bitmaps and table at the arena's top: the ranges `used` (start, count) are in use, the groups `ready` are loaded."""
     record, arena = state.record[0], state.arena
     groups = -(-blocks // GROUP)
-    record.blocks, record.group_count = blocks, groups
+    record.blocks = record.tracked = blocks
+    record.group_count = groups
     record.bits, record.freed_bits = record.arena_top, record.arena_top + groups * GROUP_BITS_WORDS
     record.group_table = record.freed_bits + groups * GROUP_BITS_WORDS
     record.arena_top = record.group_table + groups * GROUP_WORDS

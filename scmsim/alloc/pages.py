@@ -43,12 +43,20 @@ COUNTS = [
 ]
 STATE = np.dtype((np.record, [*frames.FIELDS, *RULES, *COUNTS, ("free_nodes", "i8"), ("free_node", "i8")]))
 
-# Columns of a file's row: length in bytes (-1: does not exist), frames held, last run, whether it is on large pages, frames that
-# fallocate keeps beyond the length, names, whether it was counted as spilled.
-SIZE, HELD, TOP, SUPER, KEPT, NAMES, SPILLED = range(7)
+# A file's row, one column each:
+SIZE = 0  # bytes, -1: the file does not exist
+HELD = 1  # frames that the file has
+TOP = 2  # last run of pages, NONE: no run
+SUPER = 3  # 1: the file is on large pages
+KEPT = 4  # frames that fallocate keeps beyond the length
+NAMES = 5  # names
+SPILLED = 6  # 1: the file was counted as spilled
 FILE_WORDS = 7
-# A node is a run of pages: first frame, frames, log2 of the frames per page, the run below it (or the next free node).
-START, COUNT, ORDER, BELOW = range(4)
+# A run of pages, one column each:
+START = 0  # first frame
+COUNT = 1  # frames
+ORDER = 2  # log2 of the frames of a page
+BELOW = 3  # run below it, or next free node; NONE: no run
 NONE = -1
 
 

@@ -21,7 +21,10 @@ _NOW = {"nothing": "not mapped now", "4 KiB": "by small entries", "2 MiB": "at o
     help=f"""{SUMMARY}
 
 FILE is a file of this machine, which is only read, or a trace (.parquet, or the name of a shipped experiment): then the files
-that the trace maps are looked at, as they lie on the models at its end.""",
+that the trace maps are looked at, as they lie on the models at its end.
+
+With --expect the exit code is 1 unless every page that could have that size has it (with --pid: every page that the process
+touched).  1GiB never holds for a file of 1 GiB or more: Linux maps files by 2 MiB at most.""",
 )
 @click.argument("file")
 @click.option("--fs", help=f"Trace: file systems (scmsim list fs).  [default: {_FS}]")
@@ -35,6 +38,11 @@ that the trace maps are looked at, as they lie on the models at its end.""",
 @click.option("--length", metavar="BYTES", help="File: bytes of the mapping.  [default: to the file's end]")
 @click.option("--as-dax", is_flag=True, help="File: as if its file system were mounted with DAX.")
 @click.option("--pid", type=click.IntRange(1), help="File: show what a running process has mapped of it, too.")
+@click.option(
+    "--expect",
+    type=click.Choice(["4KiB", "2MiB", "1GiB"]),
+    help="Page size to expect; if a page lacks it, exit code 1.",
+)
 @click.option("--top", default=10, show_default=True, type=click.IntRange(1, 1_000_000), help="Trace: files to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -46,23 +54,28 @@ def command(
     length: str | None,
     as_dax: bool,
     pid: int | None,
+    expect: str | None,
     top: int,
     as_json: bool,
-) -> None:
+) -> int:
     from scmsim.pipeline.arguments import machine_table
 
     table = machine_table(machine)
     if file.endswith((".parquet", ".toml")) or not os.path.exists(file) and "/" not in file and "." not in file:
         if pid or length or as_dax or offset != "0":
             raise UsageError("--offset, --length, --as-dax and --pid are for a file of this machine, not for a trace")
-        answer = _of_trace(file, fs or _FS, assignments, table)
+        answer = _of_trace(file, fs or _FS, assignments, table, expect)
         text = _trace_text(answer, machine, top)
     else:
         if fs or assignments:
             raise UsageError("--fs and --set are for a trace; the file system of a file of this machine is its own")
-        answer = _of_file(file, table, offset, length, as_dax, pid)
+        answer = _of_file(file, table, offset, length, as_dax, pid, expect)
         text = _file_text(answer, machine)
+    verdicts = answer.get("expected", {})
+    if verdicts:
+        text += "\n\n" + "\n".join(printable(each["text"]) for each in verdicts.values())
     click.echo(json.dumps(answer, indent=1) if as_json else text)
+    return int(not all(each["holds"] for each in verdicts.values()))
 
 
 def _costs(table: dict[str, Any], parts: list[tuple[tuple[Any, int, int], tuple]]) -> dict[str, Any]:
@@ -95,7 +108,13 @@ def _counted(found: Any) -> dict[str, int]:
 
 
 def _of_file(
-    path: str, table: dict[str, Any], offset: str, length: str | None, as_dax: bool, pid: int | None
+    path: str,
+    table: dict[str, Any],
+    offset: str,
+    length: str | None,
+    as_dax: bool,
+    pid: int | None,
+    expect: str | None,
 ) -> dict[str, Any]:
     import numpy as np
 
@@ -122,6 +141,11 @@ def _of_file(
             found = rules.cached_classes(begin, end)
     finally:
         os.close(descriptor)
+    mend = fix.advice(found, place, path, start, begin)
+    process = _of_process(pid, path, found, begin) if pid else {}
+    if expect:
+        process["expected"] = {path: _expected(expect, found, (begin, end), process.pop("now", None), mend)}
+    process.pop("now", None)
     return {
         "file": path,
         "bytes": size,
@@ -130,29 +154,50 @@ def _of_file(
         "extents": count,
         "regions": _counted(found),
         **_costs(table, [((found, end, begin), (1 if as_dax or place.dax else 16,))]),
-        "mend": fix.advice(found, place, path, start, begin),
-        **(_of_process(pid, path, begin // rules.HUGE, len(found)) if pid else {}),
+        "mend": mend,
+        **process,
     }
 
 
-def _of_process(pid: int, path: str, first: int, count: int) -> dict[str, Any]:
-    """Return what a process has mapped of `count` ranges of 2 MiB of a file, from number `first` on."""
-    from scmsim.core.errors import EnvironmentProblem
-    from scmsim.study.page_size import from_process
+def _of_process(pid: int, path: str, found: Any, begin: int) -> dict[str, Any]:
+    """Return what a process has mapped of a file from byte `begin` on; `found` has the class of each 2 MiB.
 
-    text = from_process.smaps_of(pid)
+    `now` has the array of it, or the reason why it is not known.
+    """
+    from scmsim.core.errors import EnvironmentProblem
+    from scmsim.study.page_size import from_process, rules
+
+    text, first = from_process.smaps_of(pid), begin // rules.HUGE
     try:
-        now: Any = from_process.runs(from_process.page_sizes(pid, text, path, first + count)[first:], first)
+        now: Any = from_process.page_sizes(pid, text, path, first + len(found))[first:]
     except EnvironmentProblem as error:
         now = str(error)
-    return {"process": from_process.sums(text, path), "process_pages": now}
+    shown = now if isinstance(now, str) else from_process.runs(now, first)
+    return {"process": from_process.sums(text, path), "process_pages": shown, "now": now}
 
 
-def _of_trace(trace: str, fs: str, assignments: tuple[str, ...], table: dict[str, Any]) -> dict[str, Any]:
+def _expected(page: str, found: Any, mapped: tuple[int, int], now: Any, mend: list[str]) -> dict[str, Any]:
+    """Return the verdict on a file that is mapped from the first byte of `mapped` to its second; `now`: of a process."""
+    from scmsim.core.errors import EnvironmentProblem
+    from scmsim.study.page_size import expect
+
+    giants = expect.giants_in(mapped[1], mapped[0])
+    if isinstance(now, str):
+        raise EnvironmentProblem(f"the page sizes of the process are not known, so --expect cannot be checked: {now}")
+    if now is not None:
+        return expect.of_process(page, found, now, giants, mend).as_json()
+    return expect.of_classes(page, _counted(found), giants, mend).as_json()
+
+
+def _of_trace(
+    trace: str, fs: str, assignments: tuple[str, ...], table: dict[str, Any], page: str | None
+) -> dict[str, Any]:
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params, source_of
     from scmsim.core.errors import unknown
     from scmsim.pipeline.arguments import names_of
+    from scmsim.study.page_size import expect
+    from scmsim.study.page_size.benefit import setting_of
     from scmsim.study.page_size.from_model import page_sizes
 
     params, names = _params(assignments), names_of(fs)
@@ -163,6 +208,8 @@ def _of_trace(trace: str, fs: str, assignments: tuple[str, ...], table: dict[str
     with Progress() as progress:
         for name in names:
             found = page_sizes(source_of(trace), name, params.get(name, {}), progress)
+            if isinstance(found, str) and page:
+                raise UsageError(f"{name}: {found}, so --expect cannot be checked; leave it out of --fs")
             if isinstance(found, str):
                 answer["file_systems"][name] = {"not_modelled": found}
                 continue
@@ -178,6 +225,12 @@ def _of_trace(trace: str, fs: str, assignments: tuple[str, ...], table: dict[str
                     totals[what] = totals.get(what, 0) + count
             costs = _costs(table, [((one.found, one.length, 0), (one.around, one.whole_blocks)) for one in found])
             costs["load_faults"] += sum(one.filling for one in found)
+            if page:
+                giants = sum(expect.giants_in(one.length) for one in found)
+                setting = setting_of(name, params.get(name, {}))
+                verdict = expect.of_classes(page, totals, giants, [f"--set {name}.{setting}"] if setting else [])
+                told = {**verdict.as_json(), "text": f"{name}: {verdict.text}"}
+                answer.setdefault("expected", {})[name] = told
             answer["file_systems"][name] = {"regions": totals, **costs, "files": files}
     return answer
 

@@ -9,6 +9,13 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
 SUMMARY = "Waste, metadata, page tables and contiguity of free space, on page-size policies and file systems."
+_BY_FILE = {
+    "waste_bytes": "waste",
+    "allocated_bytes": "allocated",
+    "file_bytes": "length",
+    "mappable_2m_bytes": "by 2 MiB",
+    "extents": "extents",
+}
 _ALL = "pages-4k,pages-2m,pages-1g,two-zone,one-zone,tps,virtual-superpages"
 
 
@@ -31,6 +38,12 @@ too.""",
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by-file."
 )
+@click.option(
+    "--extents",
+    type=click.Path(),
+    metavar="FILE",
+    help="File systems: write the places of every file's bytes, and the free space (.csv, .parquet).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: one object a policy or file system (every file).")
 def command(
     trace: str,
@@ -40,6 +53,7 @@ def command(
     aged: int | None,
     by_file: bool,
     top: int,
+    extents: str | None,
     as_json: bool,
 ) -> None:
     from scmsim.cli._progress import Progress
@@ -59,6 +73,8 @@ def command(
             registry.path(kind, name)
     if aged and systems:
         raise UsageError("--aged works for page-size policies only; leave --fs out, or age with 'scmsim synth ageing'")
+    if extents is not None:
+        _check_extents(extents, systems, policies)
     params = _params(assignments)
     for name in params:
         if name not in (*systems, *policies):
@@ -79,6 +95,8 @@ def command(
         raise left_out[0]
     for reason in left_out:
         click.echo(f"scmsim: warning: left out: {reason}", err=True)
+    if extents is not None:
+        _write_extents(found, source.files.path, extents)
     if as_json:
         click.echo(json.dumps([_object(one, source.files, by_file) for one in found]))
         return
@@ -102,6 +120,31 @@ def _with_large_pages(source: Any, fs: str, params: dict[str, str], progress: An
     return found
 
 
+def _check_extents(path: str, systems: list[str], policies: list[str]) -> None:
+    """Raise UsageError if the extents of the named file systems cannot be written to a file; called before the work starts."""
+    import pathlib
+
+    from scmsim.core import registry
+    from scmsim.core.atomic import writable
+    from scmsim.result.extents import SUFFIXES, without
+
+    if policies:
+        raise UsageError("--extents works for file systems only; name them with --fs, and leave --policy out")
+    if pathlib.Path(path).suffix not in SUFFIXES:
+        raise UsageError(f"--extents {path!r}: the name must end in {' or '.join(SUFFIXES)}")
+    writable(path)
+    for name in systems:
+        if not hasattr(registry.load("fs", name), "extents"):
+            raise UsageError(without(name))
+
+
+def _write_extents(found: list[Any], paths: Any, path: str) -> None:
+    from scmsim.result.extents import frame, write
+
+    write({one.name: frame(one.extents, paths) for one in found}, path)
+    click.echo(f"wrote {path}", err=True)
+
+
 def _ageing(policy: str, params: Any, percent: int) -> Any:
     from scmsim.pipeline import model_params
     from scmsim.workload import ageing
@@ -113,8 +156,9 @@ def _object(one: Any, files: Any, by_file: bool) -> dict[str, Any]:
     from scmsim.study.space import rows_by_file
 
     free_runs = {str(length): count for length, count in one.free_runs.items()}
+    file_runs = {"file_runs": {str(length): count for length, count in one.file_runs.items()}} if one.file_runs else {}
     rows = {"by_file": list(rows_by_file(one, files))} if by_file else {}
-    return {"name": one.name, **one.total, "free_runs": free_runs, **rows}
+    return {"name": one.name, **one.total, "free_runs": free_runs, **file_runs, **rows}
 
 
 def _table(found: list[Any]) -> None:
@@ -131,10 +175,11 @@ def _table(found: list[Any]) -> None:
     for name in dict.fromkeys(name for one in found for name in one.total):
         unit = f", {glossary.unit(name)}" if glossary.unit(name) in ("bytes", "ns") else ""
         rows.append([f"{glossary.label(name)}{unit}", *cells("total", name)])
-    lengths = sorted({length for one in found for length in one.free_runs})
-    if lengths:
-        rows.append(["free runs of at least", *[""] * len(found)])
-        rows += [[f"  {format_bytes(length)}", *cells("free_runs", length)] for length in lengths]
+    for table, title in (("file_runs", "extents of files of at least"), ("free_runs", "free runs of at least")):
+        lengths = sorted({length for one in found for length in getattr(one, table)})
+        if lengths:
+            rows.append([title, *[""] * len(found)])
+            rows += [[f"  {format_bytes(length)}", *cells(table, length)] for length in lengths]
     click.echo(grid(rows, terminal_width()))
 
 
@@ -148,10 +193,7 @@ def _files(one: Any, files: Any, top: int) -> None:
     if not rows:
         click.echo("  this model does not tell by file" if not one.files else "  none")
         return
-    large = "mappable_2m_bytes" in rows[0]
-    click.echo(f"{'waste':>16}{'allocated':>18}{'length':>18}{'by 2 MiB' if large else '':>{18 * large}}  path")
+    columns = {name: title for name, title in _BY_FILE.items() if name in rows[0]}
+    click.echo("".join(f"{title:>18}" for title in columns.values()) + "  path")
     for row in rows:
-        told = f"{row['mappable_2m_bytes']:>18,}" if large else ""
-        click.echo(
-            f"{row['waste_bytes']:>16,}{row['allocated_bytes']:>18,}{row['file_bytes']:>18,}{told}  {printable(row['path'])}"
-        )
+        click.echo("".join(f"{row[name]:>18,}" for name in columns) + f"  {printable(row['path'])}")

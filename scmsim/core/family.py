@@ -33,7 +33,17 @@ TABLE = "models.toml"
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "parameters.toml"
 CODE = {"start": "state.start", "emit": "operations.emit", "space": "state.space", "SITES": "templates.SITES"}
 # optional keys of `code`
-_MAY = ("collect", "by_file", "unsynced", "quiet_until", "STATISTICS", "LARGEST_FILE", "KERNEL_OBJECTS", "mapped")
+_MAY = (
+    "collect",
+    "by_file",
+    "extents",
+    "unsynced",
+    "quiet_until",
+    "STATISTICS",
+    "LARGEST_FILE",
+    "KERNEL_OBJECTS",
+    "mapped",
+)
 
 _HEADER = re.compile(r"^\[model\.([a-z0-9-]+)\]", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

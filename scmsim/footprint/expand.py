@@ -32,10 +32,10 @@ def _merged(
 
     Slice i comes before event `ahead[i]`.
     """
-    first, behind = book.bounds[slices["first"]], book.bounds[slices["behind"]]
-    counts = behind - first
+    first, end = book.bounds[slices["first"]], book.bounds[slices["behind"]]
+    counts = end - first
     cause = np.repeat(ahead, counts)
-    touches = book.touches[np.arange(len(cause)) + np.repeat(behind - np.cumsum(counts), counts)]
+    touches = book.touches[np.arange(len(cause)) + np.repeat(end - np.cumsum(counts), counts)]
     page = book.pages[_placed(book, np.repeat(slices, counts), touches >> 1)]
     made = np.zeros(len(cause), EVENT)
     made["code"] = np.where(touches & 1, STORE, LOAD)

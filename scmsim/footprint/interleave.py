@@ -117,11 +117,11 @@ def _begin(s, book, opened, operation, sites, amount):
 
 
 @inlined
-def _spread(s, slices, count, first, behind):
-    """Spread an operation's chunks evenly before its events `[first, behind)`; return the new number of slices."""
+def _spread(s, slices, count, first, end):
+    """Spread an operation's chunks evenly before its events `[first, end)`; return the new number of slices."""
     chunks, i = s.behind - s.next, first
     while s.next < s.behind:
-        upto = s.behind - chunks * (behind - 1 - i) // (behind - first)
+        upto = s.behind - chunks * (end - 1 - i) // (end - first)
         if upto > s.next:
             piece = slices[count]
             piece.event, piece.first, piece.behind = i, s.next, upto
@@ -168,25 +168,25 @@ def _nearest(s, groups, kind, sites):
 
 
 @subroutine
-def _first_of(calls, first, behind, amount):
-    """Return the first call in `[first, behind)`, sorted by amount, with at least this amount (binary search)."""
-    while first < behind:
-        middle = (first + behind) // 2
+def _first_of(calls, first, end, amount):
+    """Return the first call in `[first, end)`, sorted by amount, with at least this amount (binary search)."""
+    while first < end:
+        middle = (first + end) // 2
         if calls[middle].amount < amount:
             first = middle + 1
         else:
-            behind = middle
+            end = middle
     return first
 
 
 @inlined
-def _next_alike(s, book, first, behind):
-    """Return the call in `[first, behind)` that was measured next after the call chosen last.
+def _next_alike(s, book, first, end):
+    """Return the call in `[first, end)` that was measured next after the call chosen last.
 
     So calls measured together stay together: with the slab objects then in use, and with the rate of timer ticks.
     """
     least, calls, last = s.calls, s.calls, s.last
-    for number in book.numbers[first:behind]:
+    for number in book.numbers[first:end]:
         ahead = number - last - 1
         least = min(least, ahead + (calls if ahead < 0 else 0))
     number = last + 1 + least

@@ -173,8 +173,8 @@ def _take_bit(typing: Any, array: Any, index: Any, bit: Any) -> Any:
         shift = builder.and_(at, row.constant(63))
         own = builder.select(inside, builder.shl(row.constant(1), shift), row.constant(0))
         later = builder.select(builder.icmp_signed("<", at, row.constant(0)), row.constant(-1), row.constant(0))
-        behind = builder.select(inside, builder.shl(row.constant(-2), shift), later)
-        ones = row.total(row.call("llvm.ctpop", row.vector, builder.and_(row.tags, behind)))
+        after = builder.select(inside, builder.shl(row.constant(-2), shift), later)
+        ones = row.total(row.call("llvm.ctpop", row.vector, builder.and_(row.tags, after)))
         row.store(builder.and_(row.tags, builder.not_(own)))
         return ones
 
@@ -186,10 +186,10 @@ def _take_one(typing: Any, array: Any, index: Any, lane: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _Vector(16, 32, context, builder, signature.args[0], *args[:2])
         numbers, wanted = row.constant(*range(16)), row.filled(args[2])
-        behind = builder.select(builder.icmp_signed(">", numbers, wanted), row.tags, row.constant(0))
+        after = builder.select(builder.icmp_signed(">", numbers, wanted), row.tags, row.constant(0))
         own = builder.zext(builder.icmp_signed("==", numbers, wanted), row.vector)
         row.store(builder.sub(row.tags, own))
-        return row.total(behind)
+        return row.total(after)
 
     return types.int64(array, types.int64, types.int64), code
 

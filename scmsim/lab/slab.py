@@ -73,8 +73,8 @@ def caches(ram: pathlib.Path, symbols: bytes, pages: np.ndarray) -> dict[int, st
     place = _place(list(structs.values()), list(known))
     if place is None:
         return {}
-    word, behind = place
-    return {page: known[words[word] + behind] for page, words in structs.items() if words[word] + behind in known}
+    word, offset = place
+    return {page: known[words[word] + offset] for page, words in structs.items() if words[word] + offset in known}
 
 
 def _listed(memory: Memory, heads: int) -> dict[int, str]:

@@ -159,16 +159,16 @@ def clean(m, c, first, last):
 def invalidate(m, first, last):
     """Remove the lines [first, last] from the caches, for a non-temporal store, which also writes their dirty bytes."""
     while first <= last:
-        behind, left, group = min(last, first | GROUP - 1) + 1, 0, (first & DIRTY_SLOTS - 1) // GROUP
+        end, left, group = min(last, first | GROUP - 1) + 1, 0, (first & DIRTY_SLOTS - 1) // GROUP
         if m.may_hold[group]:
-            for line in range(first, behind):
+            for line in range(first, end):
                 slot = line & (DIRTY_SLOTS - 1)
                 if m.dirty[slot] == line + 1:
                     m.dirty[slot] = 0
                 left |= m.dirty[slot]
-            if left == 0 and behind - first == GROUP:  # the whole group was checked and is empty: later drops skip it
+            if left == 0 and end - first == GROUP:  # the whole group was checked and is empty: later drops skip it
                 m.may_hold[group] = 0
-        first = behind
+        first = end
 
 
 @subroutine

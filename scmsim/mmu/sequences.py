@@ -53,15 +53,15 @@ def forget_all(s, known):
 def _arrange(known, states, number, piece):
     """Make the sequences of a chunk; return whether it touches objects.  `states`: whether states of sets have numbers."""
     m, chunk, rows = known.memo[0], known.chunks[number], known.rows
-    first, behind = known.bounds[number], known.bounds[number + 1]
+    first, end = known.bounds[number], known.bounds[number + 1]
     count, chunk.stores = 0, 0
-    for t in range(first, behind):
+    for t in range(first, end):
         touch = int(known.touches[t])
         chunk.stores += touch & 1
         if known.pages[touch].kind == 0:
             rows[count] = touch
             count += 1
-    chunk.loads = behind - first - chunk.stores
+    chunk.loads = end - first - chunk.stores
     sets = _mark_by_set(known, count)
     for k in range(sets):
         t, place, begins = known.heads[k], 0, m.touches_used
@@ -72,7 +72,7 @@ def _arrange(known, states, number, piece):
             t = known.links[t]
         _end(m, known.pages, begins, place, states)
     fixed, count = count, 0
-    for t in range(first, behind):
+    for t in range(first, end):
         touch = int(known.touches[t])
         page = known.pages[touch]
         if page.kind > 0:
@@ -89,7 +89,7 @@ def _arrange(known, states, number, piece):
             _keep(m, rows[t], t - passed)
     if count > 0:
         _end(m, known.pages, begins, count - passed, states)
-    return fixed < behind - first
+    return fixed < end - first
 
 
 @subroutine

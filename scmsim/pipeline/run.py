@@ -81,11 +81,11 @@ class Replay:
         mmu = self.mmu(self.counting)
         if systems.surrounds(self.system):
             mmu = BackgroundStage(mmu, self.system, self.machine)
-        behind: Stage = mmu
+        mmu_stage: Stage = mmu
         if self.footprints:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
-            behind = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects)
-        stages = [self.counting, self.paging.stage, behind, self.medium]
+            mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects)
+        stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
         if self.model.mapped or self.model.status[0]["maps"]:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):

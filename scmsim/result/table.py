@@ -268,9 +268,9 @@ def _title(run: Run) -> str:
 def _notes(runs: Sequence[Run], chosen: Chosen) -> list[str]:
     """Return the failures and warnings for below the table, each once, and which of its rows are estimates."""
     found = notes_of(runs)
-    behind = {name for run in runs for name in run.estimated}
+    fields = {name for run in runs for name in run.estimated}
     labels = dict.fromkeys(row.label for section in chosen.values() for row in _kept(runs, section))
-    estimated = [label for label in labels if glossary.row(label).field in behind]
+    estimated = [label for label in labels if glossary.row(label).field in fields]
     if estimated:
         found.append(f"estimated, not counted: {'; '.join(estimated)}")
     return list(dict.fromkeys(map(printable, found)))

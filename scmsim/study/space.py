@@ -27,6 +27,7 @@ _CHUNK = 1 << 16
 _NODES = 1 << 12
 _FAN = 512  # entries of a page table
 MIB = 1 << 20
+GIANT = 1 << 30
 LARGEST = 1 << 44  # bytes of a device: its bitmap takes 512 MiB
 
 
@@ -44,14 +45,22 @@ class Space:
         Number of free runs by the largest power of two, in bytes, that is at most their length.
     files : dict
         Columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, for a
-        policy, `pages`; if the trace touches mapped files, `mappable_2m_bytes`.  Empty if a model does not report files.
-        Files of an ageing run are left out.
+        policy, `pages`; for a model that keeps places, `extents`; if the trace touches mapped files, `mappable_2m_bytes`.
+        Empty if a model does not report files.  Files of an ageing run are left out.
+    extents : array, optional
+        Extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None if it keeps no places.
     """
 
     name: str
     total: dict[str, int]
     free_runs: dict[int, int] = field(default_factory=dict)
     files: dict[str, np.ndarray] = field(default_factory=dict)
+    extents: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def file_runs(self) -> dict[int, int]:
+        """Return the number of extents of files by the largest power of two, in bytes, that is at most their length."""
+        return {} if self.extents is None else contiguity.histogram(_of_files(self.extents)["length"], 1)
 
 
 def of_policy(
@@ -102,6 +111,11 @@ def of_fs(
     histogram = contiguity.histogram(*free[1:]) if free else {}
     by_file = getattr(model.module, "by_file", None)
     files = by_file(model.state) if by_file else {}
+    extents = model.extents()
+    if extents is not None:
+        total |= _contiguity(_of_files(extents))
+        counts = np.bincount(_of_files(extents)["file"], minlength=len(source.files))
+        files |= {"extents": counts[files["file"]]} if files else {}
     asked = touched_files(source)
     if asked.any() and not not_modelled(fs):
         found = laid_out(model, np.flatnonzero(asked), source.files)
@@ -111,7 +125,23 @@ def of_fs(
         above = sum(-(-len(one.found) // _FAN) for one in found)
         total |= _mappings([one.length for one in found], large, (small + above) * TABLE_BYTES)
         files |= {"mappable_2m_bytes": large[files["file"]]} if files else {}
-    return Space(fs, total, histogram, files)
+    return Space(fs, total, histogram, files, extents)
+
+
+def _of_files(extents: np.ndarray) -> np.ndarray:
+    """Return the extents of files, without those of free space."""
+    return extents[extents["file"] >= 0]
+
+
+def _contiguity(extents: np.ndarray) -> dict[str, int]:
+    """Return the number of extents of files, and of the large pages that they could be mapped by; unwritten ones are not."""
+    written = extents[~extents["unwritten"]]
+    runs = written["logical"], written["physical"], written["length"]
+    return {
+        "extents": len(extents),
+        "mappable_2m_pages": contiguity.mappable(*runs, HUGE),
+        "mappable_1g_pages": contiguity.mappable(*runs, GIANT),
+    }
 
 
 def _mappings(lengths: Sequence[int], large: np.ndarray, tables: int) -> dict[str, int]:

@@ -199,7 +199,7 @@ def place(model: drive.Model, extents: list[list[int]], number: int) -> None:
     """Move the blocks of the file `number` of a model to where the kernel had them: (file, flags, logical, physical, length)."""
     record, arena = model.record, model.state.arena
     file = int(arena[record.rows + number * e.ROW_WORDS])
-    words = arena[int(arena[file + e.PAGES]) :][: int(arena[file + e.END])]
+    words = arena[int(arena[file + e.PAGES]) :][: int(arena[file + e.PAGE_COUNT])]
     words[:] = 0
     arena[file + e.EXTENTS] = len(extents)
     for _, flags, logical, physical, length in extents:

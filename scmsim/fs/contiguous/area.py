@@ -27,7 +27,7 @@ def place(s, out, is_first):
 def set_moved(s, arena, out, row, old, held):
     """Set the registers of the page-directory entries that change when a file leaves its 2**`held` bytes of addresses at `old`."""
     s.reg[templates.DIRECTORY_BYTES] = min(
-        ((arena[row + state.END] + page_map.PIECE - 1) // page_map.PIECE) << 3, templates.TOP_BYTES
+        ((arena[row + state.PAGE_COUNT] + page_map.PIECE - 1) // page_map.PIECE) << 3, templates.TOP_BYTES
     )
 
 
@@ -50,7 +50,7 @@ def ensure_range(s, arena, out, row, stop):
     if order <= held:
         return
     start = ranges.take_range(s, arena, order)
-    old, end = arena[row + state.RANGE], arena[row + state.END]
+    old, end = arena[row + state.RANGE], arena[row + state.PAGE_COUNT]
     arena[row + state.RANGE], arena[row + state.RANGE_ORDER] = start, order
     place(s, out, held == 0 or end == 0)
     if held == 0:

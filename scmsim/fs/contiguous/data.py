@@ -58,7 +58,7 @@ def touch(s, arena, out, row, template, at, stop):
 @subroutine
 def clear(s, arena, out, row, low, high):
     """Clear the bytes [low, high) of a file as far as they have pages."""
-    high = min(high, arena[row + state.END] * templates.BLOCK)
+    high = min(high, arena[row + state.PAGE_COUNT] * templates.BLOCK)
     while low < high:
         stop = stretch(arena, row, low, high)
         if touch(s, arena, out, row, templates.CLEAR, low, stop):
@@ -69,7 +69,7 @@ def clear(s, arena, out, row, low, high):
 @subroutine
 def clear_events(arena, row, low, high):
     """Return the most events that clearing the bytes [low, high) takes."""
-    high, count = min(high, arena[row + state.END] * templates.BLOCK), 16
+    high, count = min(high, arena[row + state.PAGE_COUNT] * templates.BLOCK), 16
     while low < high:
         low = stretch(arena, row, low, high)
         count += 2
@@ -89,7 +89,7 @@ def use_spare(s, arena, row, last):
 @subroutine
 def set_spare(s, arena, row, first):
     """Turn the mapped pages from `first` on, after the file's end, into spare pages."""
-    count = arena[row + state.END] - first
+    count = arena[row + state.PAGE_COUNT] - first
     arena[row + state.SPARE_AT], arena[row + state.SPARE] = first, count
     arena[row + file_row.MAPPED] -= count
     s.spare_blocks += count
@@ -98,7 +98,7 @@ def set_spare(s, arena, row, first):
 @subroutine
 def last_page(s, arena, row, op_last):
     """Return the last page to map for a write that ends in page `op_last`; a growing file gets more if space is plenty."""
-    if op_last < arena[row + state.END] or s.spare == 0 or arena[row + state.SPARE] > 0:
+    if op_last < arena[row + state.PAGE_COUNT] or s.spare == 0 or arena[row + state.SPARE] > 0:
         return op_last
     if arena[row + file_row.SIZE] > (op_last + 1) * templates.BLOCK:
         return op_last  # spare pages are not cleared, so they must not be in a hole of the file
@@ -128,7 +128,7 @@ def map_pages(s, arena, out, row, last, wanted):
         if not reserve_events(s, out, page_map.MAP_EVENTS):
             return False
         page_map.fill(s, arena, out, row, wanted)
-    if wanted > last and arena[row + state.END] > last + 1 and arena[row + state.HELD] * page_map.PIECE <= last:
+    if wanted > last and arena[row + state.PAGE_COUNT] > last + 1 and arena[row + state.HELD] * page_map.PIECE <= last:
         set_spare(s, arena, row, last + 1)
     return True
 

@@ -172,7 +172,7 @@ def map_super(s, arena, out, row, piece):
     arena[row + state.HELD] = two_zone.nvmalloc_expand_superpage(s, arena, arena[row + state.SUPERS], held, held + 1)
     set_super(arena, row, piece)
     arena[row + file_row.MAPPED] += PIECE
-    arena[row + state.END] = max(arena[row + state.END], (piece + 1) * PIECE)
+    arena[row + state.PAGE_COUNT] = max(arena[row + state.PAGE_COUNT], (piece + 1) * PIECE)
     count_blocks(s, arena, row, PIECE)
     s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES], s.reg[templates.COUNT] = (
         directory_at(arena, row, piece),
@@ -238,7 +238,7 @@ def fill(s, arena, out, row, last):
     s.owed -= count
     s.resume_at = page + count
     arena[row + file_row.MAPPED] += count
-    arena[row + state.END] = max(arena[row + state.END], page + count)
+    arena[row + state.PAGE_COUNT] = max(arena[row + state.PAGE_COUNT], page + count)
     count_blocks(s, arena, row, count)
     s.reg[templates.PTE_AT] = table.get(arena, row + state.PTES, piece) * templates.BLOCK + ((page & (PIECE - 1)) << 3)
     taken(s, out, block, count)
@@ -281,7 +281,7 @@ def unmap(s, arena, out, row, first, stop):
     if entries == 0:
         return gone
     # the page of entries stays while any of its pages is mapped
-    for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + state.END])):
+    for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + state.PAGE_COUNT])):
         if table.get(arena, row + state.BLOCKS, page) != 0:
             return gone
     first_fit.release(s, arena, entries, 1)
@@ -304,7 +304,7 @@ def drop_spare(s, arena, out, row):
         return
     first = arena[row + state.SPARE_AT]
     gone = unmap(s, arena, out, row, first, first + arena[row + state.SPARE])
-    arena[row + state.SPARE], arena[row + state.END] = 0, first
+    arena[row + state.SPARE], arena[row + state.PAGE_COUNT] = 0, first
     s.spare_blocks -= gone
     s.reclaimed_blocks += gone
 
@@ -342,13 +342,13 @@ def release_from(s, arena, out, row, first):
     drop_spare(s, arena, out, row)
     drop_supers(s, arena, out, row, kept)
     s.resume_at = max(s.resume_at, min(arena[row + state.HELD] * PIECE, kept * PIECE))
-    if s.resume_at < arena[row + state.END]:
-        stop = min(arena[row + state.END], (s.resume_at | (PIECE - 1)) + 1)
+    if s.resume_at < arena[row + state.PAGE_COUNT]:
+        stop = min(arena[row + state.PAGE_COUNT], (s.resume_at | (PIECE - 1)) + 1)
         arena[row + file_row.MAPPED] -= unmap(s, arena, out, row, s.resume_at, stop)
         s.resume_at = stop
-        if stop < arena[row + state.END]:
+        if stop < arena[row + state.PAGE_COUNT]:
             return False
-    arena[row + state.END] = min(arena[row + state.END], max(first, arena[row + state.HELD] * PIECE))
+    arena[row + state.PAGE_COUNT] = min(arena[row + state.PAGE_COUNT], max(first, arena[row + state.HELD] * PIECE))
     return True
 
 
@@ -363,7 +363,7 @@ def leave_tables(s, arena, row):
         state.RANGE,
         state.RANGE_ORDER,
         file_row.MAPPED,
-        state.END,
+        state.PAGE_COUNT,
         state.SPARE,
         state.SPARE_AT,
         state.HELD,

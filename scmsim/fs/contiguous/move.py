@@ -96,7 +96,7 @@ def next_due(s, arena, op):
 def pages_to_move(s, arena, row):
     """Return the end of the hole-free pages at the start of the file, before its spare pages."""
     page = arena[row + state.HELD] * page_map.PIECE
-    while page < arena[row + state.END] and table.get(arena, row + state.BLOCKS, page) != 0:
+    while page < arena[row + state.PAGE_COUNT] and table.get(arena, row + state.BLOCKS, page) != 0:
         page += 1
     return min(page, arena[row + state.SPARE_AT]) if arena[row + state.SPARE] > 0 else page
 
@@ -180,7 +180,7 @@ def switch_to_superpages(s, arena, out):
     first, stop = held * page_map.PIECE, (held + count) * page_map.PIECE
     if arena[row + state.SPARE] > 0 and arena[row + state.SPARE_AT] < stop:
         page_map.drop_spare(s, arena, out, row)
-    freed = page_map.free_pages(s, arena, out, row, first, min(stop, arena[row + state.END]))
+    freed = page_map.free_pages(s, arena, out, row, first, min(stop, arena[row + state.PAGE_COUNT]))
     for piece in range(held, held + count):
         entries = table.get(arena, row + state.PTES, piece)
         if entries != 0:
@@ -192,7 +192,7 @@ def switch_to_superpages(s, arena, out):
     table.drop(s, arena, row + state.NEWER)
     arena[row + state.HELD], arena[row + state.FILLED] = held + count, 0
     arena[row + file_row.MAPPED] += count * page_map.PIECE - freed
-    arena[row + state.END] = max(arena[row + state.END], stop)
+    arena[row + state.PAGE_COUNT] = max(arena[row + state.PAGE_COUNT], stop)
     s.reg[templates.INODE], s.reg[templates.PAGES] = inode_at(s, row), freed
     s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES] = page_map.directory_at(arena, row, held), count << 3
     emit_template(s, out, templates.SWITCHED)

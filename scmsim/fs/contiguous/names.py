@@ -86,7 +86,7 @@ def add_name(s, arena, out, row, directory):
 @subroutine
 def is_sparse(arena, row):
     """Return whether a file ends after its last page, which no directory does; a trace that mixes up ids looks for names there."""
-    return arena[row + file_row.SIZE] > arena[row + state.END] * templates.BLOCK
+    return arena[row + file_row.SIZE] > arena[row + state.PAGE_COUNT] * templates.BLOCK
 
 
 @subroutine
@@ -132,7 +132,7 @@ def take_null(s, arena, row):
     s.null_reuses += 1
     for word in range(state.BLOCKS, state.SUPERS):
         arena[row + word] = arena[null + word]
-    for word in (state.RANGE, state.RANGE_ORDER, state.END, state.SPARE):
+    for word in (state.RANGE, state.RANGE_ORDER, state.PAGE_COUNT, state.SPARE):
         arena[row + word] = arena[null + word]
     arena[row + state.SPARE_AT] = 0
     give(s, arena, null, state.NULL_ORDER)
@@ -151,8 +151,8 @@ def keep_null(s, arena, out, row):
         count += 1
     if count == 0:
         return False
-    if arena[row + state.END] > count:
-        page_map.unmap(s, arena, out, row, count, arena[row + state.END])
+    if arena[row + state.PAGE_COUNT] > count:
+        page_map.unmap(s, arena, out, row, count, arena[row + state.PAGE_COUNT])
     null = take(s, arena, state.NULL_ORDER)
     for word in range(state.BLOCKS, state.SUPERS):
         arena[null + word] = arena[row + word]
@@ -161,8 +161,8 @@ def keep_null(s, arena, out, row):
         arena[row + state.RANGE],
         arena[row + state.RANGE_ORDER],
     )
-    arena[null + state.END], arena[null + state.SPARE], arena[null + state.NEXT] = count, count, s.nulls
-    arena[row + state.RANGE_ORDER], arena[row + state.END] = 0, 0
+    arena[null + state.PAGE_COUNT], arena[null + state.SPARE], arena[null + state.NEXT] = count, count, s.nulls
+    arena[row + state.RANGE_ORDER], arena[row + state.PAGE_COUNT] = 0, 0
     s.nulls = null
     s.null_count += 1
     s.spare_blocks += count
@@ -360,7 +360,7 @@ def adopt_supers(s, arena, row, pages):
     for piece in range(count):
         page_map.set_super(arena, row, piece)
     arena[row + file_row.MAPPED] = count * page_map.PIECE
-    arena[row + state.END] = count * page_map.PIECE
+    arena[row + state.PAGE_COUNT] = count * page_map.PIECE
     s.data_blocks += count * page_map.PIECE
     s.owed -= min(pages, count * page_map.PIECE)
 

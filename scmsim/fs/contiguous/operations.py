@@ -26,8 +26,8 @@ NAME_BLOCKS = 2  # most blocks that one more name takes in a directory
 @subroutine
 def missing(arena, row, first, stop):
     """Return the blocks that mapping the pages [first, stop) takes, including pages of entries."""
-    end = min(stop, arena[row + state.END])
-    count = stop - max(first, arena[row + state.END]) if stop > arena[row + state.END] else 0
+    end = min(stop, arena[row + state.PAGE_COUNT])
+    count = stop - max(first, arena[row + state.PAGE_COUNT]) if stop > arena[row + state.PAGE_COUNT] else 0
     for page in range(first, end):
         count += table.get(arena, row + state.BLOCKS, page) == 0
     if count == 0:
@@ -59,9 +59,11 @@ def blocks_beside(s, op, count):
 @subroutine
 def words_needed(arena, op, row, parent, adopts):
     """Return the arena words that the operation may take for its tables."""
-    words = 2 * page_map.words_for(arena, parent, arena[parent + state.END] + 2) + 64
+    words = 2 * page_map.words_for(arena, parent, arena[parent + state.PAGE_COUNT] + 2) + 64
     if arena[row + state.PARENT] != 0:
-        words += page_map.words_for(arena, arena[row + state.PARENT], arena[arena[row + state.PARENT] + state.END] + 2)
+        words += page_map.words_for(
+            arena, arena[row + state.PARENT], arena[arena[row + state.PARENT] + state.PAGE_COUNT] + 2
+        )
     if calls.allocates(op):
         words += page_map.words_for(arena, row, (op.offset + op.length - 1) // templates.BLOCK + 1)
     if adopts:
@@ -80,13 +82,13 @@ def events_needed(arena, op, row, parent):
         and not records.UNLINK <= op.op <= records.RMDIR
         and arena[row + file_row.STATUS] & file_row.EXISTS
     ):
-        listed = arena[row + state.END] if op.op == records.READDIR else 0
+        listed = arena[row + state.PAGE_COUNT] if op.op == records.READDIR else 0
         return names.NAME_EVENTS + 2 * listed + names.look_events(arena, row)
-    pages = arena[parent + state.END]
+    pages = arena[parent + state.PAGE_COUNT]
     if arena[row + state.PARENT] != 0:
-        pages += 2 * arena[arena[row + state.PARENT] + state.END]
+        pages += 2 * arena[arena[row + state.PARENT] + state.PAGE_COUNT]
     if op.op == records.RENAME and op.file2 >= 0:
-        pages += 2 * arena[parent + state.END]
+        pages += 2 * arena[parent + state.PAGE_COUNT]
     return names.NAME_EVENTS + 4 * pages
 
 
@@ -126,10 +128,10 @@ def admit(s, arena, out, op, row, parent):
 @subroutine
 def reserve_names(s, arena, row, parent):
     """Make room for one more page in the directories that an operation may change."""
-    page_map.reserve(s, arena, parent, arena[parent + state.END] + 2)
+    page_map.reserve(s, arena, parent, arena[parent + state.PAGE_COUNT] + 2)
     directory = arena[row + state.PARENT]
     if directory != 0 and directory != parent:
-        page_map.reserve(s, arena, directory, arena[directory + state.END] + 2)
+        page_map.reserve(s, arena, directory, arena[directory + state.PAGE_COUNT] + 2)
 
 
 @subroutine

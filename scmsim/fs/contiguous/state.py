@@ -15,15 +15,28 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.contiguous import templates
 from scmsim.fs.engine import costs, file_row, ranges
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 
-# Fields of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table
-# entries; SUPERS: the file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
-BLOCKS, PTES, SUPERS, NEWER = range(file_row.OWN, file_row.OWN + 8, 2)
-RANGE, RANGE_ORDER, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT, WRITTEN, NEXT = range(
-    file_row.OWN + 8, file_row.OWN + 20
-)
-FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
+# A file's row after the fields of `file_row`, one word each unless said otherwise:
+BLOCKS = file_row.OWN  # table (2 words): page -> device block
+PTES = BLOCKS + 2  # table (2 words): piece of 2 MiB -> block of its page of page-table entries
+SUPERS = BLOCKS + 4  # table (2 words): piece of 2 MiB -> its superpage; the first HELD pieces have one
+NEWER = BLOCKS + 6  # table (2 words): index -> superpage that a migration is filling
+RANGE = BLOCKS + 8  # virtual address of the file's range, bytes from the start of the area
+RANGE_ORDER = RANGE + 1  # log2 of the range's bytes, 0: none
+PAGE_COUNT = RANGE + 2  # pages up to the last one that is mapped
+SPARE_AT = RANGE + 3  # first page that is mapped but not used
+SPARE = RANGE + 4  # pages from SPARE_AT on
+HELD = RANGE + 5  # superpages in SUPERS
+FILLED = RANGE + 6  # superpages in NEWER
+DIRENTS = RANGE + 7  # entries of a directory
+PLACE = RANGE + 8  # offset of the newest name in its directory, bytes
+PARENT = RANGE + 9  # row of the directory with the newest name, 0: unknown
+WRITTEN = RANGE + 10  # time of the last write, ns
+NEXT = RANGE + 11  # next row of the migration queue or next null file, 0: none
+FILE_WORDS = RANGE + 12
+UNNAMED = 1  # rows after those of files: a parent directory
 QUEUED = 4  # STATUS bit
 
 # An unused file (null file) is a row in its own block of the arena; NEXT is the next null file.
@@ -173,3 +186,8 @@ def space(state: State) -> dict[str, int]:
         waited_writes=record.waited_writes,
         waited_ns=record.waited_ns,
     )
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files, with the pages that are mapped after their ends."""
+    return x.of_table(state, FILE_WORDS, BLOCKS, templates.BLOCK)

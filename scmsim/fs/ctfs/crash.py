@@ -133,7 +133,9 @@ class RecoveryModel(Scmfs):
             if row[file_row.STATUS] & file_row.IS_DIR or not row[contiguous_state.RANGE_ORDER]:
                 continue
             tables = self._entries(row, contiguous_state.PTES)
-            for piece in range(max(int(row[contiguous_state.HELD]), -(-int(row[contiguous_state.END]) // PIECE))):
+            for piece in range(
+                max(int(row[contiguous_state.HELD]), -(-int(row[contiguous_state.PAGE_COUNT]) // PIECE))
+            ):
                 if upper_at(int(row[contiguous_state.RANGE]), piece) == addr:
                     if piece < len(tables) and tables[piece]:
                         return "table", int(tables[piece])

@@ -85,7 +85,7 @@ def on_lookup(s, arena, out, row):
 def look_events(arena, row):
     """Return the most events that `look` takes."""
     directory = contiguous_names.directory_of(arena, row)
-    return 8 + 2 * arena[directory + contiguous_state.END] if directory != 0 else 0
+    return 8 + 2 * arena[directory + contiguous_state.PAGE_COUNT] if directory != 0 else 0
 
 
 @subroutine

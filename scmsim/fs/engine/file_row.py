@@ -12,8 +12,15 @@ from scmsim.core.records import Files
 from scmsim.fs.engine.events import State
 from scmsim.fs.engine.space import space_columns, space_report
 
-# INITIAL_SIZE: bytes before the trace + 1, 0: the file did not exist; MAPPED: units of the family that have space on the device.
-SIZE, STATUS, LINKS, NAME, INITIAL_SIZE, OPENS, MAPPED, OWN = range(8)
+# A file's row, one word each unless said otherwise:
+SIZE = 0  # bytes
+STATUS = 1  # flags: EXISTS, IS_DIR and the family's own
+LINKS = 2  # names
+NAME = 3  # bytes of the newest name, at most 255
+INITIAL_SIZE = 4  # bytes before the trace + 1; 0: the file did not exist
+OPENS = 5  # open descriptors
+MAPPED = 6  # units of the family that have space on the device
+OWN = 7  # first field of the family
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 
 

@@ -12,6 +12,7 @@ from scmsim.core.memory import expect_room
 from scmsim.core.records import EVENT, OPS, STAT, Files
 from scmsim.core.text import shortened
 from scmsim.core.units import is_whole
+from scmsim.fs.engine import extents
 
 ROOM = 1 << 14  # events in flight
 _IDLE = 1000  # successive kernel calls without a result while its tables grow; far more than any model needs
@@ -146,3 +147,12 @@ class Model:
             report["free_bytes"] -= promised - lent
             report["preallocated_bytes"] -= lent
         return report
+
+    def extents(self) -> np.ndarray | None:
+        """Return the extents of all files (`extents.EXTENT`), then those of free space; None if the model keeps no places."""
+        if not hasattr(self.module, "extents"):
+            return None
+        found = self._call("extents", self.state)
+        if not isinstance(found, np.ndarray) or found.dtype != extents.EXTENT:
+            raise UsageError(f"{self.fs}: its extents() must return an array of EXTENT, not {shown(found)}")
+        return np.concatenate([found, extents.free(self.state.record[0], self.state.arena)])

@@ -11,8 +11,11 @@ LARGEST = 43
 AREA = 15 << 40  # bytes available to all ranges
 
 FIELDS = [("range_top", "i8"), ("range_free", "i8", (LARGEST + 1,))]
-_NODE = 1  # arena order of a free range's node: the range's address, and the next node
+# The node of a free range, one word each:
+START = 0  # address of the range, bytes
+NEXT = 1  # next node of the free list, 0: none
 NODE_WORDS = 2
+_NODE = 1  # log2 of these words
 
 
 @subroutine
@@ -29,8 +32,8 @@ def take_range(s, arena, order):
     """Allocate a range of 2**order bytes and return its start; -1 if the area is exhausted."""
     node = s.range_free[order]
     if node != 0:
-        s.range_free[order] = arena[node + 1]
-        start = arena[node]
+        s.range_free[order] = arena[node + NEXT]
+        start = arena[node + START]
         give(s, arena, node, _NODE)
         return start
     start = (s.range_top + (1 << order) - 1) >> order << order
@@ -44,5 +47,5 @@ def take_range(s, arena, order):
 def give_range(s, arena, start, order):
     """Free a range; the caller has made sure of NODE_WORDS words."""
     node = take(s, arena, _NODE)
-    arena[node], arena[node + 1] = start, s.range_free[order]
+    arena[node + START], arena[node + NEXT] = start, s.range_free[order]
     s.range_free[order] = node

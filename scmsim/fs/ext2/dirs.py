@@ -18,13 +18,13 @@ DOTS = 24  # bytes of the entries "." and ".." in a directory's first block
 def growth(s, arena, row, d):
     """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
-    return 1 if used + DOTS > arena[d + e.END] * e.BLOCK else 0
+    return 1 if used + DOTS > arena[d + e.PAGE_COUNT] * e.BLOCK else 0
 
 
 @subroutine
 def search(s, arena, out, row, d, change):
     """Emit the search for the entry of table row `row` in directory `d`; return the page that changes."""
-    used, blocks = arena[d + e.ENTRIES], arena[d + e.END]
+    used, blocks = arena[d + e.ENTRIES], arena[d + e.PAGE_COUNT]
     searched = 2 * used if change else min(used, e.BLOCK) >> 1
     s.reg[q.SCANNED], s.reg[q.BYTES] = searched // entry_bytes(arena, row), searched
     s.reg[q.FROM] = arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT << 12

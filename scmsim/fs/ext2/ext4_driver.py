@@ -24,7 +24,7 @@ def forget(s, arena, block):
 def sync(s, arena, out, op, f):
     """Finish an fsync; return the outcome."""
     parent = arena[arena[f + e.PARENT]]
-    if not store_index(s, arena, out, f, arena[parent + e.END] + 1):
+    if not store_index(s, arena, out, f, arena[parent + e.PAGE_COUNT] + 1):
         return NO_ROOM
     changed = arena[f + e.TID] == s.tid
     if changed:
@@ -32,7 +32,7 @@ def sync(s, arena, out, op, f):
         store_dirty(s, arena, out, inode_block(s, arena, f))
         if arena[f + e.FRESH]:  # only the first fsync of a new file stores its name (ext4_sync_parent)
             arena[f + e.FRESH] = 0
-            for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.END]):
+            for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.PAGE_COUNT]):
                 store_dirty(s, arena, out, arena[i] >> e.BLOCK_SHIFT)
     emit_template(s, out, q.FSYNC)
     if changed or (not s.dax and arena[f + e.SIZE]):

@@ -13,12 +13,16 @@ from scmsim.jit import subroutine
 
 SECOND = 10**9  # ns
 RECENT = 60  # seconds
-NUMBER_BITS = 32  # an entry of the ring: second << 32 | inode number; row of the directory in the root
-ENTRY_WORDS = 2
+NUMBER_BITS = 32  # bits of an inode number
 DEEPEST = 64  # directories; ends a cycle of parents in a trace that mixes up its ids
-# Fields of a directory's record: its inodes in the ring, the last second in which one was freed, how many were freed
-# then.  They reuse fields of the queue of dirty files, in which a directory never is.
-WAITING, LAST_SECOND, JUST_FREED = e.DIRTY_SINCE, e.OLDER, e.NEWER
+# An entry of the ring of freed inodes, one word each:
+FREED = 0  # second in which the inode was freed << NUMBER_BITS | inode number
+FAMILY = 1  # row of the directory in the root
+ENTRY_WORDS = 2
+# A directory's record, one word each: fields of the queue of dirty files, which holds no directory.
+WAITING = e.DIRTY_SINCE_NS  # inodes of the directory in the ring
+LAST_SECOND = e.OLDER  # second in which an inode was freed last
+JUST_FREED = e.NEWER  # inodes freed in that second
 
 
 @subroutine
@@ -53,12 +57,12 @@ def passed_over(s, arena, f):
 def end_wait(s, arena, index):
     """Make the inode at an index of the ring, counted from its oldest, available."""
     at = s.recent + (s.recent_first + index) % s.recent_room * ENTRY_WORDS
-    d = directory(arena, arena[at + 1])
+    d = directory(arena, arena[at + FAMILY])
     if d:
         arena[d + WAITING] = max(arena[d + WAITING] - 1, 0)
-        if arena[d + LAST_SECOND] == arena[at] >> NUMBER_BITS:
+        if arena[d + LAST_SECOND] == arena[at + FREED] >> NUMBER_BITS:
             arena[d + JUST_FREED] = max(arena[d + JUST_FREED] - 1, 0)
-    arena[s.free_inodes + s.free_inode_count] = arena[at] & ((1 << NUMBER_BITS) - 1)
+    arena[s.free_inodes + s.free_inode_count] = arena[at + FREED] & ((1 << NUMBER_BITS) - 1)
     s.free_inode_count += 1
     s.recent_count -= 1
     if index == 0:
@@ -73,11 +77,11 @@ def age(s, arena):
     other inode is left.
     """
     second = s.now // SECOND
-    while s.recent_count and (arena[s.recent + s.recent_first * ENTRY_WORDS] >> NUMBER_BITS) + RECENT <= second:
+    while s.recent_count and (arena[s.recent + s.recent_first * ENTRY_WORDS + FREED] >> NUMBER_BITS) + RECENT <= second:
         end_wait(s, arena, 0)
     if s.recent_count and s.free_inode_count == 0:
         newest = s.recent + (s.recent_first + s.recent_count - 1) % s.recent_room * ENTRY_WORDS
-        if arena[newest] >> NUMBER_BITS == second:
+        if arena[newest + FREED] >> NUMBER_BITS == second:
             end_wait(s, arena, s.recent_count - 1)
         elif s.next_inode > s.inode_count:
             end_wait(s, arena, 0)
@@ -90,7 +94,7 @@ def give_number(s, arena, f):
         end_wait(s, arena, 0)
     second, row = s.now // SECOND, family(s, arena, arena[f + e.PARENT])
     at = s.recent + (s.recent_first + s.recent_count) % s.recent_room * ENTRY_WORDS
-    arena[at], arena[at + 1] = second << NUMBER_BITS | arena[f + e.INODE], row
+    arena[at + FREED], arena[at + FAMILY] = second << NUMBER_BITS | arena[f + e.INODE], row
     s.recent_count += 1
     d = directory(arena, row)
     if d:

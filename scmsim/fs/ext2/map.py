@@ -130,9 +130,9 @@ def freed(s, arena, f, page, count):
 @subroutine
 def blocks_kept(arena, f):
     """Return the number of pointer blocks after a truncation; a block that would only point to holes is freed, too."""
-    while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:
-        arena[f + e.END] -= 1
-    return slot_of(arena[f + e.END] - 1) + 1
+    while arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + arena[f + e.PAGE_COUNT] - 1] == 0:
+        arena[f + e.PAGE_COUNT] -= 1
+    return slot_of(arena[f + e.PAGE_COUNT] - 1) + 1
 
 
 HOOKS = {

@@ -22,7 +22,7 @@ _DOUBLE = DIRECT + (1 << FAN_SHIFT)  # first page below the double-indirect bloc
 @subroutine
 def any_block(arena, f, page, stop):
     """Return whether a page of [page, stop) has a block."""
-    for at in range(page, min(stop, arena[arena[f + e.ROW_RECORD] + e.END])):
+    for at in range(page, min(stop, arena[arena[f + e.ROW_RECORD] + e.PAGE_COUNT])):
         if word_of(arena, f, at) >> e.BLOCK_SHIFT:
             return True
     return False

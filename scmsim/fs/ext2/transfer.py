@@ -14,7 +14,7 @@ def allocate_now(s, arena, out, f, page, count):
     end = page + count
     s.reg[q.COUNT], s.reg[q.POINTERS] = 0, 0
     while page < end:
-        if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT:
+        if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT:
             page += 1
             continue
         count = add_changed(s, arena, f, page, 1, 0)

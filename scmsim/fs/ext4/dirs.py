@@ -24,14 +24,14 @@ TAIL = 1  # the entry that holds a block's checksum
 @subroutine
 def entries_of_block(arena, d):
     """Return the number of entries in a directory's only block, or in one of its leaves, on average."""
-    return arena[d + e.LIVE] // max(arena[d + e.END] - 1, 1)
+    return arena[d + e.LIVE] // max(arena[d + e.PAGE_COUNT] - 1, 1)
 
 
 @subroutine
 def entries_before(arena, d, slot):
     """Return the number of a block's entries before the one in place `slot` of the directory."""
-    first, slots, entries = arena[d + e.FIRST], arena[d + e.SLOTS], entries_of_block(arena, d)
-    sorted_end = slots // 2 if arena[d + e.END] > 1 else 0
+    first, slots, entries = arena[d + e.FIRST_ENTRY_SLOT], arena[d + e.SLOTS], entries_of_block(arena, d)
+    sorted_end = slots // 2 if arena[d + e.PAGE_COUNT] > 1 else 0
     span = max(slots - first, 1)
     # entries that a split has sorted by hash are anywhere among their half: half of it on average
     if slot < sorted_end:
@@ -42,13 +42,13 @@ def entries_before(arena, d, slot):
 @subroutine
 def dots(arena, d):
     """Return the number of entries before all others of a block."""
-    return DOTS if arena[d + e.END] <= 1 else 0
+    return DOTS if arena[d + e.PAGE_COUNT] <= 1 else 0
 
 
 @subroutine
 def entries_to_gap(arena, d):
     """Return the number of entries that are examined for room for one more."""
-    gaps, leaves = arena[d + e.SLOTS] - arena[d + e.LIVE], max(arena[d + e.END] - 1, 1)
+    gaps, leaves = arena[d + e.SLOTS] - arena[d + e.LIVE], max(arena[d + e.PAGE_COUNT] - 1, 1)
     ahead = entries_of_block(arena, d)
     if gaps and leaves == 1:
         ahead = entries_before(arena, d, arena[d + e.GAP])
@@ -65,9 +65,9 @@ def take_slot(arena, f, d):
     if gaps:
         slot = arena[d + e.GAP]
         # The next gap: the next place if no entry is there, else the remaining gaps count as evenly spread.
-        spread = 0 if slot + 1 < arena[d + e.FIRST] else (slots - slot - 1) // gaps
+        spread = 0 if slot + 1 < arena[d + e.FIRST_ENTRY_SLOT] else (slots - slot - 1) // gaps
         arena[d + e.GAP] = slot + 1 + spread
-        arena[d + e.FIRST] = min(arena[d + e.FIRST], slot)
+        arena[d + e.FIRST_ENTRY_SLOT] = min(arena[d + e.FIRST_ENTRY_SLOT], slot)
     else:
         arena[d + e.SLOTS] += 1
     arena[d + e.LIVE] += 1
@@ -82,10 +82,10 @@ def give_slot(arena, slot, d):
         arena[d + e.SLOTS] -= 1
     else:
         arena[d + e.GAP] = slot if slots == live + 1 else min(arena[d + e.GAP], slot)
-    if slot == arena[d + e.FIRST]:
-        arena[d + e.FIRST] += 1
+    if slot == arena[d + e.FIRST_ENTRY_SLOT]:
+        arena[d + e.FIRST_ENTRY_SLOT] += 1
     if live == 0:
-        arena[d + e.SLOTS], arena[d + e.FIRST] = 0, 0
+        arena[d + e.SLOTS], arena[d + e.FIRST_ENTRY_SLOT] = 0, 0
     arena[d + e.LIVE] = live
 
 
@@ -104,7 +104,7 @@ def look_at_entries(s, arena, row, d, change):
     whole = entries_of_block(arena, d) + dots(arena, d) + TAIL
     s.reg[q.LOOKUPS], s.reg[q.PLACED], s.reg[q.REMOVED] = lookups, 0, 0
     s.reg[q.SEARCHED] = lookups * whole
-    s.reg[q.PROBES] = 0 if arena[d + e.END] <= 1 else lookups + adds + goes * (1 + adds)
+    s.reg[q.PROBES] = 0 if arena[d + e.PAGE_COUNT] <= 1 else lookups + adds + goes * (1 + adds)
     if adds:
         s.reg[q.PLACED] = entries_to_gap(arena, d)
         take_slot(arena, f, d)
@@ -118,7 +118,7 @@ def look_at_entries(s, arena, row, d, change):
 def growth(s, arena, row, d):
     """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
-    blocks = arena[d + e.END]
+    blocks = arena[d + e.PAGE_COUNT]
     if blocks <= 1:
         # make_indexed_dir: the only block becomes an index block and two leaves
         return 2 if used > LEAF_FULL else 1 - blocks
@@ -129,7 +129,7 @@ def growth(s, arena, row, d):
 def search(s, arena, out, row, d, change):
     """Find the entry of table row `row` in directory `d` and change it; return its page."""
     look_at_entries(s, arena, row, d, change)
-    leaves = arena[d + e.END] - 1
+    leaves = arena[d + e.PAGE_COUNT] - 1
     return 1 + ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % leaves if leaves > 0 else 0
 
 

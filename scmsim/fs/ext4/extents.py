@@ -21,14 +21,14 @@ def change_leaf(s, arena, f, page, count):
     """Record the change of the leaf that holds the extent of `page`."""
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
-        leaf = min(page * leaves // max(arena[f + e.END], 1), leaves - 1)
+        leaf = min(page * leaves // max(arena[f + e.PAGE_COUNT], 1), leaves - 1)
         join(s, arena, arena[arena[f + e.LEAVES] + leaf])
 
 
 @subroutine
 def blocks_kept(arena, f):
     """Return the number of leaves after a truncation; leaves are freed with the file's last page."""
-    return arena[f + e.LEAF_COUNT] if arena[f + e.END] else 0
+    return arena[f + e.LEAF_COUNT] if arena[f + e.PAGE_COUNT] else 0
 
 
 @subroutine
@@ -50,7 +50,7 @@ def grow(s, arena):
         if not has_room(s, arena, 4 * leaves + e.ROOM):
             return False
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
-        leaf = placement.take_index_block(s, arena, f, arena[f + e.END])
+        leaf = placement.take_index_block(s, arena, f, arena[f + e.PAGE_COUNT])
         arena[arena[f + e.LEAVES] + leaves] = leaf
         arena[f + e.LEAF_COUNT] += 1
         s.meta_blocks += 1
@@ -64,7 +64,11 @@ def grow(s, arena):
 def continued(arena, f, page, step, most):
     """Return how many pages, at most `most`, continue the extent of a page after it (step 1) or before it (step -1)."""
     count, at, word = 0, page + step, arena[arena[f + e.PAGES] + page]
-    while count < most and 0 <= at < arena[f + e.END] and arena[arena[f + e.PAGES] + at] == word + step * e.ONE_BLOCK:
+    while (
+        count < most
+        and 0 <= at < arena[f + e.PAGE_COUNT]
+        and arena[arena[f + e.PAGES] + at] == word + step * e.ONE_BLOCK
+    ):
         count, at, word = count + 1, at + step, word + step * e.ONE_BLOCK
     return count
 
@@ -76,7 +80,7 @@ def joins_written(arena, f, page, count):
     word = arena[words] - e.IS_UNWRITTEN
     if page > 0 and arena[words - 1] == word - e.ONE_BLOCK:
         return True
-    return page + count < arena[f + e.END] and arena[words + count] == word + count * e.ONE_BLOCK
+    return page + count < arena[f + e.PAGE_COUNT] and arena[words + count] == word + count * e.ONE_BLOCK
 
 
 @subroutine

@@ -17,13 +17,13 @@ PREALLOCATION_WORDS = 128  # room for new preallocations: an operation makes one
 @subroutine
 def page_word(arena, f, page):
     """Return a page's packed word (see `state`), 0 past the end of the file's page table."""
-    return arena[arena[f + e.PAGES] + page] if page < arena[f + e.END] else 0
+    return arena[arena[f + e.PAGES] + page] if page < arena[f + e.PAGE_COUNT] else 0
 
 
 @subroutine
 def page_run(s, arena, f, page, last):
     """Return the length of the run from `page` to at most `last`: consecutive places, or all holes (and not cached)."""
-    end = arena[f + e.END]
+    end = arena[f + e.PAGE_COUNT]
     if page >= end:
         return last - page + 1
     words = arena[f + e.PAGES]
@@ -39,7 +39,7 @@ def page_run(s, arena, f, page, last):
 @subroutine
 def holes(arena, f, first, last):
     """Count the pages in [first, last] that have neither a block nor a reserved one."""
-    end = min(last + 1, arena[f + e.END])
+    end = min(last + 1, arena[f + e.PAGE_COUNT])
     count = last + 1 - max(end, first)
     for at in range(arena[f + e.PAGES] + first, arena[f + e.PAGES] + end):
         count += arena[at] == 0
@@ -68,11 +68,11 @@ def change_groups(s, arena, block, count):
 
 
 @subroutine
-def starts(arena, f, page, behind):
+def starts(arena, f, page, end):
     """Count how many of two pages are the first page of an extent."""
     count = 0
-    for at in (page, behind):
-        if at < arena[f + e.END]:
+    for at in (page, end):
+        if at < arena[f + e.PAGE_COUNT]:
             words = arena[f + e.PAGES] + at
             count += arena[words] != 0 and (at == 0 or arena[words - 1] != arena[words] - e.ONE_BLOCK)
     return count
@@ -104,7 +104,7 @@ def add_blocks(s, arena, f, page, want, bits):
         arena[f + e.EXTENTS] += 1
     for i in range(count):
         arena[words + i] |= (block + i) << e.BLOCK_SHIFT | bits
-    arena[f + e.END] = max(arena[f + e.END], page + count)
+    arena[f + e.PAGE_COUNT] = max(arena[f + e.PAGE_COUNT], page + count)
     s.data_blocks += count
     return count
 

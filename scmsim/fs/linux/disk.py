@@ -34,7 +34,7 @@ class Disk:
                 continue
             self.inode[file] = int(arena[f + e.INODE])
             self.folder[file] = (int(arena[f + e.PARENT]) - rows) // e.ROW_WORDS
-            at, end = int(arena[f + e.PAGES]), int(arena[f + e.END])
+            at, end = int(arena[f + e.PAGES]), int(arena[f + e.PAGE_COUNT])
             blocks = (arena[at : at + end] >> e.BLOCK_SHIFT).tolist() if at else []
             at, held = int(arena[f + e.LEAVES]), int(arena[f + e.LEAF_COUNT])
             self.leaves[file] = {slot: int(arena[at + slot]) for slot in range(held if at else 0) if arena[at + slot]}

@@ -47,7 +47,7 @@ def change_entry(s, arena, out, row, d, change):
 
     Emits at most 8 events.  `change`: the entry is ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED.
     """
-    if arena[d + e.END]:
+    if arena[d + e.PAGE_COUNT]:
         page = entries.search(s, arena, out, row, d, change)
         block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
         metadata.join(s, arena, block)

@@ -39,7 +39,7 @@ def folio_of(arena, f, page):
     while first > 0 and arena[words + first] & e.IS_TAIL:
         first -= 1
     frame, count = frame_of(arena[words + first]), 1
-    while first + count < arena[f + e.END] and arena[words + first + count] & e.IS_TAIL:
+    while first + count < arena[f + e.PAGE_COUNT] and arena[words + first + count] & e.IS_TAIL:
         if frame_of(arena[words + first + count]) != frame + count:
             break
         count += 1

@@ -142,7 +142,7 @@ def read_in(s, arena, out, f, page):
     if not reserve_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # with those of a following store
         return NO_ROOM, WAS_THERE
     record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
-    for at in range(first, min(first + READ_AROUND, arena[record + e.END])):
+    for at in range(first, min(first + READ_AROUND, arena[record + e.PAGE_COUNT])):
         around = arena[arena[record + e.PAGES] + at]
         if around and not around & e.IS_CACHED:
             cache_page(s, arena, out, record, at, True)

@@ -74,13 +74,13 @@ def destroy(s, arena, out, row, f):
     metadata.join_orphans(s, arena)
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
-        for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.END]):
+        for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.PAGE_COUNT]):
             # a later replay of its old image would destroy the block's next content
             metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
-        s.meta_blocks -= arena[f + e.END]
-        s.data_blocks += arena[f + e.END]
+        s.meta_blocks -= arena[f + e.PAGE_COUNT]
+        s.data_blocks += arena[f + e.PAGE_COUNT]
     placement.discard_preallocations(s, arena, f)
-    pages.free_pages(s, arena, out, f, 0, arena[f + e.END])
+    pages.free_pages(s, arena, out, f, 0, arena[f + e.PAGE_COUNT])
     pages.free_leaves(s, arena, f, 0)
     inodes.give_number(s, arena, f)
     table.drop(s, arena, f + e.PAGES)
@@ -92,7 +92,7 @@ def destroy(s, arena, out, row, f):
 @subroutine
 def grow_directory(s, arena, d, count):
     """Give directory `d` `count` more blocks; its first block, an index block, changes too."""
-    for page in range(arena[d + e.END], arena[d + e.END] + count):
+    for page in range(arena[d + e.PAGE_COUNT], arena[d + e.PAGE_COUNT] + count):
         reserve_pages(s, arena, d, page)
         add_changed(s, arena, d, page, 1, 0)
         metadata.join(s, arena, arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT)
@@ -215,7 +215,7 @@ def as_directory(s, arena, d):
     """
     if d == 0 or arena[d + e.IS_DIR]:
         return d
-    if arena[d + e.SIZE] or arena[d + e.END]:
+    if arena[d + e.SIZE] or arena[d + e.PAGE_COUNT]:
         return arena[s.rows + (s.row_count - 1) * e.ROW_WORDS]
     arena[d + e.IS_DIR] = 1
     return d
@@ -224,7 +224,7 @@ def as_directory(s, arena, d):
 @subroutine
 def words_needed(s, arena, d):
     """Return the arena words that a change of names in directory `d` may take."""
-    return 4 * (e.ROOM + last_of_folio(s, arena[d + e.END]))
+    return 4 * (e.ROOM + last_of_folio(s, arena[d + e.PAGE_COUNT]))
 
 
 @subroutine

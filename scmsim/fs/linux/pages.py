@@ -18,7 +18,7 @@ from scmsim.jit import subroutine
 @subroutine
 def free_pages(s, arena, out, f, page, last):
     """Free the pages [page, last]; emits at most 2 events."""
-    last = min(last, arena[f + e.END] - 1)
+    last = min(last, arena[f + e.PAGE_COUNT] - 1)
     was_dirty = arena[f + e.DIRTY]
     s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
     at = page
@@ -44,8 +44,8 @@ def free_pages(s, arena, out, f, page, last):
         at += count
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
-    if last == arena[f + e.END] - 1:
-        arena[f + e.END] = min(arena[f + e.END], page)
+    if last == arena[f + e.PAGE_COUNT] - 1:
+        arena[f + e.PAGE_COUNT] = min(arena[f + e.PAGE_COUNT], page)
     emit_template(s, out, q.FREED)
 
 
@@ -64,7 +64,7 @@ def free_leaves(s, arena, f, keep):
             if above >= 0 and above < keep:
                 metadata.join(s, arena, arena[arena[f + e.LEAVES] + above])
     arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
-    if arena[f + e.END] == 0:
+    if arena[f + e.PAGE_COUNT] == 0:
         arena[f + e.EXTENTS] = 0
 
 
@@ -72,7 +72,7 @@ def free_leaves(s, arena, f, keep):
 def clear_part(s, arena, out, f, at, length):
     """Clear `length` bytes from `at` on, inside one page, if the page has content; emits at most 2 events."""
     page = at >> 12
-    if length > 0 and page < arena[f + e.END]:
+    if length > 0 and page < arena[f + e.PAGE_COUNT]:
         word = arena[arena[f + e.PAGES] + page]
         s.reg[q.TO], s.reg[q.BYTES] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095), length
         if s.dax and word and not word & e.IS_UNWRITTEN:
@@ -92,9 +92,9 @@ def truncate(s, arena, out, op, f):
     size = max(op.offset, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
-        split_parts(s, arena, out, f, size, arena[f + e.END] << 12)
+        split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
         placement.discard_preallocations(s, arena, f)
-        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.END])
+        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
         clear_part(s, arena, out, f, size, -size & 4095)
         free_leaves(s, arena, f, index.blocks_kept(arena, f))
     arena[f + e.SIZE] = size
@@ -107,12 +107,12 @@ def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT] = 0
     while page <= last:
-        if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page]:
+        if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page]:
             page += 1
             continue
         count = 1
         while page + count <= last and (
-            page + count >= arena[f + e.END] or arena[arena[f + e.PAGES] + page + count] == 0
+            page + count >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page + count] == 0
         ):
             count += 1
         count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)

@@ -13,8 +13,12 @@ from scmsim.fs.engine.arena import give, take
 from scmsim.fs.linux import state as e
 from scmsim.jit import subroutine
 
-# A preallocation: the next of its list, its first block, page of a file that the first block is for, blocks, unused blocks
-NEXT, AT, PAGE, LENGTH, UNUSED = 0, 1, 2, 3, 4
+# A preallocation, one word each unless said otherwise:
+NEXT = 0  # arena offset of the next one of its list, 0: none
+AT = 1  # block: its first one
+PAGE = 2  # page of the file that the first block is for
+LENGTH = 3  # blocks; of a file
+UNUSED = 4  # blocks that hold no page
 ORDER = 3
 STREAM_REQUEST = 16  # blocks: larger files do not use the locality group (s_mb_stream_request)
 GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_prealloc)
@@ -36,7 +40,7 @@ def inode_goal(s, arena, f):
 @subroutine
 def left_of(arena, f, page):
     """Return the last page before `page` that has a block, -1 if there is none."""
-    at = min(page, arena[f + e.END]) - 1
+    at = min(page, arena[f + e.PAGE_COUNT]) - 1
     while at >= 0 and arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT == 0:
         at -= 1
     return at
@@ -45,7 +49,7 @@ def left_of(arena, f, page):
 @subroutine
 def right_of(arena, f, page):
     """Return the first page from `page` on that has a block, -1 if there is none."""
-    at, end = page, arena[f + e.END]
+    at, end = page, arena[f + e.PAGE_COUNT]
     while at < end and arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT == 0:
         at += 1
     return at if at < end else -1
@@ -323,7 +327,7 @@ def discard_preallocations(s, arena, f):
 @subroutine
 def drop_own(s, arena, f, one):
     """Free the unused blocks of one preallocation of a file: those that hold none of its pages (ext4_mb_release_inode_pa)."""
-    run, end = 0, arena[f + e.END]
+    run, end = 0, arena[f + e.PAGE_COUNT]
     for i in range(arena[one + LENGTH]):
         page, block = arena[one + PAGE] + i, arena[one + AT] + i
         if page < end and block_of(arena, f, page) == block:

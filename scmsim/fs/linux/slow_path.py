@@ -32,7 +32,7 @@ def make_room(s, arena, out):
 @subroutine
 def write_back(s, arena, out, limit):
     """Write back the files that became dirty at `limit` or earlier; return False if that is not finished."""
-    while s.oldest >= 0 and arena[arena[s.oldest] + e.DIRTY_SINCE] <= limit:
+    while s.oldest >= 0 and arena[arena[s.oldest] + e.DIRTY_SINCE_NS] <= limit:
         f = arena[s.oldest]
         if s.txn_length > s.txn_limit and not make_room(s, arena, out):
             return False

@@ -10,6 +10,7 @@ from scmsim.alloc import first_fit, mballoc
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, new_state
 from scmsim.fs.engine.space import space_columns, space_report
 from scmsim.fs.linux import mke2fs
@@ -21,21 +22,45 @@ FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
 
-# Fields of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.  SLOT:
-# place of its entry in its directory.  Of a directory, SLOTS: places in use or left as gaps; LIVE: entries; FIRST: no entry has a
-# smaller place; GAP: place of the first gap.  STAMP and READ_STAMP: time stamps of its last write and of its access time.
-SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, FIRST_DIRTY_PAGE, DIRTY_SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
-    0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
-)  # fmt: skip
-PREALLOCATIONS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, FRESH, ENTRIES = 17, 19, 20, 22, 23, 24, 25
-SLOT, SLOTS, LIVE, FIRST, GAP, READ_STAMP = 26, 27, 28, 29, 30, 31
+# A file's record, one word each unless said otherwise:
+SIZE = 0  # bytes
+PAGES = 1  # table (2 words): page -> packed word of the page
+PAGE_COUNT = 3  # pages up to the last one with a packed word
+MAPPED = 4  # pages with a block, allocated or promised
+INODE = 5  # inode number
+LINKS = 6  # names
+OPENS = 7  # open descriptors
+DIRTY = 8  # dirty pages
+FIRST_DIRTY_PAGE = 9  # page; no page before it is dirty
+DIRTY_SINCE_NS = 10  # ns: time when the file entered the queue of dirty files
+OLDER = 11  # row of the file before this one in that queue, -1: none
+NEWER = 12  # row of the file after this one, -1: none
+TID = 13  # last transaction that changed the inode
+DATA_TID = 14  # last transaction that an fdatasync has to commit
+STAMP = 15  # time stamp of the last write, see `transfer.time_stamp`; -1: none
+IS_DIR = 16  # 1: a directory
+PREALLOCATIONS = 17  # arena offset of the preallocation used last, see `preallocation`; 0: none
+EXTENTS = 19  # extents
+LEAVES = 20  # table (2 words): index -> block of an extent leaf or of a pointer block
+LEAF_COUNT = 22  # entries of LEAVES in use
+PARENT = 23  # row of the directory with the newest name
+FRESH = 24  # 1: no fsync has stored the file's entry yet
+ENTRIES = 25  # bytes of a directory's entries
+SLOT = 26  # place of the file's entry in its directory
+SLOTS = 27  # places of a directory that are in use or left as gaps
+LIVE = 28  # entries of a directory
+FIRST_ENTRY_SLOT = 29  # place of a directory; no entry has a smaller one
+GAP = 30  # place of a directory's first gap
+READ_STAMP = 31  # time stamp of the access time, as STAMP
 RECORD_ORDER = 5
 
-# Fields of a row of the file table: offset of the file's record (0: not touched yet), size before the trace (-1: no such file,
-# REMOVED: the file and its name are gone), name length, whether it is a directory.
-REMOVED = -2
-ROW_RECORD, ROW_SIZE, ROW_NAME, ROW_DIR = 0, 1, 2, 3
+# A row of the file table, one word each unless said otherwise:
+ROW_RECORD = 0  # arena offset of the file's record; 0: the trace has not used the file yet
+ROW_SIZE = 1  # bytes before the trace; -1: no such file, REMOVED: the file and its name are gone
+ROW_NAME = 2  # bytes of the name
+ROW_DIR = 3  # 1: a directory
 ROW_WORDS = 4
+REMOVED = -2
 
 # A page's packed word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
 # write-back.
@@ -239,7 +264,7 @@ def _known_folders(state: State, folders: list[int], root: int) -> None:
             at = int(mballoc.next_block(record, arena, at, end, True))
             mballoc.mark_used(record, arena, at, 1)
         f = add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
-        arena[f + PAGES], arena[f + END], arena[f + EXTENTS] = record.arena_top, 1, 1
+        arena[f + PAGES], arena[f + PAGE_COUNT], arena[f + EXTENTS] = record.arena_top, 1, 1
         arena[record.arena_top] = at << BLOCK_SHIFT
         record.arena_top += 1
     record.next_inode += len(folders) - 1
@@ -280,3 +305,15 @@ def by_file(state: State) -> dict[str, np.ndarray]:
     """Return columns with one row per file: object id, length, allocated and wasted bytes."""
     file, at = known_files(state)
     return space_columns(file, state.arena[at + SIZE], state.arena[at + MAPPED], BLOCK)
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files; a dirty page whose block is not allocated yet has no place."""
+    parts = []
+    for file, at in zip(*known_files(state), strict=True):
+        pages = int(state.arena[at + PAGES])
+        words = state.arena[pages : pages + int(state.arena[at + END])] if pages else state.arena[:0]
+        page = np.flatnonzero(words >> BLOCK_SHIFT)
+        words = words[page]
+        parts.append(x.of_file(file, page, words >> BLOCK_SHIFT << 12, BLOCK, words & IS_UNWRITTEN != 0))
+    return x.gathered(parts)

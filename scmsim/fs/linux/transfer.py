@@ -125,7 +125,7 @@ def mark_dirty(s, arena, row, f, page, count):
                 s.reserved += 1
                 arena[f + e.MAPPED] += 1
             arena[at] = word | e.IS_DIRTY
-    arena[f + e.END] = max(arena[f + e.END], page + count)
+    arena[f + e.PAGE_COUNT] = max(arena[f + e.PAGE_COUNT], page + count)
 
 
 @subroutine
@@ -262,14 +262,14 @@ def read_slice(s, arena, out, op, f):
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = 0
-        if page < arena[f + e.END]:
+        if page < arena[f + e.PAGE_COUNT]:
             word = arena[arena[f + e.PAGES] + page]
             if word and not s.dax and not word & e.IS_CACHED:
                 count = 1
                 add_cached(s, arena, out, op, f, (page, page + count))
                 word = arena[arena[f + e.PAGES] + page]
             elif word and s.dax:
-                use_pages(s, arena, f, page, min(count, arena[f + e.END] - page))
+                use_pages(s, arena, f, page, min(count, arena[f + e.PAGE_COUNT] - page))
         find_blocks(s, out, page, count)
         stop = min(end, (page + count) << 12)
         s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (

@@ -14,7 +14,7 @@ from scmsim.jit import subroutine
 @subroutine
 def queue_dirty(s, arena, row, f):
     """Append a file that just became dirty to the queue of dirty files."""
-    arena[f + e.DIRTY_SINCE] = s.now
+    arena[f + e.DIRTY_SINCE_NS] = s.now
     arena[f + e.OLDER] = s.newest
     arena[f + e.NEWER] = -1
     if s.newest >= 0:
@@ -49,7 +49,7 @@ def flush_run(s, arena, out, f, page, most):
     block = arena[words] >> e.BLOCK_SHIFT
     bits = arena[words] & e.IS_UNWRITTEN | e.IS_DIRTY
     count = 1
-    stop = min(most, arena[f + e.END] - page)
+    stop = min(most, arena[f + e.PAGE_COUNT] - page)
     while count < stop and arena[words + count] & (e.IS_UNWRITTEN | e.IS_DIRTY) == bits:
         if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
             break

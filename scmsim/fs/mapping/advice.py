@@ -10,7 +10,11 @@ from scmsim.fs.mapping import tables
 from scmsim.fs.mapping import words as w
 from scmsim.jit import subroutine
 
-AFTER, FROM, TO, WHAT = range(4)  # fields of a range: next range, pages [from, to), ADVISED or ADVISED_AGAINST
+# A range, one word each unless said otherwise:
+AFTER = 0  # next range, 0: none
+FROM = 1  # first page
+TO = 2  # page after the last one
+WHAT = 3  # ADVISED or ADVISED_AGAINST
 RANGE_ORDER = 2
 MIXED = -1
 END = 1 << 40  # page; an advice up to a mapping's end also holds for the pages that mremap adds
@@ -66,7 +70,7 @@ def set_advice(s, arena, out, mapping, span, what):
     A large entry that crosses a new edge is removed (vma_adjust_trans_huge).
     """
     low, high = span
-    first, stop = arena[mapping + w.FIRST], arena[mapping + w.FIRST] + arena[mapping + w.PAGES]
+    first, stop = arena[mapping + w.FIRST_PAGE], arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]
     if over(arena, mapping, low, high) == what:
         return
     drop(s, arena, mapping, low, END if high == stop else high)

@@ -15,7 +15,7 @@ from scmsim.jit import subroutine
 def map_around(s, arena, out, mapping, f, page):
     """Page cache: map a page and the cached pages around it for loads; return how many were mapped, and the first."""
     address = tables.address_of(arena, mapping, page) >> 12
-    first = max(page - address % hooks.AROUND, arena[mapping + w.FIRST])
+    first = max(page - address % hooks.AROUND, arena[mapping + w.FIRST_PAGE])
     stop = min(first + hooks.AROUND, tables.region_end(arena, mapping, page), (hooks.length(s, arena, f) + 4095) >> 12)
     tables.small_table(s, arena, out, mapping, page)
     count, begin, passed = 0, page, 0

@@ -34,7 +34,7 @@ def new_mapping(s, arena, file, first, pages, start):
     """Create the newest mapping of a file; the arena has room."""
     m, mapping = s.maps, take(s, arena, w.MAPPING_ORDER)
     order = order_of(slots_of(start, pages))
-    arena[mapping + w.FILE], arena[mapping + w.FIRST], arena[mapping + w.PAGES] = file, first, pages
+    arena[mapping + w.FILE], arena[mapping + w.FIRST_PAGE], arena[mapping + w.PAGE_COUNT] = file, first, pages
     arena[mapping + w.START], arena[mapping + w.SLOTS_ORDER] = start, order
     arena[mapping + w.SLOTS] = take(s, arena, order)
     arena[mapping + w.NEXT], arena[file + w.HEAD] = arena[file + w.HEAD], mapping
@@ -66,7 +66,7 @@ def remove(s, arena, out, mapping):
     unlink(arena, s.maps + w.NEWEST, w.OLDER, mapping)
     arena[s.maps + w.LIVE] -= 1
     slots, count = arena[mapping + w.SLOTS], tables.drop_upper_tables(s, arena, mapping)
-    for at in range(slots, slots + slots_of(arena[mapping + w.START], arena[mapping + w.PAGES])):
+    for at in range(slots, slots + slots_of(arena[mapping + w.START], arena[mapping + w.PAGE_COUNT])):
         if arena[at]:
             give(s, arena, arena[at] >> 12, w.FAN_ORDER)
             count += 1
@@ -85,10 +85,14 @@ def remove(s, arena, out, mapping):
 @subroutine
 def split(s, arena, out, mapping, page):
     """Split a mapping before a page; return the second part.  Emits at most 2 events."""
-    if page > arena[mapping + w.FIRST] and arena[tables.slot_at(arena, mapping, page)] & w.PRESENT:
+    if page > arena[mapping + w.FIRST_PAGE] and arena[tables.slot_at(arena, mapping, page)] & w.PRESENT:
         if tables.address_of(arena, mapping, page) & w.HUGE_PAGE - 1:
             tables.zap(s, arena, out, mapping, page, page + 1)
-    first, pages, start = arena[mapping + w.FIRST], arena[mapping + w.PAGES], tables.address_of(arena, mapping, page)
+    first, pages, start = (
+        arena[mapping + w.FIRST_PAGE],
+        arena[mapping + w.PAGE_COUNT],
+        tables.address_of(arena, mapping, page),
+    )
     # a group of contiguous entries does not cross the cut
     if start >> 12 & w.GROUP - 1:
         tables.unfold(arena, mapping, page)
@@ -104,7 +108,7 @@ def split(s, arena, out, mapping, page):
             for i in range(w.FAN):
                 arena[entries + i] = arena[(arena[source] >> 12) + i]
             arena[target] = entries << 12
-    arena[mapping + w.PAGES] = page - first
+    arena[mapping + w.PAGE_COUNT] = page - first
     return second
 
 
@@ -119,9 +123,9 @@ def words_to_cut(arena, mapping):
 def cut_out(s, arena, out, mapping, low, high):
     """Remove the pages [low, high) from a mapping, with their entries; emits at most 14 events."""
     cuts = 0
-    if low > arena[mapping + w.FIRST]:
+    if low > arena[mapping + w.FIRST_PAGE]:
         mapping, cuts = split(s, arena, out, mapping, low), 1
-    if high < arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
+    if high < arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]:
         split(s, arena, out, mapping, high)
         cuts += 1
     tables.charge(s, arena, out, CUT_COST, cuts * (s.map_cost == 0))
@@ -170,8 +174,8 @@ def replace(s, arena, out, op, start, pages):
     """Remove the mappings at the addresses of a MAP_FIXED mapping; return False if unfinished."""
     mapping, end = arena[s.maps + w.NEWEST], start + (pages << 12)
     while mapping:
-        older, begin, first = arena[mapping + w.OLDER], arena[mapping + w.START], arena[mapping + w.FIRST]
-        low, high = max(begin, start), min(begin + (arena[mapping + w.PAGES] << 12), end)
+        older, begin, first = arena[mapping + w.OLDER], arena[mapping + w.START], arena[mapping + w.FIRST_PAGE]
+        low, high = max(begin, start), min(begin + (arena[mapping + w.PAGE_COUNT] << 12), end)
         shared = arena[mapping + w.THREAD] < 0 or not op.flag & r.OWN_PROCESS or arena[mapping + w.THREAD] == op.thread
         if low < high and shared:
             if not reserve_events(s, out, 14) or not has_room(s, arena, words_to_cut(arena, mapping)):
@@ -190,8 +194,8 @@ def move_entries(s, arena, out, source, target):
     Source: mm/mremap.c: move_page_tables.
     """
     fits = (arena[source + w.START] ^ arena[target + w.START]) & w.HUGE_PAGE - 1 == 0
-    first = arena[source + w.FIRST]
-    page, stop = first, first + min(arena[source + w.PAGES], arena[target + w.PAGES])
+    first = arena[source + w.FIRST_PAGE]
+    page, stop = first, first + min(arena[source + w.PAGE_COUNT], arena[target + w.PAGE_COUNT])
     while page < stop:
         word = arena[tables.entry_at(arena, source, page)]
         end = tables.region_end(arena, source, page) if word & w.LARGE else page + 1
@@ -200,7 +204,7 @@ def move_entries(s, arena, out, source, target):
         if word and (fits or not word & w.LARGE):
             arena[tables.entry_at(arena, target, page)] = word & ~w.CONTIGUOUS
         page = end
-    tables.zap(s, arena, out, source, first, first + arena[source + w.PAGES])
+    tables.zap(s, arena, out, source, first, first + arena[source + w.PAGE_COUNT])
 
 
 @subroutine
@@ -214,25 +218,25 @@ def remap(s, arena, out, op):
     if mapping == 0 or last <= first:
         arena[m + w.NOT_MAPPED] += 1
         return True
-    tabled = slots_of(arena[mapping + w.START], arena[mapping + w.PAGES]) + 1
+    tabled = slots_of(arena[mapping + w.START], arena[mapping + w.PAGE_COUNT]) + 1
     if not reserve_events(s, out, 11 + 6 * tabled):
         return False
     if not has_room(s, arena, words_to_cut(arena, mapping) + 2 * slots_of(0, last - first) + 64 + 2 * tabled * w.FAN):
         return False
-    if first > arena[mapping + w.FIRST]:
+    if first > arena[mapping + w.FIRST_PAGE]:
         mapping = split(s, arena, out, mapping, first)
-    if last < first + arena[mapping + w.PAGES]:
+    if last < first + arena[mapping + w.PAGE_COUNT]:
         split(s, arena, out, mapping, last)
-    start, behind = arena[mapping + w.START], arena[mapping + w.START] + (arena[mapping + w.PAGES] + 1 << 12)
+    start, end = arena[mapping + w.START], arena[mapping + w.START] + (arena[mapping + w.PAGE_COUNT] + 1 << 12)
     # nothing was mapped after it: it can grow in place
-    if behind == arena[m + w.NEXT_ADDRESS]:
+    if end == arena[m + w.NEXT_ADDRESS]:
         arena[m + w.NEXT_ADDRESS] = start + (last - first + 1 << 12)
     else:
         start = address_for(s, arena, first, last - first)
     longer = new_mapping(s, arena, arena[mapping + w.FILE], first, last - first, start)
     inherit(s, arena, mapping, longer)
     if start == arena[mapping + w.START]:
-        for k in range(slots_of(start, arena[mapping + w.PAGES])):
+        for k in range(slots_of(start, arena[mapping + w.PAGE_COUNT])):
             arena[arena[longer + w.SLOTS] + k] = arena[arena[mapping + w.SLOTS] + k]
             arena[arena[mapping + w.SLOTS] + k] = 0
     else:
@@ -342,7 +346,7 @@ def sync(s, arena, out, op):
     while page < high:
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file, page, high)
         if mapping:
-            stop = min(stop, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+            stop = min(stop, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
             shared = not arena[mapping + w.FLAGS] & r.PRIVATE
             if shared and not clean_file(s, arena, out, file, page, stop):
                 return False

@@ -1,6 +1,7 @@
 """msync and fsync of mapped files: dirty pages are written back and write-protected, so the next store faults again."""
 
 from scmsim.core import records as r
+from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_run, reserve_events
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
@@ -35,7 +36,7 @@ def protect_everywhere(s, arena, out, file, page):
     """Run `protect` on a page in all mappings of its file; return their number."""
     mapping, count = arena[file + w.HEAD], 0
     while mapping:
-        if 0 <= page - arena[mapping + w.FIRST] < arena[mapping + w.PAGES]:
+        if 0 <= page - arena[mapping + w.FIRST_PAGE] < arena[mapping + w.PAGE_COUNT]:
             protect(s, arena, out, mapping, page)
             count += 1
         mapping = arena[mapping + w.NEXT]
@@ -97,7 +98,7 @@ def dax_file(s, arena, out, file, low, high):
             return False
         tables.charge(s, arena, out, CLEAN_CALL_COST, 1)
     page = max(low, arena[m + w.AT])
-    high = min(high, w.FAN << arena[file + w.TREE + 1]) if arena[file + w.TREE] else page
+    high = min(high, w.FAN << arena[file + w.TREE + table.ORDER]) if arena[file + w.TREE] else page
     while page < high:
         at = tables.tree_slot(arena, file, page)
         large = arena[at] & w.PRESENT
@@ -118,8 +119,8 @@ def cached_file(s, arena, out, file, low, high):
     """Page cache: protect the pages in [low, high), which the file system writes back; return False if unfinished."""
     mapping = arena[file + w.HEAD]
     while mapping:
-        page = max(low, arena[mapping + w.FIRST])
-        stop = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+        page = max(low, arena[mapping + w.FIRST_PAGE])
+        stop = min(high, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
         while page < stop:
             if arena[tables.slot_at(arena, mapping, page)] == 0:
                 page = tables.region_end(arena, mapping, page)

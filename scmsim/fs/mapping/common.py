@@ -57,7 +57,10 @@ def can_be_large(s, arena, mapping, f, page):
     first, address = page & ~(w.FAN - 1), tables.address_of(arena, mapping, page)
     if not hooks.MAY_BE_LARGE or (address >> 12 ^ page) & w.FAN - 1:
         return False
-    if first < arena[mapping + w.FIRST] or first + w.FAN > arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
+    if (
+        first < arena[mapping + w.FIRST_PAGE]
+        or first + w.FAN > arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]
+    ):
         return False
     word, said = arena[tables.slot_at(arena, mapping, page)], advice.over(arena, mapping, first, first + w.FAN)
     if said == advice.MIXED or (word == 0 and hooks.KEEPS_CLEAN and said == w.ADVISED_AGAINST):

@@ -5,6 +5,7 @@ dax_layout_busy_page, dax_delete_mapping_entry.
 """
 
 from scmsim.core import records as r
+from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.mapping import hooks, tables
@@ -22,7 +23,7 @@ def file_of(s, arena, op):
 @subroutine
 def forget_given(s, arena, file, low, high):
     """Delete the entries of the pages [low, high) from DAX's tree of a file (dax_delete_mapping_entry)."""
-    page, last = low, arena[file + w.TREE + 1]
+    page, last = low, arena[file + w.TREE + table.ORDER]
     stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low
     while page < stop:
         end = min((page | w.FAN - 1) + 1, stop)

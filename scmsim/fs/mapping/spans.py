@@ -18,8 +18,8 @@ def next_mapped(arena, file, page, high):
     """Return the first page after `page` at which a mapping of the file starts, at most `high`."""
     mapping = arena[file + w.HEAD]
     while mapping:
-        if page < arena[mapping + w.FIRST] < high:
-            high = arena[mapping + w.FIRST]
+        if page < arena[mapping + w.FIRST_PAGE] < high:
+            high = arena[mapping + w.FIRST_PAGE]
         mapping = arena[mapping + w.NEXT]
     return high
 
@@ -38,5 +38,5 @@ def is_synced(state, arena, ops, i):
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)
         if mapping and not arena[mapping + w.FLAGS] & r.PRIVATE:
             return True
-        page = min(stop, arena[mapping + w.FIRST] + arena[mapping + w.PAGES]) if mapping else stop
+        page = min(stop, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]) if mapping else stop
     return False

@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 @subroutine
 def address_of(arena, mapping, page):
     """Return the address at which a mapping has a page of its file."""
-    return arena[mapping + w.START] + (page - arena[mapping + w.FIRST] << 12)
+    return arena[mapping + w.START] + (page - arena[mapping + w.FIRST_PAGE] << 12)
 
 
 @subroutine
@@ -43,8 +43,8 @@ def entry_at(arena, mapping, page):
 @subroutine
 def region_end(arena, mapping, page):
     """Return the first page after the 2 MiB of addresses around a page, at most the mapping's end."""
-    behind = page + w.FAN - (address_of(arena, mapping, page) >> 12 & w.FAN - 1)
-    return min(behind, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+    end = page + w.FAN - (address_of(arena, mapping, page) >> 12 & w.FAN - 1)
+    return min(end, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
 
 
 @subroutine
@@ -106,7 +106,7 @@ def drop_upper_tables(s, arena, mapping):
     for level in range(2):
         shift = 30 + 9 * level
         first = arena[mapping + w.START] >> shift
-        for place in range(first, (arena[mapping + w.START] + (arena[mapping + w.PAGES] << 12) - 1 >> shift) + 1):
+        for place in range(first, (arena[mapping + w.START] + (arena[mapping + w.PAGE_COUNT] << 12) - 1 >> shift) + 1):
             number = upper_place(place << shift, level)
             at, bit = arena[s.maps + w.UPPER] + (number >> 5), 1 << (number & 31)
             if arena[at] & bit and not leads_to(s, arena, place << shift, place + 1 << shift):
@@ -121,7 +121,7 @@ def leads_to(s, arena, low, high):
     mapping = arena[s.maps + w.NEWEST]
     while mapping:
         start = arena[mapping + w.START]
-        if start < high and start + (arena[mapping + w.PAGES] << 12) > low:
+        if start < high and start + (arena[mapping + w.PAGE_COUNT] << 12) > low:
             return True
         mapping = arena[mapping + w.OLDER]
     return False
@@ -146,7 +146,8 @@ def fold(s, arena, mapping, f, page):
     """
     first, pages = page & ~(w.GROUP - 1), hooks.folio(s, arena, f, page)[1]
     inside = (
-        arena[mapping + w.FIRST] <= first and first + w.GROUP <= arena[mapping + w.FIRST] + arena[mapping + w.PAGES]
+        arena[mapping + w.FIRST_PAGE] <= first
+        and first + w.GROUP <= arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]
     )
     if pages < w.GROUP or not inside or (address_of(arena, mapping, page) >> 12 ^ page) & w.GROUP - 1:
         return
@@ -202,8 +203,8 @@ def note_uses(s, arena, out, mapping, low, high):
     if not hooks.COUNTS_USES:
         return
     f = hooks.find(s, arena, (arena[mapping + w.FILE] - arena[s.maps + w.FILES]) // w.FILE_WORDS)
-    page, count = max(low, arena[mapping + w.FIRST]), 0
-    high = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+    page, count = max(low, arena[mapping + w.FIRST_PAGE]), 0
+    high = min(high, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
     while f and page < high:
         word = arena[entry_at(arena, mapping, page)]
         if word & w.PRESENT and not word & (w.LARGE | w.COPIED):
@@ -224,8 +225,8 @@ def zap_but(s, arena, out, mapping, low, high, kept):
 
     Linux gathers removals: one invalidation from the first to the last removed page (mmu_gather).
     """
-    low = max(low, arena[mapping + w.FIRST])
-    high = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+    low = max(low, arena[mapping + w.FIRST_PAGE])
+    high = min(high, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
     page, count, large, first, last, order, copies, looked = low, 0, 0, high, low, 21, 0, 0
     while page < high:
         stop = min(region_end(arena, mapping, page), high)

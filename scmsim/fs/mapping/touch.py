@@ -16,9 +16,9 @@ def mapping_of(s, arena, op, page):
     """Return the newest mapping through which an operation sees a page of its file, 0 if there is none."""
     mapping = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
     while mapping:
-        inside = page - arena[mapping + w.FIRST]
+        inside = page - arena[mapping + w.FIRST_PAGE]
         mine = arena[mapping + w.THREAD] < 0 or arena[mapping + w.THREAD] == op.thread
-        if 0 <= inside < arena[mapping + w.PAGES] and mine:
+        if 0 <= inside < arena[mapping + w.PAGE_COUNT] and mine:
             return mapping
         mapping = arena[mapping + w.NEXT]
     return 0
@@ -27,12 +27,12 @@ def mapping_of(s, arena, op, page):
 @inlined
 def end_of(s, arena, op, mapping, page):
     """Return the first page after `page` that is outside of a mapping or in a newer mapping."""
-    end = arena[mapping + w.FIRST] + arena[mapping + w.PAGES]
+    end = arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]
     newer = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
     while newer != mapping:
         mine = arena[newer + w.THREAD] < 0 or arena[newer + w.THREAD] == op.thread
-        if mine and page < arena[newer + w.FIRST] < end:
-            end = arena[newer + w.FIRST]
+        if mine and page < arena[newer + w.FIRST_PAGE] < end:
+            end = arena[newer + w.FIRST_PAGE]
         newer = arena[newer + w.NEXT]
     return end
 
@@ -158,7 +158,7 @@ def touch_run(s, arena, out, op):
             arena[m + w.REPLY] = 0
             continue  # look again at the entry that the fault has set
         last = end_of(s, arena, op, mapping, page) << 12
-        vaddr = arena[mapping + w.START] + at - (arena[mapping + w.FIRST] << 12)
+        vaddr = arena[mapping + w.START] + at - (arena[mapping + w.FIRST_PAGE] << 12)
         length = min(run_length(arena, entry, word, vaddr, vaddr + min(end, last) - at), min(end, last) - at)
         inside = vaddr & page_of(word) - 1
         emit_touch(s, arena, out, op, word, (vaddr, length, inside))
@@ -188,7 +188,11 @@ def quick_run(s, arena, ops, i, out):
     # a resumed touch and several address spaces need touch_run
     if mapping == 0 or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
         return i
-    start, origin, size = arena[mapping + w.START], arena[mapping + w.FIRST] << 12, arena[mapping + w.PAGES] << 12
+    start, origin, size = (
+        arena[mapping + w.START],
+        arena[mapping + w.FIRST_PAGE] << 12,
+        arena[mapping + w.PAGE_COUNT] << 12,
+    )
     slots, site = arena[mapping + w.SLOTS] - (start >> 21), arena[m + w.SITE] + ACCESS_SITE
     while at < ops.size and n < out.size:
         op = ops[at]

@@ -9,43 +9,62 @@ FAN_ORDER = 9  # log2 of the arena words of such a page
 # words that a fault takes besides those of the file system, and two for each 2 MiB before its page
 FAULT_WORDS = 4 * FAN + 64
 
-# The table of mappings, at `maps` of the state record:
-#   FILES: offset of the first file's fields
-#   AT: bytes or pages done of the current operation (msync: ~page if the mapping of that page has not been started)
-#   REQUEST: request to the file system (ASK_...), for REQUEST_FILE at page REQUEST_PAGE; REPLY: its last answer
-#   RUNS: 1 + the thread whose address space is in use
-#   COPIES: pages that private mappings have copied
-#   SITE, COST: first mechanism and first cost row of mappings
-#   BEYOND_END to UNSUPPORTED: counts of failures
-#   HUGE: all pages are huge; LEAVES_LARGE: a large entry stays writable when its pages are written back
-#   LIVE: number of mappings; NEWEST: head of the list of all mappings
-#   HOW: findings of the current DAX fault (FAULT bits, ASKED), MAJOR if it filled a hole
-#   FILL_AT, FILL_END: pages to which the current fault gives blocks, 0: none
-#   LOADS_DIRTY: DAX treats a page that a fault for a load mapped as dirty
-#   FILLS: a fault for a store that may map 2 MiB gives blocks to their first run of pages without blocks
-#   ADVICE_AT_WORK: ADVICE of the current fault's mapping
-#   UPPER: offset of the bitmaps of the page tables above those that each mapping has
-(
-    FILES, AT, REQUEST, REQUEST_FILE, REQUEST_PAGE, REPLY, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED,
-    REPLACED, NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, HOW, FILL_AT, FILL_END, LOADS_DIRTY,
-    FILLS, ADVICE_AT_WORK, UPPER,
-) = range(28)  # fmt: skip
-UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
+# The table of mappings, at `maps` of the state record, one word each unless said otherwise:
+FILES = 0  # arena offset of the first file's fields
+AT = 1  # bytes or pages done of the current operation (msync: ~page if the mapping of that page has not been started)
+REQUEST = 2  # request to the file system: ASK_...
+REQUEST_FILE = 3  # file of the request
+REQUEST_PAGE = 4  # page of the request
+REPLY = 5  # last answer: the request, or REFUSED by a full file system
+NEXT_ADDRESS = 6  # address of the next mapping, bytes
+RUNS = 7  # 1 + the thread whose address space is in use
+COPIES = 8  # pages that private mappings have copied
+SITE = 9  # site of the first mechanism
+COST = 10  # first cost row of mappings
+BEYOND_END = 11  # touches after the end of their file
+NOT_MAPPED = 12  # touches without a mapping
+DENIED = 13  # stores that the mapping does not allow
+REPLACED = 14  # mappings that lost pages to a later one at the same address
+NO_SPACE = 15  # stores on a full device
+UNSUPPORTED = 16  # refused mappings
+HUGE = 17  # 1: all pages are huge
+LEAVES_LARGE = 18  # 1: a large entry stays writable when its pages are written back
+LIVE = 19  # mappings
+NEWEST = 20  # newest mapping, head of the list of all; 0: none
+HOW = 21  # findings of the current DAX fault (FAULT bits, ASKED), MAJOR if it filled a hole
+FILL_AT = 22  # first page to which the current fault gives blocks
+FILL_END = 23  # page after the last such page, 0: none
+LOADS_DIRTY = 24  # 1: DAX treats a page that a fault for a load mapped as dirty
+FILLS = 25  # 1: a fault for a store that may map 2 MiB gives blocks to their first run of pages without blocks
+ADVICE_AT_WORK = 26  # advice for the page of the current fault: ADVISED, ADVISED_AGAINST, 0: none
+UPPER = 27  # arena offset of the bitmaps of the page tables above those that each mapping has
 TABLE_WORDS = 28
+UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
-REFUSED = -1  # answer of a full file system; otherwise the answer equals the request
+REFUSED = -1
 
-# Fields of a file: its newest mapping; DAX's tree (region of 2 MiB -> entry, or offset of small entries) as a handle of
-# engine.table; whether its mappings keep it although it has lost its last name; the last page with an entry in the
-# tree; number of dirty entries of the tree.
-HEAD, TREE, PINS, LAST_GIVEN, DIRTIES = 0, 1, 3, 4, 5
+# The fields of a file, one word each unless said otherwise:
+HEAD = 0  # newest mapping of the file, 0: none
+TREE = 1  # table (2 words): region of 2 MiB -> entry of DAX's tree, or offset of small entries
+PINS = 3  # 1: mappings keep the file although it has lost its last name
+LAST_GIVEN = 4  # last page with an entry in the tree
+DIRTIES = 5  # dirty entries of the tree
 FILE_WORDS = 6
 
-# Fields of a mapping.  SLOTS: offset of the slots, one per 2 MiB of addresses; NEXT: next older mapping of the same
-# file; OLDER: next older mapping of all; ADVICE: first range of madvise's advice on huge pages.
-FILE, FIRST, PAGES, START, FLAGS, THREAD, NEXT, SLOTS, SLOTS_ORDER, OLDER, ADVICE = range(11)
-ADVISED, ADVISED_AGAINST = 1, 2
+# A mapping, one word each unless said otherwise:
+FILE = 0  # arena offset of the fields of its file
+FIRST_PAGE = 1  # page of the file at which the mapping starts
+PAGE_COUNT = 2  # pages
+START = 3  # address, bytes
+FLAGS = 4  # flags of the mmap: records.PRIVATE, MAP_SYNC, ...
+THREAD = 5  # thread whose address space has the mapping, -1: the common one
+NEXT = 6  # next older mapping of the same file, 0: none
+SLOTS = 7  # arena offset of the slots, one for each 2 MiB of addresses
+SLOTS_ORDER = 8  # log2 of the words of the slots
+OLDER = 9  # next older mapping of all, 0: none
+ADVICE = 10  # first range of madvise's advice on huge pages (see advice.py), 0: none
 MAPPING_ORDER = 4
+ADVISED, ADVISED_AGAINST = 1, 2
 
 # An entry: address on the device (or of the frame) and flags, 0: none.  A slot of a mapping or of the tree that is
 # neither 0 nor PRESENT is the arena offset of FAN small entries << 12.

@@ -100,8 +100,8 @@ def ensure_node(s, arena, row, page):
 @subroutine
 def free_nodes(s, arena, row, first):
     """Free the radix nodes after that of page `first`; free that node too if none of its pages before `first` is mapped."""
-    group, stop = first >> state.NODE_SHIFT, (arena[row + state.TOP_PAGE] + 63) >> state.NODE_SHIFT
-    for page in range(group << state.NODE_SHIFT, min(first, arena[row + state.TOP_PAGE])):
+    group, stop = first >> state.NODE_SHIFT, (arena[row + state.PAGE_COUNT] + 63) >> state.NODE_SHIFT
+    for page in range(group << state.NODE_SHIFT, min(first, arena[row + state.PAGE_COUNT])):
         if arena[arena[row + state.PAGES] + page] != 0:
             group += 1
             break
@@ -145,7 +145,7 @@ def assign_entry(s, arena, out, row, ref):
     s.reg[templates.INSERTED], s.reg[templates.REPLACED], s.reg[templates.NODES] = inserted, count - inserted, nodes
     emit_template(s, out, templates.ASSIGN)
     arena[row + file_row.MAPPED] += inserted
-    arena[row + state.TOP_PAGE] = max(arena[row + state.TOP_PAGE], first + count)
+    arena[row + state.PAGE_COUNT] = max(arena[row + state.PAGE_COUNT], first + count)
 
 
 @subroutine

@@ -69,13 +69,13 @@ def free_pages(s, arena, out, row, first, invalidate):
 
     With `invalidate` mark their entries in the log; without it no events need room.
     """
-    while s.resume_at < arena[row + state.TOP_PAGE]:
+    while s.resume_at < arena[row + state.PAGE_COUNT]:
         if invalidate and not reserve_events(s, out, 16):
             return False
         page = s.resume_at
         ref = table.get(arena, row + state.PAGES, page)
         stop = page
-        while stop < arena[row + state.TOP_PAGE] and arena[arena[row + state.PAGES] + stop] == ref:
+        while stop < arena[row + state.PAGE_COUNT] and arena[arena[row + state.PAGES] + stop] == ref:
             arena[arena[row + state.PAGES] + stop] = 0
             stop += 1
         if ref != 0:
@@ -88,7 +88,7 @@ def free_pages(s, arena, out, row, first, invalidate):
                 s.data_blocks -= stop - page
         s.resume_at = stop
     free_nodes(s, arena, row, first)
-    arena[row + state.TOP_PAGE] = min(first, arena[row + state.TOP_PAGE])
+    arena[row + state.PAGE_COUNT] = min(first, arena[row + state.PAGE_COUNT])
     arena[row + file_row.MAPPED] -= s.freed
     s.reg[templates.COUNT] = s.freed
     emit_template(s, out, templates.FREED)

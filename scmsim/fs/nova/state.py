@@ -12,28 +12,36 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row, slab
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.nova import templates
 from scmsim.fs.nova.name_templates import name_templates
 from scmsim.fs.nova.templates import BLOCK, LOG_BYTES, SITES
 
-# Fields of a file's row in the arena. PAGES, LOG and NODES are tables (page -> write entry, index -> log page, page /
-# 64 -> radix node).
-# LOG_SIZE is NOVA's own count of log pages (sih->log_pages) and sets the size of an extension. Thorough GC adds the pages
-# that it allocated, not those that it used, so LOG_SIZE may exceed LOG_COUNT.
-# DIRECTORY: row of the directory that holds the file's newest name, 0 = unknown.
-PAGES, LOG = file_row.OWN, file_row.OWN + 2
-LOG_COUNT, TAIL_PAGE, TAIL_BYTES, TOP_PAGE, LINK_ENTRY, DENTRY, LOG_SIZE, DIRECTORY, NODES = range(
-    file_row.OWN + 4, file_row.OWN + 13
-)
-FILE_WORDS, UNNAMED = NODES + 2, 1
+# A file's row after the fields of `file_row`, one word each unless said otherwise:
+PAGES = file_row.OWN  # table (2 words): page -> `ref` of its write entry
+LOG = PAGES + 2  # table (2 words): index -> arena offset of a log page
+LOG_COUNT = LOG + 2  # log pages
+TAIL_PAGE = LOG_COUNT + 1  # index of the log page with the tail
+TAIL_BYTES = LOG_COUNT + 2  # bytes of that page before the tail
+PAGE_COUNT = LOG_COUNT + 3  # pages up to the last one with a write entry
+LINK_ENTRY = LOG_COUNT + 4  # 1: the log has a link-change entry
+DENTRY = LOG_COUNT + 5  # `ref` of the newest name's dentry
+# LOG_SIZE is NOVA's own count of log pages (sih->log_pages) and sets the size of an extension.  Thorough GC adds the
+# pages that it allocated, not those that it used, so LOG_SIZE may exceed LOG_COUNT.
+LOG_SIZE = LOG_COUNT + 6  # log pages
+DIRECTORY = LOG_COUNT + 7  # row of the directory with the newest name, 0: unknown
+NODES = LOG_COUNT + 8  # table (2 words): page / 64 -> radix node
+FILE_WORDS = NODES + 2
+UNNAMED = 1  # rows after those of files: a parent directory
 
-# A log page in the arena: its block; its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain
-# entries << 48; plain: dentry, link change, setattr); then two fields for each write entry: pgoff << 24 | pages, and
-# block << 24 | reassigned << 23 | invalid pages. A `ref` names a write entry: arena offset of its log page << 9 | its
-# offset in the page / 8. The entry's fields have the number offset >> entry_shift: no two write entries share one,
-# because an entry is at least 1 << entry_shift bytes long.
-PAGE_BLOCK, PAGE_COUNTS, PAGE_ENTRIES = 0, 1, 2
+# A `ref` names a write entry: arena offset of its log page << 9 | its offset in the page / 8.  The entry's fields have
+# the number offset >> entry_shift: no two write entries share one, because an entry is at least 1 << entry_shift bytes
+# long.
+# A log page, one word each unless said otherwise:
+PAGE_BLOCK = 0  # device block
+PAGE_COUNTS = 1  # entries | plain entries (dentry, link change, setattr) << 16 | invalid << 32 | bytes of plain << 48
+PAGE_ENTRIES = 2  # 2 words for each entry: pgoff << 24 | pages, and block << 24 | reassigned << 23 | invalid pages
 REASSIGNED = 1 << 23
 COUNT_MASK = (1 << 23) - 1
 PAGES_MASK = (1 << 24) - 1
@@ -168,3 +176,15 @@ def space(state: State) -> dict[str, int]:
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Return columns of one row per file: object id, length, allocated and wasted bytes."""
     return file_row.by_file(file_row.of(state, FILE_WORDS), BLOCK)
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files, by the write entry of each page (see `nova.data.locate`)."""
+    shift, parts = int(state.record[0].entry_shift), []
+    for file, row in x.data_rows(state, FILE_WORDS):
+        refs = x.table_of(state, row, PAGES)
+        page = np.flatnonzero(refs)
+        at = (refs[page] >> 9) + PAGE_ENTRIES + 2 * ((refs[page] & 511) << 3 >> shift)
+        places = (state.arena[at + 1] >> 24) + page - (state.arena[at] >> 24)
+        parts.append(x.of_file(file, page, places * BLOCK, BLOCK))
+    return x.gathered(parts)

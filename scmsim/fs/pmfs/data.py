@@ -67,7 +67,9 @@ def replaces(s, arena, op, row):
     """Return whether a write needs copy-on-write, because it covers bytes of the file that have a block."""
     if not s.cow or op.length <= 0 or op.offset >= arena[row + file_row.SIZE]:
         return False
-    for i in range(op.offset >> s.shift, min(((op.offset + op.length - 1) >> s.shift) + 1, arena[row + state.END])):
+    for i in range(
+        op.offset >> s.shift, min(((op.offset + op.length - 1) >> s.shift) + 1, arena[row + state.BLOCK_COUNT])
+    ):
         if table.get(arena, row + state.BLOCKS, i) != 0:
             return True
     return False

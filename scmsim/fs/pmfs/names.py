@@ -165,7 +165,7 @@ def link(s, arena, out, op, row, parent):
 @subroutine
 def free_from(s, arena, out, row, first):
     """Free the data blocks from `resume_at` (initially `first`) on, then the nodes above them; return False if room runs out."""
-    while s.resume_at < arena[row + state.END]:
+    while s.resume_at < arena[row + state.BLOCK_COUNT]:
         if not reserve_events(s, out, 8):
             return False
         free_leaf(s, arena, out, row)

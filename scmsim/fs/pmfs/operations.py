@@ -37,8 +37,8 @@ def missing(s, arena, op, row, first, stop):
     """Return how many data blocks of [first, stop) the operation must allocate."""
     if s.replacing:
         return count_replaced(s, arena, op, row, first, stop)
-    count = max(stop - max(first, arena[row + state.END]), 0)
-    for i in range(first, min(stop, arena[row + state.END])):
+    count = max(stop - max(first, arena[row + state.BLOCK_COUNT]), 0)
+    for i in range(first, min(stop, arena[row + state.BLOCK_COUNT])):
         count += table.get(arena, row + state.BLOCKS, i) == 0
     return count
 

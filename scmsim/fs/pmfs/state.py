@@ -15,23 +15,35 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.pmfs import templates
 from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, SITES
 
-# Fields of a file's row. BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of
-# level 1 and 2 -> device block; TOP: the node of level 3; OLD: blocks that the current copy-on-write replaces.
-# DIRBLOCKS: a directory's blocks -> arena; PLACE: the block with the file's newest name; PARENT: that directory's row.
-BLOCKS, LEAVES, MIDS, OLD, DIRBLOCKS = range(file_row.OWN, file_row.OWN + 10, 2)
-TOP, HEIGHT, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(file_row.OWN + 10, file_row.OWN + 17)
-# KEPT: pages of the virtual superpage KEPT_AT that the file keeps while the others are reclaimed; 0: it has all of
-# them. ALIGNED: WineFS keeps the file on aligned extents.
-KEPT, KEPT_AT, ALIGNED = range(file_row.OWN + 17, file_row.OWN + 20)
-FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
+# A file's row after the fields of `file_row`, one word each unless said otherwise:
+BLOCKS = file_row.OWN  # table (2 words): data block of the file -> device block
+LEAVES = BLOCKS + 2  # table (2 words): index -> device block of a tree node of level 1
+MIDS = BLOCKS + 4  # table (2 words): index -> device block of a tree node of level 2
+OLD = BLOCKS + 6  # table (2 words): data block of the file -> device block that the current copy-on-write replaces
+DIRBLOCKS = BLOCKS + 8  # table (2 words): index -> arena offset of a directory block
+TOP = BLOCKS + 10  # device block of the tree node of level 3
+HEIGHT = TOP + 1  # levels of tree nodes
+BLOCK_COUNT = TOP + 2  # data blocks up to the last one with a device block
+PARENT = TOP + 3  # row of the directory with the newest name
+PLACE = TOP + 4  # arena offset of the directory block with the newest name
+DIRCOUNT = TOP + 5  # directory blocks
+DIRENTS = TOP + 6  # entries of a directory
+KEPT = TOP + 7  # pages that the file keeps of the virtual superpage KEPT_AT; 0: all of them
+KEPT_AT = TOP + 8  # data block of the file
+ALIGNED = TOP + 9  # 1: WineFS keeps the file on aligned extents
+FILE_WORDS = TOP + 10
+UNNAMED = 1  # rows after those of files: a parent directory
 
-# A directory block in the arena: its number of records, its device block, a bound on its largest gap, then one field
-# per record in the order of the block: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free).
-DIR_RECORDS, DIR_BLOCK, DIR_GAP, DIR_FIRST = 0, 1, 2, 4
+# A directory block, one word each unless said otherwise:
+DIR_RECORDS = 0  # records
+DIR_BLOCK = 1  # device block
+DIR_GAP = 2  # bytes: no gap is larger
+DIR_FIRST = 4  # a word for each record: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free)
 DIR_ORDER = 9
 DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; owner of a name whose file is being renamed
 
@@ -89,7 +101,7 @@ class Variant(NamedTuple):
     templates: Callable[[bool], dict[int, list]]  # besides PMFS's
     costs: np.ndarray  # rows after PMFS's
     dtype: np.dtype = STATE  # record with FIELDS and the variant's own fields
-    behind: int = 0  # bytes that the variant reserves at the device's end
+    tail_bytes: int = 0  # bytes that the variant reserves at the device's end
     journals: int = 1
     attach: Callable[[State, int, int], None] = functools.partial(
         first_fit.attach, at_once=first_fit.AT_ONCE
@@ -111,7 +123,7 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
             f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
         )
     rows = len(files) + 1  # the last row is a parent directory that the trace does not name
-    blocks = (params["capacity"] - variant.behind) // BLOCK
+    blocks = (params["capacity"] - variant.tail_bytes) // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)
     dax = params["version"] == "dax"
@@ -158,3 +170,8 @@ def space(state: State) -> dict[str, int]:
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Return columns of one row per file: object id, length, allocated and wasted bytes."""
     return file_row.by_file(file_row.of(state, FILE_WORDS), 1 << int(state.record[0].shift))
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files, in whole data blocks."""
+    return x.of_table(state, FILE_WORDS, BLOCKS, 1 << int(state.record[0].shift))

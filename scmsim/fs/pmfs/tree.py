@@ -187,7 +187,7 @@ def fill(s, arena, out, row, last, zero):
         taken += count
         at += count
     s.resume_at = stop + 1
-    arena[row + state.END] = max(arena[row + state.END], stop + 1)
+    arena[row + state.BLOCK_COUNT] = max(arena[row + state.BLOCK_COUNT], stop + 1)
     if taken == 0:
         return
     tree = height > 0
@@ -225,7 +225,7 @@ def release(s, arena, row, i, block):
 @subroutine
 def free_leaf(s, arena, out, row):
     """Free the data blocks from `resume_at` to the end of its leaf."""
-    first, stop = s.resume_at, min(arena[row + state.END], (s.resume_at | 511) + 1)
+    first, stop = s.resume_at, min(arena[row + state.BLOCK_COUNT], (s.resume_at | 511) + 1)
     count = 0
     for i in range(first, stop):
         block = table.get(arena, row + state.BLOCKS, i)
@@ -255,7 +255,7 @@ def drop_node(s, arena, row, level, i):
 @subroutine
 def lower(s, arena, row, stop):
     """Free the nodes that no data block below `stop` needs, and the levels above them."""
-    blocks = arena[row + state.END]
+    blocks = arena[row + state.BLOCK_COUNT]
     for i in range((stop + 511) >> 9, ((blocks + 511) >> 9) + 1):
         drop_node(s, arena, row, 1, i)
     for i in range((stop + (1 << 18) - 1) >> 18, ((blocks + (1 << 18) - 1) >> 18) + 1):
@@ -265,4 +265,4 @@ def lower(s, arena, row, stop):
         drop_node(s, arena, row, height, templates.ZERO)
         height -= 1
     arena[row + state.HEIGHT] = height
-    arena[row + state.END] = min(blocks, stop)
+    arena[row + state.BLOCK_COUNT] = min(blocks, stop)

@@ -83,7 +83,7 @@ def fetch_edges(s, arena, out, row, at, stop):
 @subroutine
 def enlist(s, arena, row):
     """Append a row to the list of dirty rows."""
-    arena[row + state.DIRTY_SINCE], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
+    arena[row + state.DIRTY_SINCE_NS], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
     if s.tail != 0:
         arena[s.tail + state.NEXT] = row
     else:
@@ -240,7 +240,7 @@ def synchronize(s, arena, out, row):
 @subroutine
 def expire(s, arena, out, now, all_of_them):
     """Write back rows that have been dirty for 30 seconds, or all rows; return False if room runs out."""
-    while s.head != 0 and (all_of_them or now - arena[s.head + state.DIRTY_SINCE] > EXPIRE):
+    while s.head != 0 and (all_of_them or now - arena[s.head + state.DIRTY_SINCE_NS] > EXPIRE):
         if not write_back(s, arena, out, s.head):
             return False
     return True

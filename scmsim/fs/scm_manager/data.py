@@ -61,7 +61,7 @@ def lengthen(s, arena, out, row, first, end):
     """Allocate the bytes [first, end), and the gap before them in a file without holes; return False if room runs out."""
     if s.stage == state.READY:
         widen(s, arena, out, row, end)
-        s.resume_at = first >> s.shift if HOLES else arena[row + state.END]
+        s.resume_at = first >> s.shift if HOLES else arena[row + state.UNIT_COUNT]
         s.stage = state.EXTENDING
     if s.stage == state.EXTENDING:
         if not extend_to(s, arena, out, row, (end + (1 << s.shift) - 1) >> s.shift):
@@ -131,12 +131,12 @@ def read_file(s, arena, out, op, row):
 @subroutine
 def free_to_end(s, arena, out, row, stop):
     """Free the units from `resume_at` to the file's end, so that `stop` units are left; return False if room runs out."""
-    while s.resume_at < arena[row + state.END]:
+    while s.resume_at < arena[row + state.UNIT_COUNT]:
         if not units.ready(s, arena, 1) or not reserve_events(s, out, STEP):
             return False
         free_run(s, arena, out, row)
     units.free_nodes(s, arena, row, stop)
-    arena[row + state.END] = stop
+    arena[row + state.UNIT_COUNT] = stop
     arena[row + state.CURSOR] = 0
     return True
 
@@ -161,7 +161,7 @@ def truncate(s, arena, out, row, new_size):
             emit_template(s, out, templates.CLEAR)
             cache.mark(s, arena, row, new_size >> s.shift, 1)
     if s.stage == state.FREEING and new_size < size:
-        left = min(arena[row + state.END], (new_size + mask) >> s.shift)
+        left = min(arena[row + state.UNIT_COUNT], (new_size + mask) >> s.shift)
         if not free_to_end(s, arena, out, row, left):
             return False
     if not reserve_events(s, out, STEP):

@@ -44,8 +44,8 @@ def reserve(s, arena, row, stop):
 @subroutine
 def missing(arena, row, first, stop):
     """Return how many units must be allocated between `first` and `stop`, with a bound on the indirect blocks."""
-    count = max(stop - max(first, arena[row + state.END]), 0)
-    for i in range(first, min(stop, arena[row + state.END])):
+    count = max(stop - max(first, arena[row + state.UNIT_COUNT]), 0)
+    for i in range(first, min(stop, arena[row + state.UNIT_COUNT])):
         count += index.place(arena, row, i) == 0
     return count + (4 + (count >> 7)) * (count > 0)
 
@@ -83,7 +83,7 @@ def free_from(s, arena, handle, first, stop):
 @subroutine
 def free_nodes(s, arena, row, stop):
     """Free the indirect blocks that no unit below `stop` needs."""
-    leaves, end = (max(stop - DIRECT, 0) + 255) >> FAN_SHIFT, arena[row + state.END]
+    leaves, end = (max(stop - DIRECT, 0) + 255) >> FAN_SHIFT, arena[row + state.UNIT_COUNT]
     free_from(s, arena, row + state.LEAVES, leaves, (end >> FAN_SHIFT) + 1)
     free_from(s, arena, row + state.UPPERS, (max(leaves - 1, 0) + 255 >> FAN_SHIFT) + 1, (end >> 2 * FAN_SHIFT) + 2)
 
@@ -213,6 +213,6 @@ def start(params: dict, files: Files) -> State:
 def space(built: State) -> dict[str, int]:
     """Return the space report in bytes; indirect blocks count as metadata."""
     report, unit = state.space(built), 1 << int(built.record[0].shift)
-    leaves = np.maximum(-(-(file_row.of(built, state.FILE_WORDS)[:, state.END] - DIRECT) >> FAN_SHIFT), 0)
+    leaves = np.maximum(-(-(file_row.of(built, state.FILE_WORDS)[:, state.UNIT_COUNT] - DIRECT) >> FAN_SHIFT), 0)
     uppers = -(-np.maximum(leaves - 1, 0) >> FAN_SHIFT)
     return report | {"metadata_bytes": report["metadata_bytes"] + int((leaves + uppers).sum()) * unit}

@@ -54,7 +54,7 @@ def give(s, arena, row, i):
 @subroutine
 def missing(arena, row, first, stop):
     """Return how many data objects must be allocated for the file to reach `stop`, including one that replaces a short one."""
-    return max(stop - arena[row + state.END], 0) + (arena[row + state.SHORT] > 0)
+    return max(stop - arena[row + state.UNIT_COUNT], 0) + (arena[row + state.SHORT] > 0)
 
 
 @subroutine

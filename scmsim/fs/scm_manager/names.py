@@ -80,11 +80,11 @@ def add_name(s, arena, out, row, directory):
     stop = ((slot + needs) * s.entry - 1 >> s.shift) + 1
     index.reserve(s, arena, directory, stop)
     resume_at = s.resume_at
-    s.resume_at = arena[directory + state.END]
+    s.resume_at = arena[directory + state.UNIT_COUNT]
     while s.resume_at < stop:
         extend(s, arena, out, directory, stop)
     s.resume_at = resume_at
-    arena[directory + file_row.SIZE] = arena[directory + state.END] << s.shift
+    arena[directory + file_row.SIZE] = arena[directory + state.UNIT_COUNT] << s.shift
     for i in range(slot, slot + needs):
         table.put(arena, directory + state.SLOTS, i, (row - s.files) // state.FILE_WORDS + 1)
     arena[directory + state.TOP] = max(arena[directory + state.TOP], slot + needs)
@@ -236,13 +236,13 @@ def adopt(s, arena, out, row, parent):
                 add_name(s, arena, out, row, parent)
             s.emitted = emitted
         done = True
-        while done and arena[row + state.END] < stop:
+        while done and arena[row + state.UNIT_COUNT] < stop:
             done = units.ready(s, arena, s.longest + 4)
             if done:
-                first = arena[row + state.END]
+                first = arena[row + state.UNIT_COUNT]
                 s.resume_at = first
                 extend(s, arena, out, row, stop)
-                place_old_units(s, arena, out, row, first, arena[row + state.END])
+                place_old_units(s, arena, out, row, first, arena[row + state.UNIT_COUNT])
                 s.emitted = emitted
     s.silent, s.synchronous = 0, synchronous
     if done:

@@ -8,10 +8,12 @@ Source: Linux 2.6.24 drivers/mtd/nftlcore.c (NFTL_findwriteunit, NFTL_foldchain,
 
 import numpy as np
 
+from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
 
+# SLOTS of the FAT's row has two words for each erase unit: how often each page was written, and the units in its chain.
 BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; every page written once
 _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64 where kernels run as plain Python
 
@@ -43,7 +45,7 @@ def fold(s, arena, out, at, unit):
 @subroutine
 def spare_unit(s, arena, out, chains):
     """Fold the next chain with a replacement unit to make a unit spare (NFTL_makefreeblock)."""
-    units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
+    units = (1 << arena[s.table + state.SLOTS + table.ORDER]) >> 1
     for _ in range(units):
         s.fold_cursor = (s.fold_cursor + 1) % units
         if arena[chains + 2 * s.fold_cursor + 1] > 1:

@@ -35,7 +35,7 @@ def malloc(s, arena, out, row, length):
     units = (1 << order) >> DATA_ORDER
     for i in range(max(units, 1)):
         table.put(arena, row + state.BLOCKS, i, ((at >> state.PLACE_SHIFT) + (i << DATA_ORDER)) << 2)
-    arena[row + file_row.MAPPED] = arena[row + state.END] = max(units, 1)
+    arena[row + file_row.MAPPED] = arena[row + state.UNIT_COUNT] = max(units, 1)
     arena[row + state.SHORT] = order + 1 if units == 0 else 0
     arena[row + file_row.SIZE], arena[row + file_row.INITIAL_SIZE] = max(length, 1), 0
     arena[row + file_row.STATUS] |= state.MEMORY

@@ -53,7 +53,7 @@ def reach(s, arena, op, row):
 @subroutine
 def missing(arena, row, first, stop):
     """Return how many units must be allocated for the file to reach from `first` to `stop`."""
-    return max(stop - arena[row + state.END], 0)
+    return max(stop - arena[row + state.UNIT_COUNT], 0)
 
 
 @subroutine

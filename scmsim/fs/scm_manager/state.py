@@ -12,20 +12,31 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
+from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.engine.space import space_report
 from scmsim.fs.scm_manager import templates
 
-# Fields of a file's row. BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's
-# entries -> row of the owner + 1 (in the FAT's row: the NFTL's two fields per erase unit, how often each page was
-# written and the units in its chain); LEAVES, UPPERS: ext2's indirect blocks, encoded like BLOCKS; SHORT: order + 1 of
-# a file's only unit if that is smaller than a unit (a small memory object that became a file); PARENT, SLOT: directory
-# and entry of the newest name.
-BLOCKS, SLOTS, LEAVES, UPPERS = range(file_row.OWN, file_row.OWN + 8, 2)
-(
-    END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, FIRST_DIRTY_UNIT, DIRTY_SINCE, NEXT, PREVIOUS,
-) = range(file_row.OWN + 8, file_row.OWN + 22)  # fmt: skip
-FILE_WORDS = file_row.OWN + 22
+# A file's row after the fields of `file_row`, one word each unless said otherwise:
+BLOCKS = file_row.OWN  # table (2 words): unit of the file -> device offset / 32 << 2 | CACHED | DIRTY
+SLOTS = BLOCKS + 2  # table (2 words): entry of a directory -> row of its owner + 1; FAT: see nftl.py
+LEAVES = BLOCKS + 4  # table (2 words): index -> indirect block of ext2, encoded like BLOCKS
+UPPERS = BLOCKS + 6  # table (2 words): index -> block of pointers to those in LEAVES, encoded like BLOCKS
+UNIT_COUNT = BLOCKS + 8  # units up to the last one
+PARENT = UNIT_COUNT + 1  # row of the directory with the newest name
+SLOT = UNIT_COUNT + 2  # entry of the newest name in that directory, -1: none
+NAMES = UNIT_COUNT + 3  # names in a directory
+TOP = UNIT_COUNT + 4  # entries of a directory up to the last one in use
+GAP = UNIT_COUNT + 5  # entry of a directory; none before it is free
+META = UNIT_COUNT + 6  # device offset of the metadata object, 0: none
+SHORT = UNIT_COUNT + 7  # order + 1 of the file's only unit, a memory object smaller than a unit; 0: whole units
+CURSOR = UNIT_COUNT + 8  # unit that was used last, where a search of the chain may begin
+DIRTY_UNITS = UNIT_COUNT + 9  # dirty units
+FIRST_DIRTY_UNIT = UNIT_COUNT + 10  # unit; none before it is dirty
+DIRTY_SINCE_NS = UNIT_COUNT + 11  # ns: time when the row entered the list of dirty rows
+NEXT = UNIT_COUNT + 12  # next row of that list, 0: none
+PREVIOUS = UNIT_COUNT + 13  # row before this one, 0: none
+FILE_WORDS = UNIT_COUNT + 14
 UNNAMED = 3  # rows after those of files: a parent directory, FAT or bitmaps, inode table
 MEMORY, SYSTEM = 4, 8  # STATUS bits: the row is (also) a memory object; FAT, bitmaps or inode table
 DIRTY, CACHED = 1, 2  # bits of a unit
@@ -160,3 +171,16 @@ def space(state: State) -> dict[str, int]:
         nand_erases=record.erases,
         nand_folds=record.folds,
     )
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files and memory objects; the only unit of a small memory object is shorter."""
+    unit, parts = 1 << int(state.record[0].shift), []
+    for file, row in x.data_rows(state, FILE_WORDS):
+        if row[file_row.STATUS] & SYSTEM:
+            continue
+        entries = x.table_of(state, row, BLOCKS) >> 2
+        pages = np.flatnonzero(entries)
+        length = 1 << int(row[SHORT]) - 1 + PLACE_SHIFT if row[SHORT] else unit
+        parts.append(x.of_file(file, pages, entries[pages] << PLACE_SHIFT, length))
+    return x.gathered(parts)

@@ -100,7 +100,7 @@ def extend(s, arena, out, row, stop):
         done += s.got
     noted(s, arena, out, start, run, first + done > run)
     arena[row + file_row.MAPPED] += want
-    arena[row + state.END] = max(arena[row + state.END], first + want)
+    arena[row + state.UNIT_COUNT] = max(arena[row + state.UNIT_COUNT], first + want)
     s.resume_at = first + want
 
 
@@ -115,7 +115,7 @@ def release(s, arena, row, i):
 @subroutine
 def free_run(s, arena, out, row):
     """Free one run of units from `resume_at` on."""
-    first, end = s.resume_at, arena[row + state.END]
+    first, end = s.resume_at, arena[row + state.UNIT_COUNT]
     while first < end and place(arena, row, first) == 0:
         first += 1
     s.resume_at = first
@@ -146,7 +146,7 @@ def read_entries(s, arena, out, row, unit):
 @subroutine
 def walk(s, arena, out, row, unit):
     """Find a unit of the file, at most its last one."""
-    unit = min(unit, arena[row + state.END] - 1)
+    unit = min(unit, arena[row + state.UNIT_COUNT] - 1)
     if unit < 0:
         return
     index.find(s, arena, row, unit)

@@ -70,7 +70,9 @@ def upper_tables(s, arena, out, row, piece):
 @subroutine
 def drop_upper(s, arena, out, row):
     """Free the upper tables of a removed file."""
-    for k in range((1 << arena[row + contiguous_state.SUPERS + 1]) if arena[row + contiguous_state.SUPERS] != 0 else 0):
+    for k in range(
+        (1 << arena[row + contiguous_state.SUPERS + table.ORDER]) if arena[row + contiguous_state.SUPERS] != 0 else 0
+    ):
         block = table.get(arena, row + contiguous_state.SUPERS, k)
         if block != 0:
             first_fit.release(s, arena, block, 1)
@@ -82,7 +84,9 @@ def drop_upper(s, arena, out, row):
 def set_attached(s, arena, row):
     """Set the registers for a file's entries in the kernel's table: one per GiB."""
     s.reg[contiguous_templates.DIRECTORY] = page_map.directory_at(arena, row, 0)
-    s.reg[contiguous_templates.DIRECTORY_BYTES] = max((arena[row + contiguous_state.END] + (1 << 18) - 1) >> 18, 1) << 3
+    s.reg[contiguous_templates.DIRECTORY_BYTES] = (
+        max((arena[row + contiguous_state.PAGE_COUNT] + (1 << 18) - 1) >> 18, 1) << 3
+    )
 
 
 @subroutine

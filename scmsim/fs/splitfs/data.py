@@ -44,7 +44,7 @@ def take_staging(s, arena, out, f, page, want):
     count = add_blocks(s, arena, f, page, want, 0)
     arena[f + e.MAPPED] += count
     stage(s, arena, f, page, count)
-    m.put_behind(s, arena, f, page, count)
+    m.put_in_staging(s, arena, f, page, count)
     used = min(s.filled, count * e.BLOCK)
     s.filled -= used
     s.reg[q.FROM] = (arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT) * e.BLOCK + used
@@ -93,7 +93,7 @@ def copy_in_place(s, arena, out, op, row, span):
     while at < stop:
         page, place = at >> 12, (m.AREA, m.ORDER)
         end = min(stop, page + m.same_side(arena, f, page, ((stop - 1) >> 12) - page + 1) << 12)
-        if not m.is_behind(arena, f, page):
+        if not m.is_in_staging(arena, f, page):
             entry, address, end = m.reach(s, arena, out, row, (at, end, 1))
             place = (address - target - at, order_of(entry))
         copy_at(s, out, op, (at, end), target + at, place)
@@ -161,7 +161,7 @@ def read_part(s, arena, out, op, f):
         stop = min(end, (page + count) << 12)
         target = ((page_word(arena, f, page) >> e.BLOCK_SHIFT) << 12) + (at & 4095)
         entry, address = w.LARGE, target + m.AREA
-        if not m.is_behind(arena, f, page):
+        if not m.is_in_staging(arena, f, page):
             entry, address, stop = m.reach(s, arena, out, row, (at, stop, 0))
         s.reg[q.USER_AT], s.reg[q.FROM], s.reg[q.BYTES] = user_at(op, at), target, stop - at
         s.reg[q.HAS], first = stop - at, s.emitted

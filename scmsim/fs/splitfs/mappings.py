@@ -48,12 +48,12 @@ def words_of(s, arena, f):
 
 
 @subroutine
-def is_behind(arena, f, page):
+def is_in_staging(arena, f, page):
     """Return whether the library reaches a page, which has a block, by its address in a staging file."""
     maps = arena[f + n.MAPS]
     if maps == 0 or page_word(arena, f, page) == 0:
         return False
-    return table.get(arena, maps + n.BEHIND, page >> 5) >> (page & 31) & 1 != 0
+    return table.get(arena, maps + n.IN_STAGING, page >> 5) >> (page & 31) & 1 != 0
 
 
 @subroutine
@@ -61,24 +61,24 @@ def same_side(arena, f, page, count):
     """Return how many of `count` pages from `page` on are, like `page`, in a staging file (or not)."""
     if count == 1 or arena[f + n.MAPS] == 0:
         return count
-    side, k = is_behind(arena, f, page), 1
-    while k < count and is_behind(arena, f, page + k) == side:
+    side, k = is_in_staging(arena, f, page), 1
+    while k < count and is_in_staging(arena, f, page + k) == side:
         k += 1
     return k
 
 
 @subroutine
-def put_behind(s, arena, f, page, count):
+def put_in_staging(s, arena, f, page, count):
     """Record that `count` pages from `page` on were written to a staging file."""
-    behind = words_of(s, arena, f) + n.BEHIND
-    table.reserve(s, arena, behind, (page + count + 31) >> 5)
+    handle = words_of(s, arena, f) + n.IN_STAGING
+    table.reserve(s, arena, handle, (page + count + 31) >> 5)
     for at in range(page, page + count):
-        arena[arena[behind] + (at >> 5)] |= 1 << (at & 31)
+        arena[arena[handle] + (at >> 5)] |= 1 << (at & 31)
 
 
 @subroutine
 def has_words(s, arena, f, first, last):
-    """Return whether the arena surely has room for faults on the pages [first, last] and for `put_behind`."""
+    """Return whether the arena surely has room for faults on the pages [first, last] and for `put_in_staging`."""
     maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1)
     if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; the rest is exact
         return True
@@ -86,7 +86,9 @@ def has_words(s, arena, f, first, last):
     if maps == 0:
         words += (1 << order_of(bits)) + (1 << order_of(regions))
     else:
-        words += table.words_to_hold(arena, maps + n.BEHIND, bits) + table.words_to_hold(arena, maps + w.TREE, regions)
+        words += table.words_to_hold(arena, maps + n.IN_STAGING, bits) + table.words_to_hold(
+            arena, maps + w.TREE, regions
+        )
     return has_room(s, arena, words)
 
 
@@ -163,7 +165,7 @@ def map_read(s, arena, out, row, at, end):
     f, page = arena[row + e.ROW_RECORD], at >> 12
     end = min(end, arena[f + e.SIZE])
     while at < end and page << 12 < end:
-        if not is_behind(arena, f, page):
+        if not is_in_staging(arena, f, page):
             if not map_piece(s, arena, out, row, page) or not map_page(s, arena, out, row, page):
                 return False
         page += 1
@@ -174,7 +176,7 @@ def map_read(s, arena, out, row, at, end):
 def first_unmapped(s, arena, f, page, count):
     """Return the first of `count` pages from `page` on that is in no piece and in no staging file, or -1."""
     for at in range(page, page + count):
-        if not is_behind(arena, f, at) and piece_of(s, arena, f, at) == 0:
+        if not is_in_staging(arena, f, at) and piece_of(s, arena, f, at) == 0:
             return at
     return -1
 
@@ -239,7 +241,7 @@ def shrink(s, arena, out, op, f):
         s.unmapping = arena[s.unmapping + w.NEXT]
     s.unmapping = -1
     if op.op == r.TRUNCATE:
-        table.drop(s, arena, maps + n.BEHIND)
+        table.drop(s, arena, maps + n.IN_STAGING)
         arena[maps + w.LAST_GIVEN] = min(arena[maps + w.LAST_GIVEN], max(low - 1, 0))
     forget_given(s, arena, maps, low, high)
     return True
@@ -257,7 +259,7 @@ def forget(s, arena, out, f):
         tables.zap(s, arena, out, mapping, 0, ALL)
         remove(s, arena, out, mapping)
     forget_given(s, arena, maps, 0, ALL)
-    for handle in (w.TREE, n.PIECES, n.BEHIND):
+    for handle in (w.TREE, n.PIECES, n.IN_STAGING):
         table.drop(s, arena, maps + handle)
     give(s, arena, maps, n.MAPS_ORDER)
     arena[f + n.MAPS] = 0

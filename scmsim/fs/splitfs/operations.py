@@ -29,7 +29,7 @@ from scmsim.jit import subroutine
 @subroutine
 def relink(s, arena, out, f):
     """Make staged blocks the file's (ext4_dynamic_remap): one handle, whose metadata joins the running transaction."""
-    page, end = arena[f + n.STAGED], min(arena[f + n.STAGED_END], arena[f + e.END])
+    page, end = arena[f + n.STAGED], min(arena[f + n.STAGED_END], arena[f + e.PAGE_COUNT])
     s.reg[q.COUNT] = 0
     while page < end:
         count = page_run(s, arena, f, page, end - 1)

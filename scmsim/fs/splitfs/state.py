@@ -22,11 +22,14 @@ from scmsim.fs.splitfs.templates import COSTS, ENTRY, SITES, all_templates
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
-# Fields of a file's record that ext4 uses for the page cache only: pages [STAGED, STAGED_END) wait for a relink, which
-# copies TO_COPY bytes of pages that are not whole. MAPS: arena offset of the fields of the file's mappings, 0: none.
-STAGED, STAGED_END, TO_COPY, MAPS = e.FIRST_DIRTY_PAGE, e.DIRTY_SINCE, e.OLDER, e.NEWER
-# Two tables after the fields of fs/mapping: mappings of the file's pieces, and a bit for each page in a staging file.
-PIECES, BEHIND = FILE_WORDS, FILE_WORDS + 2
+# A file's record, one word each: fields that ext4 uses for the page cache only.
+STAGED = e.FIRST_DIRTY_PAGE  # first page that waits for a relink
+STAGED_END = e.DIRTY_SINCE_NS  # page after the last one that waits; 0: none waits
+TO_COPY = e.OLDER  # bytes in partly written pages, which the relink copies
+MAPS = e.NEWER  # arena offset of the fields of the file's mappings, 0: none
+# The fields of a file's mappings, after those of fs/mapping/words.py, one word each unless said otherwise:
+PIECES = FILE_WORDS  # table (2 words): piece of the file -> its mapping
+IN_STAGING = FILE_WORDS + 2  # table (2 words): page / 32 -> a bit for each page in a staging file
 MAPS_ORDER = 4
 SCRATCH = 16 << 20  # most bytes of overwritten data that wait for their relink
 

@@ -24,7 +24,7 @@ def unmapped_by(s, arena, op, f):
     record = arena[f + e.ROW_RECORD]
     at, end = op.offset, op.offset + op.length
     if op.op == r.TRUNCATE:
-        at, end = max(at, 0), arena[record + e.END] << 12
+        at, end = max(at, 0), arena[record + e.PAGE_COUNT] << 12
         if at >= arena[record + e.SIZE]:
             return 0, 0
     low, high = (at + 4095) >> 12, end >> 12

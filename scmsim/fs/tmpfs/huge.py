@@ -31,7 +31,7 @@ PAGES = 1 << HUGE_ORDER
 @subroutine
 def is_huge(arena, f, page):
     """Return whether a page of a file is part of a huge page."""
-    return page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] & IS_HUGE != 0
+    return page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page] & IS_HUGE != 0
 
 
 @subroutine
@@ -94,7 +94,7 @@ def bring(s, arena, f, page, bits):
     for k in range(PAGES):
         arena[words + k] = ((word << 6) + k) << e.BLOCK_SHIFT | bits & ~e.IS_CACHED | IS_HUGE
     arena[words] |= e.IS_CACHED
-    arena[f + e.END] = max(arena[f + e.END], first + PAGES)
+    arena[f + e.PAGE_COUNT] = max(arena[f + e.PAGE_COUNT], first + PAGES)
     arena[f + e.MAPPED] += PAGES
     s.data_blocks += PAGES
     return True
@@ -116,7 +116,7 @@ def whole(s, arena, f, page, want, bits):
 def waiting_runs(arena, f, page, last):
     """Return how many runs of pages in [page, last] lack content."""
     words, count, before = arena[f + e.PAGES], 0, 0
-    for at in range(page, min(last + 1, arena[f + e.END])):
+    for at in range(page, min(last + 1, arena[f + e.PAGE_COUNT])):
         waits = arena[words + at] & e.IS_UNWRITTEN
         count += waits > before
         before = waits
@@ -165,7 +165,7 @@ def fill_holes(s, arena, out, f, page, last):
 @subroutine
 def clear_waiting(s, arena, out, f, page, stop):
     """Clear the pages [page, stop) within 2 MiB that lack content, each with its huge page if it has one."""
-    stop = min(stop, arena[f + e.END])
+    stop = min(stop, arena[f + e.PAGE_COUNT])
     while page < stop:
         first, count = page, 1
         if arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN:

@@ -149,7 +149,7 @@ def take_superpage(s, arena, row, i):
     table.put(arena, row + pmfs_state.OLD, i, old if old != 0 else HOLE)
     table.put(arena, row + pmfs_state.BLOCKS, i, aligned_fit.allocate(s, arena, s.unit))
     arena[row + file_row.MAPPED] += old == 0
-    arena[row + pmfs_state.END] = max(arena[row + pmfs_state.END], i + 1)
+    arena[row + pmfs_state.BLOCK_COUNT] = max(arena[row + pmfs_state.BLOCK_COUNT], i + 1)
     s.data_blocks += s.unit
     s.superpages += 1
 

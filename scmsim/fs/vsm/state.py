@@ -62,14 +62,14 @@ def start(params: dict, files: Files, *, shift: int) -> State:
     if params["entries"] not in LEAVES:
         raise UsageError(f"entries = {format_bytes(params['entries'])}; use 4KiB or 2MiB")
     blocks = params["capacity"] // pmfs_templates.BLOCK
-    behind = table_bytes(blocks) + log_bytes(blocks, shift)
+    tail_bytes = table_bytes(blocks) + log_bytes(blocks, shift)
     rows = np.concatenate(
         [
             costs.load("pmfs-5.13", pmfs_templates.COSTS, list(templates.SITES)),
             costs.load("vsm", templates.COSTS, list(templates.SITES)),
         ]
     )
-    variant = pmfs_state.Variant(partial(templates.templates, params["shootdown"]), rows, STATE, behind)
+    variant = pmfs_state.Variant(partial(templates.templates, params["shootdown"]), rows, STATE, tail_bytes)
     state = pmfs_state.start({**params, "data_path": "cow"}, files, shift=shift, variant=variant)
     record = state.record[0]
     record.chunk, record.leaf = 512, params["entries"].bit_length() - 1

@@ -29,7 +29,7 @@ def log_extents(s, arena, out, f, page):
     """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any; add missing leaves."""
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
-        leaf = min(page * leaves // max(arena[f + e.END], 1), leaves - 1)
+        leaf = min(page * leaves // max(arena[f + e.PAGE_COUNT], 1), leaves - 1)
         filled = arena[f + e.EXTENTS] // leaves
         at = n.BTREE_ROOT + n.EXTENT_BYTES * min(filled, n.EXTENTS_PER_LEAF - 1)
         log_buffer(s, arena, table.get(arena, f + e.LEAVES, leaf), at, at + n.EXTENT_BYTES - 1)
@@ -68,7 +68,7 @@ def add_blocks(s, arena, f, page, want, mark):
     arena[f + e.EXTENTS] -= starts(arena, f, page, page + s.got)
     for i in range(s.got):
         arena[words + i] = (block + i) << e.BLOCK_SHIFT | mark
-    arena[f + e.END] = max(arena[f + e.END], page + s.got)
+    arena[f + e.PAGE_COUNT] = max(arena[f + e.PAGE_COUNT], page + s.got)
     arena[f + e.EXTENTS] += starts(arena, f, page, page + s.got)
     arena[f + e.MAPPED] += s.got
     s.data_blocks += s.got
@@ -129,7 +129,7 @@ def write_slice(s, arena, out, op, row, f):
 @subroutine
 def free_pages(s, arena, out, f, page, last):
     """Free the blocks of the pages [page, last], two extents per transaction; emits at most 4 events."""
-    last = min(last, arena[f + e.END] - 1)
+    last = min(last, arena[f + e.PAGE_COUNT] - 1)
     s.reg[q.COUNT] = 0
     at = page
     while at <= last:
@@ -154,8 +154,8 @@ def free_pages(s, arena, out, f, page, last):
             arena[i] = 0
         arena[f + e.EXTENTS] += starts(arena, f, at, at + count)
         at += count
-    if last == arena[f + e.END] - 1:
-        arena[f + e.END] = min(arena[f + e.END], page)
+    if last == arena[f + e.PAGE_COUNT] - 1:
+        arena[f + e.PAGE_COUNT] = min(arena[f + e.PAGE_COUNT], page)
     if arena[f + e.MAPPED] == 0:
         free_leaves(s, arena, f)
     emit_template(s, out, q.FREED)
@@ -169,7 +169,7 @@ def truncate(s, arena, out, op, f):
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, out, f, size, -size & 4095)
-        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.END])
+        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
     arena[f + e.SIZE] = size
     note_change(s, arena, out, f)
 
@@ -199,7 +199,7 @@ def fill_holes(s, arena, out, f, page, last):
     s.reg[q.COUNT] = 0
     while page <= last:
         count = page_run(s, arena, f, page, last)
-        if page >= arena[f + e.END] or arena[arena[f + e.PAGES] + page] == 0:
+        if page >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page] == 0:
             count = add_blocks(s, arena, f, page, count, e.IS_UNWRITTEN)
             log_free_space(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT)
             s.reg[q.COUNT] += 1

@@ -62,13 +62,13 @@ def new_data(s, arena, d, index):
     table.reserve(s, arena, d + e.PAGES, index + 1)
     item = take_block(s, arena)
     table.put(arena, d + e.PAGES, index, item)
-    arena[d + e.END] = max(arena[d + e.END], index + 1)
+    arena[d + e.PAGE_COUNT] = max(arena[d + e.PAGE_COUNT], index + 1)
     if index == 0:
         arena[item + n.FILL] = n.DOTS
-        arena[item + n.HIGH] = n.DATA_HEADER + n.DOTS
+        arena[item + n.ENTRIES_END] = n.DATA_HEADER + n.DOTS
     else:
-        arena[item + n.HIGH] = n.DATA_HEADER
-    log_buffer(s, arena, item, 0, arena[item + n.HIGH] + 15)
+        arena[item + n.ENTRIES_END] = n.DATA_HEADER
+    log_buffer(s, arena, item, 0, arena[item + n.ENTRIES_END] + 15)
 
 
 @subroutine
@@ -127,9 +127,9 @@ def log_new_hash(s, arena, d):
 @subroutine
 def log_stale_hash(s, arena, d, entry):
     """Log the hash of the name at `entry` as stale; hashes are in the order of the names."""
-    leaves, behind = arena[d + e.LEAF_COUNT], arena[d + e.END] << 12
-    item = table.get(arena, d + e.LEAVES, min(entry * leaves // behind, leaves - 1))
-    at = n.LEAF_HEADER + entry * leaves % behind * n.LEAF_FILL // behind * n.LEAF_ENTRY
+    leaves, end = arena[d + e.LEAF_COUNT], arena[d + e.PAGE_COUNT] << 12
+    item = table.get(arena, d + e.LEAVES, min(entry * leaves // end, leaves - 1))
+    at = n.LEAF_HEADER + entry * leaves % end * n.LEAF_FILL // end * n.LEAF_ENTRY
     log_buffer(s, arena, item, 0, n.LEAF_HEADER - 1)
     log_buffer(s, arena, item, at, at + n.LEAF_ENTRY - 1)
 
@@ -156,7 +156,7 @@ def takes(arena, item, need):
 def first_with_room(arena, d, need):
     """Return the first data block with room under a single leaf, or the first hole if it precedes that (addname)."""
     index = arena[d + n.HINT]
-    while index < arena[d + e.END]:
+    while index < arena[d + e.PAGE_COUNT]:
         item = table.get(arena, d + e.PAGES, index)
         if item == 0 or takes(arena, item, need):
             break
@@ -167,7 +167,7 @@ def first_with_room(arena, d, need):
 @subroutine
 def last_with_room(arena, d, need):
     """Return the last data block with room under a node, else the first hole (xfs_dir2_node_find_freeblk)."""
-    index, hole = arena[d + e.END] - 1, arena[d + e.END]
+    index, hole = arena[d + e.PAGE_COUNT] - 1, arena[d + e.PAGE_COUNT]
     while index >= 0:
         item = table.get(arena, d + e.PAGES, index)
         if takes(arena, item, need):
@@ -195,9 +195,9 @@ def put_entry(s, arena, row, d):
 def place(s, arena, row, item, index):
     """Place a name in its data block: after the others while there is room, else where names were removed."""
     need = entry_bytes(arena, row)
-    at = arena[item + n.HIGH]
+    at = arena[item + n.ENTRIES_END]
     if at + need <= e.BLOCK:
-        arena[item + n.HIGH] = at + need
+        arena[item + n.ENTRIES_END] = at + need
     else:
         # positions of removed names are not kept: take an arbitrary one
         at = n.DATA_HEADER + (row - s.rows) * e.HASH_FACTOR % (e.BLOCK - n.DATA_HEADER - need)
@@ -214,8 +214,8 @@ def turn_into_block(s, arena, d):
     new_data(s, arena, d, 0)
     item = table.get(arena, d + e.PAGES, 0)
     arena[item + n.FILL] += arena[d + n.DATA_BYTES]
-    arena[item + n.HIGH] += arena[d + n.DATA_BYTES]
-    log_buffer(s, arena, item, 0, arena[item + n.HIGH] + 15)
+    arena[item + n.ENTRIES_END] += arena[d + n.DATA_BYTES]
+    log_buffer(s, arena, item, 0, arena[item + n.ENTRIES_END] + 15)
     log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 3), LAST)
 
 
@@ -235,7 +235,7 @@ def turn_into_node(s, arena, d):
     arena[d + n.FORM] = n.WITH_NODE
     arena[d + n.NODE] = take_block(s, arena)
     arena[d + n.FREES] = take_block(s, arena)
-    log_buffer(s, arena, arena[d + n.FREES], 0, n.DATA_HEADER + 2 * arena[d + e.END])
+    log_buffer(s, arena, arena[d + n.FREES], 0, n.DATA_HEADER + 2 * arena[d + e.PAGE_COUNT])
     split_leaf(s, arena, d)
 
 
@@ -251,14 +251,14 @@ def split_leaf(s, arena, d):
 @subroutine
 def to_inode(s, arena, d):
     """Move the names back into the inode and free all blocks."""
-    for index in range(arena[d + e.END]):
+    for index in range(arena[d + e.PAGE_COUNT]):
         free_data(s, arena, d, index)
     while arena[d + e.LEAF_COUNT]:
         free_leaf(s, arena, d)
     if arena[d + n.FORM] == n.WITH_NODE:
         give_block(s, arena, arena[d + n.NODE])
         give_block(s, arena, arena[d + n.FREES])
-    arena[d + e.END], arena[d + n.HINT], arena[d + n.FORM] = 0, 0, n.IN_INODE
+    arena[d + e.PAGE_COUNT], arena[d + n.HINT], arena[d + n.FORM] = 0, 0, n.IN_INODE
 
 
 @subroutine
@@ -267,7 +267,7 @@ def log_directory(s, arena, out, d):
     if arena[d + n.FORM] == n.IN_INODE:
         log_fork(s, arena, out, d, (arena[d + e.ENTRIES] + 9) & ~3)
         return
-    blocks = arena[d + e.END] + arena[d + e.LEAF_COUNT] + (2 if arena[d + n.FORM] == n.WITH_NODE else 0)
+    blocks = arena[d + e.PAGE_COUNT] + arena[d + e.LEAF_COUNT] + (2 if arena[d + n.FORM] == n.WITH_NODE else 0)
     log_fork(s, arena, out, d, n.EXTENT_BYTES * min(blocks, n.EXTENTS_INLINE))
 
 
@@ -305,7 +305,7 @@ def add_entry(s, arena, out, row, d):
 def show_block(s, arena, out, d):
     """Emit the access to the memory of a directory block; emits at most 2 events."""
     if arena[d + n.FORM] != n.IN_INODE:
-        index = min(arena[d + n.HINT], arena[d + e.END] - 1)
+        index = min(arena[d + n.HINT], arena[d + e.PAGE_COUNT] - 1)
         item = table.get(arena, d + e.PAGES, index)
         if item:
             s.reg[q.FROM] = arena[item + n.HOME] * e.BLOCK

@@ -43,7 +43,7 @@ def insert(s, arena, item, count):
     if arena[item + n.MARK] & n.IN_CIL == 0:
         arena[item + n.MARK] |= n.IN_CIL
         arena[item + n.BYTES] = 0
-        arena[item + n.NEXT] = s.cil
+        arena[item + n.NEXT_IN_CIL] = s.cil
         s.cil = item
         s.cil_items += 1
     # an item in the CIL is logged once: replace its earlier size
@@ -156,17 +156,17 @@ def settle_items(s, arena):
     """Move the items of a checkpoint that is in the log to the AIL, to be written in place; free stale items."""
     item = s.cil
     while item:
-        behind = arena[item + n.NEXT]
+        after = arena[item + n.NEXT_IN_CIL]
         mark = arena[item + n.MARK] & ~n.IN_CIL
         if mark & (n.IS_STALE | n.IN_AIL) == n.IS_STALE:
             give(s, arena, item, n.ITEM_ORDER)
         else:
             if mark & n.IN_AIL == 0:
-                arena[item + n.BEHIND] = s.ail
+                arena[item + n.NEXT_IN_AIL] = s.ail
                 s.ail = item
                 s.ail_items += 1
             arena[item + n.MARK] = mark | n.IN_AIL
-        item = behind
+        item = after
 
 
 @subroutine
@@ -189,7 +189,7 @@ def push_all(s, arena, out):
     """Write all logged metadata in place; the CIL is empty.  Emits at most 3 events per item."""
     item = s.ail
     while item:
-        behind = arena[item + n.BEHIND]
+        after = arena[item + n.NEXT_IN_AIL]
         mark = arena[item + n.MARK]
         if mark & n.IS_STALE:
             give(s, arena, item, n.ITEM_ORDER)
@@ -200,5 +200,5 @@ def push_all(s, arena, out):
             emit_template(s, out, x.METADATA)
             arena[item + n.MARK] &= ~n.IN_AIL
             arena[item + n.MASK] = 0
-        item = behind
+        item = after
     s.ail, s.ail_items, s.log_used, s.push = 0, 0, 0, 0

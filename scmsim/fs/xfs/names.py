@@ -119,7 +119,7 @@ def destroy(s, arena, out, row, f):
     if arena[f + e.IS_DIR]:
         to_inode(s, arena, f)
     elif arena[f + e.MAPPED]:
-        free_pages(s, arena, out, f, 0, arena[f + e.END])
+        free_pages(s, arena, out, f, 0, arena[f + e.PAGE_COUNT])
     inode = arena[f + e.INODE]
     arena[arena[arena[s.inode_items] + inode] + n.MASK] = 0
     unlinked = UNLINKED + 4 * (inode % n.CHUNK_INODES)
@@ -209,7 +209,7 @@ def link(s, arena, out, op, row, d):
 @subroutine
 def words_needed(s, arena, d):
     """Return the arena words that a change of names in directory `d` may take."""
-    return n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])
+    return n.WORDS + 4 * (s.inode_count + arena[d + e.PAGE_COUNT] + arena[d + e.LEAF_COUNT])
 
 
 HOOKS = {

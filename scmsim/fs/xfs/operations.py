@@ -89,7 +89,7 @@ def longest_fitting_prefix(s, arena, op):
     left, stop = s.free_blocks, page + n.EXTENT_PAGES
     while page <= last:
         count = page_run(s, arena, f, page, min(last, stop - 1))
-        if page >= arena[f + e.END] or arena[arena[f + e.PAGES] + page] == 0:
+        if page >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page] == 0:
             left -= count
             if left < 0:
                 break

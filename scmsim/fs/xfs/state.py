@@ -12,15 +12,20 @@ from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
+from scmsim.fs.engine import costs, table
 from scmsim.fs.engine.events import State, load_templates, new_state
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs.templates import COSTS, SITES, all_templates
 
-# Fields of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
-# fork (inode); flags; bytes that it takes in the next checkpoint; next item in the CIL and in the AIL; for a data block
-# of a directory, the bytes of its entries and their end.
-HOME, MASK, MARK, BYTES, NEXT, BEHIND, FILL, HIGH = range(8)
+# A log item, one word each unless said otherwise:
+HOME = 0  # block of a buffer, or inode number
+MASK = 1  # buffer: bits of the changed 128-byte chunks; inode: bytes of the changed fork
+MARK = 2  # flags: IN_CIL, IN_AIL, IS_STALE, IS_INODE
+BYTES = 3  # bytes that the item takes in the next checkpoint
+NEXT_IN_CIL = 4  # next item of the committed item list, 0: none
+NEXT_IN_AIL = 5  # next item of the active item list, 0: none
+FILL = 6  # data block of a directory: bytes of its entries
+ENTRIES_END = 7  # data block of a directory: byte after the last entry
 ITEM_ORDER = 3
 IN_CIL, IN_AIL, IS_STALE, IS_INODE = 1, 2, 4, 8
 
@@ -54,11 +59,19 @@ CLUSTER_BLOCKS = 4  # blocks that are written in place at once for an inode: 32 
 CLUSTER_INODES = 32
 ROOT_INODE, FIRST_INODE = 0, 3  # numbers count from the first chunk; the realtime inodes follow the root
 
-# Directories: fields of the record that files use otherwise.  NAMES entries of DATA_BYTES in data blocks (items in
-# PAGES), of ENTRIES bytes in the inode; items of leaf blocks in LEAVES.
-NAMES, DATA_BYTES, FORM, NODE, FREES, HINT = 8, 9, 10, 11, 26, 28
-# Of any file: places of its newest name and the one before (data block << 12 | position), and number of known names.
-ENTRY, OLDER_ENTRY, KNOWN = 27, 29, 30
+# A directory's record, one word each: fields that only files use in fs/linux.  Of the common fields, PAGES has the items
+# of data blocks, LEAVES those of leaf blocks, and ENTRIES counts the bytes in the inode.
+NAMES = e.DIRTY  # entries in data blocks
+DATA_BYTES = e.FIRST_DIRTY_PAGE  # bytes of these entries
+FORM = e.DIRTY_SINCE_NS  # IN_INODE to WITH_NODE
+NODE = e.OLDER  # item of the node block
+FREES = e.SLOT  # item of the block of free space
+HINT = e.LIVE  # data block at which the search for room begins
+# Any file has these too, in fields that only ext4's directories use.
+ENTRY = e.SLOTS  # place of the newest name: data block << 12 | byte
+OLDER_ENTRY = e.FIRST_ENTRY_SLOT  # place of the name before that one
+KNOWN = e.GAP  # names whose places are known
+
 IN_INODE, IN_BLOCK, WITH_LEAF, WITH_NODE = range(4)
 DATA_HEADER = 64  # xfs_dir3_data_hdr
 DOTS = 32  # entries of . and ..
@@ -181,7 +194,7 @@ def _known(state: State, folders: list[int], chunks: int) -> None:
     record.next_inode = FIRST_INODE + len(folders) - 1
     order = max((chunks * CHUNK_INODES - 1).bit_length(), 1)
     for handle, size in ((record.inode_items, order), (record.chunks, max(order - 5, 1))):
-        arena[handle], arena[handle + 1] = record.arena_top, size
+        arena[handle + table.ENTRIES], arena[handle + table.ORDER] = record.arena_top, size
         record.arena_top += 1 << size
     for inode in (ROOT_INODE, *range(FIRST_INODE, record.next_inode)):
         item = record.arena_top

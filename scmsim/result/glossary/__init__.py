@@ -87,9 +87,9 @@ def row(label: str) -> Term:
     about = _table("rows").get(label)
     if about is None:
         return next(term for term in terms() if (term.name, term.kind) == (label, "space"))
-    behind = _field(about["of"]) if "of" in about else None
-    meaning = about.get("meaning") or (behind.meaning if behind else "")
-    unit = about.get("unit") or (behind.unit if behind else "")
+    counter = _field(about["of"]) if "of" in about else None
+    meaning = about.get("meaning") or (counter.meaning if counter else "")
+    unit = about.get("unit") or (counter.unit if counter else "")
     return Term(label, "row", meaning, **_rest({**about, "unit": unit, "field": about.get("of", "")}))
 
 

@@ -17,14 +17,23 @@ from scmsim.core.records import (
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16
 
-# Columns of a file's row: length, longest it ever was, longest in this life, overwritten bytes, bytes that copy-on-write
-# copies with pages of 4 KiB, 2 MiB and 1 GiB, frames touched, and from MOVED on the bytes copied when it outgrows each
-# threshold.
-SIZE, PEAK, HIGH, OVERWRITTEN, COPIED, TOUCHED, MOVED = 0, 1, 2, 3, 4, 7, 8
+# A file's row, one column each unless said otherwise:
+SIZE = 0  # bytes
+PEAK = 1  # bytes: longest that the file ever was
+HIGH = 2  # bytes: longest in this life
+OVERWRITTEN = 3  # bytes
+COPIED = 4  # (3 columns) bytes that copy-on-write copies with pages of 4 KiB, 2 MiB and 1 GiB
+TOUCHED = 7  # frames
+MOVED = 8  # (one for each threshold) bytes copied when the file outgrows the threshold
 ORDERS = (12, 21, 30)  # log2 of the page sizes
-# Sums: bytes written, overwritten, entries swapped by MCoW (bytes), live bytes now, at the snapshot; runs of touches; then
-# the bytes that copy-on-write copies at each grain.
-WRITTEN, OVER, SWAPPED, LIVE, MOST, RUNS, GRAINS = range(7)
+# Sums, one each unless said otherwise:
+WRITTEN = 0  # bytes
+OVER = 1  # overwritten bytes
+SWAPPED = 2  # bytes of entries that MCoW swaps
+LIVE = 3  # live bytes now
+MOST = 4  # live bytes at the snapshot
+RUNS = 5  # runs of touches
+GRAINS = 6  # (one for each grain) bytes that copy-on-write copies
 ENTRY = 8  # bytes of a page-table entry or an index entry
 
 
@@ -116,11 +125,19 @@ def _touch(files, sums, runs, f, start, end):
     sums[RUNS] += 1
 
 
-# Rows of a machine's shape: the arrays of TLB level 1 and 2 by class of page, page-walk caches of level 2 to 4, caches of
-# entries, and memory (its cycles).  Columns: first tag, sets - 1, ways - 1 (-1: no such array), bits of an xor index (0:
-# linear), cycles.
-NEAR, WIDE, CUT, SERVE, MEMORY, SHAPE_ROWS = 0, 3, 6, 9, 12, 13
-FIRST, MASK, LAST, XOR, CYCLES = range(5)
+# Rows of a machine's shape, one each unless said otherwise:
+NEAR = 0  # (3 rows) TLB of level 1, by class of page
+WIDE = 3  # (3 rows) TLB of level 2, by class of page
+CUT = 6  # (3 rows) page-walk cache of level 2 to 4
+SERVE = 9  # (3 rows) caches of entries
+MEMORY = 12  # memory, of which only CYCLES counts
+SHAPE_ROWS = 13
+# Columns of such a row, one column each:
+FIRST = 0  # first tag
+MASK = 1  # sets - 1
+LAST = 2  # ways - 1, -1: no such array
+XOR = 3  # bits of an xor index, 0: linear
+CYCLES = 4  # cycles of a hit
 WALK_CYCLES = 3  # index in `out` after the walks of three classes
 _LINE = 44  # a line of entries is named by its number in its level and, from this bit on, by the level
 
@@ -131,8 +148,6 @@ def walks(runs, page_class, start, shape, tags, out):
 
     Two levels of LRU; a walk fills both, a hit in the second fills the first.  A walk reads entries as `scmsim.mmu.walk`
     does.
-
-    Two levels of LRU; a walk fills both, a hit in the second the first.  A walk reads as `scmsim.mmu.walk` does.
     """
     previous = -1
     for i in range(runs.shape[0]):

@@ -28,12 +28,12 @@ def walks_per_touch(machine: str | dict[str, Any], huge: np.ndarray, pages: np.n
     """
     state, counters = presets.machine(machine).view(np.ndarray), np.zeros(2, COUNTERS)
     rng, events, row = np.random.default_rng(seed), np.zeros(TOUCHES, EVENT), np.zeros(TOUCHES, np.int64)
-    behind = np.cumsum(pages)
+    ends = np.cumsum(pages)
     for part in range(2):
-        touched = rng.integers(0, behind[-1], TOUCHES)
-        region = np.searchsorted(behind, touched, side="right")
+        touched = rng.integers(0, ends[-1], TOUCHES)
+        region = np.searchsorted(ends, touched, side="right")
         events["code"], events["length"], events["width"] = LOAD, 8, 8
-        events["vaddr"] = _AREA + region * rules.HUGE + (touched - behind[region] + pages[region]) * rules.PAGE
+        events["vaddr"] = _AREA + region * rules.HUGE + (touched - ends[region] + pages[region]) * rules.PAGE
         events["order"] = np.where(huge[region], 21, 12)
         row[:] = part
         replay(state, counters, events, row, TOUCHES)

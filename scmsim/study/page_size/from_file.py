@@ -56,8 +56,8 @@ def place_of(descriptor: int, mountinfo: str = "/proc/self/mountinfo") -> Place:
     number = os.fstat(descriptor).st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     for line in pathlib.Path(mountinfo).read_text(encoding="utf-8", errors="surrogateescape").splitlines():
-        mount, _, behind = line.partition(" - ")
-        fields, (fs, source, *more) = mount.split(), behind.split(" ")
+        mount, _, after = line.partition(" - ")
+        fields, (fs, source, *more) = mount.split(), after.split(" ")
         if fields[2] == device:
             words = [*fields[5].split(","), *"".join(more[:1]).split(",")]
             return Place(fs, dict(word.partition("=")[::2] for word in words if word), source, device)

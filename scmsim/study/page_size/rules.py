@@ -112,12 +112,12 @@ def _inside(runs: Extents, count: int) -> np.ndarray:
 
 def _partly(runs: Extents, count: int) -> np.ndarray:
     """Return for each 2 MiB the pages covered by runs that begin or end within them."""
-    behind, covered = runs.first + runs.pages, np.zeros(count + 1, np.int64)
-    first, last = runs.first // FAN, (behind - 1) // FAN
+    stop, covered = runs.first + runs.pages, np.zeros(count + 1, np.int64)
+    first, last = runs.first // FAN, (stop - 1) // FAN
     begins = runs.first % FAN > 0
-    ends = (behind % FAN > 0) & ((last > first) | ~begins)
-    np.add.at(covered, np.minimum(first, count)[begins], (np.minimum(behind, (first + 1) * FAN) - runs.first)[begins])
-    np.add.at(covered, np.minimum(last, count)[ends], (behind - last * FAN)[ends])
+    ends = (stop % FAN > 0) & ((last > first) | ~begins)
+    np.add.at(covered, np.minimum(first, count)[begins], (np.minimum(stop, (first + 1) * FAN) - runs.first)[begins])
+    np.add.at(covered, np.minimum(last, count)[ends], (stop - last * FAN)[ends])
     return covered[:-1]
 
 

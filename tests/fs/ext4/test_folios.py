@@ -52,7 +52,7 @@ def told(model):
     kernels = model.mapped.attached()
     record, arena = model.record, model.state.arena
     at = int(arena[record.rows + e.ROW_WORDS])
-    words = arena[int(arena[at + e.PAGES]) :][: int(arena[at + e.END])]
+    words = arena[int(arena[at + e.PAGES]) :][: int(arena[at + e.PAGE_COUNT])]
     sizes = np.zeros(len(words), np.int64)
     kernels.folios(model.state.record, arena, 1, sizes)
     found, first = {}, 0

@@ -35,7 +35,7 @@ def same_state(model, reference):
     assert int(record.windowed) == reference.allocator.preallocations.unused()
     for file, node in reference.nodes.items():
         f = int(arena[record.rows + file * e.ROW_WORDS])
-        fields = (e.INODE, e.SIZE, e.LINKS, e.OPENS, e.END, e.EXTENTS, e.DIRTY, e.ENTRIES)
+        fields = (e.INODE, e.SIZE, e.LINKS, e.OPENS, e.PAGE_COUNT, e.EXTENTS, e.DIRTY, e.ENTRIES)
         mine = [node.inode, node.size, node.links, node.opens, node.end, node.extents, len(node.dirty()), node.used]
         assert [int(arena[f + field]) for field in fields] == mine, file
         words = arena[arena[f + e.PAGES] :][: node.end] if node.end else []

@@ -143,7 +143,7 @@ class Files:
         for number in range(len(SIZES)):
             at = int(arena[record.rows + number * e.ROW_WORDS])
             self.sizes[number] = int(arena[at + e.SIZE]) if at else 0
-            begin, end = int(arena[at + e.PAGES]), int(arena[at + e.END])
+            begin, end = int(arena[at + e.PAGES]), int(arena[at + e.PAGE_COUNT])
             self.words[number] = arena[begin : begin + end].copy() if at else np.zeros(0, np.int64)
 
     def word(self, file, page):

@@ -17,7 +17,7 @@ class Library(Mapped):
     def __init__(self, disk, piece):
         super().__init__("dax", True, linux=True)
         self.disk, self.piece, self.touched = disk, piece, True
-        self.pieces, self.behind = set(), set()  # (file, number of the piece); (file, page)
+        self.pieces, self.in_staging = set(), set()  # (file, number of the piece); (file, page)
         self.staging = 0  # bytes of staging files that were not filled in advance
         self.start()
 
@@ -30,13 +30,13 @@ class Library(Mapped):
         found = self.disk.nodes[file].pages.get(page)
         return 0 if found is None else PAGE * found.block * (-1 if found.unwritten else 1)
 
-    def is_behind(self, file, page):
+    def is_in_staging(self, file, page):
         """Return whether a page is accessed through a staging file."""
-        return (file, page) in self.behind and page in self.disk.nodes[file].pages
+        return (file, page) in self.in_staging and page in self.disk.nodes[file].pages
 
     def append(self, file, pages, new):
         """Note pages that got blocks of a staging file, of which the last `new` bytes are from a new staging file."""
-        self.behind |= {(file, page) for page in pages}
+        self.in_staging |= {(file, page) for page in pages}
         for _ in range(-(-(self.staging + new) // (FAN * PAGE)) - -(-self.staging // (FAN * PAGE))):
             self.faults[-FAN, False, False, False] += 1
             self.faults[-FAN, True, True, False] += 1
@@ -46,7 +46,7 @@ class Library(Mapped):
         """Map the pieces of the pages that are not in a staging file."""
         for page in pages:
             piece = page * PAGE // self.piece
-            if not self.is_behind(file, page) and (file, piece) not in self.pieces:
+            if not self.is_in_staging(file, page) and (file, piece) not in self.pieces:
                 self.pieces.add((file, piece))
                 self.mmap(file, piece * self.piece, self.piece, True, False, True)
 
@@ -62,7 +62,7 @@ class Library(Mapped):
         """Load or store the bytes [at, stop)."""
         while at < stop:
             end = min(stop, at - at % PAGE + PAGE)
-            if self.is_behind(file, at // PAGE):
+            if self.is_in_staging(file, at // PAGE):
                 where = abs(self.lies(file, at // PAGE)) + at % PAGE
                 self.accessed.append((STAGING + where, end - at, where))
             else:
@@ -81,7 +81,7 @@ class Library(Mapped):
             self.forget(file)
         elif name == "truncate":
             self.truncate(file, max(offset, 0))
-            self.behind = {(f, page) for f, page in self.behind if f != file}
+            self.in_staging = {(f, page) for f, page in self.in_staging if f != file}
         elif name == "fallocate" and "punch" in flags and length > 0:
             self.punch(file, offset, offset + length)
 
@@ -90,7 +90,7 @@ class Library(Mapped):
         for f, piece in [one for one in self.pieces if one[0] == file]:
             self.munmap(f, piece * self.piece, self.piece)
         self.pieces = {one for one in self.pieces if one[0] != file}
-        self.behind = {one for one in self.behind if one[0] != file}
+        self.in_staging = {one for one in self.in_staging if one[0] != file}
         self.broken = {one for one in self.broken if one[0] != file}
         self.given = {one: dirty for one, dirty in self.given.items() if one[0] != file}
         self.given_large = {one: state for one, state in self.given_large.items() if one[0] != file}

@@ -32,7 +32,7 @@ def same_state(model, reference):
     assert [int(record[name]) for name in names] == mine
     for file, node in reference.nodes.items():
         f = int(arena[record.rows + file * e.ROW_WORDS])
-        fields = [e.INODE, e.LINKS, e.OPENS, e.IS_DIR, e.END, e.LEAF_COUNT, n.KNOWN]
+        fields = [e.INODE, e.LINKS, e.OPENS, e.IS_DIR, e.PAGE_COUNT, e.LEAF_COUNT, n.KNOWN]
         expected = [node.inode, node.links, node.opens, node.is_dir, node.end, len(node.leaves), node.known]
         if node.is_dir:
             forms = ("inode", "block", "leaf", "node")

@@ -103,8 +103,8 @@ class Calls:
             if first is None:
                 return NoCall(LONE)
             text = first + text[3:]
-        before, _, behind = text.rpartition("-->")
-        ended = _RESULT.fullmatch(behind)
+        before, _, after = text.rpartition("-->")
+        ended = _RESULT.fullmatch(after)
         if ended is None:
             self._begun[process, thread] = text.partition("-->")[0].rpartition("[async]")[0] or text.partition("-->")[0]
             return NoCall(BEGUN)
