@@ -4,7 +4,7 @@ Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator and what it calls
 mb_free_blocks).  Unit: blocks of 4096 bytes, in groups of 32768.  A bitmap of the arena has one bit per block, 1 = free.
 The kernel keeps a buddy bitmap per order; here an order is computed from the bitmap, which gives the same chunks: a chunk of
 order k is 2**k free blocks at a multiple of 2**k inside the group, and no larger chunk contains it.
-Left out: stripes, the prefetch of bitmaps, groups that other processors lock.
+Left out: stripes, the prefetch of bitmaps some seconds after the mount, groups that other processors lock.
 """
 
 import numpy as np
@@ -52,9 +52,10 @@ LARGEST = 2  # order of the largest chunk, -1 = none
 LARGEST_SINCE = 3  # `list_clock` when it entered the list of that order
 AVERAGE = 4  # order of the mean free run, -1 = none
 AVERAGE_SINCE = 5
-IS_READY = 6  # the kernel has loaded the group's bitmap
-HAS_FREED = 7  # the running transaction freed blocks
-GROUP_WORDS = 8
+IS_LOADED = 6  # the kernel has read the group's bitmap
+IS_STORED = 7  # the bitmap is on the device; else the kernel computes it (EXT4_BG_BLOCK_UNINIT)
+HAS_FREED = 8  # the running transaction freed blocks
+GROUP_WORDS = 9
 
 CONTINUE, FOUND, GIVEN_UP = range(3)
 
@@ -65,8 +66,11 @@ def arena_words(blocks: int) -> int:
     return groups * (2 * GROUP_BITS_WORDS + GROUP_WORDS)
 
 
-def attach(state, used, ready, blocks: int) -> None:
-    """Lay out bitmaps and table at the arena's top: the ranges `used` (start, count) are in use, the groups `ready` are loaded."""
+def attach(state, used, stored, blocks: int) -> None:
+    """Lay out bitmaps and table at the arena's top, for a device that was just mounted.
+
+    The ranges `used` (start, count) are in use; the bitmaps of the groups `stored` are on the device.
+    """
     record, arena = state.record[0], state.arena
     groups = -(-blocks // GROUP)
     record.blocks = record.tracked = blocks
@@ -81,8 +85,8 @@ def attach(state, used, ready, blocks: int) -> None:
         arena[record.group_table + group * GROUP_WORDS + LARGEST] = -1
         arena[record.group_table + group * GROUP_WORDS + AVERAGE] = -1
         record.free_blocks += _count(record, arena, group)
-    for group in ready:
-        load(record, arena, group)
+    for group in stored:
+        arena[record.group_table + group * GROUP_WORDS + IS_STORED] = 1
 
 
 @kernel
@@ -91,7 +95,7 @@ def _set_bits(arena, bits, start, count, value):
     at, end = start, start + count
     while at < end:
         many = min(64 - (at & 63), end - at)
-        mask = -_ONE if many == 64 else ((_ONE << many) - 1) << (at & 63)
+        mask = -_ONE if many == 64 else ~(-_ONE << many) << (at & 63)
         if value:
             arena[bits + (at >> 6)] |= mask
         else:
@@ -123,7 +127,7 @@ def next_block(s, arena, block, end, free):
 def _is_chunk_free(s, arena, start, length):
     """Return whether `length` blocks (a power of two) from its multiple `start` on are free."""
     if length < 64:
-        mask = ((_ONE << length) - 1) << (start & 63)
+        mask = ~(-_ONE << length) << (start & 63)
         return arena[s.bits + (start >> 6)] & mask == mask
     for w in range(s.bits + (start >> 6), s.bits + ((start + length) >> 6)):
         if arena[w] != -1:
@@ -245,9 +249,11 @@ def _enter_lists(s, arena, group, largest):
 
 @kernel
 def load(s, arena, group):
-    """Load a group that was not used yet (ext4_mb_init_group)."""
-    arena[s.group_table + group * GROUP_WORDS + IS_READY] = 1
-    _enter_lists(s, arena, group, _largest_order(s, arena, group, ORDERS))
+    """Read a group's bitmap, if that was not done yet (ext4_mb_load_buddy)."""
+    row = s.group_table + group * GROUP_WORDS
+    if not arena[row + IS_LOADED]:
+        arena[row + IS_LOADED] = 1
+        _enter_lists(s, arena, group, _largest_order(s, arena, group, ORDERS))
 
 
 @kernel
@@ -265,6 +271,7 @@ def _count_neighbours(s, arena, block, count):
 def mark_used(s, arena, block, count):
     """Take `count` free blocks of one group (mb_mark_used)."""
     group = block >> GROUP_SHIFT
+    load(s, arena, group)
     row = s.group_table + group * GROUP_WORDS
     largest, at, shrinks = arena[row + LARGEST], block, False
     while at < block + count and not shrinks:
@@ -297,13 +304,12 @@ def take_run(s, arena, count):
 def _mark_free(s, arena, block, count):
     """Free `count` blocks of one group (mb_free_blocks)."""
     group = block >> GROUP_SHIFT
+    load(s, arena, group)
     row = s.group_table + group * GROUP_WORDS
     arena[row + FRAGMENTS] += 1 - _count_neighbours(s, arena, block, count)
     _set_bits(arena, s.bits, block, count, True)
     arena[row + FREE] += count
     s.free_blocks += count
-    if not arena[row + IS_READY]:
-        return
     largest, at = arena[row + LARGEST], block
     while at < block + count:
         order = chunk_order(s, arena, at)

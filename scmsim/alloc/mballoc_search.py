@@ -21,7 +21,10 @@ def _use_best(s, arena):
 @kernel
 def _find_by_goal(s, arena):
     """Take the wanted blocks exactly at the goal if they are free (ext4_mb_find_by_goal)."""
-    if s.try_goal and m.free_run(s, arena, s.goal, s.want) >= s.want:
+    if not s.try_goal:
+        return
+    m.load(s, arena, s.goal >> m.GROUP_SHIFT)
+    if m.free_run(s, arena, s.goal, s.want) >= s.want:
         s.best, s.best_length = s.goal, s.want
         _use_best(s, arena)
 
@@ -50,7 +53,7 @@ def _from_lists(s, arena, criterion):
         row = s.group_table + one * m.GROUP_WORDS
         own, own_since = arena[row + order], arena[row + order + 1]
         is_first = own < best or (own == best and own_since < since)
-        if own >= least and is_first and arena[row + m.IS_READY] and _is_good(s, arena, one, criterion):
+        if own >= least and is_first and arena[row + m.IS_LOADED] and _is_good(s, arena, one, criterion):
             group, best, since = one, own, own_since
     return group
 
@@ -90,12 +93,15 @@ def _scan_group(s, arena, group):
 
 @kernel
 def _try_group(s, arena, group, criterion):
-    """Search one group by a criterion; load the group if it was not used yet."""
+    """Search one group by a criterion; read the group's bitmap if that was not done yet (ext4_mb_good_group_nolock)."""
     row = s.group_table + group * m.GROUP_WORDS
     if arena[row + m.FREE] == 0 or (criterion <= 2 and arena[row + m.FREE] < s.want):
         return
-    if not arena[row + m.IS_READY]:
-        m.load(s, arena, group)
+    # The first two criteria do not wait for a read, except for the first group of a flex group, which serves metadata.
+    is_first = s.flex_shift > 0 and group & ((1 << s.flex_shift) - 1) == 0
+    if criterion < 2 and not is_first and arena[row + m.IS_STORED] and not arena[row + m.IS_LOADED]:
+        return
+    m.load(s, arena, group)
     if not _is_good(s, arena, group, criterion):
         return
     if criterion == 0:

@@ -29,15 +29,15 @@ class Layout:
         First block and number of blocks of each range that is in use.
     root : int
         Block of the root directory.
-    ready : list[int]
-        Groups whose bitmap mke2fs stores; the kernel reads the bitmaps of the other groups when it first uses the groups.
+    stored : list[int]
+        Groups whose bitmaps of blocks mke2fs stores; the kernel computes the others.
     """
 
     blocks: int
     fields: dict[str, int]
     used: list[tuple[int, int]]
     root: int
-    ready: list[int]
+    stored: list[int]
 
 
 def default_journal(blocks: int) -> int:
@@ -66,12 +66,12 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
         blocks, groups = blocks - last, groups - 1
         backup = _backup_blocks(blocks, groups, descriptors)
     used = [(group * GROUP_BLOCKS, backup) for group in range(groups) if has_backup(group)]
-    ready = set(range(groups)) if is_ext2 else {groups - 1}
+    stored = set(range(groups)) if is_ext2 else {groups - 1}
     for first in range(0, groups, 1 << shift):
         at, stride, count = first * GROUP_BLOCKS, _stride(shift, groups, first), min(groups - first, 1 << shift)
         at += backup if has_backup(first) else 0
         used += [(at, count), (at + stride, count), (at + 2 * stride, count * inode_blocks)]
-        ready.add(first)
+        stored.add(first)
     at = backup + 2 * _stride(shift, groups, 0) + min(groups, 1 << shift) * inode_blocks
     in_gaps = 0
     if groups == 1 and not is_ext2:
@@ -89,7 +89,7 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
         at = _journal_at(blocks, used, journal - in_gaps, at)
         used.append((at, journal - in_gaps))
         at -= in_gaps
-        ready |= set(range(at // GROUP_BLOCKS, (at + journal - 1) // GROUP_BLOCKS + 1))
+        stored |= set(range(at // GROUP_BLOCKS, (at + journal - 1) // GROUP_BLOCKS + 1))
     fields = {
         "group_count": groups,
         "flex_shift": shift,
@@ -101,7 +101,7 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
         "journal_blocks": journal,
         "fixed_blocks": sum(count for _, count in used) - 1,  # the root directory is counted with the files
     }
-    return Layout(blocks, fields, used, root, sorted(ready))
+    return Layout(blocks, fields, used, root, sorted(stored))
 
 
 def _ceil(number: int, unit: int) -> int:

@@ -182,7 +182,7 @@ def take_shared(s, arena, want, goal):
 
 
 @subroutine
-def normal_size(page, want, pages):
+def normal_size(pages):
     """Return the pages that a file of `pages` pages is expected to have, or the window's pages (ext4_mb_normalize_request)."""
     if pages <= MEBI:
         size = 4
@@ -191,9 +191,7 @@ def normal_size(page, want, pages):
         return size
     if pages <= 4 * MEBI:
         return 2 * MEBI
-    if pages <= 8 * MEBI:
-        return 4 * MEBI
-    return 8 * MEBI if want <= 8 * MEBI else want
+    return 4 * MEBI if pages <= 8 * MEBI else 8 * MEBI
 
 
 @subroutine
@@ -203,8 +201,8 @@ def normalise(s, arena, f, page, want, left, right):
     Sets `s.want`, and a goal next to the file's neighbouring blocks (ext4_mb_normalize_request).
     """
     pages = max(page + want, (arena[f + e.SIZE] + 4095) >> 12)
-    size = normal_size(page, want, pages)
-    start = 0 if pages <= MEBI else page if size == want and want > 8 * MEBI else page // size * size
+    size = normal_size(pages)
+    start = 0 if pages <= MEBI else page & -size
     start = max(start, page & ~(mballoc.GROUP - 1))
     end = start + size
     if HAS_EXTENTS and left >= start:

@@ -213,7 +213,7 @@ def build(
     } | lists
     words = rows * ROW_WORDS + sum(lists.values()) + mballoc.arena_words(blocks) + 64 * len(folders) + (1 << 16)
     state = new_state(dtype, 1 << words.bit_length(), cost)
-    mballoc.attach(state, layout.used, layout.ready, blocks)
+    mballoc.attach(state, layout.used, layout.stored, blocks)
     own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD}
     lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
     _known_folders(state, folders, layout.root)
@@ -312,7 +312,7 @@ def extents(state: State) -> np.ndarray:
     parts = []
     for file, at in zip(*known_files(state), strict=True):
         pages = int(state.arena[at + PAGES])
-        words = state.arena[pages : pages + int(state.arena[at + END])] if pages else state.arena[:0]
+        words = state.arena[pages : pages + int(state.arena[at + PAGE_COUNT])] if pages else state.arena[:0]
         page = np.flatnonzero(words >> BLOCK_SHIFT)
         words = words[page]
         parts.append(x.of_file(file, page, words >> BLOCK_SHIFT << 12, BLOCK, words & IS_UNWRITTEN != 0))
