@@ -26,11 +26,11 @@ import numpy as np
 import pandas as pd
 
 import scmsim
-from scmsim.core.records import CLOSE, OPEN, READ, ULOAD
+from scmsim.core.records import CLOSE, OPEN, READ, ULOAD, joined
 from scmsim.trace import TraceWriter, open_trace
 
 stored = open_trace("../traces/mapped/lmdb-get.parquet")
-rows = np.concatenate(list(stored.batches()))
+rows = joined(list(stored.batches()))
 data = next(i for i, path in enumerate(stored.files.path) if path.endswith("data.mdb"))
 rows = rows[rows["file"] == data]
 loads = rows[rows["op"] == ULOAD]
@@ -72,7 +72,7 @@ def as_reads(kept):
     reads = np.zeros(len(wanted), rows.dtype)
     reads["op"], reads["file"], reads["file2"], reads["length"] = READ, data, -1, 4096
     reads["offset"] = np.array(wanted) * 4096
-    out = np.concatenate([rows[rows["op"] == OPEN][:1], reads, rows[rows["op"] == CLOSE][-1:]])
+    out = joined([rows[rows["op"] == OPEN][:1], reads, rows[rows["op"] == CLOSE][-1:]])
     out["time_ns"] = np.arange(len(out))  # the capture has no times
     return out
 

@@ -91,7 +91,7 @@ def _wanted(row, op):
     if op.op == WRITE and op.length > 0:
         size = max(size, end)
     elif op.op == TRUNCATE:
-        size, kept = op.offset, 0
+        size, kept = op.new_size, 0
     elif op.op == CREATE:
         size, kept = 0, 0
     elif op.op == FALLOCATE and op.flag & PUNCH_HOLE == 0:
@@ -113,8 +113,8 @@ def _apply(s, room, op, size, kept):
         files[f, NAMES] += 1
     elif code == UNLINK:
         files[f, NAMES] -= 1
-    elif code == RENAME and op.file2 >= 0 and op.file2 != f:
-        _resize(s, room, op.file2, -1, 0)  # the rename replaces this file
+    elif code == RENAME and op.replaced >= 0 and op.replaced != f:
+        _resize(s, room, op.replaced, -1, 0)  # the rename replaces this file
     elif code == CLOSE and s.pieces and files[f, SIZE] >= 0:
         _shrink(s, room, f, _frames(files[f, SIZE], files[f, KEPT]))
     if code == CREATE or files[f, SIZE] < 0:  # a write creates a file whose creation is not in the trace

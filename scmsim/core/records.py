@@ -2,9 +2,13 @@
 
 Addresses, offsets and lengths are in bytes, times in nanoseconds.  A record field never has the name of a NumPy attribute
 (`size`, `data`, `flags`, ...): NumPy would return its own attribute in plain Python but not in compiled code.
+
+A column whose meaning depends on `op` or `code` has an alias for each further meaning: a field at the same offset.  Read and
+write the alias.  What handles whole records (files, tuples, digests) uses the columns only: `OP_COLUMNS`, `EVENT_COLUMNS`.
+Concatenate records with `joined`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,32 +48,47 @@ FLAGS = (
     "writable_shared", "private", "map_sync", "populate", "non_temporal", "own_process", "remapped",
 )  # fmt: skip
 
-OP = np.dtype(
-    (
-        np.record,
-        [
-            ("time_ns", "i8"),  # since the start of the trace
-            ("offset", "i8"),  # bytes; truncate: new size; -1 where an operation has none
-            # bytes transferred or requested; readdir: bytes of the names returned, 0 at the end of the directory
-            ("length", "i8"),
-            ("file", "i8"),  # dense object id (inode): row in the trace's side table
-            ("file2", "i8"),  # create, unlink, mkdir, ...: parent directory; rename: replaced file, or -1
-            ("thread", "i8"),  # dense thread id
-            ("flag", "i8"),
-            ("buffer", "i8"),  # the program's buffer of a transfer: byte offset from the start of its thread's memory
-            ("op", "i8"),
-        ],
-    )
+
+def _with_aliases(columns: Sequence[tuple[str, str]], aliases: Mapping[str, str]) -> np.dtype:
+    """Return a record type of packed columns in which each alias is another name for the bytes of a column."""
+    packed = np.dtype(list(columns))
+    fields: Mapping[str, Any] = packed.fields or {}
+    named = {name: fields[aliases.get(name, name)] for name in (*fields, *aliases)}
+    formats, offsets = [field[0] for field in named.values()], [field[1] for field in named.values()]
+    layout = np.dtype({"names": list(named), "formats": formats, "offsets": offsets, "itemsize": packed.itemsize})
+    return np.dtype((np.record, layout))
+
+
+_OP = (
+    ("time_ns", "i8"),  # since the start of the trace
+    ("offset", "i8"),  # bytes; -1 where an operation has none
+    ("length", "i8"),  # bytes transferred or requested
+    ("file", "i8"),  # dense object id (inode): row in the trace's side table
+    ("file2", "i8"),  # another object id, or -1: see `parent` and `replaced`
+    ("thread", "i8"),  # dense thread id
+    ("flag", "i8"),
+    ("buffer", "i8"),  # the program's buffer of a transfer: byte offset from the start of its thread's memory
+    ("op", "i8"),
 )
+# Another name of a column, for the operations that store something else in it.
+OP_ALIASES = {
+    "new_size": "offset",  # truncate: the file's new size, bytes
+    "entry_bytes": "length",  # readdir: bytes of the names returned; 0 at the end of the directory
+    "parent": "file2",  # create, unlink, link, mkdir, rmdir, mm_to_file, file_to_mm: object id of the directory, or -1
+    "replaced": "file2",  # rename: object id of the file that the renamed file replaces, or -1
+    "advice": "buffer",  # madvise: a MADV_ constant of Linux
+    "map_address": "buffer",  # mmap: the requested address, bytes; 0 = any
+}
+OP_COLUMNS = tuple(name for name, _ in _OP)  # what a trace stores, and what a whole record consists of
+OP = _with_aliases(_OP, OP_ALIASES)
 
 ENTRY_BYTES = 32  # bytes that readdir returns for a name of 5 to 12 characters (linux_dirent64: 19 + name, 8-aligned)
 DOTS_BYTES = 48  # bytes that readdir returns for "." and ".."
 
-# EVENT.code.  LOAD, STORE and NTSTORE are runs over [addr, addr + length); FLUSH writes back the cache lines of its run;
-# FENCE orders (length = number of fences); WORK carries retired instructions without a data structure, in thousandths: addr =
-# instructions, length = loads, width = stores.
 NEVER = 1 << 62  # ns: later than any time of a trace
 
+# EVENT.code.  LOAD, STORE and NTSTORE are runs over [addr, addr + length); FLUSH writes back the cache lines of its run; FENCE
+# orders; WORK carries retired instructions without a data structure.
 EVENTS = ("LOAD", "STORE", "NTSTORE", "FETCH", "FLUSH", "FENCE", "MAP", "UNMAP", "REMAP", "INVALIDATE", "WORK")
 LOAD, STORE, NTSTORE, FETCH, FLUSH, FENCE, MAP, UNMAP, REMAP, INVALIDATE, WORK = range(len(EVENTS))
 
@@ -79,24 +98,36 @@ PM, KERNEL, USER, TEXT, STACK = range(len(SPACES))
 
 MILLI = 1000  # replays keep WORK amounts and the counters of retired instructions in thousandths
 
-EVENT = np.dtype(
-    (
-        np.record,
-        [
-            ("code", "u1"),
-            ("site", "u1"),  # index into the model's SITES: the mechanism that caused the event
-            ("space", "u1"),
-            # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
-            ("order", "u1"),
-            ("op", "i4"),  # row of the causing operation in the current OP batch
-            # bytes moved per instruction; 0 = the instructions are part of a WORK event or of one rep-string
-            ("width", "i8"),
-            ("addr", "i8"),
-            ("length", "i8"),
-            ("vaddr", "i8"),  # filled in by paging
-        ],
-    )
+_EVENT = (
+    ("code", "u1"),
+    ("site", "u1"),  # index into the model's SITES: the mechanism that caused the event
+    ("space", "u1"),
+    # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
+    ("order", "u1"),
+    ("op", "i4"),  # row of the causing operation in the current OP batch
+    ("width", "i8"),  # see the aliases: its meaning depends on `code`
+    ("addr", "i8"),  # bytes
+    ("length", "i8"),  # bytes
+    ("vaddr", "i8"),  # filled in by paging
 )
+# Another name of a column, for the events that store something else in it.
+EVENT_ALIASES = {
+    # LOAD, STORE, NTSTORE, FETCH: bytes moved per instruction; 0 = a WORK event counts the instructions, or one rep-string
+    "bytes_per_access": "width",
+    # LOAD, STORE, NTSTORE, FLUSH: below 0, the run is strided; minus the bytes in each 4 KiB page that it touches
+    "negated_page_bytes": "width",
+    "flush_count": "width",  # FLUSH: write-backs of each line; 0 = one
+    "fence_count": "length",  # FENCE: number of fences
+    "instructions": "addr",  # WORK: retired instructions, thousandths
+    "loads": "length",  # WORK: retired loads, thousandths
+    "stores": "width",  # WORK: retired stores, thousandths
+    "cpu_count": "width",  # UNMAP, REMAP, INVALIDATE: CPUs that invalidate the range; 0 = as Linux would, -1 = a later event does
+    "address_space": "width",  # INVALIDATE of length 0: 1 + number of the address space to switch to
+    "fault_flags": "width",  # MAP in USER: flags of the fault (scmsim.fs.mapping.words)
+    "entry_order": "width",  # MAP in PM: log2 of the bytes that each page-table entry maps
+}
+EVENT_COLUMNS = tuple(name for name, _ in _EVENT)
+EVENT = _with_aliases(_EVENT, EVENT_ALIASES)
 
 # A slice of the table of touches (footprint -> mmu): the chunks in `[first, behind)` that precede an event of a buffer, and the
 # objects that the chunks touch.  Slices are in the order of their events; most events have none.
@@ -115,9 +146,12 @@ BULK = ("data", "zeroing")  # kinds that are moved in bulk
 def joined(pieces: Sequence[np.ndarray]) -> np.ndarray:
     """Return the concatenation of arrays of one record type.
 
-    The copy goes through raw bytes, which NumPy copies several times as fast as records: it copies records field by field.
+    np.concatenate would return a packed type, in which an alias has bytes of its own.  The copy goes through raw bytes, which
+    NumPy copies several times as fast as records: it copies records field by field.
     """
     kind = pieces[0].dtype
+    if other := next((piece.dtype for piece in pieces if piece.dtype != kind), None):
+        raise TypeError(f"all arrays must have the same dtype, not {kind} and {other}")
     whole = np.dtype((np.void, kind.itemsize))
     return np.concatenate([piece.view(whole) for piece in pieces]).view(kind)
 

@@ -297,7 +297,7 @@ def call_text(op: Any, paths: Sequence[str]) -> str:
     """Return an operation as text, e.g. write /a 4096+8192."""
     path = paths[op.file] if 0 <= op.file < len(paths) else "-"
     where = (
-        f" {op.offset}+{op.length}" if op.op == WRITE or op.length else (f" {op.offset}" if op.op == TRUNCATE else "")
+        f" {op.offset}+{op.length}" if op.op == WRITE or op.length else (f" {op.new_size}" if op.op == TRUNCATE else "")
     )
     return f"{OPS[op.op]} {path}{where}"
 

@@ -33,8 +33,8 @@ class History:
             if state is not allowed.states[-1]:
                 allowed.states.append(state)
             self.stale.setdefault(file, set()).update(pages)
-            if op.op == TRUNCATE and op.offset % PAGE:
-                page, word = int(op.offset // PAGE), -(-int(op.offset % PAGE) // WORD)
+            if op.op == TRUNCATE and op.new_size % PAGE:
+                page, word = int(op.new_size // PAGE), -(-int(op.new_size % PAGE) // WORD)
                 allowed.cleared[page] = min(word, allowed.cleared.get(page, WORDS))
 
     def synced(self, op: Any, succeeded: bool) -> None:

@@ -147,18 +147,18 @@ def describe(state, known, batch, out):
             file.unread = FIRST
             file.length = max(file.length, op.offset + op.length)
         elif op.op == TRUNCATE:
-            out[i].freed = max(file.length - op.offset, 0)
-            file.length = op.offset
+            out[i].freed = max(file.length - op.new_size, 0)
+            file.length = op.new_size
             file.unread = FIRST
         elif op.op == READ:
             out[i].sites |= file.unread
             file.unread = 0
         elif op.op == READDIR:
-            out[i].sites |= LONG_READDIR if op.length >= NAMES * ENTRY_BYTES else 0
+            out[i].sites |= LONG_READDIR if op.entry_bytes >= NAMES * ENTRY_BYTES else 0
         elif op.op == UNLINK or op.op == RMDIR:
             out[i].freed = _unnamed(s, known, file)
-        elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
-            out[i].freed = _unnamed(s, known, known[op.file2])
+        elif op.op == RENAME and op.replaced >= 0 and op.replaced != op.file:
+            out[i].freed = _unnamed(s, known, known[op.replaced])
         elif op.op == LINK:
             file.links += 1
         else:

@@ -173,10 +173,10 @@ def invalidate(m, first, last):
 
 @subroutine
 def moved(e):
-    """Return the bytes that a run moves: its length, or -width bytes per touched 4096-byte page (a strided run)."""
-    if e.width >= 0:
+    """Return the bytes that a run moves: its length, or those in each touched 4096-byte page of a strided run."""
+    if e.negated_page_bytes >= 0:
         return e.length
-    return -e.width * (((e.addr + e.length - 1) >> 12) - (e.addr >> 12) + 1)
+    return -e.negated_page_bytes * (((e.addr + e.length - 1) >> 12) - (e.addr >> 12) + 1)
 
 
 @subroutine
@@ -194,7 +194,7 @@ def load(m, c, e):
     """Count a LOAD run in persistent memory."""
     c.pm_loaded_bytes += moved(e)
     c.pm_dependent_loads += touch_recent(m, e.addr)
-    if e.width < 0:
+    if e.negated_page_bytes < 0:
         for page in range((e.addr >> 12) + 1, ((e.addr + e.length - 1) >> 12) + 1):
             c.pm_dependent_loads += touch_recent(m, (page << 12) + (e.addr & 4095))
 
@@ -214,10 +214,10 @@ def store(m, c, e, counted):
         write_back(m, c, e.addr, e.addr + e.length)
         m.recent[first & (RECENT_SLOTS - 1)] = 0  # no longer cached: the next load waits for the medium
         return
-    if e.width < 0 and last - first >= 64:  # strided over several pages: -width bytes in each
+    if e.negated_page_bytes < 0 and last - first >= 64:  # strided over several pages
         for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
             at = (page << 12) + (e.addr & 4095)
-            make_dirty(m, c, at >> 6, (at - e.width - 1) >> 6)
+            make_dirty(m, c, at >> 6, (at - e.negated_page_bytes - 1) >> 6)
     else:
         make_dirty(m, c, first, last)
     touch_recent(m, e.addr)
@@ -225,16 +225,16 @@ def store(m, c, e, counted):
 
 @subroutine
 def flush(m, c, e):
-    """Count a FLUSH run: each line `width` times, or -width bytes per touched 4096-byte page (a strided run)."""
-    if e.width >= 0:
+    """Count a FLUSH run: each line `flush_count` times, or once those in each touched 4096-byte page of a strided run."""
+    if e.negated_page_bytes >= 0:
         first, last = e.addr >> 6, (e.addr + e.length - 1) >> 6
-        c.flushes += (last - first + 1) * max(1, e.width)
+        c.flushes += (last - first + 1) * max(1, e.flush_count)
         if e.space == PM:
             clean(m, c, first, last)
         return
     for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
         at = (page << 12) + (e.addr & 4095)
-        first, last = at >> 6, (at - e.width - 1) >> 6
+        first, last = at >> 6, (at - e.negated_page_bytes - 1) >> 6
         c.flushes += last - first + 1
         if e.space == PM:
             clean(m, c, first, last)
@@ -250,7 +250,7 @@ def simulate(medium, counters, events, bins, n):
             continue
         c = counters[bins[i]]
         if e.code == FENCE:
-            c.fences += e.length
+            c.fences += e.fence_count
         elif e.code == FLUSH:
             flush(m, c, e)
         elif e.space == PM:

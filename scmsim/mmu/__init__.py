@@ -192,7 +192,7 @@ def simulate_file(
         fetches += int(np.count_nonzero(codes == FETCH))
         events = np.zeros(len(codes), EVENT)
         events["code"], events["vaddr"], events["order"] = codes, addresses, order
-        events["width"], events["length"] = 1, 1
+        events["bytes_per_access"], events["length"] = 1, 1
         replay(state, counters, events, np.zeros(len(codes), np.int64), len(codes))
     total = {**rounded(counters[0]), "instructions": fetches}
     return {field: total[field] for field in SUPPLIED if field != "instructions" or fetches}

@@ -62,7 +62,7 @@ def as_events(
     out = np.zeros(len(which), EVENT)
     out["code"] = np.where(store[which], STORE, LOAD)
     out["vaddr"] = page.view(np.int64)[which]
-    out["order"], out["width"] = order[which], 1
+    out["order"], out["bytes_per_access"] = order[which], 1
     out["length"] = _PAGE
     out["length"][np.cumsum(pieces) - 1] = count - (pieces - 1) * _PAGE
     return out, which

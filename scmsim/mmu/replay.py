@@ -1,11 +1,11 @@
 """Events with addresses -> TLB and page-walk counters.
 
-LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`width` bytes each), at least one per page touched; the first access
+LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`bytes_per_access`), at least one per page touched; the first access
 to each page goes through the TLB and the others hit the first level.  FLUSH translates too: one load look-up per page, no
 retired load.  WORK: its instructions, loads and stores count as retired, not as look-ups (they have no address); it fetches
-once from its text page.  UNMAP, REMAP and INVALIDATE invalidate their pages (`width`: number of CPUs, 0 = as Linux would);
-INVALIDATE without a length switches to address space `width` - 1.  FENCE and MAP change nothing.  Every look-up is a
-first-level hit, a second-level hit or a completed walk.
+once from its text page.  UNMAP, REMAP and INVALIDATE invalidate their pages on `cpu_count` CPUs; INVALIDATE without a length
+switches to address space `address_space` - 1.  FENCE and MAP change nothing.  Every look-up is a first-level hit, a second-level
+hit or a completed walk.
 """
 
 import numpy as np
@@ -71,19 +71,19 @@ def _replay(state, counts, known, slices, events, bins):
 @inlined
 def take(s, c, e):
     """Replay one event."""
-    at, code, length, width, vaddr = c.at, e.code, e.length, e.width, e.vaddr
+    at, code, length, width, vaddr = c.at, e.code, e.length, e.bytes_per_access, e.vaddr
     page = s.page[code, e.order & 63]
     if code == WORK:
-        at[INSTRUCTIONS] += e.addr - length - width
-        at[LOADS] += length
-        at[STORES] += width
+        at[INSTRUCTIONS] += e.instructions - e.loads - e.stores
+        at[LOADS] += e.loads
+        at[STORES] += e.stores
         length, width = 1, 0
     elif code > FLUSH:
         if code > MAP:
             if length > 0:
-                invalidate(s, c, vaddr, length, page.walk_order, width)
-            elif code == INVALIDATE and width > 0:
-                switch(s, c, width - 1)
+                invalidate(s, c, vaddr, length, page.walk_order, e.cpu_count)
+            elif code == INVALIDATE and e.address_space > 0:
+                switch(s, c, e.address_space - 1)
         return
     if length <= 0:
         return

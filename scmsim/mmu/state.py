@@ -73,7 +73,7 @@ PAGE = np.dtype(
             ("walk_order", "i8"),  # log2 of the page size, at most the machine's largest page
             ("column", "i8"),  # first counter of the side
             ("split", "i8"),  # 1: look-ups at user addresses count in the user split; 0: instruction fetches
-            ("by_width", "i8"),  # -1: one look-up for each `width` bytes; 0: one for each page
+            ("by_width", "i8"),  # -1: one look-up for each `bytes_per_access` bytes; 0: one for each page
             ("retired", "i8"),  # counter of the retired instructions, -1 = none
             ("store", "i8"),  # 1: sets the dirty bit
             # The page used last in a set of the first level is named in slot `recent` + number of the set * `stride`.

@@ -1,7 +1,7 @@
 """Persistent memory mapped by a separate page table, whose entries a file system rewrites (VSM).
 
 Units: bytes.  Source: VSM paper (2020), III.A and IV.A: one window over the whole device, a four-level table in persistent memory.
-A MAP event sets the entries of its range (`width`: 21 for entries of 2 MiB, less for 4 KiB); without a MAP, entries are of 4 KiB.
+A MAP event sets the entries of its range (`entry_order` 21: 2 MiB, less: 4 KiB); without a MAP, entries are of 4 KiB.
 A REMAP event exchanges entries: 2 MiB of addresses of which a part was exchanged have entries of 4 KiB from then on, and their
 pages are no longer neighbours in physical memory.
 """
@@ -56,7 +56,7 @@ def change(s, e):
     torn = e.code == REMAP and (e.addr | e.length) & mask != 0
     for piece in range(first, min(stop, WORDS * WORD)):
         if e.code == MAP:
-            put(s.large, piece, e.width >= LARGE)
+            put(s.large, piece, e.entry_order >= LARGE)
         if torn:
             put(s.large, piece, False)
             put(s.torn, piece, True)

@@ -59,7 +59,7 @@ def follow_size(sizes, o):
     if o.op == WRITE and o.length > 0:
         sizes[o.file] = max(size, end)
     elif o.op == TRUNCATE:
-        sizes[o.file] = o.offset
+        sizes[o.file] = o.new_size
     elif o.op == FALLOCATE and o.length > 0 and not o.flag & (KEEP_SIZE | PUNCH_HOLE):
         sizes[o.file] = max(size, end)
     elif o.op == CREATE:

@@ -17,7 +17,7 @@ import numpy as np
 from scmsim import footprint
 from scmsim.core import registry
 from scmsim.core.processes import processes
-from scmsim.core.records import DIRECTORY, EVENT, OP, OPS, Files, Source
+from scmsim.core.records import DIRECTORY, EVENT, OP, OP_COLUMNS, OPS, Files, Source
 from scmsim.footprint.interleave import interleave
 from scmsim.jit import compile_for, is_kept, keeps, kernels_of
 from scmsim.medium import model as medium
@@ -137,7 +137,7 @@ def few_operations(operations: Collection[str]) -> tuple[np.recarray, Files]:
     batch = np.zeros(len(rows), OP).view(np.recarray)
     for i, (name, file, offset, length, other) in enumerate(rows):
         flag = DIRECTORY if name in _DIRECTORIES else 0
-        batch[i] = (1000 * i, offset, length, file, other, 0, flag, 0, OPS.index(name))
+        batch[[*OP_COLUMNS]][i] = (1000 * i, offset, length, file, other, 0, flag, 0, OPS.index(name))
     side = Files(["/", "/d", "/d/f", "/m"], np.array([0, -1, -1, -1]), np.array([True, True, False, False]))
     return batch, side
 

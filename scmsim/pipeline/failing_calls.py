@@ -47,7 +47,7 @@ def found_in(ops, is_dir, most):
             if not is_dir[o.file]:
                 found |= FAILS  # `mark` must note that the object is a directory from here on
         elif o.op == TRUNCATE:
-            if o.offset > most or is_dir[o.file]:
+            if o.new_size > most or is_dir[o.file]:
                 found |= FAILS
         elif o.length > 0 and (o.op == READ or o.op == WRITE or o.op == FALLOCATE):
             if (o.op != READ and o.offset > most - o.length) or is_dir[o.file]:
@@ -69,7 +69,7 @@ def mark(ops, is_dir, most, out):
         if moves or o.op == TRUNCATE:
             if is_dir[o.file]:
                 out[i] = DIRECTORY
-            elif o.op != READ and o.offset > most - (o.length if moves else 0):
+            elif o.op != READ and (o.offset > most - o.length if moves else o.new_size > most):
                 out[i] = BEYOND
             elif moves and o.op != FALLOCATE and o.length > MOST_AT_ONCE:
                 out[i] = LONG

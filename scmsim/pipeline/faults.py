@@ -29,5 +29,5 @@ def _count(counts, events, bins, n):
             level = ((e.order & ORDER) - 12) // 9
             at[FAULTS + level] += 1
             at[MAPPED_BYTES + level] += e.length
-            at[PROTECTION_FAULTS] += e.width & PROTECTED != 0
-            at[MAJOR_FAULTS] += e.width & MAJOR != 0
+            at[PROTECTION_FAULTS] += e.fault_flags & PROTECTED != 0
+            at[MAJOR_FAULTS] += e.fault_flags & MAJOR != 0

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from scmsim import medium as media
-from scmsim.core.records import OP, OPS, SETUP, Files, Source
+from scmsim.core.records import OP, OP_COLUMNS, OPS, SETUP, Files, Source
 from scmsim.mmu.presets import timing
 from scmsim.reproduce.replays import replay
 from scmsim.reproduce.rows import Answer, full_only, published
@@ -57,7 +57,7 @@ class _Rows:
         self.rows = len(rows)
         self._batch = np.zeros(len(rows), OP).view(np.recarray)
         for i, (op, file, offset, length, file2, flag) in enumerate(rows):
-            self._batch[i] = (1000 * i, offset, length, file, file2, 0, flag, 0, OPS.index(op))
+            self._batch[[*OP_COLUMNS]][i] = (1000 * i, offset, length, file, file2, 0, flag, 0, OPS.index(op))
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
         """Yield the operations."""

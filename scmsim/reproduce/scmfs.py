@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from scmsim import medium as media
-from scmsim.core.records import Source
+from scmsim.core.records import Source, joined
 from scmsim.mmu import timing
 from scmsim.reproduce.replays import replay
 from scmsim.reproduce.rows import Answer
@@ -135,7 +135,7 @@ def _fragmentation(quick: bool) -> Answer:
 
 
 def _waste_percent(trace: Source) -> float:
-    made = np.concatenate(list(trace.batches()))  # only once: Postmark draws 2 random numbers per byte of content
+    made = joined(list(trace.batches()))  # only once: Postmark draws 2 random numbers per byte of content
     cuts = [run(Head(trace, made, len(made) * k // CUTS), "scmfs-lp").space for k in range(1, CUTS)]
     return mean(100 * cut["waste_bytes"] / max(cut["allocated_bytes"], 1) for cut in cuts)
 

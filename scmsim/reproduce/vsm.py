@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from scmsim.core.records import CLOSE, CREATE, OP, OPEN, READ, SETUP, STORE, UNLINK, WRITE, Files, Source
+from scmsim.core.records import CLOSE, CREATE, OP, OPEN, READ, SETUP, STORE, UNLINK, WRITE, Files, Source, joined
 from scmsim.fs.engine.model import Model
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.pipeline import model_params
@@ -84,7 +84,7 @@ class Requests:
                 4, 4 * TLB_PAGES + 1, 4
             )  # evicts the pages of the layout from the TLB
             parts = [_calls(WRITE, laid_out, by, SETUP), _calls(READ, elsewhere, 8, SETUP), *parts]
-        self.batch = np.concatenate(parts).view(np.recarray)
+        self.batch = joined(parts).view(np.recarray)
         self.batch.time_ns = 1000 * np.arange(len(self.batch))
         self.rows = len(self.batch)
 
@@ -214,7 +214,7 @@ def _waste(page: int, quick: bool) -> Answer:
 def _closed_waste(quick: bool) -> Answer:
     """Answer with the space of closed files on vsm / on 4 KiB pages: waste of large files, and fitting small files."""
     source = postmark.Workload(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
-    rows = np.concatenate(list(source.batches()))
+    rows = joined(list(source.batches()))
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]
     waste, fitting = [], []
     for fs in ("vsm", "pmfs-4k"):
@@ -244,7 +244,7 @@ def _small_files() -> _Rows:
     calls = [(op, 0, 4096 if op == WRITE else 0) for op in (CREATE, WRITE, CLOSE)]
     batch = _ops(*calls * SMALL)
     batch.file = np.arange(len(batch)) // len(calls) + 1
-    batch.file2 = np.where(batch.op == CREATE, 0, -1)
+    batch.parent = np.where(batch.op == CREATE, 0, -1)
     files = Files(
         ["/d", *(f"/d/{i}" for i in range(SMALL))],
         np.array([0, *[-1] * SMALL], np.int64),
@@ -274,7 +274,7 @@ def _worked_example(quick: bool) -> Answer:
         pass
     index = state.arena[int(state.record.files[0]) + pmfs_state.FILE_WORDS + pmfs_state.BLOCKS]
     pages = [int(page) for page in state.arena[index : index + 4]]  # first virtual page of each superpage of the file
-    events = np.concatenate([part.copy() for part in model.events(_ops((WRITE, 3 * MIB, 4 * MIB)))])
+    events = joined([part.copy() for part in model.events(_ops((WRITE, 3 * MIB, 4 * MIB)))])
     stores = events[events["code"] == STORE]
     swap, slot = (stores[stores["site"] == sites.index(name)] for name in ("mcow swap", "mcow index"))
     table = int(state.record.page_table[0])

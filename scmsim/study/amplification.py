@@ -136,12 +136,12 @@ def writes(trace: "str | pathlib.Path | Source") -> Writes:
     rows: list[tuple[int, int, int]] = []
     for batch in trace.batches():
         chosen = batch[np.isin(batch.op, (WRITE, TRUNCATE, UNLINK)) & (batch.file >= 0)]
-        columns = (chosen[name].tolist() for name in ("op", "file", "offset", "length", "flag"))
-        for op, file, offset, length, flag in zip(*columns, strict=True):
+        columns = (chosen[name].tolist() for name in ("op", "file", "offset", "length", "new_size", "flag"))
+        for op, file, offset, length, new_size, flag in zip(*columns, strict=True):
             if op == UNLINK:
                 sizes[file] = 0
             elif op == TRUNCATE:
-                sizes[file] = offset
+                sizes[file] = new_size
             elif length > 0:
                 if not flag & SETUP:
                     rows.append((offset, length, sizes[file]))

@@ -205,7 +205,7 @@ class _Device:
         """Create the files that exist before the trace, whose rows begin at `first`."""
         there = np.flatnonzero((np.asarray(files.first_size) >= 0) & ~np.asarray(files.is_dir))
         rows = np.zeros(len(there), OP)
-        rows["op"], rows["file"], rows["offset"] = TRUNCATE, there + first, np.asarray(files.first_size)[there]
+        rows["op"], rows["file"], rows["new_size"] = TRUNCATE, there + first, np.asarray(files.first_size)[there]
         self.files[there + first, pages.NAMES] = 1
         self._feed(rows)
         if self.record[0].failed:
@@ -215,7 +215,7 @@ class _Device:
     def _no_room(self, rows: np.ndarray, aged: bool) -> str:
         """Return one line: what the files need, what the device has left, and which parameter fixes it."""
         state, page = self.record[0], frames.FRAME << int(self.record[0].order)
-        wanted = int((-(-rows["offset"] // page) * page).sum())
+        wanted = int((-(-rows["new_size"] // page) * page).sum())
         left, whole = int(state.free.sum()) * frames.FRAME, len(self.bits) * 64 * frames.FRAME
         held = int(self.files[rows["file"], pages.HELD].sum()) * frames.FRAME
         return (

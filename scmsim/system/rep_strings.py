@@ -1,4 +1,4 @@
-"""Count what perf and the TLB see of rep-strings: one instruction that copies or clears; its events have width 0.
+"""Count what perf and the TLB see of rep-strings: one instruction that copies or clears; its events have `bytes_per_access` 0.
 
 The measured tables leave rep-strings out, as the lab does.  A CPU retires one instruction, yet its counters of loads and stores
 advance by a number between one and the bytes moved, and each step of the microcode looks up an address.
@@ -35,7 +35,7 @@ def count(
 
     The MMU has already counted one look-up per page; `shift` is log2 of the page size, by the event's code and `order`.
     """
-    repeated = (events["width"] == 0) & (events["length"] >= LEAST) & (kinds[events["site"]] > 0)
+    repeated = (events["bytes_per_access"] == 0) & (events["length"] >= LEAST) & (kinds[events["site"]] > 0)
     for code, side, retired in _SIDES:
         at = np.flatnonzero(repeated & (events["code"] == code))
         length, row = events["length"][at], rows[: len(events)][at]

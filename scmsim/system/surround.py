@@ -128,9 +128,9 @@ def surround(state, tick, out, taken):
 def instructions(event):
     """Return the instructions of an event, in thousandths."""
     if event.code == WORK:
-        return event.addr
-    if (event.code == LOAD or event.code == STORE or event.code == NTSTORE) and event.width > 0:
-        return MILLI * (event.length // event.width)
+        return event.instructions
+    if (event.code == LOAD or event.code == STORE or event.code == NTSTORE) and event.bytes_per_access > 0:
+        return MILLI * (event.length // event.bytes_per_access)
     return 0
 
 
@@ -162,9 +162,9 @@ def change(s, out, event, row, space):
     """Emit a change of address space; with KPTI and without PCIDs it also flushes the kernel's pages."""
     touch(s, out, event, row, (INVALIDATE, 0, _SMALL))
     e = out[0][s.emitted - 1]
-    e.length, e.width = 0, space
+    e.length, e.address_space = 0, space
     if s.kpti and s.pcid == 0:
-        e.vaddr, e.length, e.width = -_EVERYTHING, _EVERYTHING, 1
+        e.vaddr, e.length, e.cpu_count = -_EVERYTHING, _EVERYTHING, 1
 
 
 @subroutine
@@ -172,7 +172,7 @@ def touch(s, out, event, row, what):
     """Emit an event of one byte, `what` = (code, address, log2 of the page), counted in `row`."""
     e = out[0][s.emitted]
     e.code, e.vaddr, e.order = what
-    e.addr, e.length, e.width = e.vaddr, 1, 0
+    e.addr, e.length, e.bytes_per_access = e.vaddr, 1, 0
     e.space = KERNEL if e.vaddr < 0 else USER
     e.site, e.op = event.site, event.op
     out[1][s.emitted] = row

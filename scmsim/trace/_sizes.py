@@ -38,10 +38,10 @@ class Sizes:
         file, (value, sets) = rows["file"].astype(np.int64), _effects(rows)
         own = len(row)
         # a rename has a second event: the file that the rename replaces is gone
-        replaced = np.flatnonzero((rows["op"] == RENAME) & (rows["file2"] >= 0) & (rows["file2"] != file))
+        replaced = np.flatnonzero((rows["op"] == RENAME) & (rows["replaced"] >= 0) & (rows["replaced"] != file))
         if len(replaced):
             row = np.concatenate([row, row[replaced]])
-            file = np.concatenate([file, rows["file2"][replaced]])
+            file = np.concatenate([file, rows["replaced"][replaced]])
             value = np.concatenate([value, np.full(len(replaced), GONE)])
             sets = np.concatenate([sets, np.ones(len(replaced), bool)])
         if not len(row):
@@ -68,7 +68,7 @@ def _effects(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     grows = (op == WRITE) & (rows["length"] > 0)
     grows |= (op == FALLOCATE) & ((rows["flag"] & (KEEP_SIZE | PUNCH_HOLE)) == 0)
     value[grows] = end[grows]
-    value[op == TRUNCATE] = rows["offset"][op == TRUNCATE]
+    value[op == TRUNCATE] = rows["new_size"][op == TRUNCATE]
     value[(op == CREATE) | (op == MKDIR)] = 0
     value[op == MALLOC] = rows["length"][op == MALLOC]
     return value, np.isin(op, _SETTING)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import Files
+from scmsim.core.records import Files, joined
 from scmsim.trace._rewrite import CHUNK, derived, different, write
 from scmsim.trace.store import StoredTrace, open_trace
 
@@ -55,7 +55,7 @@ def interleaved(streams: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]
                 ready.append(batch[:count])
                 batch = batch[count:]
             waiting[index] = batch
-        rows = np.concatenate(ready)
+        rows = joined(ready)
         yield rows[np.argsort(rows["time_ns"], kind="stable")]
 
 

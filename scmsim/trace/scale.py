@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import Files
+from scmsim.core.records import Files, joined
 from scmsim.trace._rewrite import CHUNK, derived, different, write
 from scmsim.trace.merge import renumbered
 from scmsim.trace.store import StoredTrace, open_trace
@@ -53,7 +53,7 @@ def _in_turn(trace: StoredTrace, times: int, span: int) -> Iterator[np.ndarray]:
 def _together(trace: StoredTrace, times: int, threads: int) -> Iterator[np.ndarray]:
     for batch in trace.batches(max(1, CHUNK // times)):
         rows = batch.view(np.ndarray)
-        copies = np.concatenate([_moved(rows, copy * len(trace.files), copy * threads, 0) for copy in range(times)])
+        copies = joined([_moved(rows, copy * len(trace.files), copy * threads, 0) for copy in range(times)])
         yield copies[np.argsort(copies["time_ns"], kind="stable")]
 
 

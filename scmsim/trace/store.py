@@ -18,7 +18,7 @@ import numpy as np
 
 from scmsim.core.atomic import draft_of, protect, unwritten
 from scmsim.core.errors import UsageError, shown
-from scmsim.core.records import OP, OPS, Files
+from scmsim.core.records import OP, OPS, Files, joined
 from scmsim.trace._path import MAGIC, trace_path
 from scmsim.trace.rules import NEVER, all_sound, check_files, clip_first_sizes, first_problem
 
@@ -93,7 +93,9 @@ class TraceWriter:
     def append(self, batch: np.ndarray) -> None:
         """Add records of dtype OP; write them once a row group is full."""
         if batch.dtype != OP:
-            raise TypeError(f"a batch must have the dtype records.OP, not {batch.dtype}")
+            raise TypeError(
+                f"a batch must have the dtype records.OP, not {batch.dtype}; join arrays with records.joined"
+            )
         self._waiting.append(np.array(batch, copy=True))
         self.rows += len(batch)
         self._waiting_rows += len(batch)
@@ -121,7 +123,7 @@ class TraceWriter:
             raise unwritten(self.path, error) from None
 
     def _flush(self, at_least: int) -> None:
-        waiting = np.concatenate(self._waiting) if self._waiting else np.empty(0, OP)
+        waiting = joined(self._waiting) if self._waiting else np.empty(0, OP)
         start = 0
         while len(waiting) - start >= at_least:
             group = waiting[start : start + ROWS_PER_GROUP]

@@ -18,9 +18,10 @@ from scmsim.core.records import (
     UNLINK,
     WRITABLE_SHARED,
     WRITE,
+    joined,
 )
 from scmsim.workload._btree import PAGE, SCHEMA_PAGE
-from scmsim.workload._stream import ops, place_in_run, weave
+from scmsim.workload._stream import alternating, ops, place_in_run, weave
 
 FOLDER, DB, SIDE, SHM = 0, 1, 2, 3  # object ids; SIDE is the journal or the log
 RECORD = 4 + PAGE + 4  # bytes of a page in the journal
@@ -40,7 +41,7 @@ def calls(*rows: tuple[int, ...]) -> np.ndarray:
     """Return records from rows of (op, file, offset, length, flag); missing values at the end are -1, 0, 0."""
     full = np.array([(*row, *(-1, 0, 0)[len(row) - 2 :]) for row in rows], np.int64).reshape(-1, 5)
     out = ops(*full.T[:4], flag=full.T[4])
-    out["file2"][np.isin(out["op"], (CREATE, UNLINK))] = FOLDER
+    out["parent"][np.isin(out["op"], (CREATE, UNLINK))] = FOLDER
     return out
 
 
@@ -151,7 +152,7 @@ class WalCalls:
     def closing(self) -> np.ndarray:
         checkpoint = [] if self.full or not self.frames else [self._checkpoint()]
         end = calls((UNLINK, SHM), (CLOSE, SHM), (CLOSE, SIDE), (UNLINK, SIDE), *_CLOSING)
-        return np.concatenate([calls((STAT, DB)), *checkpoint, end])
+        return joined([calls((STAT, DB)), *checkpoint, end])
 
     def transactions(self, first: int, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the calls of `count` transactions; the parameters are those of RollbackCalls."""
@@ -190,7 +191,7 @@ class WalCalls:
         index = self.frames + np.arange(len(pages))
         at = LOG_HEADER + FRAME * index
         whole = ops(WRITE, SIDE, at + 24, PAGE, buffer=PAGE * pages[:, 1])
-        frames = np.stack([ops(WRITE, SIDE, at, 24), whole], axis=1).ravel()
+        frames = alternating(ops(WRITE, SIDE, at, 24), whole)
         parts.append((np.repeat(pages[:, 0], 2) * 8 + 3, frames))
         if self.synchronous == "full":
             writers = np.unique(pages[:, 0])
@@ -205,9 +206,9 @@ class WalCalls:
         page, last = np.unique(self.newest[::-1], return_index=True)
         frame = len(self.newest) - 1 - last
         reads = ops(READ, SIDE, LOG_HEADER + FRAME * frame + 24, PAGE)
-        copies = np.stack([reads, ops(WRITE, DB, (page - 1) * PAGE, PAGE)], axis=1).ravel()
+        copies = alternating(reads, ops(WRITE, DB, (page - 1) * PAGE, PAGE))
         durable = self.synchronous != "off"
-        return np.concatenate([
+        return joined([
             calls(*([(FSYNC, SIDE, -1, 0, _SYNC)] if durable else []), (STAT, DB)), copies,
             calls((TRUNCATE, DB, self.pages * PAGE), *([(FSYNC, DB, -1, 0, _SYNC)] if durable else [])),
         ])  # fmt: skip

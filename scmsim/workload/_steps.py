@@ -16,10 +16,10 @@ from scmsim.core.records import OP, Files
 # length: bytes of the whole run; unit: bytes of a piece (0: the run is one operation), the last piece takes the rest; stride
 # and buffer_stride: growth of the offset and of the buffer's address from piece to piece.
 FIELDS = (
-    "op", "file", "file2", "thread", "flag", "offset", "length", "unit", "stride", "buffer", "buffer_stride",
+    "op", "file", "parent", "thread", "flag", "offset", "length", "unit", "stride", "buffer", "buffer_stride",
 )  # fmt: skip
 STEP = np.dtype([(name, "i8") for name in FIELDS])
-_SAME = ("op", "file", "file2", "thread", "flag")
+_SAME = ("op", "file", "parent", "thread", "flag")
 
 MAX_ROWS = 1 << 40  # most operations of one stream: row numbers and times stay far from 2^63
 
@@ -30,9 +30,9 @@ def from_rows(rows: list[int]) -> np.ndarray:
 
 
 def calls(count: int, **fields: Any) -> np.ndarray:
-    """Return `count` STEPs without a transfer: offset, file and file2 are -1, the rest 0, then `fields` are set."""
+    """Return `count` STEPs without a transfer: offset, file and parent are -1, the rest 0, then `fields` are set."""
     steps = np.zeros(count, STEP)
-    steps["offset"] = steps["file2"] = steps["file"] = -1
+    steps["offset"] = steps["parent"] = steps["file"] = -1
     for name, value in fields.items():
         steps[name] = value
     return steps

@@ -82,7 +82,10 @@ def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.n
 
 
 def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> np.ndarray:
-    """Return records of OP from columns (arrays or numbers); by default `file2` is -1; `flag`, `thread` and `buffer` are 0."""
+    """Return records of OP from columns and aliases (arrays or numbers).
+
+    By default `offset` and `file2` are -1; `length`, `flag`, `thread` and `buffer` are 0.
+    """
     columns = {"op": op, "file": file, "offset": offset, "length": length, "file2": -1, **other}
     rows = max(np.size(column) for column in columns.values())
     if min(np.size(column) for column in columns.values()) == 0:
@@ -100,9 +103,14 @@ def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> 
 
 def weave(*parts: tuple[Any, np.ndarray]) -> np.ndarray:
     """Join parts, each (place of every row, rows), by place; rows of one place keep the order of the parts."""
-    rows = np.concatenate([rows for _, rows in parts])
+    rows = joined([rows for _, rows in parts])
     place = np.concatenate([np.broadcast_to(np.asarray(place, np.int64), len(rows)) for place, rows in parts])
     return rows[np.argsort(place, kind="stable")]
+
+
+def alternating(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the rows of two arrays of equal length in turn, beginning with the first row of `one`."""
+    return joined([one, other]).reshape(2, -1).T.ravel()
 
 
 def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -140,7 +148,7 @@ def repeated(make: Callable[[], Iterable[np.ndarray]], rows: int, times: int) ->
             yield from make()
         return
     step = min(max(1, PIECE // max(rows, 1)), times)
-    many = np.tile(np.concatenate(list(make())), step)
+    many = np.tile(joined(list(make())), step)
     for first in range(0, times, step):
         yield many[: rows * min(step, times - first)]
 
@@ -154,7 +162,7 @@ def together(make: Pieces, rows: int, moved: int, times: int) -> Iterator[tuple[
     if many == 1:
         yield make, times
         return
-    tiled = np.tile(np.concatenate(list(make())), many)
+    tiled = np.tile(joined(list(make())), many)
     yield lambda: [tiled], times // many
     if times % many:
         yield lambda: [tiled[: rows * (times % many)]], 1

@@ -117,13 +117,13 @@ class Workload(_stream.Stream):
             folder = 1 + ids % self.dirs
             files = 1 + self.dirs + ids
             if not created:
-                yield ops(UNLINK, files, file2=folder, flag=self.flag)
+                yield ops(UNLINK, files, parent=folder, flag=self.flag)
                 continue
             for part in _parts(sizes, self.unit):
                 index = np.arange(len(files[part]))
                 which, writes = _stream.transfers(WRITE, files[part], sizes[part], self.unit, flag=self.flag | APPENDS)
                 yield weave(
-                    (index, ops(CREATE, files[part], file2=folder[part], flag=self.flag)), (which, writes),
+                    (index, ops(CREATE, files[part], parent=folder[part], flag=self.flag)), (which, writes),
                     (index, ops(CLOSE, files[part], flag=self.flag)),
                 )  # fmt: skip
 

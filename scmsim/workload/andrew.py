@@ -103,7 +103,7 @@ class Workload(_stream.Stream):
         dirs, _ = tree
         parent = np.full(len(dirs), dirs[0])
         parent[0] = 0
-        return ops(MKDIR, dirs, file2=parent, flag=DIRECTORY)
+        return ops(MKDIR, dirs, parent=parent, flag=DIRECTORY)
 
     def _copy(self, tree: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the calls that copy each file.
@@ -117,7 +117,7 @@ class Workload(_stream.Stream):
         writes["op"], writes["file"] = WRITE, copies[which]
         index = np.arange(len(copies))
         parts = (
-            (0, ops(OPEN, originals)), (1, ops(CREATE, copies, file2=dirs[index % len(dirs)])),
+            (0, ops(OPEN, originals)), (1, ops(CREATE, copies, parent=dirs[index % len(dirs)])),
             (2, reads), (2, writes), (3, ops(READ, originals, self.sizes)),
             (4, ops(CLOSE, copies)), (5, ops(CLOSE, originals)),
         )  # fmt: skip
@@ -137,7 +137,7 @@ class Workload(_stream.Stream):
         inside = np.arange(len(files)) % len(dirs)
         listed = DOTS_BYTES + ENTRY_BYTES * np.bincount(inside, minlength=len(dirs))
         return weave(
-            (np.arange(len(dirs)), ops(READDIR, dirs, length=listed, flag=DIRECTORY)), (inside, ops(STAT, files))
+            (np.arange(len(dirs)), ops(READDIR, dirs, entry_bytes=listed, flag=DIRECTORY)), (inside, ops(STAT, files))
         )
 
     def _readall(self, tree: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

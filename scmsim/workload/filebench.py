@@ -158,11 +158,11 @@ class Workload(Stream):
     def _made_folders(self, number: int) -> Iterator[np.ndarray]:
         tree, root = self.trees[number], self.roots[number]
         yield calls(
-            1, op=MKDIR, file=root, file2=self.tops[self.workload.filesets[number].path], flag=SETUP | DIRECTORY
+            1, op=MKDIR, file=root, parent=self.tops[self.workload.filesets[number].path], flag=SETUP | DIRECTORY
         )
         ids = root + 1 + np.arange(len(tree.folders))
         parents = root + 1 + np.array([parent for parent, _ in tree.folders], np.int64)
-        yield calls(len(ids), op=MKDIR, file=ids, file2=parents, flag=SETUP | DIRECTORY)
+        yield calls(len(ids), op=MKDIR, file=ids, parent=parents, flag=SETUP | DIRECTORY)
 
     def _made_files(self, number: int, files: np.ndarray, chance: Iterator[int]) -> Iterator[np.ndarray]:
         """Yield the files made beforehand, in random order, each with the probability that `prealloc` states."""
@@ -177,7 +177,7 @@ class Workload(Stream):
             made = calls(
                 3 * len(these), op=np.tile([CREATE, WRITE, CLOSE], len(these)), file=np.repeat(ids, 3), flag=SETUP
             )
-            made["file2"][::3] = files["folder"][these]
+            made["parent"][::3] = files["folder"][these]
             made["offset"][1::3], made["length"][1::3] = 0, length
             made["unit"][1::3] = made["stride"][1::3] = _ALLOCATION
             yield made[np.repeat(length > 0, 3) | (made["op"] != WRITE)]

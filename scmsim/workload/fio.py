@@ -88,7 +88,7 @@ class Workload(Stream):
                 folder = numbers[path.rpartition("/")[0]]
                 if sizes.get(path, -1) < end:
                     if path in objects:  # too short: fio replaces the file
-                        self.layout.append(calls(1, op=UNLINK, file=objects[path], flag=SETUP, file2=folder))
+                        self.layout.append(calls(1, op=UNLINK, file=objects[path], flag=SETUP, parent=folder))
                     objects[path], sizes[path] = len(names), _size_made(job, end)
                     names.append(path)
                     self.layout += _created(job, objects[path], folder, end)
@@ -127,7 +127,7 @@ class Workload(Stream):
                 yield steps
             ending = job.unlink and not loops and not _goes_on(job, state, before)
             steps = _end_of_pass(job, ids, state, ending)
-            steps["file2"][steps["op"] == UNLINK] = self.parents[number][: int(ending) * len(ids)]
+            steps["parent"][steps["op"] == UNLINK] = self.parents[number][: int(ending) * len(ids)]
             yield steps
 
 
@@ -208,7 +208,7 @@ def _ends(job: Job) -> list[int]:
 
 def _created(job: Job, file: int, folder: int, end: int) -> list[np.ndarray]:
     """Return the calls that make a file of `end` bytes before the job runs."""
-    steps = [calls(1, op=CREATE, file=file, file2=folder)]
+    steps = [calls(1, op=CREATE, file=file, parent=folder)]
     if job.fallocate not in ("none", "0", "truncate"):
         keep = KEEP_SIZE if job.fallocate == "keep" else 0
         steps.append(calls(1, op=FALLOCATE, file=file, offset=0, length=end, flag=keep))

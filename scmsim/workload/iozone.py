@@ -104,7 +104,7 @@ def _chosen(tests: str) -> list[int]:
 
 def _calls(file: int, *ops: int) -> np.ndarray:
     steps = calls(len(ops), op=np.array(ops), file=file)
-    steps["file2"][np.isin(steps["op"], (CREATE, UNLINK))] = 0
+    steps["parent"][np.isin(steps["op"], (CREATE, UNLINK))] = 0
     steps["offset"][steps["op"] == TRUNCATE] = 0
     return steps
 

@@ -26,6 +26,7 @@ from scmsim.core.records import (
     USTORE,
     WRITABLE_SHARED,
     WRITE,
+    joined,
 )
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops
@@ -153,9 +154,9 @@ class Workload(_stream.Stream):
         if self.writemap:
             whole = self.pages * PAGE
             rows = [ops(USTORE, 1, pages, PAGE), ops(MSYNC, 1, 0, whole), ops(USTORE, 1, meta + META_AT, META)]
-            return np.concatenate([*rows, ops(MSYNC, 1, meta, PAGE)])
+            return joined([*rows, ops(MSYNC, 1, meta, PAGE)])
         rows = [ops(WRITE, 1, pages, PAGE), ops(FSYNC, 1, flag=DATA_ONLY)]
-        return np.concatenate([*rows, ops(WRITE, 1, meta + META_AT, META, flag=SYNCHRONOUS)])
+        return joined([*rows, ops(WRITE, 1, meta + META_AT, META, flag=SYNCHRONOUS)])
 
 
 def _levels(entries: int, node: int, fill: int) -> list[int]:

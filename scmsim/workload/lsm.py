@@ -37,6 +37,7 @@ from scmsim.core.records import (
     TRUNCATE,
     UNLINK,
     WRITE,
+    joined,
 )
 from scmsim.workload import _stream, _ycsb
 from scmsim.workload._lsm import FOOTER, META_INDEX, PROPERTIES, Levels, Table, merge, shape
@@ -156,8 +157,8 @@ class _Store:
     def opening(self) -> np.ndarray:
         """Return the calls that make the manifest, CURRENT (by renaming a temporary file), and the first log."""
         sync = ops(FSYNC, CURRENT, flag=DATA_ONLY)
-        made = [ops(CREATE, file, file2=FOLDER) for file in (MANIFEST, CURRENT)]
-        return np.concatenate(
+        made = [ops(CREATE, file, parent=FOLDER) for file in (MANIFEST, CURRENT)]
+        return joined(
             [*made, ops(WRITE, CURRENT, 0, 16), sync, ops(CLOSE, CURRENT), ops(RENAME, CURRENT), self._new_log()]
         )
 
@@ -213,7 +214,7 @@ class _Store:
         rows = ops(WRITE, LOGS[self.current], offset, length, flag=APPENDS, buffer=LOG_BUFFER)
         if not self.given.sync:
             return puts * _RUNS + _RUNS - 1, rows
-        durable = np.stack([rows, np.repeat(ops(FSYNC, LOGS[self.current], flag=DATA_ONLY), len(rows))], axis=1).ravel()
+        durable = _stream.alternating(rows, np.repeat(ops(FSYNC, LOGS[self.current], flag=DATA_ONLY), len(rows)))
         return np.repeat(puts, 2) * _RUNS + _RUNS - 1, durable
 
     def _get_rows(
@@ -252,7 +253,7 @@ class _Store:
     def _new_log(self) -> np.ndarray:
         log = LOGS[self.current]
         room = self.given.write_buffer * 11 // 10
-        return np.concatenate([ops(CREATE, log, file2=FOLDER), ops(FALLOCATE, log, 0, room, flag=KEEP_SIZE)])
+        return joined([ops(CREATE, log, parent=FOLDER), ops(FALLOCATE, log, 0, room, flag=KEEP_SIZE)])
 
     def _flush(self) -> np.ndarray:
         """Return the calls that turn the memtable into a table of level 0, begin a new log and remove the old one."""
@@ -266,11 +267,11 @@ class _Store:
             _written(table),
             _opened(table),
             self._edit(),
-            ops(TRUNCATE, old, written, thread=1),
+            ops(TRUNCATE, old, new_size=written, thread=1),
             ops(CLOSE, old, thread=1),
-            ops(UNLINK, old, file2=FOLDER, thread=1),
+            ops(UNLINK, old, parent=FOLDER, thread=1),
         ]
-        return np.concatenate([self._new_log(), *parts])
+        return joined([self._new_log(), *parts])
 
     def _compact(self, level: int, tables: list[Table], below: list[Table]) -> np.ndarray:
         """Merge tables into the next level; a table that overlaps nothing moves without a copy."""
@@ -286,21 +287,18 @@ class _Store:
         parts += [
             _written_by_merge(table, first, self.given.room) for table, (first, _) in zip(made, spans, strict=True)
         ]
-        gone = np.concatenate(
-            [
-                np.concatenate([ops(CLOSE, t.file, thread=1), ops(UNLINK, t.file, file2=FOLDER, thread=1)])
-                for t in inputs
-            ]
+        gone = joined(
+            [joined([ops(CLOSE, t.file, thread=1), ops(UNLINK, t.file, parent=FOLDER, thread=1)]) for t in inputs]
         )
         self.levels.replace(level, inputs, made)
         self.free += [table.file for table in reversed(inputs)]
-        return np.concatenate([weave(*parts), *map(_opened, made), self._edit(), gone])
+        return joined([weave(*parts), *map(_opened, made), self._edit(), gone])
 
     def _edit(self) -> np.ndarray:
         """Return the calls that record a change of the tables in the manifest."""
         offset, self.manifest = self.manifest, self.manifest + MANIFEST_RECORD
         record = ops(WRITE, MANIFEST, offset, MANIFEST_RECORD, flag=APPENDS, thread=1)
-        return np.concatenate([record, ops(FSYNC, MANIFEST, flag=DATA_ONLY, thread=1)])
+        return joined([record, ops(FSYNC, MANIFEST, flag=DATA_ONLY, thread=1)])
 
 
 def _among(key: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -323,18 +321,18 @@ def _written(table: Table, room: int = 0) -> np.ndarray:
     piece = max(1, TABLE_WRITER // table.shape.block) * table.shape.block
     sizes = np.array([table.size])
     _, writes = _stream.transfers(WRITE, table.file, sizes, piece, flag=APPENDS, thread=1, buffer=TABLE_BUFFER)
-    parts = [ops(CREATE, table.file, file2=FOLDER, thread=1), writes, ops(FSYNC, table.file, flag=DATA_ONLY, thread=1)]
+    parts = [ops(CREATE, table.file, parent=FOLDER, thread=1), writes, ops(FSYNC, table.file, flag=DATA_ONLY, thread=1)]
     if room:
         parts.insert(1, ops(FALLOCATE, table.file, 0, room, flag=KEEP_SIZE, thread=1))
-        parts.append(ops(TRUNCATE, table.file, table.size, thread=1))
-    return np.concatenate([*parts, ops(CLOSE, table.file, thread=1)])
+        parts.append(ops(TRUNCATE, table.file, new_size=table.size, thread=1))
+    return joined([*parts, ops(CLOSE, table.file, thread=1)])
 
 
 def _opened(table: Table) -> np.ndarray:
     """Return the calls that open a table and read its tail backwards: footer, meta index, properties, index."""
     length = np.array([FOOTER, META_INDEX, PROPERTIES, table.index])
     reads = ops(READ, table.file, table.size - np.cumsum(length), length, thread=1, buffer=READ_BUFFER)
-    return np.concatenate([ops(OPEN, table.file, thread=1), reads])
+    return joined([ops(OPEN, table.file, thread=1), reads])
 
 
 def _read_for_merge(table: Table, merged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

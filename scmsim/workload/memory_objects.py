@@ -12,8 +12,8 @@ per 512 bytes); file calls move 4 KiB.
 Columns of the operations:
 - `file`: the object, which stays the same object when it becomes a file
 - `length` of malloc, mm_to_file and file_to_mm: its size
-- `file2` of mm_to_file: the directory that gets the name
-- `file2` of file_to_mm: the directory that loses the name (the flag deletes the metadata), or -1 if the name stays
+- `parent` of mm_to_file: the directory that gets the name
+- `parent` of file_to_mm: the directory that loses the name (the flag deletes the metadata), or -1 if the name stays
 """
 
 from collections.abc import Iterator
@@ -35,6 +35,7 @@ from scmsim.core.records import (
     UNLINK,
     USTORE,
     WRITE,
+    joined,
 )
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops
@@ -112,7 +113,7 @@ class Workload(_stream.Stream):
         return [f"/scm/in-{size}" for size in FILES] + [f"/scm/out-{size}" for size in FILES], inputs + [-1] * 5
 
     def _distillery(self, source: int, target: int, size: int) -> np.ndarray:
-        return np.concatenate([self._take(source, size), self._give(target, size // 2, size // 2)])
+        return joined([self._take(source, size), self._give(target, size // 2, size // 2)])
 
     def _ftpget(self, source: int, target: int, size: int) -> np.ndarray:
         return self._give(target, size, PIECE)
@@ -121,17 +122,15 @@ class Workload(_stream.Stream):
         return self._take(source, size)
 
     def _cp(self, source: int, target: int, size: int) -> np.ndarray:
-        return np.concatenate([self._take(source, size), self._give(target, size, UNIT)])
+        return joined([self._take(source, size), self._give(target, size, UNIT)])
 
     _cat = _insmod
 
     def _take(self, file: int, size: int) -> np.ndarray:
         """Return the use of a file's bytes: file_to_mm and loads through the pointer, or open, read, close."""
         if self.interface == "objects":
-            return np.concatenate([ops(FILE_TO_MM, file, length=size), ops(ULOAD, file, 0, size)])
-        return np.concatenate(
-            [ops(OPEN, file), _stream.transfers(READ, file, np.array([size]), UNIT)[1], ops(CLOSE, file)]
-        )
+            return joined([ops(FILE_TO_MM, file, length=size), ops(ULOAD, file, 0, size)])
+        return joined([ops(OPEN, file), _stream.transfers(READ, file, np.array([size]), UNIT)[1], ops(CLOSE, file)])
 
     def _give(self, file: int, size: int, unit: int) -> np.ndarray:
         """Return the making of a file: malloc, stores, mm_to_file, or create, write, close.
@@ -139,13 +138,13 @@ class Workload(_stream.Stream):
         The file is then removed for the next run (SETUP).
         """
         sizes = np.array([size])
-        remove = ops(UNLINK, file, file2=FOLDER, flag=SETUP)
+        remove = ops(UNLINK, file, parent=FOLDER, flag=SETUP)
         if self.interface == "objects":
             stores = _stream.transfers(USTORE, file, sizes, unit)[1]
-            named = ops(MM_TO_FILE, file, length=size, file2=FOLDER)
-            return np.concatenate([ops(MALLOC, file, length=size), stores, named, ops(CLOSE, file), remove])
+            named = ops(MM_TO_FILE, file, length=size, parent=FOLDER)
+            return joined([ops(MALLOC, file, length=size), stores, named, ops(CLOSE, file), remove])
         writes = _stream.transfers(WRITE, file, sizes, min(unit, UNIT))[1]
-        return np.concatenate([ops(CREATE, file, file2=FOLDER), writes, ops(CLOSE, file), remove])
+        return joined([ops(CREATE, file, parent=FOLDER), writes, ops(CLOSE, file), remove])
 
     def _churn(self) -> Iterator[np.ndarray]:
         """Fill all objects, then free one and allocate it again with another size; a store follows each malloc."""
@@ -166,14 +165,14 @@ def _times(parts: list[np.ndarray], times: int) -> Iterator[np.ndarray]:
 
 def _memory(thing: int, size: int) -> np.ndarray:
     calls = (ops(MALLOC, thing, length=size), ops(USTORE, thing, 0, size), ops(ULOAD, thing, 0, size), ops(FREE, thing))
-    return np.concatenate(calls)
+    return joined(calls)
 
 
 def _file(file: int, size: int) -> np.ndarray:
     """Return creat, close, open, write, read, close; then the file's removal for the next run (SETUP)."""
-    return np.concatenate([
-        ops(CREATE, file, file2=FOLDER), ops(CLOSE, file), ops(OPEN, file), ops(WRITE, file, 0, size), ops(READ, file, 0, size),
-        ops(CLOSE, file), ops(UNLINK, file, file2=FOLDER, flag=SETUP),
+    return joined([
+        ops(CREATE, file, parent=FOLDER), ops(CLOSE, file), ops(OPEN, file), ops(WRITE, file, 0, size), ops(READ, file, 0, size),
+        ops(CLOSE, file), ops(UNLINK, file, parent=FOLDER, flag=SETUP),
     ])  # fmt: skip
 
 

@@ -115,7 +115,7 @@ class Workload:
         index = np.arange(first, first + count, dtype=np.int64)
         batch.op, batch.flag, batch.file, batch.file2 = code, flag, file, -1
         if code == CREATE:
-            batch.file2 = 0
+            batch.parent = 0
         if code == FSYNC:  # wsync: write, fsync, write, fsync, ...
             batch.op = np.where(index % 2, FSYNC, WRITE)
             batch.flag = np.where(index % 2, CONTINUES, APPENDS)

@@ -74,7 +74,7 @@ class Workload(_stream.Stream):
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the calls in order, a few thousand at a time."""
         if self.op == "append":
-            yield ops(CREATE, np.arange(1, self.count + 1), file2=0, flag=SETUP)
+            yield ops(CREATE, np.arange(1, self.count + 1), parent=0, flag=SETUP)
         draw = np.random.default_rng(self.seed)
         for first in range(0, self.calls, _stream.PIECE):
             index = np.arange(first, min(first + _stream.PIECE, self.calls))

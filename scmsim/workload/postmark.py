@@ -129,10 +129,10 @@ class Workload(Stream):
     def steps(self) -> Iterator[np.ndarray]:
         """Yield the operations as STEPs."""
         folders = np.arange(1, self.directories + 1)
-        yield calls(len(folders), op=MKDIR, file=folders, file2=0, flag=DIRECTORY)
+        yield calls(len(folders), op=MKDIR, file=folders, parent=0, flag=DIRECTORY)
         for actions in self._actions():
             yield self._calls(actions)
-        yield calls(len(folders), op=RMDIR, file=folders, file2=0, flag=DIRECTORY)
+        yield calls(len(folders), op=RMDIR, file=folders, parent=0, flag=DIRECTORY)
 
     def _actions(self) -> Iterator[np.ndarray]:
         """Yield rows of (what, file, size before, bytes, directory)."""
@@ -189,7 +189,7 @@ class Workload(Stream):
         what, file, _, _, folder = actions.T
         index = np.arange(len(actions))
         opened = calls(len(actions), op=_OPENING[what], file=file)
-        opened["file2"] = np.where((what == _CREATE) | (what == _DELETE), folder, -1)
+        opened["parent"] = np.where((what == _CREATE) | (what == _DELETE), folder, -1)
         kept = index[what != _DELETE]
         at, moved = self._transfers(actions[kept])
         asked = kept[actions[kept, 3] > 0] if self.buffered else kept[:0]

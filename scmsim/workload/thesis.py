@@ -117,7 +117,7 @@ class Workload(_stream.Stream):
     def _calls(self, segments: list[tuple[int, int, int]], file: int, unit: int) -> Iterator[np.ndarray]:
         for code, flag, calls in segments:
             if code not in (READ, WRITE):
-                yield ops(code, file, file2=0 if code in (CREATE, UNLINK) else -1, flag=flag)
+                yield ops(code, file, parent=0 if code in (CREATE, UNLINK) else -1, flag=flag)
                 continue
             for first in range(0, calls, _stream.PIECE):
                 index = np.arange(first, min(first + _stream.PIECE, calls))

@@ -16,7 +16,7 @@ from typing import Any
 from scmsim.core import registry, toml
 from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UnknownName, unknown
-from scmsim.core.records import OP, Source
+from scmsim.core.records import OP_COLUMNS, Source
 from scmsim.core.schema import listed, named, table, text
 from scmsim.result.metrics import METRICS
 from scmsim.result.run import SHORT, SYNC_AT_END
@@ -175,7 +175,7 @@ def _entry(given: Mapping[str, Any]) -> Entry:
 
 def _of_rows(source: Source) -> str:
     """Return a digest of a trace's operations, field by field; it does not depend on batches, paths or dates."""
-    fields = {name: hashlib.sha256() for name in OP.names or ()}
+    fields = {name: hashlib.sha256() for name in OP_COLUMNS}
     for batch in source.batches():
         for name, whole in fields.items():
             whole.update(batch[name].astype("<i8").tobytes())

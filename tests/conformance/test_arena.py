@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
+from scmsim.core.records import joined
 from tests.conformance.test_fs import SYSTEMS
 from tests.fs import drive, laws, tight
 from tests.golden import events
@@ -67,4 +68,4 @@ def compare(
             )
             found.op += i
             parts.append(found)
-        assert wide.feed(batch).tolist() == np.concatenate(parts).tolist(), batch
+        assert wide.feed(batch).tolist() == joined(parts).tolist(), batch

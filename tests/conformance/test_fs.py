@@ -14,7 +14,7 @@ import scmsim
 from scmsim.core import records, registry
 from scmsim.core.counters import MILLI_FIELDS, SCHEMA
 from scmsim.core.errors import UsageError
-from scmsim.core.records import CONTINUES, SETUP
+from scmsim.core.records import CONTINUES, SETUP, joined
 from tests import plain_records
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
@@ -133,7 +133,7 @@ def test_every_small_buffer_gives_the_same_events(fs):
     wide = drive.Model(fs, side(), room=1 << 15)
     narrow = drive.Model(fs, side(), room=2)
     together = wide.feed(batch)
-    one_by_one = np.concatenate([narrow.feed(batch[i : i + 1]) for i in range(len(batch))]).view(np.recarray)
+    one_by_one = joined([narrow.feed(batch[i : i + 1]) for i in range(len(batch))]).view(np.recarray)
     names = [name for name in together.dtype.names if name != "op"]  # the row in its batch
     assert together[names].tolist() == one_by_one[names].tolist()
     assert wide.space() == narrow.space()

@@ -3,12 +3,11 @@
 import json
 import tracemalloc
 
-import numpy as np
 import pytest
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import READ, WRITE
+from scmsim.core.records import READ, WRITE, joined
 from scmsim.pipeline import model_params
 from scmsim.trace.rules import files_problems, problems, time_problems
 
@@ -35,18 +34,18 @@ def small(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_chunks_change_nothing_and_a_second_run_is_the_same(name):
     work = small(name)
-    batch = np.concatenate(list(work.batches()))
+    batch = joined(list(work.batches()))
     assert len(batch) == work.rows > 100
     for chunk in (7, 1000):
         parts = list(work.batches(chunk))
         assert {len(part) for part in parts[:-1]} <= {chunk} and len(parts[-1]) <= chunk
-        assert (np.concatenate(parts) == batch).all()
+        assert (joined(parts) == batch).all()
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_it_is_a_trace_that_can_be_replayed(name):
     work = small(name)
-    batch = np.concatenate(list(work.batches()))
+    batch = joined(list(work.batches()))
     assert not list(problems(batch, len(work.files))) and not list(time_problems(batch, 0))
     assert not list(files_problems(work.files))
     assert len(set(work.files.path)) >= len(work.files) // 2  # iozone's file has one name and many lives
@@ -58,7 +57,7 @@ def test_nothing_is_read_that_was_not_written(name):
     """Transfers stay within what the file holds, and files are used only between their creation and their removal."""
     work = small(name)
     held = {}
-    for r in np.concatenate(list(work.batches())):
+    for r in joined(list(work.batches())):
         file, end = int(r["file"]), int(r["offset"] + r["length"])
         if r["op"] == WRITE:
             held[file] = max(held.get(file, 0), end)

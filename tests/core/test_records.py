@@ -9,6 +9,7 @@ import pytest
 import scmsim
 from scmsim.core import records
 from scmsim.core.counters import COUNTERS, MILLI_FIELDS, SCHEMA, rounded
+from tests.plain_records import HIDDEN
 
 ROOMS = ("alloc", "core", "fs", "medium", "mmu", "paging", "trace", "workload")
 
@@ -31,7 +32,7 @@ def fields(dtype: np.dtype) -> list[str]:
 def test_no_field_hides_behind_a_numpy_attribute(module: str) -> None:
     defined = vars(importlib.import_module(module)).values()
     names = [name for value in defined if isinstance(value, np.dtype) for name in fields(value)]
-    assert not [name for name in names if hasattr(np.record, name) or hasattr(np.recarray, name)]
+    assert not HIDDEN.intersection(names)
 
 
 def test_the_guard_finds_a_hidden_field() -> None:
@@ -39,7 +40,37 @@ def test_the_guard_finds_a_hidden_field() -> None:
     assert fields(dtype) == ["fine", "inner", "size"] and {"scmsim.core.records", "scmsim.core.counters"} <= set(
         modules()
     )
-    assert hasattr(np.recarray, "size") and not hasattr(np.recarray, "fine")
+    assert "size" in HIDDEN and "fine" not in HIDDEN
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns", "aliases", "bytes_of"),
+    [
+        (records.OP, records.OP_COLUMNS, records.OP_ALIASES, 72),
+        (records.EVENT, records.EVENT_COLUMNS, records.EVENT_ALIASES, 40),
+    ],
+)
+def test_an_alias_names_the_bytes_of_a_column(
+    kind: np.dtype, columns: tuple[str, ...], aliases: dict[str, str], bytes_of: int
+) -> None:
+    fields = kind.fields or {}
+    assert kind.itemsize == bytes_of == sum(fields[name][0].itemsize for name in columns)  # the columns are packed
+    assert kind.names == (*columns, *aliases) and not set(aliases) & set(columns)
+    for alias, column in aliases.items():
+        assert fields[alias] == fields[column]
+
+
+def test_joined_records_keep_their_aliases() -> None:
+    one, other = np.zeros(2, records.OP).view(np.recarray), np.ones(3, records.OP)
+    found = records.joined([one, other])
+    assert found.dtype == records.OP and np.concatenate([one, other]).dtype != records.OP
+    found["parent"] = 7
+    assert found["file2"].tolist() == found["replaced"].tolist() == [7] * 5 and found["op"].tolist() == [0, 0, 1, 1, 1]
+
+
+def test_arrays_of_different_types_cannot_be_joined() -> None:
+    with pytest.raises(TypeError, match="must have the same dtype"):
+        records.joined([np.zeros(1, records.OP), np.concatenate([np.zeros(1, records.OP)])])
 
 
 def test_codes_match_their_names() -> None:

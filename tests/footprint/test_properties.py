@@ -25,6 +25,7 @@ from scmsim.core.records import (
     STORE,
     SYNCHRONOUS,
     WORK,
+    joined,
 )
 from scmsim.footprint import interleave
 from scmsim.footprint.describe import (
@@ -188,7 +189,7 @@ def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, 
     expected = Player(book, shared, CACHES, alike, chunk, {2, 3}).interleaved(known, kinds, named)
     bins = np.arange(len(buffer)) * 3
     whole = list(expanded(prints.book, slices[:count], buffer, bins))
-    result = np.concatenate([some for some, _ in whole]) if whole else buffer
+    result = joined([some for some, _ in whole]) if whole else buffer
     assert len(result) == len(expected)
     marks = np.concatenate([rows for _, rows in whole]) if whole else bins
     assert (
@@ -394,7 +395,7 @@ def test_touches_of_more_events_than_are_expanded_together(tmp_path: Path) -> No
     slices = np.zeros(5, SLICE)
     slices["event"], slices["behind"] = [0, 1023, 1024, 2047, 2499], 1
     whole = list(expanded(book, slices, events, np.arange(2500)))
-    rows, bins = np.concatenate([some for some, _ in whole]), np.concatenate([some for _, some in whole])
+    rows, bins = joined([some for some, _ in whole]), np.concatenate([some for _, some in whole])
     assert bins[rows["space"] == KERNEL].tolist() == [0, 1023, 1024, 2047, 2499]
     assert bins.tolist() == sorted(bins.tolist()) and rows["addr"][rows["space"] != KERNEL].tolist() == list(
         range(2500)

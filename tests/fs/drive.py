@@ -1,8 +1,8 @@
 """Drives a file-system model without the pipeline and adds up its events in plain Python.
 
-What an event means is taken from records.py alone: STORE, NTSTORE and LOAD move `length` bytes, or -width bytes in each
-4096-byte page of their run where width is negative; FLUSH writes back every line of its run max(1, width) times; FENCE
-counts `length`; WORK holds thousandths of instructions, loads and stores in addr, length and width.
+What an event means is taken from records.py alone: STORE, NTSTORE and LOAD move `length` bytes, or, where
+`negated_page_bytes` is negative, its opposite in each 4096-byte page of their run; FLUSH writes back every line of its run
+max(1, flush_count) times; FENCE counts `fence_count`; WORK holds thousandths of `instructions`, `loads` and `stores`.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.records import EVENT, FENCE, FLUSH, LOAD, NTSTORE, OP, OPS, PM, STORE, Files
+from scmsim.core.records import EVENT, FENCE, FLUSH, LOAD, NTSTORE, OP, OP_COLUMNS, OPS, PM, STORE, Files, joined
 from scmsim.fs.engine import model
 from scmsim.pipeline import model_params
 
@@ -31,7 +31,7 @@ def ops(*rows: tuple) -> np.recarray:
     batch = np.zeros(len(rows), OP).view(np.recarray)
     for i, row in enumerate(rows):
         op, file, offset, length, file2, flag = (*row, *("", 0, 0, 0, -1, 0)[len(row) :])
-        batch[i] = (1000 * i, offset, length, file, file2, 0, flag, 0, OPS.index(op))
+        batch[[*OP_COLUMNS]][i] = (1000 * i, offset, length, file, file2, 0, flag, 0, OPS.index(op))
     return batch
 
 
@@ -74,7 +74,7 @@ class Model(model.Model):
     def feed(self, batch: np.recarray) -> np.recarray:
         """Take all operations; returns every event, in order."""
         parts = [events.copy() for events in self.events(batch)]
-        return np.concatenate([self.out[:0], *parts]).view(np.recarray)
+        return joined([self.out[:0], *parts]).view(np.recarray)
 
 
 def lines(addr: int, length: int) -> int:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from scmsim.core import records as r
-from scmsim.core.records import OP, Files
+from scmsim.core.records import OP, OP_COLUMNS, Files
 from scmsim.fs.engine.model import Model
 from scmsim.pipeline import model_params
 
@@ -16,7 +16,7 @@ def batch(rows, step_ns=1000):
     ops = np.zeros(len(rows), OP).view(np.recarray)
     for i, row in enumerate(rows):
         op, file, offset, length, flag, file2, time_ns = (*row, *(0, 0, 0, 0, 0, -1, step_ns * i)[len(row) :])
-        ops[i] = (time_ns, offset, length, file, file2, 0, flag, 0, op)
+        ops[[*OP_COLUMNS]][i] = (time_ns, offset, length, file, file2, 0, flag, 0, op)
     return ops
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim.cli import main
-from scmsim.core.records import OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE
+from scmsim.core.records import OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE, joined
 from scmsim.trace import open_trace
 from scmsim.workload import filebench, fio, iozone, postmark
 
@@ -22,7 +22,7 @@ def recorded(name):
 
 
 def rows(work):
-    return np.concatenate(list(work.batches()))
+    return joined(list(work.batches()))
 
 
 def told(work, top=""):
@@ -77,7 +77,7 @@ def test_postmark_as_a_capture_from_elsewhere_has_it(tmp_path):
         == 0
     )
     trace = open_trace(out)
-    batch = np.concatenate(list(trace.batches()))
+    batch = joined(list(trace.batches()))
     below = [
         path.removeprefix("/dev/shm/w/pm") if path.startswith("/dev/shm/w/pm/") else None for path in trace.files.path
     ]

@@ -6,10 +6,9 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from scmsim.core.records import OFFSET_UNKNOWN, OPS, SETUP
+from scmsim.core.records import OFFSET_UNKNOWN, OPS, SETUP, joined
 from scmsim.trace import open_trace
 from scmsim.workload import fio, postmark
 
@@ -45,11 +44,11 @@ def traced(folder: pathlib.Path, command, wanted):
         [sys.executable, "-m", "scmsim", "trace", "convert", text, trace], check=True, capture_output=True, cwd=folder
     )
     stored = open_trace(trace)
-    return rows_of(np.concatenate(list(stored.batches())), stored.files, wanted)
+    return rows_of(joined(list(stored.batches())), stored.files, wanted)
 
 
 def generated(work, wanted):
-    return rows_of(np.concatenate(list(work.batches())), work.files, wanted)
+    return rows_of(joined(list(work.batches())), work.files, wanted)
 
 
 @pytest.mark.parametrize("transactions", [500, pytest.param(20_000, marks=pytest.mark.slow)])

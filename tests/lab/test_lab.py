@@ -23,6 +23,7 @@ from scmsim.core.records import (
     UNLINK,
     WRITE,
     Files,
+    joined,
 )
 from scmsim.lab import (
     cache,
@@ -332,7 +333,7 @@ def test_stream_becomes_page_runs_that_the_mmu_reads(tmp_path):
     assert count.tolist() == [5000, 2] and store.tolist() == [True, False]
     path = tmp_path / "x.pages.npz"
     stream.write(path, packed, [(kernel_page, kernel_page + (1 << 30), 30)])
-    events = np.concatenate(list(page_runs.events(path)))
+    events = joined(list(page_runs.events(path)))
     assert events["length"].tolist() == [4096, 904, 2] and events["order"].tolist() == [30, 30, 12]
     found = simulate_file(str(path), "i7-8700k")
     assert found["dtlb_store_lookups"] == 5000 and found["dtlb_load_lookups"] == 2

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS
-from scmsim.core.records import EVENT, EVENTS, KINDS, SPACES
+from scmsim.core.records import EVENT, EVENT_COLUMNS, EVENTS, KINDS, SPACES
 from scmsim.medium import model
 from tests.conftest import NO_JIT
 from tests.reference.medium_slow import Medium
@@ -48,7 +48,7 @@ def account(rows, buffer_bytes):
     """(counters of the counted row, stored bytes by kind) of the kernel."""
     events, bins = np.zeros(len(rows), EVENT).view(np.recarray), np.zeros(len(rows), np.int64)
     for i, (code, site, space, addr, length, width, row) in enumerate(rows):
-        events[i] = (EVENTS.index(code), site, SPACES.index(space), 0, 0, width, addr, length, 0)
+        events[[*EVENT_COLUMNS]][i] = (EVENTS.index(code), site, SPACES.index(space), 0, 0, width, addr, length, 0)
         bins[i] = row
     counters = np.zeros(2, COUNTERS).view(np.recarray)
     state = model.start(SITE_KINDS, buffer_bytes)
@@ -110,7 +110,7 @@ def test_what_is_accounted_does_not_depend_on_the_event_buffer(rows, buffer_byte
     whole, _ = account(rows, buffer_bytes)
     events, bins = np.zeros(len(rows), EVENT).view(np.recarray), np.zeros(len(rows), np.int64)
     for i, (code, site, space, addr, length, width, row) in enumerate(rows):
-        events[i] = (EVENTS.index(code), site, SPACES.index(space), 0, 0, width, addr, length, 0)
+        events[[*EVENT_COLUMNS]][i] = (EVENTS.index(code), site, SPACES.index(space), 0, 0, width, addr, length, 0)
         bins[i] = row
     counters, state = np.zeros(2, COUNTERS).view(np.recarray), model.start(SITE_KINDS, buffer_bytes)
     for part in (slice(0, cut), slice(cut, None)):

@@ -2,7 +2,20 @@
 
 import numpy as np
 
-from scmsim.core.records import CONTIGUOUS, EVENT, KERNEL, LOAD, MAP, ORDER, PM, REMAP, SCM_TABLE, STORE, WORK
+from scmsim.core.records import (
+    CONTIGUOUS,
+    EVENT,
+    EVENT_COLUMNS,
+    KERNEL,
+    LOAD,
+    MAP,
+    ORDER,
+    PM,
+    REMAP,
+    SCM_TABLE,
+    STORE,
+    WORK,
+)
 from scmsim.paging import virtual_superpages as policy
 from tests.paging.test_paging import unsigned
 
@@ -30,7 +43,7 @@ def test_entries_are_those_that_were_made_and_exchanged():
     state, large, torn = policy.start({}), set(), set()
     found, seen = np.zeros(1, EVENT).view(np.recarray), set()
     for code, space, addr, length, width in rows():
-        found[0] = (code, 0, space, 0, 0, width, addr, length, 0)
+        found[[*EVENT_COLUMNS]][0] = (code, 0, space, 0, 0, width, addr, length, 0)
         policy.place(state, found, 1)
         if space != PM or code == WORK:
             continue

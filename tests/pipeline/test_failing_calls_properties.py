@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import scmsim
 from scmsim.core.errors import UsageError
-from scmsim.core.records import FALLOCATE, FSYNC, MUNMAP, OP, READ, READDIR, TRUNCATE, USTORE, WRITE
+from scmsim.core.records import FALLOCATE, FSYNC, MUNMAP, OP, OP_COLUMNS, READ, READDIR, TRUNCATE, USTORE, WRITE, joined
 from scmsim.pipeline.failing_calls import MOST_AT_ONCE, FailingCalls
 from scmsim.trace import rules
 from tests.fs import drive
@@ -57,7 +57,7 @@ def test_what_mkdir_makes_is_a_directory_whatever_the_side_table_says():
         failing = FailingCalls(FILES)
         parts = [failing.replace(batch[i : i + chunk]) for i in range(0, 5, chunk)]
         assert failing.counts == {"EISDIR": 2}
-        assert np.concatenate(parts)["length"].tolist() == [9, 0, 0, 0, 0]
+        assert joined(parts)["length"].tolist() == [9, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("op", ["read", "write"])
@@ -110,7 +110,7 @@ def test_a_row_that_no_model_can_replay_is_refused_by_replay_and_store_alike(wro
         failing.replace(batch)
     row, said = rules.first_problem(batch, len(FILES.path))
     assert row == 1 and re.match(text, f"row 7: {said}")
-    assert not rules.all_sound({name: batch[name] for name in OP.names}, len(FILES.path))
+    assert not rules.all_sound({name: batch[name] for name in OP_COLUMNS}, len(FILES.path))
 
 
 @pytest.mark.parametrize("size", [-2, 1 << 44, 1 << 60])

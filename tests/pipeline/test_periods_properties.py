@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import scmsim
 from scmsim.core import registry
-from scmsim.core.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, STAT, UNLINK, WRITE
+from scmsim.core.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, STAT, UNLINK, WRITE, joined
 from scmsim.workload import _stream, thesis
 from scmsim.workload._stream import ops
 from tests.conftest import NO_JIT
@@ -30,14 +30,14 @@ class Cell(_stream.Stream):
     def parts(self):
         fill = [ops(CREATE, 1, file2=0, flag=SETUP), ops(WRITE, 1, np.arange(self.pages) * PAGE, PAGE, flag=SETUP)]
         yield lambda: fill, 1
-        yield lambda: [np.concatenate([_row(*row) for row in self.rows_of_a_pass])], self.times
+        yield lambda: [joined([_row(*row) for row in self.rows_of_a_pass])], self.times
         yield lambda: [ops(FSYNC, 1), ops(READ, 1, 0, PAGE), ops(UNLINK, 1, file2=0)], 1
 
 
 def _row(kind, page, pages):
     if kind == "fresh":  # a file that is made, written, closed and removed within the pass
         made = [ops(CREATE, 2, file2=0), ops(WRITE, 2, 0, PAGE * pages, flag=APPENDS), ops(CLOSE, 2)]
-        return np.concatenate([*made, ops(UNLINK, 2, file2=0)])
+        return joined([*made, ops(UNLINK, 2, file2=0)])
     code = {"read": READ, "write": WRITE, "fsync": FSYNC, "stat": STAT, "open": OPEN, "close": CLOSE}[kind]
     return ops(code, 1, page * PAGE if code in (READ, WRITE) else -1, pages * PAGE if code in (READ, WRITE) else 0)
 

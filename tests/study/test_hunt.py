@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scmsim import cli, trace
 from scmsim.cli.hunt import _lines
 from scmsim.core.errors import UsageError
-from scmsim.core.records import FSYNC, READ, WRITE
+from scmsim.core.records import FSYNC, READ, WRITE, joined
 from scmsim.study.hunt import Finding, Hunt, Pattern
 from scmsim.workload import pattern
 from tests.conftest import NO_JIT
@@ -104,7 +104,7 @@ def test_the_same_seed_gives_the_same_finding_and_shrinking_keeps_the_score():
 @pytest.mark.parametrize("op", ["append", "overwrite", "read"])
 def test_a_pattern_does_what_its_words_say(op):
     source = pattern.Workload(op=op, unit=1000, stride=8192, shift=100, sync=4, files=3, file_size=1 << 20, calls=50)
-    rows = np.concatenate(list(source.batches(7)))
+    rows = joined(list(source.batches(7)))
     calls = rows[np.isin(rows["op"], (READ, WRITE)) & (rows["flag"] & 2 == 0)]
     assert len(calls) == 50 and set(calls["length"]) == {1000} and len(rows) == source.rows
     for file in (1, 2, 3):

@@ -12,7 +12,7 @@ from scmsim import system as systems
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, NTSTORE, PM, SLICE, STORE, WORK
+from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, NTSTORE, PM, SLICE, STORE, WORK, joined
 from scmsim.system import rep_strings, surround
 from scmsim.workload.microbench import Workload
 from tests.system import reference
@@ -157,7 +157,7 @@ def test_each_thread_has_a_stack_of_its_own():
 def test_stacks_of_threads_are_pages_of_footprints(tmp_path):
     """Two threads that take turns touch a set of stack pages each."""
     trace = Workload(op="append", unit=4096, total=1 << 18)
-    rows = np.concatenate(list(trace.batches()))
+    rows = joined(list(trace.batches()))
     rows["thread"] = np.arange(len(rows)) % 2
     several = types.SimpleNamespace(
         header={}, files=trace.files, rows=len(rows), batches=lambda chunk=0: iter([rows.view(np.recarray)])

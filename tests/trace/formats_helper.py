@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core import registry
-from scmsim.core.records import OPS
+from scmsim.core.records import OPS, joined
 from scmsim.trace.formats import find
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace
@@ -48,7 +48,7 @@ def convert(source: Path | str, folder: Path, name: str | None = None, **options
     assert report.lines == report.calls + sum(report.left_out.values()) + report.bad
     assert trace.header["counts"]["rows"] == report.rows and trace.header["granularity"]
     batches = list(trace.batches())
-    records = np.concatenate(batches) if batches else np.empty(0)
+    records = joined(batches) if batches else np.empty(0)
     rows = [
         (OPS[r["op"]], trace.files.path[r["file"]] if r["file"] >= 0 else "", int(r["offset"]), int(r["length"]))
         for r in records

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.core.records import OPS
+from scmsim.core.records import OPS, joined
 from scmsim.trace.formats.tracers import strace
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace
@@ -46,7 +46,7 @@ def convert(source: Path, folder: Path, **options: Any) -> Case:
     assert report.lines == report.calls + sum(report.left_out.values()) + report.bad
     assert report.rows == report.calls + report.extra_rows
     batches = list(trace.batches())
-    records = np.concatenate(batches) if batches else np.empty(0)
+    records = joined(batches) if batches else np.empty(0)
     rows = [
         Row(
             OPS[r["op"]],

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim.core.records import FSYNC, OP, OPS, SYNC, WRITE
+from scmsim.core.records import FSYNC, OP, OP_COLUMNS, OPS, SYNC, WRITE
 from scmsim.trace.rules import all_sound, first_problem
 
 FILES = 3
@@ -19,10 +19,10 @@ def batch(count: int = 4) -> np.ndarray:
 
 
 def sound(rows: np.ndarray) -> bool:
-    return all_sound({name: np.ascontiguousarray(rows[name]) for name in OP.names}, FILES)
+    return all_sound({name: np.ascontiguousarray(rows[name]) for name in OP_COLUMNS}, FILES)
 
 
-@given(st.integers(-1, len(OPS) - 1), st.sampled_from(OP.names[:-1]), ODD, st.sampled_from(OP.names[:-1]), ODD)
+@given(st.integers(-1, len(OPS) - 1), st.sampled_from(OP_COLUMNS[:-1]), ODD, st.sampled_from(OP_COLUMNS[:-1]), ODD)
 def test_what_passes_breaks_no_rule(op: int, one: str, first: int, other: str, second: int) -> None:
     rows = batch()
     rows["op"][2], rows[one][2], rows[other][2] = op, first, second

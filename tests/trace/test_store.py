@@ -10,7 +10,7 @@ import pytest
 
 import scmsim
 from scmsim.core.errors import UsageError
-from scmsim.core.records import CREATE, FSYNC, MALLOC, OP, OPS, READ, SYNC, WRITE, Files
+from scmsim.core.records import CREATE, FSYNC, MALLOC, OP, OPS, READ, SYNC, WRITE, Files, joined
 from scmsim.trace import TraceWriter, open_trace
 from scmsim.trace.store import ROWS_PER_GROUP
 from scmsim.trace.summary import all_problems, totals
@@ -49,8 +49,8 @@ def test_rows_header_and_side_table_come_back(tmp_path: Path) -> None:
     header = {"tool": "é", "nested": {"a": [1, 2]}}
     trace = open_trace(write(tmp_path / "t.parquet", batch, header=header))
     assert trace.rows == 5 and trace.header == header
-    assert np.array_equal(np.concatenate(list(trace.batches())), batch)
-    assert np.array_equal(np.concatenate(list(trace.batches(2))), batch)  # a second time, in other pieces
+    assert np.array_equal(joined(list(trace.batches())), batch)
+    assert np.array_equal(joined(list(trace.batches(2))), batch)  # a second time, in other pieces
     assert trace.files.path == FILES.path
     assert trace.files.first_size.tolist() == [-1, 10, 0] and trace.files.is_dir.tolist() == [False, False, True]
     assert scmsim.open_trace is open_trace
@@ -177,7 +177,7 @@ def plain_names(columns: dict, metadata: dict) -> None:
 def test_names_of_operations_decide_not_their_codes(tmp_path: Path) -> None:
     path = write(tmp_path / "t.parquet", rows(3))
     rewrite(path, plain_names)
-    assert [OPS[op] for op in np.concatenate(list(open_trace(path).batches()))["op"]] == ["write", "read", "write"]
+    assert [OPS[op] for op in joined(list(open_trace(path).batches()))["op"]] == ["write", "read", "write"]
     rewrite(path, unknown_op)
     with pytest.raises(UsageError, match="row 1: unknown operation"):
         list(open_trace(path).batches())

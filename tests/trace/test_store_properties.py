@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import OP, OPS, Files
+from scmsim.core.records import OP, OPS, Files, joined
 from scmsim.trace import TraceWriter, open_trace
 from scmsim.trace import store as store_module
 from scmsim.trace.rules import FILE_END
@@ -51,7 +51,7 @@ def file_tables(draw) -> Files:
 def test_round_trip_in_any_pieces(
     batches: list[np.ndarray], files: Files, chunk: int, group: int, ordered: bool
 ) -> None:
-    expected = np.concatenate([*batches, np.empty(0, OP)])
+    expected = joined([*batches, np.empty(0, OP)])
     if ordered:
         expected["time_ns"].sort()
         batches = [expected[: len(expected) // 3], expected[len(expected) // 3 :]]
@@ -70,7 +70,7 @@ def test_round_trip_in_any_pieces(
             return
         pieces = list(trace.batches(chunk))
         assert all(0 < len(piece) <= chunk for piece in pieces)
-        assert np.array_equal(np.concatenate([*pieces, np.empty(0, OP)]), expected)
+        assert np.array_equal(joined([*pieces, np.empty(0, OP)]), expected)
         assert trace.rows == len(expected)
         assert trace.files.path == files.path
         assert np.array_equal(trace.files.first_size, files.first_size)

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from scmsim import cli
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.core.records import CREATE, FSYNC, OP, READ, SETUP, SYNC, WRITE, Files
+from scmsim.core.records import CREATE, FSYNC, OP, READ, SETUP, SYNC, WRITE, Files, joined
 from scmsim.plot.trace import plot_trace
 from scmsim.trace import open_trace
 from scmsim.trace._rewrite import write
@@ -47,7 +47,7 @@ def small(tmp_path: Path) -> Path:
 def read(path: Path) -> np.ndarray:
     trace = open_trace(path)
     assert all_problems(trace) == []
-    return np.concatenate(list(trace.batches()))
+    return joined(list(trace.batches()))
 
 
 def test_stats_prints_and_gives_json(small: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.core.records import OP, OPS, READ, SETUP, WRITE, Files
+from scmsim.core.records import OP, OPS, READ, SETUP, WRITE, Files, joined
 from scmsim.trace import _pages, open_trace
 from scmsim.trace._rewrite import write
 from scmsim.trace._sizes import Sizes
@@ -121,7 +121,7 @@ def test_a_cut_starts_with_the_sizes_of_its_moment(tmp_path_factory, listed, sta
         return
     count = cut_trace(folder / "a.parquet", folder / "b.parquet", start=start, stop=start + length, prepare=prepare)
     made = open_trace(folder / "b.parquet")
-    rows = np.concatenate(list(made.batches()))
+    rows = joined(list(made.batches()))
     assert count == len(rows) == np.count_nonzero(times < start + length) if prepare else inside.sum()
     slow = trace_slow.Sizes(source.files.first_size)
     for row in source.content[: 0 if prepare else int(np.argmax(inside))]:
@@ -145,7 +145,7 @@ def test_a_merge_has_all_rows_by_time(tmp_path_factory, many):
     for name, rows in zip(names, traces, strict=True):
         write(name, {}, [rows], Memory(rows).files)
     assert merge_traces(names, folder / "out.parquet") == sum(map(len, traces))
-    merged = np.concatenate(list(open_trace(folder / "out.parquet").batches()))
+    merged = joined(list(open_trace(folder / "out.parquet").batches()))
     expected = []
     threads = 0
     for number, rows in enumerate(traces):

@@ -20,12 +20,13 @@ from scmsim.core.records import (
     UNLINK,
     USTORE,
     WRITE,
+    joined,
 )
 from scmsim.workload import ageing, andrew, memory_objects, thesis
 
 
 def rows(work):
-    return np.concatenate(list(work.batches()))
+    return joined(list(work.batches()))
 
 
 def counts(batch):
@@ -97,7 +98,7 @@ def test_cells_and_the_whole_source_agree():
     parts = [rows(cell.source) for cell in thesis.cells(**given)]
     whole = rows(thesis.Workload("all", unit_to=4 << 20, **given))
     assert len(whole) == sum(map(len, parts))
-    assert whole["offset"].tolist() == np.concatenate(parts)["offset"].tolist()
+    assert whole["offset"].tolist() == joined(parts)["offset"].tolist()
 
 
 def live_pages(work):
@@ -172,8 +173,8 @@ def test_cp_through_objects_moves_the_same_bytes_without_file_calls():
     assert objects["length"][objects["op"] == USTORE].sum() == total == files["length"][files["op"] == WRITE].sum()
     assert objects["length"][objects["op"] == ULOAD].sum() == total == files["length"][files["op"] == READ].sum()
     named = objects[objects["op"] == MM_TO_FILE]
-    assert named["length"].tolist() == list(memory_objects.FILES) and (named["file2"] == 0).all()
-    assert (objects["file2"][objects["op"] == FILE_TO_MM] == -1).all()
+    assert named["length"].tolist() == list(memory_objects.FILES) and (named["parent"] == 0).all()
+    assert (objects["parent"][objects["op"] == FILE_TO_MM] == -1).all()
 
 
 def test_churn_allocates_the_buddys_range():

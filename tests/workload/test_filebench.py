@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import APPENDS, CREATE, OPS, READ, SETUP, WRITE
+from scmsim.core.records import APPENDS, CREATE, OPS, READ, SETUP, WRITE, joined
 from scmsim.workload import _wml, filebench
 from scmsim.workload._fileset import Drand48, Gamma, Tree, rand
 
@@ -94,7 +94,7 @@ def test_any_text_is_a_workload_or_one_line(text):
 def calls(tmp_path, flowops, count=50, **given):
     path = tmp_path / "w.f"
     path.write_text((TINY % flowops).replace("instances=2", "instances=1").replace("instances=3", "instances=1"))
-    batch = np.concatenate(list(filebench.Workload(file=str(path), flowops=count, **given).batches()))
+    batch = joined(list(filebench.Workload(file=str(path), flowops=count, **given).batches()))
     return batch.view(np.recarray)[(batch["flag"] & SETUP) == 0]
 
 
@@ -145,7 +145,7 @@ def test_a_step_without_a_file_waits_or_ends_the_run(tmp_path):
 
 def test_writers_of_oltp_come_after_as_many_reads_as_their_semaphores_say():
     work = filebench.Workload(personality="oltp", flowops=400_000, set="nshadows=20 ndbwriters=2")
-    batch = np.concatenate(list(work.batches()))
+    batch = joined(list(work.batches()))
     batch = batch[(batch["flag"] & SETUP) == 0]
     log = len(work.files) - 1
     reads = (batch["op"] == READ).sum()
@@ -157,7 +157,7 @@ def test_writers_of_oltp_come_after_as_many_reads_as_their_semaphores_say():
 def test_seeds_change_places_but_not_the_file_set():
     one, two = (filebench.Workload(personality="varmail", flowops=500, seed=seed) for seed in (1, 2))
     assert one.files.path == two.files.path
-    batches = [np.concatenate(list(work.batches())) for work in (one, two)]
+    batches = [joined(list(work.batches())) for work in (one, two)]
     assert not np.array_equal(*batches)
     assert len({int((batch["op"][batch["flag"] & SETUP != 0] == CREATE).sum()) for batch in batches}) == 1
 

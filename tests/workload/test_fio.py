@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import OPEN, OPS, READ, SETUP, WRITE
+from scmsim.core.records import OPEN, OPS, READ, SETUP, WRITE, joined
 from scmsim.workload import fio
 from scmsim.workload._fio_file import parse, size
 from scmsim.workload._fio_state import jhash
@@ -15,7 +15,7 @@ from scmsim.workload._fio_state import jhash
 def counted(text, tmp_path):
     path = tmp_path / "job.fio"
     path.write_text(text)
-    batch = np.concatenate(list(fio.Workload(job=str(path)).batches()))
+    batch = joined(list(fio.Workload(job=str(path)).batches()))
     return batch[(batch["flag"] & SETUP) == 0].view(np.recarray)
 
 
@@ -102,7 +102,7 @@ def test_a_file_that_is_made_anew_is_the_one_that_all_jobs_use(tmp_path):
 
 def test_each_block_once_with_a_map_or_an_lfsr_and_not_without():
     for options, once in (("", True), ("random_generator=lfsr", True), ("norandommap", False)):
-        batch = np.concatenate(list(fio.Workload(options=f"rw=randread size=3000k bs=1k {options}").batches()))
+        batch = joined(list(fio.Workload(options=f"rw=randread size=3000k bs=1k {options}").batches()))
         batch = batch[(batch["flag"] & SETUP == 0) & (batch["op"] == READ)]
         assert len(batch) == 3000 and (len(set(batch["offset"])) == 3000) == once
 
@@ -110,7 +110,7 @@ def test_each_block_once_with_a_map_or_an_lfsr_and_not_without():
 def test_each_unit_of_the_queue_has_its_buffer():
     for engine, buffers in (("libaio", 4), ("psync", 1)):
         work = fio.Workload(options=f"rw=write size=256k bs=6k ioengine={engine} iodepth=4")
-        batch = np.concatenate(list(work.batches()))
+        batch = joined(list(work.batches()))
         batch = batch[(batch["flag"] & SETUP == 0) & (batch["op"] == WRITE)]
         assert sorted(set(batch["buffer"])) == [8192 * i for i in range(buffers)]
 

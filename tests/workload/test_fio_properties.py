@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, SETUP, WRITE
+from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, SETUP, WRITE, joined
 from scmsim.workload import fio
 from scmsim.workload._fio_file import parse
 from scmsim.workload._fio_state import State, jhash, seeded, seeds, spans, start
@@ -36,7 +36,7 @@ def slow_order(blocks):
 @example(1025)
 def test_random_map(blocks):
     work = fio.Workload(options=f"rw=randwrite bs=512 size={512 * blocks}")
-    batch = np.concatenate(list(work.batches()))
+    batch = joined(list(work.batches()))
     batch = batch[(batch["flag"] & SETUP == 0) & (batch["op"] == WRITE)]
     assert (batch["offset"] // 512).tolist() == list(slow_order(blocks))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import DATA_ONLY, OPS, SYNCHRONOUS, ULOAD
+from scmsim.core.records import DATA_ONLY, OPS, SYNCHRONOUS, ULOAD, joined
 from scmsim.trace import open_trace
 from scmsim.trace.rules import problems, time_problems
 from scmsim.workload.lmdb import PAGE, Workload
@@ -16,7 +16,7 @@ TRACE = Path(__file__).parents[2] / "traces" / "mapped" / "lmdb-get.parquet"
 
 def rows(**given):
     work = Workload(**given)
-    batch = np.concatenate(list(work.batches()))
+    batch = joined(list(work.batches()))
     assert len(batch) == work.rows and not list(problems(batch, len(work.files))) and not list(time_problems(batch, 0))
     return batch
 
@@ -30,7 +30,7 @@ def test_the_tree_and_the_pages_visited_are_those_of_the_real_database():
     told = [7050, 39, 1]  # mdb_stat: 7050 leaves, 40 branches
     assert Workload(entries=40_000, value=400).levels == pytest.approx(told, rel=0.03)
     stored = open_trace(TRACE)
-    real = np.concatenate(list(stored.batches()))
+    real = joined(list(stored.batches()))
     data = next(i for i, path in enumerate(stored.files.path) if path.endswith("data.mdb"))
     theirs = visits(real[(real["op"] == ULOAD) & (real["file"] == data)])
     batch = rows(entries=40_000, value=400, count=1000, read_value=0)

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from scmsim.core.records import APPENDS, CREATE, FSYNC, OPS, READ, SETUP, UNLINK, WRITE
+from scmsim.core.records import APPENDS, CREATE, FSYNC, OPS, READ, SETUP, UNLINK, WRITE, joined
 from scmsim.workload import _lsm, _ycsb, lsm
 
 SMALL = {"records": 4000, "operations": 4000, "write_buffer": 1 << 18, "target": 1 << 18, "level_base": 1 << 19}
 
 
 def rows(work):
-    return np.concatenate(list(work.batches()))
+    return joined(list(work.batches()))
 
 
 def test_keys_are_hashed_as_in_ycsb():

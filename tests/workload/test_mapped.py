@@ -6,14 +6,27 @@ import numpy as np
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import FSYNC, MMAP, MSYNC, MUNMAP, NON_TEMPORAL, OPS, READ, UFENCE, UFLUSH, ULOAD, USTORE
+from scmsim.core.records import (
+    FSYNC,
+    MMAP,
+    MSYNC,
+    MUNMAP,
+    NON_TEMPORAL,
+    OPS,
+    READ,
+    UFENCE,
+    UFLUSH,
+    ULOAD,
+    USTORE,
+    joined,
+)
 from scmsim.trace.rules import problems, time_problems
 from scmsim.workload.mapped import THETA, Workload
 
 
 def rows(**given):
     work = Workload(**{"file_size": 1 << 20, "touches": 500} | given)
-    batch = np.concatenate(list(work.batches()))
+    batch = joined(list(work.batches()))
     assert len(batch) == work.rows and not list(problems(batch, len(work.files))) and not list(time_problems(batch, 0))
     return batch
 

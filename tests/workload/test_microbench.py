@@ -7,13 +7,13 @@ import pytest
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OPEN, OPS, READ, SETUP, WRITE
+from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OPEN, OPS, READ, SETUP, WRITE, joined
 from scmsim.workload import microbench
 from scmsim.workload.microbench import PASSES, Workload
 
 
 def rows(work, chunk=1 << 14):
-    return np.concatenate(list(work.batches(chunk))).view(np.recarray)
+    return joined(list(work.batches(chunk))).view(np.recarray)
 
 
 def told(batch):
@@ -24,7 +24,7 @@ def told(batch):
 def test_append_writes_a_fresh_file_to_its_end():
     batch = rows(Workload("append", 1000, 3500))
     assert told(batch) == [("create", 0, 0, False)] + [("write", i * 1000, 1000, True) for i in range(3)]
-    assert (batch.file == 1).all() and batch.file2[0] == 0 and (batch.flag[1:] & APPENDS).all()
+    assert (batch.file == 1).all() and batch.parent[0] == 0 and (batch.flag[1:] & APPENDS).all()
 
 
 def test_rewrite_fills_the_file_before_and_opens_it_again():
@@ -64,7 +64,7 @@ def test_rows_chunks_and_times(op, files):
     assert len(batch) == work.rows
     for chunk in (1, 2, 5, 64):
         parts = list(work.batches(chunk))
-        assert max(map(len, parts)) <= chunk and (np.concatenate(parts) == batch).all()
+        assert max(map(len, parts)) <= chunk and (joined(parts) == batch).all()
     assert batch.time_ns.tolist() == [7 * i for i in range(len(batch))]
     assert sorted(set(batch.file)) == list(range(1, files + 1)) and len(work.files) == files + 1
     assert set(batch.op) <= {CREATE, OPEN, READ, WRITE, FSYNC, CLOSE}

@@ -5,12 +5,12 @@ import pytest
 
 import scmsim
 from scmsim.core.errors import UsageError
-from scmsim.core.records import CREATE, FSYNC, MSYNC, MUNMAP, SETUP, SYNC, ULOAD, UNLINK, USTORE
+from scmsim.core.records import CREATE, FSYNC, MSYNC, MUNMAP, SETUP, SYNC, ULOAD, UNLINK, USTORE, joined
 from scmsim.workload.mix import LARGE, Workload
 
 
 def rows(**given):
-    return np.concatenate([batch.view(np.ndarray) for batch in Workload(calls=200, files=20, **given).batches()])
+    return joined([batch.view(np.ndarray) for batch in Workload(calls=200, files=20, **given).batches()])
 
 
 def test_mappings_come_behind_the_calls_and_leave_them_as_they_are():

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim.core.records import OPS
+from scmsim.core.records import OPS, joined
 from scmsim.workload import _btree, sqlite
 from scmsim.workload._sqlite_calls import RollbackCalls, WalCalls
 from tests.trace.strace_helper import DATA, convert
@@ -118,7 +118,7 @@ def test_a_stored_rollback_transaction(tmp_path: Path):
     end = next(i for i, row in enumerate(rows[begin:], begin) if row.op == "unlink")
     real = [row[:1] + row[2:] for row in rows[begin : end + 1]]
     none = np.zeros((0, 3), np.int64)
-    calls = np.concatenate(list(RollbackCalls("full").transactions(0, 1, none, np.array([[0, 0, 2]]))))
+    calls = joined(list(RollbackCalls("full").transactions(0, 1, none, np.array([[0, 0, 2]]))))
     assert [row for row in shape(calls) if row[0] != "stat"] == real and len(real) > 20
 
 
@@ -130,14 +130,14 @@ def test_a_stored_log(tmp_path: Path):
     calls = WalCalls("full", 1000, 1)
     changes = [(0, 0, 1), (0, -1, 2), (1, 0, 2), (2, 0, 1), (2, 0, 2), (2, -1, 3), (2, -1, 4), (3, 0, 2)]
     parts = [*calls.transactions(0, 4, np.zeros((0, 3), np.int64), np.array(changes)), calls.closing()]
-    mine = [row for row in shape(np.concatenate(parts)) if row[0] != "stat"]
+    mine = [row for row in shape(joined(parts)) if row[0] != "stat"]
     assert mine == [row[:1] + row[2:] for row in rows[begin:]]
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_each_page_has_its_place_in_memory(journal):
     """A page is read, journalled or logged, and written from the same memory; only checkpoints copy through one buffer."""
-    batch = np.concatenate(list(sqlite.Workload(journal, transactions=40).batches()))
+    batch = joined(list(sqlite.Workload(journal, transactions=40).batches()))
     pages = batch[(batch["length"] == 4096) & (batch["buffer"] > 0)]
     direct = pages[pages["file"] == 1]
     assert len(direct) and (direct["buffer"] == direct["offset"] + 4096).all()

@@ -5,13 +5,13 @@ import pytest
 
 import scmsim
 from scmsim.core.errors import UsageError
-from scmsim.core.records import NON_TEMPORAL, OPS, OWN_PROCESS, ULOAD, USTORE
+from scmsim.core.records import NON_TEMPORAL, OPS, OWN_PROCESS, ULOAD, USTORE, joined
 from scmsim.trace.rules import problems, time_problems
 from scmsim.workload import pmlog, weights
 
 
 def rows(work):
-    batch = np.concatenate(list(work.batches()))
+    batch = joined(list(work.batches()))
     assert len(batch) == work.rows and not list(problems(batch, len(work.files))) and not list(time_problems(batch, 0))
     return batch
 

@@ -95,11 +95,11 @@ class Words:
                 if high - low < WORD:
                     label = label_of(version, word * WORD)
                     self._mix(int(op.file), word, low, high, _raw(label), label, before)
-        elif op.op == TRUNCATE and op.offset % WORD:
-            word = int(op.offset) // WORD
+        elif op.op == TRUNCATE and op.new_size % WORD:
+            word = int(op.new_size) // WORD
             label = _label(before, word)
             if label >= 0:
-                self._mix(int(op.file), word, int(op.offset), word * WORD + WORD, bytes(WORD), label, before)
+                self._mix(int(op.file), word, int(op.new_size), word * WORD + WORD, bytes(WORD), label, before)
 
     def _mix(self, file: int, word: int, low: int, high: int, by: bytes, label: int, before: FileState) -> None:
         known = self._known.setdefault(file, {}).setdefault(word, [])

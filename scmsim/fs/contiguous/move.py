@@ -55,7 +55,7 @@ def disturbs(s, arena, op):
     """Return whether an operation must wait for the migration of its file: any that changes the file's pages."""
     code, row = op.op, s.files + op.file * state.FILE_WORDS
     if code == records.RENAME:
-        return op.file2 >= 0 and s.files + op.file2 * state.FILE_WORDS == s.moving
+        return op.replaced >= 0 and s.files + op.replaced * state.FILE_WORDS == s.moving
     if row != s.moving:
         return False
     return (

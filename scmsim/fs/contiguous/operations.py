@@ -87,7 +87,7 @@ def events_needed(arena, op, row, parent):
     pages = arena[parent + state.PAGE_COUNT]
     if arena[row + state.PARENT] != 0:
         pages += 2 * arena[arena[row + state.PARENT] + state.PAGE_COUNT]
-    if op.op == records.RENAME and op.file2 >= 0:
+    if op.op == records.RENAME and op.replaced >= 0:
         pages += 2 * arena[parent + state.PAGE_COUNT]
     return names.NAME_EVENTS + 4 * pages
 

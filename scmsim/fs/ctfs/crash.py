@@ -97,7 +97,7 @@ class RecoveryModel(Scmfs):
         if file != self.op.file:
             return []
         end = int(self.op.offset + self.op.length)
-        self.size[file] = int(self.op.offset) if self.op.op == records.TRUNCATE else max(self.size.get(file, 0), end)
+        self.size[file] = int(self.op.new_size) if self.op.op == records.TRUNCATE else max(self.size.get(file, 0), end)
         return self._put(event.addr, ("size", file), self.size[file])
 
     def _cleared(self, i: int, event: Event) -> list:

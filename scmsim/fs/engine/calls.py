@@ -114,8 +114,8 @@ def begin_eviction(s, arena, out, row):
 def parent_of(s, op):
     """Return the row of the directory that an operation names, or the row of unnamed directories if it names none."""
     known = s.file_count - state.UNNAMED
-    if op.op != r.RENAME and 0 <= op.file2 < known:
-        return s.files + op.file2 * state.FILE_WORDS
+    if op.op != r.RENAME and 0 <= op.parent < known:
+        return s.files + op.parent * state.FILE_WORDS
     return s.files + known * state.FILE_WORDS
 
 
@@ -154,7 +154,7 @@ def change_names(s, arena, out, op, row, parent):
     if op.op == r.CREATE or op.op == r.MKDIR:
         create(s, arena, out, op, row, parent)
     elif op.op == r.RENAME:
-        replaced = s.files + op.file2 * state.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
+        replaced = s.files + op.replaced * state.FILE_WORDS if op.replaced >= 0 and op.replaced != op.file else 0
         if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
             arena[replaced + file_row.INITIAL_SIZE] = 0  # from before the trace, never touched: not to be adopted later
             replaced = 0
@@ -209,7 +209,7 @@ def step(s, arena, out, op, row, parent):
     if code == r.READ:
         return read(s, arena, out, op, row)
     if code == r.TRUNCATE:
-        return truncate(s, arena, out, row, op.offset)
+        return truncate(s, arena, out, row, op.new_size)
     if allocates(op):
         return fallocate(s, arena, out, op, row)
     if changes_names(arena, op, row):
@@ -230,9 +230,9 @@ def finish(s, arena, out, op, row):
     """Free a file that unlink, rmdir, close or rename left without a name; return False if there is no room to go on."""
     gone = row
     if op.op == r.RENAME:
-        if op.file2 < 0:
+        if op.replaced < 0:
             return True
-        gone = s.files + op.file2 * state.FILE_WORDS
+        gone = s.files + op.replaced * state.FILE_WORDS
     elif op.op != r.UNLINK and op.op != r.RMDIR and op.op != r.CLOSE:
         return True
     # once the stage is EVICTING, a resumed call goes on with the eviction

@@ -88,6 +88,7 @@ class TemplateBuilder:
         """Return a step that emits one event.
 
         The run starts at register `base` + `at`, is `length` + register `by` bytes long and `width` + register `width_by` wide.
+        What the width means depends on `code`, see records.EVENT_ALIASES.
         """
         what = pack(code, self._site[site], self._space if space is None else space, width)
         return what, base, at, length, by, width_by
@@ -233,9 +234,9 @@ def emit_work(s, out, cost, times):
     e.space = TEXT
     e.order = 0
     e.op = s.op
-    e.addr = s.cost[cost, 0] * times
-    e.length = s.cost[cost, 1] * times
-    e.width = s.cost[cost, 2] * times
+    e.instructions = s.cost[cost, 0] * times
+    e.loads = s.cost[cost, 1] * times
+    e.stores = s.cost[cost, 2] * times
     e.vaddr = 0
     s.emitted += 1
 
@@ -269,9 +270,9 @@ def emit_template(s, out, template):
             offset &= 0x7FFFFFFF
             e.site = s.cost[offset, 3]
             e.space = TEXT
-            e.addr = s.cost[offset, 0] * length + s.cost[base, 0] * variable
-            e.length = s.cost[offset, 1] * length + s.cost[base, 1] * variable
-            e.width = s.cost[offset, 2] * length + s.cost[base, 2] * variable
+            e.instructions = s.cost[offset, 0] * length + s.cost[base, 0] * variable
+            e.loads = s.cost[offset, 1] * length + s.cost[base, 1] * variable
+            e.stores = s.cost[offset, 2] * length + s.cost[base, 2] * variable
         else:
             e.site = (what >> 8) & 255
             e.space = (what >> 16) & 255

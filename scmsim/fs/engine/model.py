@@ -9,7 +9,7 @@ from scmsim.alloc import contiguity
 from scmsim.core import registry, user_plugins
 from scmsim.core.errors import ScmsimError, UsageError, shown
 from scmsim.core.memory import expect_room
-from scmsim.core.records import EVENT, OPS, STAT, Files
+from scmsim.core.records import EVENT, OP, OPS, STAT, Files
 from scmsim.core.text import shortened
 from scmsim.core.units import is_whole
 from scmsim.fs.engine import extents
@@ -57,6 +57,10 @@ class Model:
 
     def events(self, batch: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the events of a batch of operations, one buffer at a time; each buffer overwrites the one before."""
+        if batch.dtype != OP:
+            raise TypeError(
+                f"a batch must have the dtype records.OP, not {batch.dtype}; join arrays with records.joined"
+            )
         operations, state, i = batch.view(np.ndarray), self.state, 0
         ours = self.mapped if self.mapped and self.mapped.begin(operations) else None
         self.short, self.refused, idle = {}, [], 0

@@ -144,8 +144,8 @@ class RecoveryModel(Base):
                 if old.pages.get(page) != device and device in self.holder:
                     self.reused[device] = len(self.commits) - 1
         elif op.op == r.TRUNCATE:
-            keep = {page: at for page, at in old.pages.items() if page * PAGE < op.offset}
-            new = old._replace(size=int(op.offset), pages=keep)
+            keep = {page: at for page, at in old.pages.items() if page * PAGE < op.new_size}
+            new = old._replace(size=int(op.new_size), pages=keep)
         elif op.op == r.FALLOCATE and op.length > 0 and not op.flag & (r.PUNCH_HOLE | r.KEEP_SIZE):
             new = old._replace(size=max(old.size, int(op.offset + op.length)))
         elif op.op in (r.UNLINK, r.RMDIR):
@@ -154,7 +154,7 @@ class RecoveryModel(Base):
             new = old._replace(names=old.names | {version})
         elif op.op == r.RENAME:
             new = old._replace(names=without_newest(old.names) | {version})
-            other = int(op.file2)
+            other = int(op.replaced)
             if other >= 0 and other != file:
                 self._set(other, self.inodes.get(other, Inode()))
                 self._set(other, self.inodes[other]._replace(names=without_newest(self.inodes[other].names)))

@@ -60,7 +60,7 @@ def plain_call(s, arena, out, op, f):
     elif code == r.STAT:
         template = q.STAT
     elif code == r.READDIR:
-        template, s.reg[q.COUNT] = q.LIST, max(op.length + 2 * r.ENTRY_BYTES - r.DOTS_BYTES, 0) // r.ENTRY_BYTES
+        template, s.reg[q.COUNT] = q.LIST, max(op.entry_bytes + 2 * r.ENTRY_BYTES - r.DOTS_BYTES, 0) // r.ENTRY_BYTES
     call(s, arena, out, f, template)
     if code == r.MMAP or code == r.MUNMAP:
         charge_map(s, out, code)

@@ -55,7 +55,7 @@ def sync_file(s, arena, out, op, f):
 @subroutine
 def create_known(s, arena, out, op, row):
     """Run create if the directory is known and has room for the entry; else leave it to the slow path."""
-    d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
+    d = arena[s.rows + (op.parent if op.parent >= 0 else s.row_count - 1) * e.ROW_WORDS]
     if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or entries.growth(s, arena, row, d):
         s.needs_slow_path = 1
         return NO_ROOM

@@ -68,8 +68,8 @@ def change_inode_use(s, arena, f):
 def create(s, arena, out, op, row, d):
     """Create a file with its entry in directory `d`, which has room for it; return its record."""
     f = new_record(s, arena, row)
-    if op.file2 >= 0:
-        arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
+    if op.parent >= 0:
+        arena[f + e.PARENT] = s.rows + op.parent * e.ROW_WORDS
     arena[f + e.OPENS], arena[f + e.FRESH] = 1, 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
     change_entry(s, arena, out, row, d, e.ENTRY_ADDED)

@@ -186,8 +186,8 @@ def give_way(s, arena, out, row, d):
 @subroutine
 def rename(s, arena, out, op, row, d):
     """Run rename, which may replace another file; return the outcome."""
-    replaced = s.rows + op.file2 * e.ROW_WORDS
-    replaces = op.file2 >= 0 and replaced != row
+    replaced = s.rows + op.replaced * e.ROW_WORDS
+    replaces = op.replaced >= 0 and replaced != row
     outcome = move_entry(s, arena, out, row, d, replaces)
     if outcome == DONE and replaces:
         if arena[replaced]:
@@ -200,8 +200,8 @@ def rename(s, arena, out, op, row, d):
 @subroutine
 def parent_row(s, arena, op, row):
     """Return the table row of the directory that an operation changes; the root's if the trace names none."""
-    if op.op != r.RENAME and op.file2 >= 0:
-        return s.rows + op.file2 * e.ROW_WORDS
+    if op.op != r.RENAME and op.parent >= 0:
+        return s.rows + op.parent * e.ROW_WORDS
     if arena[row]:
         return arena[arena[row] + e.PARENT]
     return s.rows + (s.row_count - 1) * e.ROW_WORDS

@@ -89,7 +89,7 @@ def split_parts(s, arena, out, f, at, end):
 @subroutine
 def truncate(s, arena, out, op, f):
     """Run truncate: free the pages past the new size and clear the rest of its last page."""
-    size = max(op.offset, 0)
+    size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)

@@ -255,7 +255,7 @@ def add(s, arena, out, op):
         if last <= first or f == 0 or (op.flag & r.MAP_SYNC and not hooks.SYNCS):
             arena[m + w.UNSUPPORTED] += 1
             return True
-        start = op.buffer & ~(w.PAGE - 1)
+        start = op.map_address & ~(w.PAGE - 1)
         if not has_room(s, arena, 2 * slots_of(start, last - first) + 64):
             return False
         if start and not replace(s, arena, out, op, start, last - first):
@@ -315,9 +315,9 @@ def populate(s, arena, out, op, write):
 def advise(s, arena, out, op):
     """Run madvise as far as it changes the page table or the size of later pages; return False if unfinished."""
     low, high = pages_of(op)
-    if op.buffer == POPULATE_READ or op.buffer == POPULATE_WRITE:
-        return populate(s, arena, out, op, op.buffer == POPULATE_WRITE)
-    known = op.buffer == DONT_NEED or op.buffer == HUGE or op.buffer == NO_HUGE
+    if op.advice == POPULATE_READ or op.advice == POPULATE_WRITE:
+        return populate(s, arena, out, op, op.advice == POPULATE_WRITE)
+    known = op.advice == DONT_NEED or op.advice == HUGE or op.advice == NO_HUGE
     page = max(low, arena[s.maps + w.AT]) if known else high
     while page < high:
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)
@@ -326,11 +326,11 @@ def advise(s, arena, out, op):
                 arena[s.maps + w.AT] = page
                 return False
             stop = min(high, end_of(s, arena, op, mapping, page))
-            if op.buffer == DONT_NEED:
+            if op.advice == DONT_NEED:
                 tables.note_uses(s, arena, out, mapping, page, stop)
                 tables.zap(s, arena, out, mapping, page, stop)
             else:
-                what = w.ADVISED if op.buffer == HUGE else w.ADVISED_AGAINST
+                what = w.ADVISED if op.advice == HUGE else w.ADVISED_AGAINST
                 advice.set_advice(s, arena, out, mapping, (page, stop), what)
         page = stop
     arena[s.maps + w.AT] = 0
@@ -375,7 +375,7 @@ def change_one(s, arena, out, op):
         return clean_file(s, arena, out, file_of(s, arena, op), 0, r.NEVER)
     if code == r.TRUNCATE:
         return sync_tail(s, arena, out, op) and zap_file(
-            s, arena, out, op, (max(op.offset, 0) + w.PAGE - 1) >> 12, r.NEVER >> 13
+            s, arena, out, op, (max(op.new_size, 0) + w.PAGE - 1) >> 12, r.NEVER >> 13
         )
     if code == r.FALLOCATE and op.flag & r.PUNCH_HOLE:
         return zap_file(s, arena, out, op, (op.offset + w.PAGE - 1) >> 12, (op.offset + op.length) >> 12)

@@ -27,7 +27,7 @@ def emit_fault_event(s, arena, out, mapping, span, how):
     page, pages, order = span
     what = tables.what_of(s, arena, r.MAP, FAULT_SITE, r.USER)
     tables.emit_at(s, out, what, 0, pages << 12, tables.address_of(arena, mapping, page), order)
-    out[s.emitted - 1].width = how
+    out[s.emitted - 1].fault_flags = how
 
 
 @subroutine

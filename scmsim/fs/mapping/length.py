@@ -74,7 +74,7 @@ def sync_tail(s, arena, out, op):
     """
     f = hooks.find(s, arena, op.file) if hooks.GROWTH_SYNCS else 0
     end = hooks.length(s, arena, f) if f else 0
-    if end >= op.offset or end & w.PAGE - 1 == 0:
+    if end >= op.new_size or end & w.PAGE - 1 == 0:
         return True
     place = hooks.place(s, arena, f, end >> 12)
     return place == 0 or place & w.UNWRITTEN or clean_at(s, arena, out, file_of(s, arena, op), end >> 12)

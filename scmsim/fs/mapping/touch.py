@@ -116,7 +116,7 @@ def enter_space(s, arena, out, op, mapping):
     if wanted != arena[s.maps + w.RUNS]:
         arena[s.maps + w.RUNS] = wanted
         emit_run(s, out, tables.what_of(s, arena, r.INVALIDATE, ACCESS_SITE, r.USER), 0, 0)
-        out[s.emitted - 1].width = wanted + 1
+        out[s.emitted - 1].address_space = wanted + 1
 
 
 @subroutine
@@ -173,7 +173,7 @@ def write_event(out, n, op, word, address):
     """Write event `n` except its site and row: a touch of an address that an entry maps, as `emit_touch` writes it."""
     # the mask lets LLVM infer that the index is not negative
     e, inside = out[n & 0x7FFFFFFF], address & page_of(word) - 1
-    e.code, e.space, e.order, e.width = code_of(op), hooks.SPACE, order_of(word), 0
+    e.code, e.space, e.order, e.bytes_per_access = code_of(op), hooks.SPACE, order_of(word), 0
     e.addr, e.length, e.vaddr = (word & ~w.FLAG_BITS) + inside, op.length, address
 
 

@@ -85,7 +85,7 @@ BEYOND, ASK = (
 # came.
 WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
-# Flags in the `width` of a MAP event (space USER).
+# Values of EVENT.fault_flags, flags.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
 ASKED = 16  # additional flag of HOW: no table for small pages existed, so the fault asks for 2 MiB first
 

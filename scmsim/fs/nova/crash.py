@@ -157,7 +157,9 @@ class Call:
     def __init__(self, recovery: RecoveryModel, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = recovery, op, version, events
         self.file = int(op.file)
-        self.replaced = int(op.file2) if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
+        self.replaced = (
+            int(op.replaced) if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file else -1
+        )
         self.parent = self._parent()
         self.me = self._running(self.file)
         copies = copied(op, events, "data copy") if op.op == records.WRITE else []
@@ -187,7 +189,7 @@ class Call:
         if self.op.op == records.RENAME:
             names = self.a.names.get(self.file, {})
             return names[max(names)][0] if names else self.a.count
-        return int(self.op.file2) if 0 <= self.op.file2 < self.a.count else self.a.count
+        return int(self.op.parent) if 0 <= self.op.parent < self.a.count else self.a.count
 
     def _running(self, file: int) -> Running:
         return self.a.running.setdefault(file, Running())
@@ -250,9 +252,9 @@ class Call:
         owner = self._owner(event.addr)
         what: tuple = ("plain",)
         if owner == self.file and self.op.op == records.TRUNCATE:
-            what = ("cut", int(self.op.offset), self.version)
-            self.me.size = int(self.op.offset)
-            self.me.mapped = {page: at for page, at in self.me.mapped.items() if page * PAGE < self.op.offset}
+            what = ("cut", int(self.op.new_size), self.version)
+            self.me.size = int(self.op.new_size)
+            self.me.mapped = {page: at for page, at in self.me.mapped.items() if page * PAGE < self.op.new_size}
         elif owner == self.parent:
             self.a.names.setdefault(self.file, {})[self.version] = (owner, len(self._log(owner)))
         key = ("entry", *self._key(owner), len(self._log(owner)))
@@ -292,7 +294,7 @@ class Call:
         return self._put(event.addr + 8 * SIZE_WORD, key, self._size())
 
     def _extend(self, i: int, event: Event) -> list:
-        if event.width < 0:
+        if event.negated_page_bytes < 0:
             self.fresh += [low // PAGE * PAGE for low, _ in event.runs()]
             return []
         fresh, owner = self.fresh, -1

@@ -141,7 +141,7 @@ def perform(s, arena, out, op):
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     if op.op == records.RENAME and arena[row + state.DIRECTORY] != 0:
         parent = 0 + arena[row + state.DIRECTORY]
-    other = s.files + op.file2 * state.FILE_WORDS if op.op == records.RENAME and op.file2 >= 0 else parent
+    other = s.files + op.replaced * state.FILE_WORDS if op.op == records.RENAME and op.replaced >= 0 else parent
     places = (row, parent, other)
     if s.stage == state.NEW:
         fits = admit(s, arena, out, op, places)

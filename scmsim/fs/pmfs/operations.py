@@ -145,8 +145,8 @@ def reserve_first_piece(s, arena, out, op, row, parent):
     if code == records.CREATE or records.UNLINK <= code <= records.RMDIR:
         blocks = 3 * arena[parent + state.DIRCOUNT] + 3 * dircount(arena, row)
         words = 2 * dirs.words_for_name(arena, parent) + 2 * dirs.words_for_name(arena, row)
-        if code == records.RENAME and op.file2 >= 0:
-            blocks += 3 * dircount(arena, s.files + op.file2 * state.FILE_WORDS)
+        if code == records.RENAME and op.replaced >= 0:
+            blocks += 3 * dircount(arena, s.files + op.replaced * state.FILE_WORDS)
         if arena[row + state.PARENT] != 0:
             words += 2 * dirs.words_for_name(arena, arena[row + state.PARENT])
         return has_room(s, arena, words) and reserve_events(s, out, NAME_EVENTS + 2 * blocks)

@@ -23,7 +23,9 @@ class Call:
     def __init__(self, recovery: Any, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = recovery, op, version, events
         self.file = int(op.file)
-        self.replaced = int(op.file2) if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
+        self.replaced = (
+            int(op.replaced) if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file else -1
+        )
         copies = copied(op, events, self.data_site()) if op.op == records.WRITE else []
         self.copies = {i: (offset, length) for i, offset, length in copies}
         self.blocks = self.blocks_of(placed(copies, events))
@@ -231,7 +233,7 @@ class Call:
 
     def _size(self) -> int:
         if self.op.op == records.TRUNCATE:
-            new = int(self.op.offset)
+            new = int(self.op.new_size)
         else:
             new = max(self.a.size.get(self.file, 0), int(self.op.offset + self.op.length))
         self.a.size[self.file] = new
@@ -248,7 +250,7 @@ class Call:
 
     def _after_cut(self) -> tuple:
         unit = 1 << self.a.block_shift
-        first = -(-int(self.op.offset) // unit)
+        first = -(-int(self.op.new_size) // unit)
         return (*[cut for cut in self.a.now.get(("cuts", self.file), ()) if cut[1] < first], (self.version, first))
 
     def _cut(self, event: Event) -> list:
@@ -263,7 +265,7 @@ class Call:
             return []  # a file that lost its last name: the recovery ignores all of it
         if event.length == 16:
             self.a.cuts[self.file] = True
-            return self._put(event.addr, ("truncate", self.file), (int(self.op.offset), self._after_cut()))
+            return self._put(event.addr, ("truncate", self.file), (int(self.op.new_size), self._after_cut()))
         head = self.a.now.get("truncate list")
         return self._put(event.addr, "truncate list", None if head == self.file else self.file)
 

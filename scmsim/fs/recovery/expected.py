@@ -76,7 +76,7 @@ class Files:
         elif code == r.WRITE and op.length > 0:
             self._write(file, int(op.offset), int(op.length), version)
         elif code == r.TRUNCATE:
-            self._truncate(file, int(op.offset))
+            self._truncate(file, int(op.new_size))
         elif code == r.FALLOCATE and op.length > 0 and not op.flag & (r.PUNCH_HOLE | r.KEEP_SIZE):
             self._put(file, old._replace(size=max(old.size, int(op.offset + op.length))))
             self.changed[file] = shown(old.size, int(op.offset + op.length))
@@ -85,9 +85,9 @@ class Files:
         elif code == r.LINK:
             self._put(file, old._replace(names=old.names | {version}))
         elif code == r.RENAME:
-            if op.file2 >= 0 and op.file2 != op.file:
-                other = self.of(int(op.file2))
-                self._put(int(op.file2), other._replace(names=without_newest(other.names)))
+            if op.replaced >= 0 and op.replaced != op.file:
+                other = self.of(int(op.replaced))
+                self._put(int(op.replaced), other._replace(names=without_newest(other.names)))
             self._put(file, old._replace(names=without_newest(old.names) | {version}))
 
     def _put(self, file: int, state: FileState) -> None:

@@ -17,6 +17,7 @@ from scmsim.core.records import (
     MKDIR,
     NTSTORE,
     OP,
+    OP_COLUMNS,
     PM,
     RENAME,
     SETUP,
@@ -43,17 +44,17 @@ class Event(NamedTuple):
     site: str
     addr: int
     length: int
-    width: int
+    negated_page_bytes: int
     virtual: int = -1
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield the bytes [low, high) that the event touches, page by page if it is strided."""
-        if self.width >= 0:
+        if self.negated_page_bytes >= 0:
             yield self.addr, self.addr + self.length
             return
         for page in range(self.addr // STRIDE, (self.addr + self.length - 1) // STRIDE + 1):
             low = page * STRIDE + self.addr % STRIDE
-            yield low, low - self.width
+            yield low, low - self.negated_page_bytes
 
 
 def observe(model: Model, op: np.recarray) -> tuple[list[Event], np.record, bool]:
@@ -68,10 +69,10 @@ def observe(model: Model, op: np.recarray) -> tuple[list[Event], np.record, bool
             & ((events["space"] == PM) | (events["code"] == FENCE))
             & (events["length"] > 0)
         ]
-        columns = [rows[name].tolist() for name in ("code", "site", "addr", "length", "width")]
+        columns = [rows[name].tolist() for name in ("code", "site", "addr", "length", "negated_page_bytes")]
         seen += [
-            Event(code, model.sites[site], addr, length, width)
-            for code, site, addr, length, width in zip(*columns, strict=True)
+            Event(code, model.sites[site], addr, length, page_bytes)
+            for code, site, addr, length, page_bytes in zip(*columns, strict=True)
         ]
     if model.short:
         op = op.copy()
@@ -92,7 +93,7 @@ def prologue(source: Source) -> tuple[Files, np.recarray]:
             if file >= 0 and file not in seen and not made:
                 rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
             seen.add(file)
-        for file in np.unique(batch.file2[(batch.op == RENAME) & (batch.file2 >= 0)]).tolist():
+        for file in np.unique(batch.replaced[(batch.op == RENAME) & (batch.replaced >= 0)]).tolist():
             if file not in seen and files.first_size[file] >= 0:
                 rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
                 seen.add(file)
@@ -100,7 +101,7 @@ def prologue(source: Source) -> tuple[Files, np.recarray]:
         rows.append((SYNC, -1, 0, 0))
     ops = np.zeros(len(rows), OP).view(np.recarray)
     for k, (op, file, offset, length) in enumerate(rows):
-        ops[k] = (0, offset, length, file, -1, 0, SETUP, 0, op)
+        ops[[*OP_COLUMNS]][k] = (0, offset, length, file, -1, 0, SETUP, 0, op)
     return replace(files, first_size=np.full(len(files), -1, np.int64)), ops
 
 

@@ -66,8 +66,8 @@ class RecoveryModel(Base):
             )
         self.op, self.version, self.file, self.entered = op, version, int(op.file), False
         self.leaving = [self.file]
-        if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
-            self.leaving.insert(0, int(op.file2))
+        if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file and self.names.get(int(op.replaced)):
+            self.leaving.insert(0, int(op.replaced))
         handlers: dict[str, Any] = {"directory": self._directory, "inode": self._inode, "allocation": self._chain}
         handlers |= dict.fromkeys(("data copy", "zeroing"), self._bytes)
         return [
@@ -82,7 +82,7 @@ class RecoveryModel(Base):
         )
 
     def _shrinks(self) -> bool:
-        return bool(self.op.op == records.TRUNCATE and self.op.offset < self.size.get(self.file, 0))
+        return bool(self.op.op == records.TRUNCATE and self.op.new_size < self.size.get(self.file, 0))
 
     def _bytes(self, event: Event) -> list[Mark]:
         if self._shrinks():
@@ -94,7 +94,7 @@ class RecoveryModel(Base):
         """Return the writes of data objects that are linked or freed; those of a directory do not count."""
         entries = event.length // WORD
         if self._shrinks():
-            left = -(-int(self.op.offset) // UNIT)
+            left = -(-int(self.op.new_size) // UNIT)
             self.cuts[self.file] = left, self.version
             self.units[self.file] = left
             return [Mark(event.addr, event.length, ("given back", self.version))]
@@ -124,7 +124,7 @@ class RecoveryModel(Base):
         end = int(self.op.offset + self.op.length)
         shrinks = self._shrinks()
         self.size[self.file] = (
-            int(self.op.offset) if self.op.op == records.TRUNCATE else max(self.size.get(self.file, 0), end)
+            int(self.op.new_size) if self.op.op == records.TRUNCATE else max(self.size.get(self.file, 0), end)
         )
         by = 0 if shrinks else self.version
         return [Word(event.addr, ("size", self.file), (self.size[self.file], by))]

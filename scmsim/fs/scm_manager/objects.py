@@ -2,7 +2,7 @@
 
 A memory object is a block of the buddy system. It becomes a file when it gets a metadata object and a name, and its
 units of 512 bytes are linked in the chain table. A file becomes a memory object when it gets a pointer; with the flag
-(file2: its directory) its name and metadata object are removed, and only `free` can end it. The paper does not say how
+(`parent`: its directory) its name and metadata object are removed, and only `free` can end it. The paper does not say how
 the pointer reaches units that are not adjacent: here loads and stores follow them run by run. An object of less than
 512 bytes stays in place as a short only unit, and moves when the file outgrows it (`moved_bytes`).
 Source: SCM manager paper, section 4.2, Table 1, Figure 3.
@@ -99,14 +99,14 @@ def to_file(s, arena, out, op, row, parent):
 
 @subroutine
 def to_memory(s, arena, out, op, row, parent):
-    """Model file_to_mm; with a directory in file2 the file loses its name and metadata."""
+    """Model file_to_mm; with a directory (`parent`) the file loses its name and metadata."""
     emit_template(s, out, templates.TO_MM)
     if not arena[row + file_row.STATUS] & file_row.EXISTS or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return
     s.reg[templates.META] = arena[row + state.META]
     emit_template(s, out, templates.INODE_LOAD)
     arena[row + file_row.STATUS] |= state.MEMORY
-    if op.file2 >= 0:
+    if op.parent >= 0:
         remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
         buddy.release(s, arena, arena[row + state.META], templates.ZERO + META_ORDER)
         arena[row + state.META], arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 0, 0, 0

@@ -58,8 +58,8 @@ class RecoveryModel(Base):
         """Return, for each event, the writes that the event represents."""
         self.op, self.version, self.events = op, version, events
         self.leaving = [int(op.file)]
-        if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
-            self.leaving.insert(0, int(op.file2))
+        if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file and self.names.get(int(op.replaced)):
+            self.leaving.insert(0, int(op.replaced))
         before = self.mapped.get(int(op.file), {})
         self._look()
         grows = op.op in (records.WRITE, records.FALLOCATE)
@@ -127,7 +127,7 @@ class RecoveryModel(Base):
             and self.op.op in (records.WRITE, records.FALLOCATE, records.TRUNCATE)
         ):
             end = int(self.op.offset + self.op.length)
-            self.size[file] = int(self.op.offset) if self.op.op == records.TRUNCATE else max(self.size[file], end)
+            self.size[file] = int(self.op.new_size) if self.op.op == records.TRUNCATE else max(self.size[file], end)
             return self._put(event.addr, ("size", file), self.size[file])
         if at == 16 and event.length == 16 and self.version in self.records:
             return self._put(event.addr, ("counted", self.version), True)

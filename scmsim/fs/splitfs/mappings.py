@@ -216,7 +216,7 @@ def grow_staging(s, arena, out, at, length):
         what = tables.what_of(s, arena, r.MAP, FAULT_SITE, r.USER)
         for how in (w.FAULT, w.FAULT | w.WRITES | w.PROTECTED):
             tables.emit_at(s, out, what, 0, w.HUGE_PAGE, AREA + (at & -w.HUGE_PAGE), ORDER)
-            out[s.emitted - 1].width = how
+            out[s.emitted - 1].fault_flags = how
         tables.charge(s, arena, out, LARGE_LOAD_COST, 1)
         tables.charge(s, arena, out, LARGE_STORE_COST, 1)
         tables.charge(s, arena, out, LARGE_ENTRY_COST, 1)
@@ -231,7 +231,7 @@ def shrink(s, arena, out, op, f):
     """
     maps, low, high = arena[f + n.MAPS], op.offset + w.PAGE - 1 >> 12, op.offset + op.length >> 12
     if op.op == r.TRUNCATE:
-        low, high = max(low, 0), ALL
+        low, high = max(op.new_size + w.PAGE - 1 >> 12, 0), ALL
     s.unmapping = s.unmapping if s.unmapping else arena[maps + w.HEAD]
     while s.unmapping > 0:
         if not reserve_events(s, out, 8):

@@ -72,8 +72,8 @@ def flush(s, arena, out, op, f):
 def unmap(s, arena, out, op, f):
     """Remove the library's mappings that a call ends, of the file or of a replaced one; return False if work is left."""
     code, replaced = op.op, 0
-    if code == r.RENAME and op.file2 >= 0 and op.file2 != op.file:
-        replaced = arena[s.rows + op.file2 * e.ROW_WORDS + e.ROW_RECORD]
+    if code == r.RENAME and op.replaced >= 0 and op.replaced != op.file:
+        replaced = arena[s.rows + op.replaced * e.ROW_WORDS + e.ROW_RECORD]
     if replaced and arena[replaced + n.MAPS] and arena[replaced + e.LINKS] <= 1:
         return mappings.forget(s, arena, out, replaced)
     if f == 0 or arena[f + n.MAPS] == 0:

@@ -58,7 +58,10 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_templates.NODE, pmfs_templates.SLOTS, pmfs_
 # A log: a header of 64 bytes (see docs/models/vsm.md), then both arrays, 16 bytes per entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 SHOOTDOWNS = ("local", "broadcast", "deferred")
-OWN_CPU, LATER = 1, -1  # width of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
+OWN_CPU, LATER = (
+    1,
+    -1,
+)  # EVENT.cpu_count of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}

@@ -30,7 +30,7 @@ def due(s, arena, op, row):
         return op.length > 0 and op.offset + op.length > held and not covers(s, op, i)
     if op.op == records.FALLOCATE:
         return op.length > 0 and not op.flag & records.PUNCH_HOLE and op.offset + op.length > held
-    return op.op == records.TRUNCATE and op.offset > held
+    return op.op == records.TRUNCATE and op.new_size > held
 
 
 @subroutine

@@ -165,7 +165,7 @@ def free_pages(s, arena, out, f, page, last):
 @subroutine
 def truncate(s, arena, out, op, f):
     """Run truncate: clear the rest of the new last page and free the pages after it."""
-    size = max(op.offset, 0)
+    size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, out, f, size, -size & 4095)

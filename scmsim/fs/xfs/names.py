@@ -148,8 +148,8 @@ def create(s, arena, out, op, row, d):
     if found == 2:
         add_bytes(s, n.ICREATE)  # xfs_icreate_log
         log_free_space(s, arena, arena[arena[s.chunks] + arena[f + e.INODE] // n.CHUNK_INODES])
-    if op.file2 >= 0:
-        arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
+    if op.parent >= 0:
+        arena[f + e.PARENT] = s.rows + op.parent * e.ROW_WORDS
     log_inode_use(s, arena, arena[f + e.INODE], 0, UNLINKED - 1)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR] = 1

@@ -59,15 +59,15 @@ def profile(rows, files, sums, limits, runs, snapshot):
             if op.op == USTORE:  # a store is in place, however the file system overwrites
                 sums[WRITTEN] += min(end, before) - op.offset
         elif op.op == TRUNCATE:
-            _resize(files, sums, limits, f, op.offset, counted)
+            _resize(files, sums, limits, f, op.new_size, counted)
         elif op.op == FALLOCATE and op.flag & (KEEP_SIZE | PUNCH_HOLE) == 0:
             _resize(files, sums, limits, f, max(before, end), counted)
         elif op.op == CREATE or op.op == UNLINK:
             _resize(files, sums, limits, f, 0, False)
             files[f, HIGH] = 0
-        elif op.op == RENAME and op.file2 >= 0 and op.file2 != f:
-            _resize(files, sums, limits, op.file2, 0, False)
-            files[op.file2, HIGH] = 0
+        elif op.op == RENAME and op.replaced >= 0 and op.replaced != f:
+            _resize(files, sums, limits, op.replaced, 0, False)
+            files[op.replaced, HIGH] = 0
         # take a snapshot when the live bytes grow by 5 %, so it stays within 5 % of the most there ever is
         if sums[LIVE] * 20 > sums[MOST] * 21:
             sums[MOST] = sums[LIVE]

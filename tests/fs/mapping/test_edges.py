@@ -2,10 +2,10 @@
 
 import random
 
-import numpy as np
 import pytest
 
 from scmsim.core import records as r
+from scmsim.core.records import joined
 from scmsim.fs.mapping import words as w
 from tests.fs import drive
 from tests.fs.mapping.reference import FAN
@@ -77,7 +77,7 @@ def test_rows_may_come_one_by_one_or_together(name):
     )
     parts = [alone.feed(batch[at : at + 1]) for at in range(len(batch))]
     found, names = together.feed(batch), [name for name in together.out.dtype.names if name != "op"]
-    assert np.concatenate(parts)[names].tolist() == found[names].tolist()
+    assert joined(parts)[names].tolist() == found[names].tolist()
     assert found.op.tolist() == [at for at, part in enumerate(parts) for _ in part]
     assert narrow.feed(batch).tolist() == found.tolist()
     assert {model.mapped._word(w.REPLACED) for model in (alone, together, narrow)} == {

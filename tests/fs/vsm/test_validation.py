@@ -5,7 +5,20 @@ import pytest
 
 import scmsim
 from scmsim.core import registry
-from scmsim.core.records import CONTIGUOUS, EVENT, FENCE, FLUSH, LOAD, MAP, ORDER, PM, REMAP, SCM_TABLE, STORE
+from scmsim.core.records import (
+    CONTIGUOUS,
+    EVENT,
+    EVENT_COLUMNS,
+    FENCE,
+    FLUSH,
+    LOAD,
+    MAP,
+    ORDER,
+    PM,
+    REMAP,
+    SCM_TABLE,
+    STORE,
+)
 from scmsim.fs.pmfs import state as pmfs_state
 from tests.fs import drive
 
@@ -173,7 +186,7 @@ def placed(rows, **params):
     policy = registry.load("paging", "virtual-superpages")
     batch = np.zeros(len(rows), EVENT).view(np.recarray)
     for i, (code, addr, length, width) in enumerate(rows):
-        batch[i] = (code, 0, PM, 0, 0, width, addr, length, 0)
+        batch[[*EVENT_COLUMNS]][i] = (code, 0, PM, 0, 0, width, addr, length, 0)
     policy.place(policy.start(params), batch, len(rows))
     return [(int(order) & ORDER, int(order) & ~ORDER) for order in batch.order]
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.core.records import joined
 from scmsim.trace import open_trace
 from scmsim.trace.formats.benchmarks import fio_iolog
 from scmsim.trace.kernels import perf_text
@@ -221,6 +222,6 @@ def test_stretches_of_an_io_log_are_what_its_lines_are(tmp_path_factory: Any, ru
             patch.setattr(fio_iolog, "stretches", found)
             report = fio_iolog.convert(folder / "in", writer, under=under)
         source = open_trace(folder / name)
-        rows = np.concatenate(list(source.batches()))
+        rows = joined(list(source.batches()))
         told.append((report, rows.tolist(), source.files.path, source.files.first_size.tolist()))
     assert told[0] == told[1]

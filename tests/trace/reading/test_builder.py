@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim.core.records import DATA_ONLY, FALLOCATE, FSYNC, READ, WRITE
+from scmsim.core.records import DATA_ONLY, FALLOCATE, FSYNC, READ, WRITE, joined
 from scmsim.trace.reading.builder import EMPTY, FAR, OUTSIDE, TRIM, TraceBuilder
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine
@@ -23,7 +23,7 @@ def built(folder: Path, fill, granularity: str = "file"):
         fill(builder, files)
         builder.finish("test", "a test", clock="of a test")
     trace = open_trace(folder / "out")
-    rows = np.concatenate(list(trace.batches())).tolist()
+    rows = joined(list(trace.batches())).tolist()
     return rows, trace.files.first_size.tolist(), +builder.report.left_out, builder.jumps
 
 
@@ -112,7 +112,7 @@ def test_bounds_of_a_record(tmp_path: Path) -> None:
 
     rows, *_ = built(tmp_path, fill)
     assert len(rows) == 4
-    trace = np.concatenate(list(open_trace(tmp_path / "out").batches()))
+    trace = joined(list(open_trace(tmp_path / "out").batches()))
     assert trace["op"].tolist() == [READ, FALLOCATE, FSYNC, FSYNC] and trace["flag"].tolist() == [0, TRIM, DATA_ONLY, 0]
 
 

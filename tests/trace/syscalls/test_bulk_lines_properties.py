@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.errors import UsageError
+from scmsim.core.records import joined
 from scmsim.trace.formats.tracers import perf_script, strace
 from scmsim.trace.reading import lines
 from scmsim.trace.store import TraceWriter, open_trace
@@ -38,7 +39,7 @@ def outcome(
             return str(error)
     trace = open_trace(folder / "out")
     batches = list(trace.batches())
-    rows = np.concatenate(batches).view(np.ndarray) if batches else np.zeros(0)
+    rows = joined(batches).view(np.ndarray) if batches else np.zeros(0)
     return rows, trace.files.path, trace.files.first_size.tolist(), trace.files.is_dir.tolist(), report.as_dict()
 
 

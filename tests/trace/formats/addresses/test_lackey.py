@@ -6,13 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.core.records import OPS
+from scmsim.core.records import OPS, joined
 from scmsim.trace import open_trace
 from scmsim.trace.capture import lackey as backend
 from scmsim.trace.formats.addresses._valgrind_calls import Calls
@@ -218,7 +217,7 @@ def test_a_dump_of_a_database_touches_the_pages_of_its_tree(tmp_path: Path) -> N
     command = ["mdb_dump", "-f", str(tmp_path / "dump.txt"), str(tmp_path / "db")]
     backend.capture(command, tmp_path / "t.parquet", under=str(tmp_path / "db"))
     trace = open_trace(tmp_path / "t.parquet")
-    batch = np.concatenate(list(trace.batches()))
+    batch = joined(list(trace.batches()))
     data = trace.files.path.index(str(tmp_path / "db" / "data.mdb"))
     loads = batch[(batch["op"] == OPS.index("load")) & (batch["file"] == data)]
     read = batch[(batch["op"] == OPS.index("read")) & (batch["file"] == data)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scmsim import cli
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import APPENDS, DIRECTORY, FLAGS, OP, OPS, SYNCHRONOUS, WRITABLE_SHARED, Files
+from scmsim.core.records import APPENDS, DIRECTORY, FLAGS, OP, OPS, SYNCHRONOUS, WRITABLE_SHARED, Files, joined
 from scmsim.trace import TraceWriter, open_trace
 from scmsim.trace.rules import MAPS, NEEDS_NO_FILE, NEEDS_OFFSET
 from tests.trace.formats_helper import convert, convert_text
@@ -26,7 +26,7 @@ def read(path: Path) -> tuple[np.ndarray, list[tuple[str, int, bool]]]:
     """All rows of a stored trace, and its side table."""
     trace = open_trace(path)
     files = zip(trace.files.path, trace.files.first_size.tolist(), trace.files.is_dir.tolist(), strict=True)
-    return np.concatenate([np.empty(0, OP), *trace.batches()]), list(files)
+    return joined([np.empty(0, OP), *trace.batches()]), list(files)
 
 
 @pytest.mark.parametrize("name", FORMS.values())
