@@ -61,6 +61,7 @@ def guest() -> pathlib.Path:
     sources = [
         "guest.c",
         "guest_operations.c",
+        "guest_layout.c",
         "guest_mapped.c",
         "guest_pagetable.c",
         "guest_crash.c",

@@ -10,7 +10,7 @@ enum { NEXT = 0xffb, END, BEGIN }; /* marks for persistence.c: the next state; a
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
           MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MADVISE = 25, UFLUSH, UFENCE, /* records.OPS */
-          LAYOUT = 255 }; /* report where a file is; `buffer` comes back with each extent */
+          LAYOUT = 255 }; /* report where a file is, or (file < 0) every file and the free space; `buffer` comes back each time */
 enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256, SHARED_WRITABLE = 512, COPIED = 1024,
             SYNCED = 2048, POPULATED = 4096, PAST_CACHES = 8192 }; /* records.py */
 
@@ -48,7 +48,7 @@ struct fault_count { /* faults of a region, see scmsim/lab/faults.py */
     uint64_t faults, large, major, bus, segv;
 };
 struct extent {
-    uint32_t file, flags; /* flags: of FIEMAP */
+    uint32_t file, flags; /* file: UINT32_MAX is free space; flags: of FIEMAP */
     uint64_t logical, physical, length;
     int64_t buffer; /* of the requesting operation */
 };
@@ -68,6 +68,10 @@ void start_cpus(void);
 void mark(long number);
 long counted(long region, long number, long a, long b, long c, long d, long e, long f); /* make one counted system call */
 int descriptor(long file);                                     /* return a file's descriptor, opened if need be; < 0: failed */
+
+long tell_layout(const struct operation *o);                   /* see guest_layout.c */
+extern uint64_t extent_count;
+extern struct extent *extents;
 
 void make_ready_for_mappings(void);
 long run_mapped(const struct operation *o);

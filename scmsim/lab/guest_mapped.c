@@ -7,14 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fiemap.h>
-#include <linux/fs.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -34,8 +31,7 @@ struct mapping {
 extern const char __executable_start, etext; /* from the linker */
 static struct mapping **newest;               /* newest mapping of each file */
 static struct fault_count *outcomes, *outcome; /* by region; the one of the current operation */
-static uint64_t region_count, extent_count;
-static struct extent *extents;
+static uint64_t region_count;
 static int walks; /* whether our page table is readable */
 static sigjmp_buf after_signal;
 static volatile int signalled;
@@ -265,35 +261,10 @@ static long perform(const struct operation *o)
     return through(o, first, end);
 }
 
-/* Report where a file is, for the host. */
-static long tell_layout(const struct operation *o)
-{
-    static struct {
-        struct fiemap map;
-        struct fiemap_extent extents[4096];
-    } found;
-    int fd = descriptor(o->file);
-    memset(&found, 0, sizeof found);
-    found.map.fm_length = FIEMAP_MAX_OFFSET;
-    found.map.fm_flags = FIEMAP_FLAG_SYNC;
-    found.map.fm_extent_count = 4096;
-    if (fd < 0 || ioctl(fd, FS_IOC_FIEMAP, &found))
-        return -errno;
-    extents = realloc(extents, (extent_count + found.map.fm_mapped_extents) * sizeof *extents);
-    check(extents || !found.map.fm_mapped_extents, "memory", "for extents");
-    for (uint32_t i = 0; i < found.map.fm_mapped_extents; i++) {
-        const struct fiemap_extent *e = &found.extents[i];
-        extents[extent_count++] = (struct extent){o->file, e->fe_flags, e->fe_logical, e->fe_physical, e->fe_length, o->buffer};
-    }
-    return 0;
-}
-
 long run_mapped(const struct operation *o)
 {
     volatile long r = 0;
     uint64_t before;
-    if (o->op == LAYOUT)
-        return tell_layout(o);
     outcome = &outcomes[o->region];
     before = outcome->faults;
     signalled = 0;

@@ -232,6 +232,8 @@ static long run(const struct operation *o)
         return counted(o->region, SYS_syncfs, root, 0, 0, 0, 0, 0);
     if (o->op == UFENCE)
         return run_mapped(o);
+    if (o->op == LAYOUT)
+        return tell_layout(o);
     if (o->file < 0 || o->file >= (int64_t)job->files)
         return -EINVAL;
     path = path_of(&states[o->file].name);

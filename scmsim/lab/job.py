@@ -31,6 +31,8 @@ class Job:
         Whether the guest's CPU reports a fast rep movsb.
     cpus : int
         CPUs of the guest; the threads of a trace run on them in turn.
+    layout : bool
+        Whether each guest reports where a trace's files and free space are at the end.
     """
 
     fs: tuple[str, ...]
@@ -43,6 +45,7 @@ class Job:
     timeout_s: float = 1800.0
     erms: bool = True
     cpus: int = 1
+    layout: bool = False
     summary: str = ""
 
     def plan(self) -> Plan:
@@ -50,7 +53,7 @@ class Job:
         if self.trace:
             from scmsim.trace import open_trace
 
-            return plan.from_trace(open_trace(self.trace), self.cpus)
+            return plan.from_trace(open_trace(self.trace), self.cpus, self.layout)
         return plan.microbench(self.units, self.total, self.passes, self.names)
 
 

@@ -55,7 +55,9 @@ UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not deter
 
 PASSES = ("append", "rewrite", "read", "wsync")
 TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # what a program does without a call
-LAYOUT = 255  # an operation that only the lab has: the guest reports where a file is
+LAYOUT = (
+    255  # an operation that only the lab has: the guest reports where a file is; of file -1: all files, and free space
+)
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
 _CLOSE = (CLOSE,)
 _STEPS: dict[str, Sequence[tuple]] = {
@@ -115,7 +117,7 @@ class Plan:
         return HEADER.pack(MAGIC, len(words), len(self.files), len(self.operations), buffer, output) + body
 
 
-def from_trace(source: Source, cpus: int = 1) -> Plan:
+def from_trace(source: Source, cpus: int = 1, layout: bool = False) -> Plan:
     """Return the plan of a trace: SETUP operations run uncounted, every other kind has its own region.
 
     Parameters
@@ -124,6 +126,9 @@ def from_trace(source: Source, cpus: int = 1) -> Plan:
         The trace.
     cpus : int
         CPUs of the guest: the k-th thread of the trace runs on CPU k modulo `cpus`.
+    layout : bool
+        Whether the guest reports where files and free space are at the end.  It does not touch the file system before the
+        trace, because a file of its own would take blocks.
 
     Raises
     ------
@@ -164,6 +169,8 @@ def from_trace(source: Source, cpus: int = 1) -> Plan:
     files["directory"][operations["file"][operations["op"] == MKDIR]] = 1
     _break_loops(files)
     _lift(files)
+    if layout:
+        return Plan(files, np.concatenate([operations, _rows([(LAYOUT, -1)], 0)]), regions, dict(source.header))
     warm, late = _warm_up(len(files))
     files = np.concatenate([files, late])
     each = np.tile(warm, max(1, min(len(threads), cpus)))

@@ -171,6 +171,8 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     version = setting.kernel.version() + (f" on {job.cpus} CPUs" if job.cpus > 1 else "")
     call_counts.keep(path, found, version, setting.machine, _misses(measured, setting))
     _keep(store.path / guest.key, guest.fs, plan, measured, setting)
+    if job.layout:
+        _keep_extents(store.path / guest.key, job, systems[guest.fs], measured)
     record: dict[str, Any] = {"runs": [dataclasses.asdict(run) for run in found.runs(guest.repeat, job.repeats)]}
     record |= (
         {"functions": [], "tasks": []} if guest.repeat > 1 else {"functions": found.functions(), "tasks": found.tasks()}
@@ -202,6 +204,14 @@ def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: Measured, setting: 
         stream.keep(f"{path}{stream.SUFFIX}", measured.stream, fs, plan, measured, version)
     else:
         stream.write(f"{path}.pages.npz", measured.stream, measured.ranges)
+
+
+def _keep_extents(path: pathlib.Path, job: Job, system: System, measured: Measured) -> None:
+    """Write where a guest's files and free space were at its end."""
+    from scmsim.lab import layout
+    from scmsim.trace import open_trace
+
+    layout.keep(f"{path}{layout.SUFFIX}", system.name, measured, system, open_trace(job.trace).files.path)
 
 
 class _Pace:

@@ -93,13 +93,17 @@ def run_job(
         return runner.run(loaded, setting, chosen, out, workers=workers, inputs=inputs, progress=show)
 
 
-def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], boots: int = 1, **kept: Any) -> str:
+def run_guests(
+    trace: str, fs: tuple[str, ...], given: dict[str, Any], boots: int = 1, layout: bool = False, **kept: Any
+) -> str:
     """Run a trace on the file systems that the folder `given["out"]` lacks; return the kernel's version.
 
     Parameters
     ----------
     boots
         Guests of each file system; each guest is a separate boot.
+    layout
+        Whether guests report where their files and free space are at the end.
     kept
         Fields of the setting: what the guests must record (`window`, `touches`).
     """
@@ -112,7 +116,7 @@ def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], boots: in
     rows = systems.load(given["systems"])
     chosen = {name: systems.get(rows, name) for name in fs}
     timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else Job.timeout_s
-    job = Job(fs, trace, timeout_s=timeout_s, repeats=boots)
+    job = Job(fs, trace, timeout_s=timeout_s, repeats=boots, layout=layout)
     setting = setting_of(job, given, any(system.dax for system in chosen.values()), boots=boots > 1, **kept)
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(fs) * boots)
     with progress() as show:

@@ -31,11 +31,19 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 @click.option(
     "--stream", metavar="LENGTH/EVERY", help="Keep the first LENGTH of EVERY accesses as page runs (scmsim mmu)."
 )
+@click.option(
+    "--extents",
+    type=click.Path(),
+    metavar="FILE",
+    help="Record where every file of a trace and the free space are at the end, into FILE.csv or FILE.parquet.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; a list, if there are several kernels.")
 def command(job: str, out: str, **given: Any) -> None:
     from scmsim.lab import kernel, runner
 
     loaded, chosen = job_of(job, given)
+    if given["extents"]:
+        loaded = _with_layout(loaded, given)
     if given["machine"] and given["stream"]:
         raise UsageError(
             "--machine counts the whole stream's misses and keeps none of it; leave --stream or --machine out"
@@ -52,6 +60,8 @@ def command(job: str, out: str, **given: Any) -> None:
     for setting, place in zip(settings, places, strict=True):
         result, ran, found = run_job(loaded, setting, chosen, place, given)
         results.append(result)
+        if given["extents"]:
+            _write_extents(given["extents"], place, loaded)
         if given["as_json"]:
             continue
         for warning in dict.fromkeys(warning for run in result.runs for warning in run.warnings):
@@ -64,6 +74,38 @@ def command(job: str, out: str, **given: Any) -> None:
     if given["as_json"]:
         shown = [result.to_json() for result in results]
         click.echo(shown[0] if len(shown) == 1 else f"[{','.join(shown)}]")
+
+
+def _with_layout(loaded: Any, given: dict[str, Any]) -> Any:
+    """Return the job, whose guest also reports its extents, after a check of what can be recorded into one file."""
+    import dataclasses
+
+    from scmsim.core.atomic import writable
+    from scmsim.result.extents import SUFFIXES
+
+    path = given["extents"]
+    if not path.endswith(SUFFIXES):
+        raise UsageError(f"--extents {path!r} must end with {' or '.join(SUFFIXES)}")
+    if not loaded.trace:
+        raise UsageError("--extents is for a trace; the microbenchmark's files are those of its passes")
+    if len(loaded.fs) > 1 or "," in (given["package"] or ""):
+        raise UsageError("--extents records one file system on one kernel; give one of each (--fs, --kernel)")
+    writable(path)
+    return dataclasses.replace(loaded, layout=True)
+
+
+def _write_extents(path: str, folder: Any, loaded: Any) -> None:
+    """Write the extents of the first guest of a folder."""
+    import pathlib
+
+    from scmsim.lab import layout
+    from scmsim.result import extents
+    from scmsim.trace import open_trace
+
+    (fs,) = loaded.fs
+    found = layout.read(pathlib.Path(folder) / f"{fs}-1{layout.SUFFIX}")
+    layout.check_told(found, fs)
+    extents.write({fs: extents.frame(found, open_trace(loaded.trace).files.path)}, path)
 
 
 def _window(text: str | None) -> Any:

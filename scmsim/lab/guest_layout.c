@@ -1,0 +1,156 @@
+/* Report where files and free space are, for the host: by FIEMAP and GETFSMAP, or by the pages of a mapping. */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <linux/fsmap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096L
+#define AT_ONCE 4096             /* extents, or pages, of one request */
+#define FRAME ((1UL << 55) - 1)  /* bits of a pagemap entry that hold the frame; bit 63: present */
+#define BY_PAGES 0x80000000u     /* flag of an extent that was found by its pages; FIEMAP has no such flag */
+#define FREE UINT32_MAX          /* file of free space */
+
+uint64_t extent_count;
+struct extent *extents;
+static uint64_t room;
+
+static void add(uint32_t file, uint32_t flags, uint64_t logical, uint64_t physical, uint64_t length, int64_t tag)
+{
+    if (extent_count == room) {
+        room = 2 * room + AT_ONCE;
+        extents = realloc(extents, room * sizeof *extents);
+        check(extents != NULL, "memory", "for extents");
+    }
+    extents[extent_count++] = (struct extent){file, flags, logical, physical, length, tag};
+}
+
+/* Report the extents of an open file as FIEMAP has them. */
+static long by_fiemap(int fd, uint32_t file, int64_t tag)
+{
+    static struct {
+        struct fiemap map;
+        struct fiemap_extent extents[AT_ONCE];
+    } found;
+    uint64_t start = 0;
+    uint32_t last = 0;
+    do {
+        memset(&found, 0, sizeof found.map);
+        found.map.fm_start = start;
+        found.map.fm_length = FIEMAP_MAX_OFFSET - start;
+        found.map.fm_flags = FIEMAP_FLAG_SYNC;
+        found.map.fm_extent_count = AT_ONCE;
+        if (ioctl(fd, FS_IOC_FIEMAP, &found))
+            return -errno;
+        for (uint32_t i = 0; i < found.map.fm_mapped_extents; i++) {
+            const struct fiemap_extent *e = &found.extents[i];
+            add(file, e->fe_flags, e->fe_logical, e->fe_physical, e->fe_length, tag);
+            start = e->fe_logical + e->fe_length;
+            last = e->fe_flags & FIEMAP_EXTENT_LAST;
+        }
+    } while (found.map.fm_mapped_extents && !last);
+    return 0;
+}
+
+/* Report the pages of a mapping of the bytes [start, end), joined where they follow one another. */
+static long by_pages(int fd, int pagemap, uint32_t file, int64_t tag, int64_t start, int64_t end)
+{
+    static uint64_t entries[AT_ONCE];
+    int64_t first = start & -PAGE, bytes = ((end + PAGE - 1) & -PAGE) - first, begun = extent_count;
+    char *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, first);
+    if (at == MAP_FAILED)
+        return -errno;
+    for (int64_t done = 0; done < bytes; done += AT_ONCE * PAGE) {
+        int64_t pages = bytes - done < AT_ONCE * PAGE ? (bytes - done) / PAGE : AT_ONCE;
+        check(pread(pagemap, entries, pages * 8, ((uint64_t)at + done) / PAGE * 8) == pages * 8, "read", "the page map");
+        for (int64_t i = 0; i < pages; i++) {
+            uint64_t logical = first + done + i * PAGE, physical = (entries[i] & FRAME) * PAGE;
+            struct extent *e = (int64_t)extent_count > begun ? &extents[extent_count - 1] : NULL;
+            if (!(entries[i] >> 63))
+                continue;
+            if (e && e->logical + e->length == logical && e->physical + e->length == physical)
+                e->length += PAGE;
+            else
+                add(file, BY_PAGES, logical, physical, PAGE, tag);
+        }
+    }
+    munmap(at, bytes);
+    return 0;
+}
+
+/* Report where each part of an open file without holes is, by mapping it: for file systems without FIEMAP. */
+static long by_mapping(int fd, uint32_t file, int64_t tag)
+{
+    int pagemap = open("/proc/self/pagemap", O_RDONLY);
+    int64_t size = lseek(fd, 0, SEEK_END), start = 0, end;
+    long r = pagemap < 0 ? -errno : 0;
+    while (!r && start < size && (start = lseek(fd, start, SEEK_DATA)) >= 0 && start < size) {
+        end = lseek(fd, start, SEEK_HOLE);
+        end = end < 0 ? size : end;
+        r = by_pages(fd, pagemap, file, tag, start, end);
+        start = end;
+    }
+    if (pagemap >= 0)
+        close(pagemap);
+    return r;
+}
+
+static long of_descriptor(int fd, uint32_t file, int64_t tag)
+{
+    long r = by_fiemap(fd, file, tag);
+    return r == -EOPNOTSUPP || r == -ENOTTY ? by_mapping(fd, file, tag) : r;
+}
+
+/* Report the free space, if the file system tells it (ext4's driver, XFS). */
+static void free_space(int64_t tag)
+{
+    static struct {
+        struct fsmap_head head;
+        struct fsmap records[AT_ONCE];
+    } found;
+    memset(&found.head, 0, sizeof found.head);
+    found.head.fmh_count = AT_ONCE;
+    found.head.fmh_keys[1] = (struct fsmap){UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, {0}};
+    while (!ioctl(root, FS_IOC_GETFSMAP, &found) && found.head.fmh_entries) {
+        const struct fsmap *last = &found.records[found.head.fmh_entries - 1];
+        for (const struct fsmap *f = found.records; f <= last; f++)
+            if (f->fmr_flags & FMR_OF_SPECIAL_OWNER && f->fmr_owner == FMR_OWN_FREE)
+                add(FREE, 0, 0, f->fmr_physical, f->fmr_length, tag);
+        if (last->fmr_flags & FMR_OF_LAST)
+            return;
+        found.head.fmh_keys[0] = *last;
+    }
+}
+
+/* Report every file that exists, and then the free space; files that the trace removed have no name. */
+static long everything(int64_t tag)
+{
+    struct given given;
+    long r = syncfs(root) ? -errno : 0;
+    for (long file = 0; !r && file < (long)job->files; file++) {
+        int fd = files[file].directory ? -1 : open(name_of(file, 0, &given), O_RDONLY);
+        if (fd < 0)
+            continue;
+        r = of_descriptor(fd, file, tag);
+        close(fd);
+    }
+    free_space(tag);
+    return r;
+}
+
+long tell_layout(const struct operation *o)
+{
+    int fd;
+    if (o->file < 0)
+        return everything(o->buffer);
+    fd = o->file < (int64_t)job->files ? descriptor(o->file) : -1;
+    return fd < 0 ? -EBADF : of_descriptor(fd, o->file, o->buffer);
+}

@@ -1,0 +1,167 @@
+"""Judge of a model's allocator: the extents of a real kernel beside those of the model, after the same trace.
+
+Two extents are equal if file, offset, place on the device, length and state (unwritten or not) are equal.  Extents that
+continue one another are joined on both sides first, because a kernel splits records that a mapping does not distinguish.
+Unit: bytes.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from scmsim.alloc import contiguity
+from scmsim.core.records import OP, SYNC, Files, Source
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine.extents import FREE
+from scmsim.lab import qemu
+from scmsim.lab.layout import in_order
+from scmsim.pipeline import place
+from scmsim.pipeline.arguments import Progress
+from scmsim.result.extents import without
+from scmsim.study.page_size.rules import HUGE
+
+EQUAL, SAME_PAGES, OFF = "equal", "same pages", "off"
+PLACED = ("file", "logical", "physical", "length", "unwritten")  # of an equal extent
+CUT = ("file", "logical", "length", "unwritten")  # of an extent that is equal but for its place
+
+
+class Synced:
+    """A trace with a sync after its last operation, as the lab's guest makes one before it reports its extents."""
+
+    def __init__(self, source: Source) -> None:
+        self.files: Files = source.files
+        self.header, self.rows, self._source = source.header, source.rows + 1, source
+
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
+        """Yield the operations, and then the sync."""
+        last = 0
+        for batch in self._source.batches(chunk):
+            last = int(batch.time_ns[-1]) if len(batch) else last
+            yield batch
+        end = np.zeros(1, OP).view(np.recarray)
+        end.op, end.file, end.file2, end.offset, end.time_ns = SYNC, -1, -1, -1, last + 1000
+        yield end
+
+
+def of_model(
+    source: Source, fs: str, params: Mapping[str, Any], progress: Progress | None = None
+) -> tuple[np.ndarray, int] | str:
+    """Return (extents of a model after a trace and a sync, operations that failed); a text if it keeps no places."""
+    report, model = place(Synced(source), fs, params, progress)
+    found = model.extents()
+    return without(fs) if found is None else (in_order(found), report["failed_operations"])
+
+
+def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's parameters with the capacity of the guest's device, unless another is given or the model has none.
+
+    `known` is the model's PARAMS.
+    """
+    size = {"capacity": format_bytes(qemu.PM_BYTES)} if "capacity" in known else {}
+    return {**size, **params}
+
+
+def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
+    """Return the counts of both sides, what is equal, the verdict, and a row for each file.
+
+    Parameters
+    ----------
+    real, model : array of EXTENT
+        As `in_order` returns them; directories are left out.
+    files : Files
+        Side table of the trace.
+    """
+    is_dir = np.append(np.asarray(files.is_dir, bool), False)  # the last entry is that of FREE
+    sides = {name: of[~is_dir[of["file"]]] for name, of in (("real", real), ("model", model))}
+    data = {name: of[of["file"] != FREE] for name, of in sides.items()}
+    free = {name: of[of["file"] == FREE] for name, of in sides.items()}
+    pages = {name: mappable(of) for name, of in data.items()}
+    rows = list(_by_file(data, pages, files))
+    equal = {
+        "files": sum(row["equal"] for row in rows),
+        "extents": _common(data, PLACED),
+        "cuts": _common(data, CUT),
+        "bytes": _bytes_in_common(data["real"], data["model"]),
+        "mappable_2m": len(np.intersect1d(pages["real"], pages["model"])),
+        "free_extents": _common(free, ("physical", "length")),
+    }
+    found: dict[str, Any] = {name: _counts(data[name], free[name], pages[name]) for name in sides}
+    return {**found, "equal": equal, "verdict": _verdict(found, equal), "by_file": rows}
+
+
+def mappable(data: np.ndarray) -> np.ndarray:
+    """Return a number for each 2 MiB of a file that one entry maps: file << 40 | number of the 2 MiB.
+
+    They are inside one extent with content, whose place and offset agree modulo 2 MiB, as `study.page_size.rules` has it.
+    """
+    fit = data[~data["unwritten"] & ((data["physical"] - data["logical"]) % HUGE == 0)]
+    first, end = -(-fit["logical"] // HUGE), (fit["logical"] + fit["length"]) // HUGE
+    count = np.maximum(end - first, 0)
+    begin = np.repeat(np.cumsum(count) - count, count)
+    found: np.ndarray = np.repeat(fit["file"] << 40 | first, count) + np.arange(count.sum()) - begin
+    return found
+
+
+def agrees(cells: list[dict[str, Any]]) -> bool:
+    """Return whether every model maps the same 2 MiB as its kernel."""
+    return all(cell["verdict"] != OFF for cell in cells)
+
+
+def _counts(data: np.ndarray, free: np.ndarray, pages: np.ndarray) -> dict[str, int]:
+    blocks = contiguity.of_runs(free["physical"] // contiguity.BLOCK, free["length"] // contiguity.BLOCK)
+    return {
+        "files": len(np.unique(data["file"])),
+        "extents": len(data),
+        "bytes": int(data["length"].sum()),
+        "mappable_2m": len(pages),
+        "free_extents": len(free),
+        **blocks,
+    }
+
+
+def _verdict(found: dict[str, Any], equal: dict[str, int]) -> str:
+    real, model = found["real"], found["model"]
+    if real["extents"] == model["extents"] == equal["extents"]:
+        return EQUAL
+    return SAME_PAGES if real["mappable_2m"] == model["mappable_2m"] == equal["mappable_2m"] else OFF
+
+
+def _common(sides: Mapping[str, np.ndarray], fields: tuple[str, ...]) -> int:
+    """Return how many rows of one side are on the other side, too; the fields of a row identify it on its side."""
+    real, model = ({tuple(row) for row in of[list(fields)].tolist()} for of in sides.values())
+    return len(real & model)
+
+
+def _bytes_in_common(real: np.ndarray, model: np.ndarray) -> int:
+    """Return how many bytes of files are at the same place on both sides, whatever extents they belong to."""
+    (one, of_one), (other, of_other) = _blocks(real), _blocks(model)
+    _, here, there = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+    return int((of_one[here] == of_other[there]).sum()) * contiguity.BLOCK
+
+
+def _blocks(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each block of the device that a file has, and what it holds: file << 40 | page of the file."""
+    count = data["length"] // contiguity.BLOCK
+    step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    block = np.repeat(data["physical"] // contiguity.BLOCK, count) + step
+    page = np.repeat(data["file"] << 40 | data["logical"] // contiguity.BLOCK, count) + step
+    first = np.unique(block, return_index=True)[1]  # a model may report blocks that two files share
+    return block[first], page[first]
+
+
+def _by_file(data: Mapping[str, np.ndarray], pages: Mapping[str, np.ndarray], files: Files) -> Iterator[dict[str, Any]]:
+    """Yield a row for each file that has an extent on a side."""
+    counts = {name: np.bincount(of["file"], minlength=len(files)) for name, of in data.items()}
+    large = {name: np.bincount(of >> 40, minlength=len(files)) for name, of in pages.items()}
+    ends = {name: np.searchsorted(of["file"], np.arange(len(files) + 1)) for name, of in data.items()}
+    for file in np.flatnonzero(sum(counts.values())).tolist():
+        real, model = (of[ends[name][file] : ends[name][file + 1]] for name, of in data.items())
+        yield {
+            "file": file,
+            "path": files.path[file],
+            "bytes": int(real["length"].sum()),
+            "equal": bool(len(real) == len(model) and (real == model).all()),
+            "equal_extents": _common({"real": real, "model": model}, PLACED),
+            **{name: {"extents": int(counts[name][file]), "mappable_2m": int(large[name][file])} for name in data},
+        }
