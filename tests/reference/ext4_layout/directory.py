@@ -112,7 +112,9 @@ class Directory(File):
     def _split(self, leaf: Leaf, name: str) -> None:
         """Move the half of a block's entries with the higher hashes to a new block; then add an entry to one of them."""
         number = self._append()
-        hashes = {id(record): half_md4(record[1].encode(), self.seed)[0] for record in self.blocks[leaf.block] if record[1]}
+        hashes = {
+            id(record): half_md4(record[1].encode(), self.seed)[0] for record in self.blocks[leaf.block] if record[1]
+        }
         records = sorted((r for r in self.blocks[leaf.block] if r[1]), key=lambda record: hashes[id(record)])
         half, size, moved = self.mballoc.disk.options.block_bytes // 2, 0, 0
         for record in reversed(records):

@@ -92,7 +92,9 @@ class File:
         extent = path[-1].entry
         if extent is not None and extent.covers(logical):
             if not extent.unwritten:
-                made = Mapped(min(found.length, extent.end - logical), extent.physical + logical - extent.logical, "written")
+                made = Mapped(
+                    min(found.length, extent.end - logical), extent.physical + logical - extent.logical, "written"
+                )
             else:
                 made = self._write_unwritten(path, logical, found.length, create)
         else:

@@ -137,7 +137,9 @@ def _sized(options: Mkfs) -> Disk:
     first = 1 if block == 1024 else 0
     whole = blocks = options.bytes // block
     per_group = options.blocks_per_group or 8 * block
-    ratio = options.bytes_per_inode or (8192 if options.bytes < 3 << 20 else 4096 if options.bytes < 512 << 20 else 16384)
+    ratio = options.bytes_per_inode or (
+        8192 if options.bytes < 3 << 20 else 4096 if options.bytes < 512 << 20 else 16384
+    )
     wanted = whole * block // ratio
     descriptor = 64 if "64bit" in features else 32
     while True:
@@ -227,9 +229,7 @@ def _place_flex(disk: Disk, used: bytearray, number: int) -> None:
     group.inode_table = place(before.inode_table + table if before else group.inode_bitmap + step, table)
 
 
-def _flex_start(
-    disk: Disk, used: bytearray, number: int, start: int, last: int, length: int, remaining: int
-) -> int:
+def _flex_start(disk: Disk, used: bytearray, number: int, start: int, last: int, length: int, remaining: int) -> int:
     """Return where to look for the next table of a flex group: flexbg_offset."""
     room = min(remaining * length, disk.blocks_per_group // 4)
     if start and start < disk.blocks:

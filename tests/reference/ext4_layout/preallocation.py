@@ -53,9 +53,7 @@ class Preallocations:
         found = None
         for order in range(_order(length), _LISTS):
             for each in self.small[order]:
-                if each.free >= length and (
-                    found is None or abs(goal - found.physical) > abs(goal - each.physical)
-                ):
+                if each.free >= length and (found is None or abs(goal - found.physical) > abs(goal - each.physical)):
                     found = each
         return found
 

@@ -195,7 +195,11 @@ class ExtentTree:
         """Return a path to a leaf with room for an extent."""
         if new.logical > path[-1].node.entries[-1].logical:
             following = next(
-                (step.node.entries[step.at + 1] for step in reversed(path[:-1]) if step.at + 1 < len(step.node.entries)),
+                (
+                    step.node.entries[step.at + 1]
+                    for step in reversed(path[:-1])
+                    if step.at + 1 < len(step.node.entries)
+                ),
                 None,
             )
             if following is not None:
@@ -248,7 +252,13 @@ class ExtentTree:
         self.root.entries, self.root.depth = [moved], self.root.depth + 1
 
     def split_at(
-        self, path: Path, logical: int, first_unwritten: bool, second_unwritten: bool, merge: bool, reserved: bool = True
+        self,
+        path: Path,
+        logical: int,
+        first_unwritten: bool,
+        second_unwritten: bool,
+        merge: bool,
+        reserved: bool = True,
     ) -> None:
         """Split an extent before a block and set the parts' states; at its start, set its state: ext4_split_extent_at."""
         extent = path[-1].entry
