@@ -42,7 +42,7 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     chosen = kernel.named(options.kernel) if options.kernel else kernel.find()
     seeds = range(*map(int, options.seeds.split(":")))
-    print(f"| kind | histories | all equal | files | equal |\n|---|---|---|---|---|")
+    print("| kind | histories | all equal | files | equal |\n|---|---|---|---|---|")
     for kind in options.kinds.split(","):
         _measure(
             kind, [seed for seed in seeds if not _stored(options.output, kind, seed).exists()], chosen, options.output
@@ -71,7 +71,9 @@ def _judge(kind: str, seed: int, folder: pathlib.Path) -> tuple[int, int]:
         1 if "^has_journal" in " ".join(history.words) else 0
     )  # without a journal, inode numbers depend on the clock
     wrong = [
-        path for path in history.paths if json.loads(json.dumps(found[path]))[first:] != real.get(path, [])[first:]
+        path
+        for path in history.paths
+        if json.loads(json.dumps(found[path] or []))[first:] != real.get(path, [])[first:]
     ]
     if wrong:
         print(f"{kind} {seed}: {len(wrong)} of {len(history.paths)} files differ: {' '.join(wrong[:5])}")

@@ -1,6 +1,7 @@
 /* Guest of layout_cases.py: makes file systems on /dev/pmem0, runs histories of calls on them, prints where the blocks are.
    A line of /job is `mkfs NAME MOUNT-OPTIONS COMMAND...` or a line of a history (tests/reference/ext4_layout/history.py). */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fiemap.h>
@@ -19,7 +20,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { DESCRIPTORS = 4096, WORDS = 64, EXTENTS = 200, LONGEST_CALL = 256 << 20, SETTLE_US = 3000 };
+enum { DESCRIPTORS = 4096, WORDS = 64, EXTENTS = 200, LONGEST_CALL = 256 << 20 };
 static char *buffer, *word[WORDS];
 static int descriptors[DESCRIPTORS];
 static FILE *out;
@@ -79,6 +80,24 @@ static void show(const char *path)
     close(fd);
 }
 
+/* Let the journal's threads finish before we go on: a commit wakes those who wait for it before it frees blocks. */
+static void prefer_journal(void)
+{
+    struct sched_param lowest_of_real_time = {1};
+    char path[300], name[64];
+    DIR *processes = opendir("/proc");
+    for (struct dirent *e; processes && (e = readdir(processes));) {
+        snprintf(path, sizeof path, "/proc/%s/comm", e->d_name);
+        FILE *file = atoi(e->d_name) ? fopen(path, "r") : NULL;
+        if (file && fgets(name, sizeof name, file) && !strncmp(name, "jbd2/", 5) &&
+            sched_setscheduler(atoi(e->d_name), SCHED_FIFO, &lowest_of_real_time))
+            stop("the journal's priority");
+        if (file)
+            fclose(file);
+    }
+    closedir(processes);
+}
+
 static void make(void)
 {
     static int mounted;
@@ -94,6 +113,7 @@ static void make(void)
     if (waitpid(child, &status, 0) != child || status || mount("/dev/pmem0", "/mnt", "ext4", 0, word[2]))
         stop("mount");
     mounted = 1;
+    prefer_journal();
     fprintf(out, "history %s\n", word[1]);
 }
 
@@ -127,17 +147,17 @@ static long run(void)
     else if (is("rename"))
         r = rename(place(1), place(2));
     else if (is("fsync"))
-        r = fsync(*descriptor()), usleep(SETTLE_US);
+        r = fsync(*descriptor());
     else if (is("sync"))
-        sync(), usleep(SETTLE_US); /* a commit frees blocks a moment after it wakes those who wait for it */
+        sync();
     return r;
 }
 
 int main(void)
 {
     static char line[65536];
-    struct sched_param lowest = {0};
-    mkdir("/dev", 0755), mkdir("/mnt", 0755);
+    mkdir("/dev", 0755), mkdir("/mnt", 0755), mkdir("/proc", 0755);
+    mount("none", "/proc", "proc", 0, "");
     mount("none", "/dev", "devtmpfs", 0, "");
     out = fopen("/dev/ttyS1", "w");
     FILE *modules = fopen("/modules", "r"), *job = fopen("/job", "r");
@@ -147,7 +167,6 @@ int main(void)
         usleep(50000);
     memset(descriptors, -1, sizeof descriptors);
     buffer = mmap(NULL, LONGEST_CALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    sched_setscheduler(0, SCHED_IDLE, &lowest); /* let the journal's thread finish before we go on */
     for (long number = 1; fgets(line, sizeof line, job); number++) {
         int count = 0;
         for (char *at = strtok(line, " \n"); at && count < WORDS - 1; at = strtok(NULL, " \n"))

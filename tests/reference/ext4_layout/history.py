@@ -11,10 +11,16 @@ from collections.abc import Sequence
 
 from tests.reference.ext4_layout.directory import Directory
 from tests.reference.ext4_layout.file import File
+from tests.reference.ext4_layout.inodes import NoInodeLeft
 from tests.reference.ext4_layout.layout import Ext4Layout
+from tests.reference.ext4_layout.mballoc import NoSpaceLeft
 from tests.reference.ext4_layout.mkfs import DEFAULT_FEATURES, Mkfs
 
 Shown = tuple[int, int, list[tuple[int, int, int, int]]]  # inode, bytes, (logical, physical, length, unwritten)
+
+
+class NoFile(Exception):
+    """Error of a call on a file that could not be created before."""
 
 
 class Replay:
@@ -30,11 +36,17 @@ class Replay:
         """Replay lines in order."""
         for line in lines:
             word, *rest = line.split()
-            if getattr(self, f"_{word}")(*rest) is False:
+            try:
+                whole = getattr(self, f"_{word}")(*rest) is not False
+            except (NoFile, NoInodeLeft, NoSpaceLeft):
+                whole = False
+            if not whole:
                 self.short.append(line)
 
-    def show(self, path: str) -> Shown:
-        """Return a file's (inode, bytes, extents) as stat and FIEMAP show them."""
+    def show(self, path: str) -> Shown | None:
+        """Return a file's (inode, bytes, extents) as stat and FIEMAP show them; None if there is no such file."""
+        if path not in self.files:
+            return None
         file = self.files[path]
         extents = [(logical, at, length, int(unwritten)) for logical, at, length, unwritten in self.layout.fiemap(file)]
         return file.number, file.size, extents
@@ -43,47 +55,61 @@ class Replay:
         parent, _, name = path.rpartition("/")
         return self.files[parent or "/"], name
 
+    def _file(self, path: str) -> File:
+        if path not in self.files:
+            raise NoFile
+        return self.files[path]
+
+    def _opened(self, descriptor: str) -> File:
+        if int(descriptor) not in self.descriptors:
+            raise NoFile
+        return self.descriptors[int(descriptor)]
+
     def _create(self, descriptor: str, path: str) -> None:
+        self.descriptors.pop(int(descriptor), None)
         self.files[path] = self.descriptors[int(descriptor)] = self.layout.create(*self._place(path))
 
     def _open(self, descriptor: str, path: str) -> None:
+        self.descriptors.pop(int(descriptor), None)
+        self.layout.open(self._file(path))
         self.descriptors[int(descriptor)] = self.files[path]
-        self.layout.open(self.files[path])
 
     def _close(self, descriptor: str) -> None:
-        self.layout.close(self.descriptors.pop(int(descriptor)))
+        self.layout.close(self._opened(descriptor))
+        del self.descriptors[int(descriptor)]
 
     def _write(self, descriptor: str, offset: str, length: str) -> bool:
-        return self.layout.write(self.descriptors[int(descriptor)], int(offset), int(length)) == int(length)
+        return self.layout.write(self._opened(descriptor), int(offset), int(length)) == int(length)
 
     def _read(self, descriptor: str, offset: str, length: str) -> None:
-        self.layout.read(self.descriptors[int(descriptor)], int(offset), int(length))
+        self.layout.read(self._opened(descriptor), int(offset), int(length))
 
     def _truncate(self, descriptor: str, size: str) -> None:
-        self.layout.truncate(self.descriptors[int(descriptor)], int(size))
+        self.layout.truncate(self._opened(descriptor), int(size))
 
     def _fallocate(self, descriptor: str, offset: str, length: str, keep: str) -> bool:
-        return self.layout.fallocate(self.descriptors[int(descriptor)], int(offset), int(length), keep == "1")
+        return self.layout.fallocate(self._opened(descriptor), int(offset), int(length), keep == "1")
 
     def _punch(self, descriptor: str, offset: str, length: str) -> None:
-        self.layout.punch(self.descriptors[int(descriptor)], int(offset), int(length))
+        self.layout.punch(self._opened(descriptor), int(offset), int(length))
 
     def _fsync(self, descriptor: str) -> None:
-        self.layout.fsync(self.descriptors[int(descriptor)])
+        self.layout.fsync(self._opened(descriptor))
 
     def _sync(self) -> None:
         self.layout.commit()
 
     def _unlink(self, path: str) -> None:
-        self.layout.unlink(*self._place(path), self.files.pop(path))
+        self.layout.unlink(*self._place(path), self._file(path))
+        del self.files[path]
 
     def _mkdir(self, path: str) -> None:
         self.files[path] = self.layout.mkdir(*self._place(path))
 
     def _rename(self, path: str, new: str) -> None:
-        file = self.files.pop(path)
+        file = self._file(path)
         self.layout.rename(*self._place(path), file, *self._place(new), self.files.get(new))
-        self.files[new] = file
+        self.files[new] = self.files.pop(path)
 
 
 def options_of(words: Sequence[str], mib: int) -> Mkfs:

@@ -58,7 +58,7 @@ class Ext4Layout:
         file = File(self.mballoc, number, group, regular=True)
         file.writers = file.opened = 1
         self._change(file, parent)
-        self._retried(lambda: parent.add(name))
+        self._named(file, parent, name)
         return file
 
     def mkdir(self, parent: Directory, name: str) -> Directory:
@@ -66,8 +66,12 @@ class Ext4Layout:
         number, group = self.inodes.take(parent, name, directory=True)
         made = Directory(self.mballoc, number, group, self.seed)
         self._change(made, parent)
-        made.begin()
-        self._retried(lambda: parent.add(name))
+        try:
+            self._retried(made.begin)
+        except NoSpaceLeft:
+            self._drop(made)
+            raise
+        self._named(made, parent, name)
         return made
 
     def open(self, file: File, writing: bool = True) -> None:
@@ -196,6 +200,18 @@ class Ext4Layout:
     def commit(self) -> None:
         """Commit the running transaction: what it freed can be used."""
         self.mballoc.commit()
+
+    def _named(self, new: File, parent: Directory, name: str) -> None:
+        """Give a new file its name; drop the file if the directory has no room."""
+        try:
+            self._retried(lambda: parent.add(name))
+        except NoSpaceLeft:
+            self._drop(new)
+            raise
+
+    def _drop(self, file: File) -> None:
+        file.links = file.opened = 0
+        self._evict_if_unused(file)
 
     def _change(self, *files: File) -> None:
         for file in files:
