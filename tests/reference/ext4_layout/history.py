@@ -53,7 +53,7 @@ class Replay:
 
     def _place(self, path: str) -> tuple[Directory, str]:
         parent, _, name = path.rpartition("/")
-        return self.files[parent or "/"], name
+        return self._file(parent or "/"), name
 
     def _file(self, path: str) -> File:
         if path not in self.files:
