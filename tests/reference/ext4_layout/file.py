@@ -5,7 +5,7 @@ Linux 6.1, fs/ext4/inode.c (ext4_map_blocks), extents.c (ext4_ext_map_blocks, ex
 
 from dataclasses import dataclass
 
-from tests.reference.ext4_layout.mballoc import Mballoc, Request
+from tests.reference.ext4_layout.mballoc import Mballoc, NoSpaceLeft, Request
 from tests.reference.ext4_layout.preallocation import Preallocation
 from tests.reference.ext4_layout.search import FLEX_DIR_SCHEME
 from tests.reference.ext4_layout.status import StatusTree
@@ -122,7 +122,12 @@ class File:
         )  # fmt: skip
         physical, found = self.mballoc.allocate(request)
         length = min(found, length)
-        self.tree.insert(path, Extent(logical, length, physical, create.unwritten))
+        try:
+            self.tree.insert(path, Extent(logical, length, physical, create.unwritten))
+        except NoSpaceLeft:  # for the tree itself
+            self.mballoc.preallocations.discard(self)
+            self.mballoc.free_blocks(physical, found)
+            raise
         return Mapped(length, physical, "unwritten" if create.unwritten else "written")
 
     def _initialize(self, path: Path, logical: int, length: int) -> int:
@@ -142,17 +147,34 @@ class File:
                 zeroed.append((extent.logical, start - extent.logical))
                 start, allocated = extent.logical, length
         first, physical = extent.logical, extent.physical
-        self._split(path, start, end)
+        self._split(path, start, end, bool(most))
         for at, count in zeroed:
             self.known.insert(at, count, physical + at - first, "written")
         return allocated
 
-    def _split(self, path: Path, start: int, end: int) -> None:
+    def _split(self, path: Path, start: int, end: int, may_zero: bool) -> None:
         """Make [start, end) of an unwritten extent an extent of its own, written: ext4_split_extent."""
         if end < path[-1].entry.end:
-            self.tree.split_at(path, end, True, True, merge=False)
+            self._split_or_zero(path, end, True, merge=False, may_zero=may_zero)
         path = self.tree.find(start, cache=False)
-        self.tree.split_at(path, start, True, False, merge=True)
+        unwritten = path[-1].entry.unwritten
+        if unwritten or start > path[-1].entry.logical:
+            self._split_or_zero(path, start, False, merge=True, may_zero=may_zero and unwritten)
+
+    def _split_or_zero(self, path: Path, at: int, second_unwritten: bool, merge: bool, may_zero: bool) -> None:
+        """Split an extent; if the tree has no room and cannot grow, zero all of it instead, where that is allowed."""
+        extent = path[-1].entry
+        before = extent.length, extent.unwritten
+        try:
+            self.tree.split_at(path, at, extent.unwritten, second_unwritten, merge)
+        except NoSpaceLeft:
+            extent.length, extent.unwritten = before
+            if not may_zero:
+                raise
+            extent.unwritten = False
+            path = self.tree.find(extent.logical, cache=False)
+            self.tree.merge(path, path[-1].at)
+            self.known.insert(extent.logical, before[0], extent.physical, "written")
 
     def _moved_to_neighbour(self, path: Path, logical: int, length: int) -> bool:
         """Move blocks at an end of an unwritten extent to a written neighbour, if there is one."""

@@ -4,6 +4,8 @@ Linux 6.1, fs/ext4: file.c, inode.c, namei.c.  DAX writes allocate at once what 
 allocation.  One CPU, root's rights.
 """
 
+import errno
+
 from tests.reference.ext4_layout import mkfs
 from tests.reference.ext4_layout.directory import Directory
 from tests.reference.ext4_layout.file import Create, File
@@ -40,13 +42,23 @@ class Ext4Layout:
         """Return a file's (logical, physical, length, unwritten)."""
         return [(each.logical, each.physical, each.length, each.unwritten) for each in file.tree.extents()]
 
+    def fiemap(self, file: File) -> list[tuple[int, int, int, bool]]:
+        """Return a file's (logical, physical, length, unwritten) as FIEMAP shows them: runs of the extent status tree."""
+        found, at = [], 0
+        while at < END:
+            run = file.lookup(at, END - at)
+            if run.state != "hole":
+                found.append((at, run.physical, run.length, run.state == "unwritten"))
+            at += run.length
+        return found
+
     def create(self, parent: Directory, name: str) -> File:
         """Create a file and open it for writing."""
         number, group = self.inodes.take(parent, name, directory=False)
         file = File(self.mballoc, number, group, regular=True)
         file.writers = file.opened = 1
         self._change(file, parent)
-        self._retried(lambda: parent.add(name))
+        self._named(file, parent, name)
         return file
 
     def mkdir(self, parent: Directory, name: str) -> Directory:
@@ -54,8 +66,12 @@ class Ext4Layout:
         number, group = self.inodes.take(parent, name, directory=True)
         made = Directory(self.mballoc, number, group, self.seed)
         self._change(made, parent)
-        made.begin()
-        self._retried(lambda: parent.add(name))
+        try:
+            self._retried(made.begin)
+        except NoSpaceLeft:
+            self._drop(made)
+            raise
+        self._named(made, parent, name)
         return made
 
     def open(self, file: File, writing: bool = True) -> None:
@@ -114,8 +130,9 @@ class Ext4Layout:
                 at = min(end, (first + self._map_for_write(file, first, wanted, end <= old_size)) * self.block)
         except NoSpaceLeft:
             pass
-        if at > file.size:
-            file.size = at
+        reached = at if at > offset else offset - errno.ENOSPC  # the kernel adds the error number to the offset, too
+        if reached > file.size:
+            file.size = reached
             self._change(file)
         if at < end and end > old_size:
             self._truncate(file)
@@ -184,6 +201,18 @@ class Ext4Layout:
         """Commit the running transaction: what it freed can be used."""
         self.mballoc.commit()
 
+    def _named(self, new: File, parent: Directory, name: str) -> None:
+        """Give a new file its name; drop the file if the directory has no room."""
+        try:
+            self._retried(lambda: parent.add(name))
+        except NoSpaceLeft:
+            self._drop(new)
+            raise
+
+    def _drop(self, file: File) -> None:
+        file.links = file.opened = 0
+        self._evict_if_unused(file)
+
     def _change(self, *files: File) -> None:
         for file in files:
             self.changed[file.number] = self.mballoc.transaction
@@ -212,6 +241,6 @@ class Ext4Layout:
             except NoSpaceLeft:
                 if self.mballoc.groups.freed:
                     self.commit()
-                elif self.mballoc.free.exact < self.mballoc.reserved + self.disk.blocks // 20 + 1:
+                elif self.mballoc.free.exact <= self.mballoc.reserved:
                     raise
         return act()

@@ -118,7 +118,8 @@ def make(options: Mkfs) -> Disk:
     blocks = max(2, _LOST_AND_FOUND_BYTES // options.block_bytes)
     disk.lost_and_found = [_first_free(disk, used) for _ in range(min(blocks, 12))]
     if "resize_inode" in options.features and disk.reserved_gdt_blocks:
-        _first_free(disk, used)  # the double indirect block of the inode that keeps the reserved descriptors
+        # the double indirect block of the inode that keeps the reserved descriptors: ext2fs_create_resize_inode
+        _first_free(disk, used, 3 + disk.reserved_gdt_blocks + disk.descriptor_blocks + disk.inode_blocks_per_group)
     if "has_journal" in options.features:
         _place_journal(disk, used)
     for number, group in enumerate(disk.groups):
@@ -181,9 +182,10 @@ def _run(used: bytearray, start: int, end: int, length: int) -> int:
     return max(at, 0)
 
 
-def _first_free(disk: Disk, used: bytearray) -> int:
-    """Take the first free block."""
-    at = used.find(0)
+def _first_free(disk: Disk, used: bytearray, goal: int = 0) -> int:
+    """Take the first free block from a goal on."""
+    at = used.find(0, goal)
+    at = used.find(0) if at < 0 else at
     used[at] = 1
     return at
 

@@ -221,7 +221,7 @@ class ExtentTree:
         last = leaf.at == len(leaf.node.entries) - 1
         border = new.logical if last else leaf.node.entries[leaf.at + 1].logical
         goal = self.goal(path, new.logical)
-        blocks = [self.new_block(goal, False, reserved) for _ in range(len(path) - 1 - level)]
+        blocks = self._new_blocks(len(path) - 1 - level, goal, reserved)
         made = Node(0, blocks.pop(), self.most, leaf.node.entries[leaf.at + 1 :], border, known=False)
         del leaf.node.entries[leaf.at + 1 :]
         for step in reversed(path[level + 1 : -1]):
@@ -230,6 +230,17 @@ class ExtentTree:
             made = above
         at = path[level].at + 1 if border > path[level].entry.logical else path[level].at
         path[level].node.entries.insert(at, made)
+
+    def _new_blocks(self, count: int, goal: int, reserved: bool) -> list[int]:
+        blocks: list[int] = []
+        try:
+            while len(blocks) < count:
+                blocks.append(self.new_block(goal, False, reserved))
+        except Exception:
+            for block in blocks:
+                self.free_blocks(block, 1)
+            raise
+        return blocks
 
     def _grow(self, reserved: bool) -> None:
         """Move the root into a block of its own, one level down: ext4_ext_grow_indepth."""
