@@ -61,7 +61,7 @@ def start(
     # one operation may change each of the device's pointer blocks
     lists = {"txn": e.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists |= {"free_inodes": len(files) + 1 + waiting, "recent": 2 * waiting}
-    state = e.build(STATE, files, layout, dax, own, lists, cost)
+    state = e.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(names, dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 

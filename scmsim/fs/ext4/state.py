@@ -57,7 +57,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
     own |= {"relatime": 1, "txn_limit": journal // 4}
     lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
-    state = e.build(STATE, files, layout, dax, own, lists, cost)
+    state = e.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state
 

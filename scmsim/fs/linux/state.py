@@ -196,11 +196,12 @@ def known_folders(files: Files) -> list[int]:
 
 def build(
     dtype: np.dtype, files: Files, layout: mke2fs.Layout, dax: bool, own: dict[str, int], lists: dict[str, int], cost: np.ndarray,
+    *, alignment: int = BLOCK,
 ) -> State:  # fmt: skip
     """Return the state of an empty file system.
 
     `dtype` is ON_DEVICE and the family's additional fields, `own` holds values of fields (limits, times), `lists` the words of
-    the family's lists, `cost` the cost table.
+    the family's lists, `cost` the cost table.  The first free block is at a multiple of `alignment` bytes.
     """
     blocks, own = layout.blocks, own | layout.fields
     folders, rows, bitmap = known_folders(files), len(files) + 1, -(-blocks // 64)
@@ -217,7 +218,18 @@ def build(
     own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD}
     lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
     _known_folders(state, folders, layout.root)
+    _align(state, alignment)
     return state
+
+
+def _align(state: State, alignment: int) -> None:
+    """Take the free blocks before the first one at a multiple of `alignment` bytes."""
+    record, arena = state.record[0], state.arena
+    at = int(mballoc.next_block(record, arena, 0, record.blocks, True))
+    padding = -at % max(alignment // BLOCK, 1)
+    if padding:
+        mballoc.mark_used(record, arena, at, padding)
+        record.fixed_blocks += padding
 
 
 def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
