@@ -4,6 +4,7 @@ Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator and what it calls
 mb_free_blocks).  Unit: blocks of 4096 bytes, in groups of 32768.  A bitmap of the arena has one bit per block, 1 = free.
 The kernel keeps a buddy bitmap per order; here an order is computed from the bitmap, which gives the same chunks: a chunk of
 order k is 2**k free blocks at a multiple of 2**k inside the group, and no larger chunk contains it.
+The state record also has the fields `group_count` and `flex_shift` (log2 of the groups whose metadata are in their first group).
 Left out: stripes, the prefetch of bitmaps some seconds after the mount, groups that other processors lock.
 """
 
@@ -25,8 +26,6 @@ LISTS_FROM = 16  # groups: from here on, groups are in lists by order (mb_optimi
 
 FIELDS = [
     ("group_table", "i8"),  # arena offset of the table of groups
-    ("group_count", "i8"),
-    ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
     ("list_clock", "i8"),  # counts entries into the lists of groups: a list is ordered by it
     ("stream_block", "i8"),  # where the last request of a large file was served (s_mb_last_group, s_mb_last_start)
     ("freed_bits", "i8"),  # arena offset of the bitmap of blocks that the running transaction freed

@@ -28,7 +28,7 @@ def metadata_of(s, group):
     first = group >> s.flex_shift << s.flex_shift
     at = (first << GROUP_SHIFT) + (s.backup_blocks if has_backup(first) else 0)
     count = min(s.group_count - first, 1 << s.flex_shift)
-    return at, first, count if count > 1 else 1 << s.flex_shift
+    return at, first, count if count != 1 else 1 << s.flex_shift
 
 
 @subroutine

@@ -123,6 +123,10 @@ STATE = np.dtype(
             ("huge", "i8"),  # memory: which pieces of 2 MiB may become huge pages (fs/tmpfs/state.py: HUGE)
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
+            ("group_count", "i8"),
+            ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
+            ("backup_blocks", "i8"),  # blocks of a superblock and its group descriptors
+            ("inode_blocks", "i8"),  # blocks of a group's inode table
             ("group_inodes", "i8"),
             ("inode_count", "i8"),
             ("journal_at", "i8"),  # first block of the journal
@@ -164,8 +168,6 @@ ON_DEVICE = np.dtype(
             ("windowed", "i8"),  # unused blocks of all preallocations
             ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
             ("fixed_blocks", "i8"),  # blocks that mke2fs uses
-            ("backup_blocks", "i8"),  # blocks of a superblock and its group descriptors
-            ("inode_blocks", "i8"),  # blocks of a group's inode table
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
             ("logged", "i8"),
