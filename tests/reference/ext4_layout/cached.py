@@ -63,10 +63,16 @@ class CachedLayout(Ext4Layout):
                 self._change(file)
                 made = self._retried(lambda at=start, count=length: file.map(at, count, _WRITE_BACK))
                 length = made.length
+                self._discard_if_idle(file)
                 file.complete(start, length)
             for block in waiting[:length]:
                 del pages.dirty[block]
             del waiting[:length]
+
+    def _discard_if_idle(self, file: File) -> None:
+        """Drop the preallocations of a file without writers whose blocks are all there: ext4_da_update_reserve_space."""
+        if not file.writers and not _reserved(file):
+            self.mballoc.preallocations.discard(file)
 
     def truncate(self, file: File, size: int) -> None:
         """Set a file's size; pages beyond it are dropped."""
@@ -90,8 +96,7 @@ class CachedLayout(Ext4Layout):
         if pages and pages.emptied:
             pages.emptied = False
             self.write_back(file)
-        pages = self.pages.get(file)
-        if pages and any(state == "delayed" for state in pages.dirty.values()):
+        if _reserved(file):
             file.writers -= writing
             file.opened -= 1
             self._evict_if_unused(file)
@@ -123,3 +128,8 @@ class CachedLayout(Ext4Layout):
             self.pages.pop(file, None)
             self.order.pop(file, None)
         super()._evict_if_unused(file)
+
+
+def _reserved(file: File) -> int:
+    """Return how many blocks a file was promised that it does not have yet."""
+    return sum(run.length for run in file.known.runs if run.state == "delayed")

@@ -81,6 +81,10 @@ class File:
             start, end = logical, extent.logical
         elif extent is not None:
             start, end = extent.end, self.tree.next_mapped(path)
+        delayed = [run for run in self.known.runs if run.state == "delayed" and run.logical < end and run.end > start]
+        if any(run.end <= logical for run in delayed):
+            start = logical
+        end = next((run.logical for run in delayed if run.logical > logical), end)
         self.known.insert(start, end - start, 0, "hole")
         return Mapped(min(length, end - logical), 0, "hole")
 
