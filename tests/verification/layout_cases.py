@@ -3,7 +3,7 @@
 Run: python -m tests.verification.layout_cases [--kinds mixed,full] [--seeds 1:121:2] [--kernel 6.1] -o FOLDER
 
 What the kernel did stays in FOLDER, so that the reference can be judged again without it.  20 histories share a guest, each on a
-file system of its own; the guest has one CPU and commits its journal when a history says so, and never by time.  Needs
+file system of its own; the guest has one CPU and commits its journal where a history has a sync or fsync, and never by time.  Needs
 qemu-system-x86_64, e2fsprogs, gcc with static libraries, and a kernel of `scmsim lab setup`.
 """
 

@@ -44,7 +44,7 @@ static void load(const char *path)
 /* Write dirty pages back only when a history says so. */
 static void never_write_back(void)
 {
-    static const char *const setting[][2] = {{"dirty_writeback_centisecs", "0"}, {"dirty_ratio", "99"}, {"dirty_background_ratio", "98"}};
+    static const char *const setting[][2] = {{"dirty_writeback_centisecs", "1000000"}, {"dirty_ratio", "99"}, {"dirty_background_ratio", "98"}};
     char path[100];
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "/proc/sys/vm/%s", setting[i][0]);

@@ -4,7 +4,7 @@
     fallocate FD OFFSET LENGTH KEEP_SIZE | punch FD OFFSET LENGTH | fsync FD | sync
     unlink PATH | mkdir PATH | rename PATH PATH
 
-FD: a number that stands for a descriptor.  Paths start with "/".
+FD: a number that represents a descriptor.  Paths start with "/".
 """
 
 from collections.abc import Sequence
