@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.reference.ext4_layout import Ext4Layout, Mballoc, Mkfs, NoSpaceLeft, Request, mkfs
+from tests.reference.ext4_layout import CachedLayout, Ext4Layout, Mballoc, Mkfs, NoSpaceLeft, Request, mkfs
 from tests.reference.ext4_layout.history import Replay, options_of
 
 _DATA = pathlib.Path(__file__).parents[1] / "data" / "ext4_layout"
@@ -126,3 +126,25 @@ def test_the_allocator_serves_on_its_own_until_it_is_full():
             taken[first] = length
             owner.size = (at + length) * 4096
     assert free - sum(taken.values()) == allocator.reserved
+
+
+def test_the_page_cache_makes_one_request_of_many_writes():
+    layout = CachedLayout(Mkfs(_GIB))
+    file = layout.create(layout.root, "file")
+    for offset in range(0, 4 * _MIB, 4 * _KIB):
+        layout.write(file, offset, 4 * _KIB)
+    assert layout.extents(file) == []
+    layout.fsync(file)
+    ((logical, _, length, unwritten),) = layout.extents(file)
+    assert (logical, length, unwritten) == (0, 1024, False)
+
+
+def test_pages_that_are_dropped_before_write_back_take_no_blocks():
+    layout = CachedLayout(Mkfs(_GIB))
+    free = layout.mballoc.free.exact
+    file = layout.create(layout.root, "file")
+    layout.write(file, 0, _MIB)
+    layout.close(file)
+    layout.unlink(layout.root, "file", file)
+    layout.commit()
+    assert layout.mballoc.free.exact == free

@@ -3,7 +3,7 @@
 Run: python -m tests.verification.layout_cases [--kinds mixed,full] [--seeds 1:121:2] [--kernel 6.1] -o FOLDER
 
 What the kernel did stays in FOLDER, so that the reference can be judged again without it.  20 histories share a guest, each on a
-file system of its own; the guest has one CPU and commits its journal when a history says so, and never by time.  Needs
+file system of its own; the guest has one CPU and commits its journal where a history has a sync or fsync, and never by time.  Needs
 qemu-system-x86_64, e2fsprogs, gcc with static libraries, and a kernel of `scmsim lab setup`.
 """
 
@@ -12,7 +12,6 @@ import json
 import pathlib
 import subprocess
 import tempfile
-from collections.abc import Sequence
 
 from scmsim.core.atomic import whole
 from scmsim.lab import initramfs, kernel
@@ -27,7 +26,7 @@ _LOW_MIB, _DEVICE_MIB, _MORE_MIB = (
     256,
 )  # memory below 4 GiB, the device, and what makes up for its page structs
 _SEED = "hash_seed=5c3d0000-0000-4000-8000-000000000002,lazy_itable_init=1,lazy_journal_init=1"
-_MOUNT = "dax,noinit_itable"
+_MOUNT = "noinit_itable"
 _NEVER = ",commit=10000"  # seconds between commits by time
 
 
@@ -37,6 +36,7 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(layout_histories.KINDS))
     parser.add_argument("--seeds", default="1:121:2", help="FIRST:END:STEP")
     parser.add_argument("--kernel", help="a kept kernel's version, as `scmsim lab run --kernel` takes it")
+    parser.add_argument("--cached", action="store_true", help="without DAX; each history ends with sync")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
@@ -44,32 +44,38 @@ def main() -> None:
     seeds = range(*map(int, options.seeds.split(":")))
     print("| kind | histories | all equal | files | equal |\n|---|---|---|---|---|")
     for kind in options.kinds.split(","):
-        _measure(
-            kind, [seed for seed in seeds if not _stored(options.output, kind, seed).exists()], chosen, options.output
-        )
-        told = [_judge(kind, seed, options.output) for seed in seeds]
+        histories = {seed: _history(kind, seed, options.cached) for seed in seeds}
+        missing = {seed: each for seed, each in histories.items() if not _stored(options.output, kind, seed).exists()}
+        _measure(kind, missing, chosen, options.output)
+        told = [_judge(kind, seed, each, options.output) for seed, each in histories.items()]
         files, equal = sum(each[0] for each in told), sum(each[1] for each in told)
         print(f"| {kind} | {len(told)} | {sum(a == b for a, b in told)} | {files} | {equal} |", flush=True)
+
+
+def _history(kind: str, seed: int, cached: bool) -> History:
+    history = layout_histories.make(kind, seed)
+    if cached:
+        history.cached = True
+        history.add("sync")
+    return history
 
 
 def _stored(folder: pathlib.Path, kind: str, seed: int) -> pathlib.Path:
     return folder / f"{kind}-{seed}.json"
 
 
-def _judge(kind: str, seed: int, folder: pathlib.Path) -> tuple[int, int]:
+def _judge(kind: str, seed: int, history: History, folder: pathlib.Path) -> tuple[int, int]:
     """Return how many files a history leaves, and for how many the reference is right."""
-    history = layout_histories.make(kind, seed)
     real = json.loads(_stored(folder, kind, seed).read_text())
     try:
-        replay = Replay(options_of(history.words, history.mib))
+        replay = Replay(options_of(history.words, history.mib), history.cached)
         replay.run(history.lines)
         found = {path: replay.show(path) for path in history.paths}
     except Exception as error:  # a wrong model may do anything
         print(f"{kind} {seed}: {error!r}")
         return len(history.paths), 0
-    first = (
-        1 if "^has_journal" in " ".join(history.words) else 0
-    )  # without a journal, inode numbers depend on the clock
+    # without a journal, inode numbers depend on the clock
+    first = 1 if "^has_journal" in " ".join(history.words) else 0
     wrong = [
         path
         for path in history.paths
@@ -80,9 +86,10 @@ def _judge(kind: str, seed: int, folder: pathlib.Path) -> tuple[int, int]:
     return len(history.paths), len(history.paths) - len(wrong)
 
 
-def _measure(kind: str, seeds: Sequence[int], chosen: kernel.Kernel, folder: pathlib.Path) -> None:
+def _measure(kind: str, histories: dict[int, History], chosen: kernel.Kernel, folder: pathlib.Path) -> None:
+    seeds = list(histories)
     for at in range(0, len(seeds), _EACH):
-        part = {str(seed): layout_histories.make(kind, seed) for seed in seeds[at : at + _EACH]}
+        part = {str(seed): histories[seed] for seed in seeds[at : at + _EACH]}
         text = _boot(chosen, "".join(_job(name, history) for name, history in part.items()))
         name = ""
         found: dict[str, dict[str, list]] = {}
@@ -103,7 +110,7 @@ def _job(name: str, history: History) -> str:
     stripe = [history.words[i + 1] for i, word in enumerate(history.words) if word == "-E"]
     words = [word for word in words if word and word not in stripe]
     mkfs = [initramfs.tool("mke2fs"), "-q", "-F", "-t", "ext4", "-b", "4096", "-E", ",".join([_SEED, *stripe]), *words]
-    mount = _MOUNT + ("" if "^has_journal" in " ".join(words) else _NEVER)
+    mount = ("" if history.cached else "dax,") + _MOUNT + ("" if "^has_journal" in " ".join(words) else _NEVER)
     head = f"mkfs {name} {mount} {' '.join(mkfs)} /dev/pmem0 {history.mib * 256}"
     return "\n".join([head, *history.lines, *(f"show {path}" for path in history.paths)]) + "\n"
 

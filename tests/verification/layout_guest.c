@@ -22,7 +22,7 @@
 
 enum { DESCRIPTORS = 4096, WORDS = 64, EXTENTS = 200, LONGEST_CALL = 256 << 20 };
 static char *buffer, *word[WORDS];
-static int descriptors[DESCRIPTORS];
+static int descriptors[DESCRIPTORS], mounted = -1; /* descriptor of the root */
 static FILE *out;
 
 static void stop(const char *why)
@@ -39,6 +39,19 @@ static void load(const char *path)
     if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) && errno != EEXIST))
         stop(path);
     close(fd);
+}
+
+/* Write dirty pages back only when a history says so. */
+static void never_write_back(void)
+{
+    static const char *const setting[][2] = {{"dirty_writeback_centisecs", "1000000"}, {"dirty_ratio", "99"}, {"dirty_background_ratio", "98"}};
+    char path[100];
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "/proc/sys/vm/%s", setting[i][0]);
+        FILE *file = fopen(path, "w");
+        if (!file || fputs(setting[i][1], file) < 0 || fclose(file))
+            stop(path);
+    }
 }
 
 static const char *place(int i)
@@ -100,19 +113,18 @@ static void prefer_journal(void)
 
 static void make(void)
 {
-    static int mounted;
     int status;
     for (int i = 0; i < DESCRIPTORS; i++)
         if (descriptors[i] >= 0)
             close(descriptors[i]), descriptors[i] = -1;
-    if (mounted && umount("/mnt"))
+    if (mounted >= 0 && (close(mounted) || umount("/mnt")))
         stop("umount");
     pid_t child = fork();
     if (!child)
         execv(word[3], word + 3), _exit(127);
     if (waitpid(child, &status, 0) != child || status || mount("/dev/pmem0", "/mnt", "ext4", 0, word[2]))
         stop("mount");
-    mounted = 1;
+    mounted = open("/mnt", O_RDONLY);
     prefer_journal();
     fprintf(out, "history %s\n", word[1]);
 }
@@ -149,7 +161,7 @@ static long run(void)
     else if (is("fsync"))
         r = fsync(*descriptor());
     else if (is("sync"))
-        sync();
+        r = syncfs(mounted);
     return r;
 }
 
@@ -163,6 +175,7 @@ int main(void)
     FILE *modules = fopen("/modules", "r"), *job = fopen("/job", "r");
     while (fgets(line, sizeof line, modules))
         line[strcspn(line, "\n")] = 0, load(line);
+    never_write_back();
     for (int i = 0; i < 200 && access("/dev/pmem0", F_OK); i++)
         usleep(50000);
     memset(descriptors, -1, sizeof descriptors);

@@ -17,12 +17,13 @@ _NAME = 200  # longest random name
 
 @dataclass
 class History:
-    """A history: the device's size, words for mke2fs, lines, and the paths that are there at the end."""
+    """A history: the device's size, words for mke2fs, lines, the paths that are there at the end, and whether without DAX."""
 
     mib: int
     lines: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    cached: bool = False
 
     def add(self, *words: object) -> None:
         """Add a line."""

@@ -20,6 +20,7 @@ class Create:
 
     unwritten: bool = False  # fallocate
     normalize: bool = True
+    before_io: bool = False  # write-back: the blocks stay unwritten until the data is there
 
 
 @dataclass
@@ -80,6 +81,10 @@ class File:
             start, end = logical, extent.logical
         elif extent is not None:
             start, end = extent.end, self.tree.next_mapped(path)
+        delayed = [run for run in self.known.runs if run.state == "delayed" and run.logical < end and run.end > start]
+        if any(run.end <= logical for run in delayed):
+            start = logical
+        end = next((run.logical for run in delayed if run.logical > logical), end)
         self.known.insert(start, end - start, 0, "hole")
         return Mapped(min(length, end - logical), 0, "hole")
 
@@ -105,6 +110,8 @@ class File:
     def _write_unwritten(self, path: Path, logical: int, length: int, create: Create) -> Mapped:
         extent = path[-1].entry
         physical = extent.physical + logical - extent.logical
+        if create.before_io:
+            self._split(path, logical, logical + length, False, written=False)
         if create.unwritten:
             return Mapped(min(length, extent.end - logical), physical, "unwritten")
         return Mapped(min(length, self._initialize(path, logical, length)), physical, "written")
@@ -123,7 +130,7 @@ class File:
         physical, found = self.mballoc.allocate(request)
         length = min(found, length)
         try:
-            self.tree.insert(path, Extent(logical, length, physical, create.unwritten))
+            self.tree.insert(path, Extent(logical, length, physical, create.unwritten), merge=not create.before_io)
         except NoSpaceLeft:  # for the tree itself
             self.mballoc.preallocations.discard(self)
             self.mballoc.free_blocks(physical, found)
@@ -152,14 +159,31 @@ class File:
             self.known.insert(at, count, physical + at - first, "written")
         return allocated
 
-    def _split(self, path: Path, start: int, end: int, may_zero: bool) -> None:
-        """Make [start, end) of an unwritten extent an extent of its own, written: ext4_split_extent."""
+    def complete(self, logical: int, length: int) -> None:
+        """Make blocks written whose data is there: ext4_convert_unwritten_extents."""
+        end = logical + length
+        while logical < end:
+            found = self.lookup(logical, end - logical)
+            if found.state == "unwritten":
+                path = self.tree.find(logical)
+                extent = path[-1].entry
+                found.length = min(found.length, extent.end - logical)
+                if extent.logical != logical or extent.length > found.length:
+                    self._split(path, logical, logical + found.length, False, written=False)
+                    path = self.tree.find(logical)
+                path[-1].entry.unwritten = False
+                self.tree.merge(path, path[-1].at)
+                self.known.insert(logical, found.length, found.physical, "written")
+            logical += found.length
+
+    def _split(self, path: Path, start: int, end: int, may_zero: bool, written: bool = True) -> None:
+        """Make [start, end) of an unwritten extent an extent of its own: ext4_split_extent."""
         if end < path[-1].entry.end:
             self._split_or_zero(path, end, True, merge=False, may_zero=may_zero)
         path = self.tree.find(start, cache=False)
         unwritten = path[-1].entry.unwritten
         if unwritten or start > path[-1].entry.logical:
-            self._split_or_zero(path, start, False, merge=True, may_zero=may_zero and unwritten)
+            self._split_or_zero(path, start, not written, merge=written, may_zero=may_zero and unwritten)
 
     def _split_or_zero(self, path: Path, at: int, second_unwritten: bool, merge: bool, may_zero: bool) -> None:
         """Split an extent; if the tree has no room and cannot grow, zero all of it instead, where that is allowed."""

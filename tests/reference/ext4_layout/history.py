@@ -4,11 +4,12 @@
     fallocate FD OFFSET LENGTH KEEP_SIZE | punch FD OFFSET LENGTH | fsync FD | sync
     unlink PATH | mkdir PATH | rename PATH PATH
 
-FD: a number that stands for a descriptor.  Paths start with "/".
+FD: a number that represents a descriptor.  Paths start with "/".
 """
 
 from collections.abc import Sequence
 
+from tests.reference.ext4_layout.cached import CachedLayout
 from tests.reference.ext4_layout.directory import Directory
 from tests.reference.ext4_layout.file import File
 from tests.reference.ext4_layout.inodes import NoInodeLeft
@@ -26,8 +27,8 @@ class NoFile(Exception):
 class Replay:
     """A file system that histories are replayed on, with names and descriptors."""
 
-    def __init__(self, options: Mkfs) -> None:
-        self.layout = Ext4Layout(options)
+    def __init__(self, options: Mkfs, cached: bool = False) -> None:
+        self.layout = CachedLayout(options) if cached else Ext4Layout(options)
         self.files: dict[str, File] = {"/": self.layout.root}
         self.descriptors: dict[int, File] = {}
         self.short: list[str] = []  # lines that did not do all that they should

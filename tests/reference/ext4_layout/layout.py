@@ -47,7 +47,7 @@ class Ext4Layout:
         found, at = [], 0
         while at < END:
             run = file.lookup(at, END - at)
-            if run.state != "hole":
+            if run.physical:
                 found.append((at, run.physical, run.length, run.state == "unwritten"))
             at += run.length
         return found
@@ -240,7 +240,7 @@ class Ext4Layout:
                 return act()
             except NoSpaceLeft:
                 if self.mballoc.groups.freed:
-                    self.commit()
+                    self.mballoc.commit()
                 elif self.mballoc.free.exact <= self.mballoc.reserved:
                     raise
         return act()

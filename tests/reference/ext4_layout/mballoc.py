@@ -50,7 +50,7 @@ class Request:
 
 @dataclass
 class Counter:
-    """A per-CPU counter with one CPU: its rough value lags behind by less than a batch."""
+    """A per-CPU counter with one CPU: its rough value differs by less than a batch."""
 
     rough: int
     pending: int = field(default=0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Status:
-    """The state of a run of a file's blocks: "written", "unwritten" or "hole" (physical 0)."""
+    """The state of a run of a file's blocks: "written", "unwritten", or "hole" and "delayed" (physical 0)."""
 
     logical: int
     length: int
@@ -23,7 +23,7 @@ class Status:
     def from_block(self, logical: int) -> "Status":
         """Return the part from a block on."""
         skipped = logical - self.logical
-        physical = self.physical + skipped if self.state != "hole" else 0
+        physical = self.physical + skipped if self.state in ("written", "unwritten") else 0
         return Status(logical, self.length - skipped, physical, self.state)
 
 
@@ -73,4 +73,4 @@ class StatusTree:
 def _mergeable(first: Status, second: Status) -> bool:
     if first.state != second.state or first.end != second.logical:
         return False
-    return first.state == "hole" or first.physical + first.length == second.physical
+    return first.state in ("hole", "delayed") or first.physical + first.length == second.physical
