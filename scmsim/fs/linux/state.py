@@ -123,6 +123,8 @@ STATE = np.dtype(
             ("huge", "i8"),  # memory: which pieces of 2 MiB may become huge pages (fs/tmpfs/state.py: HUGE)
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
+            ("windowed", "i8"),  # unused blocks of all preallocations
+            ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("group_count", "i8"),
             ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
             ("backup_blocks", "i8"),  # blocks of a superblock and its group descriptors
@@ -165,9 +167,7 @@ ON_DEVICE = np.dtype(
         [
             *STATE.descr,
             *mballoc.FIELDS,
-            ("windowed", "i8"),  # unused blocks of all preallocations
             ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
-            ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
             ("logged", "i8"),
