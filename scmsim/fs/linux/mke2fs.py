@@ -56,6 +56,7 @@ def has_backup(group: int) -> bool:
 
 def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
     """Return the layout of a device of `blocks` blocks with a journal of `journal` blocks (0: none)."""
+    blocks = max(blocks, 1)
     shift, descriptors = (0, 128) if is_ext2 else (FLEX_SHIFT, 64)
     groups = _ceil(blocks, GROUP_BLOCKS)
     inode_blocks = _inode_blocks(blocks, groups)
