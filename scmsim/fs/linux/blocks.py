@@ -11,7 +11,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
 
-PREALLOCATION_WORDS = 128  # room for new preallocations: an operation makes one or two of 8 words
+PREALLOCATION = 8  # words of a preallocation: an operation makes at most one for each page that gets a block
 
 
 @subroutine
@@ -138,8 +138,7 @@ def reserve_besides(s, arena, f, last, more):
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)
-    words += PREALLOCATION_WORDS
-    if not has_room(s, arena, words + more):
+    if not has_room(s, arena, words + more + PREALLOCATION):
         return False
     reserve(s, arena, f + e.PAGES, last + 1)
     if slots:

@@ -14,7 +14,7 @@ from scmsim.fs.linux import entries, index, inodes, metadata, pages, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
-    PREALLOCATION_WORDS,
+    PREALLOCATION,
     add_blocks,
     add_changed,
     blocks_left,
@@ -47,7 +47,7 @@ def touch(s, arena, row):
     count = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
         count = entries.FIRST_BLOCKS
-    if not has_room(s, arena, e.ROOM + PREALLOCATION_WORDS + 3 * last_of_folio(s, count)):
+    if not has_room(s, arena, e.ROOM + (3 + PREALLOCATION) * last_of_folio(s, count + 1)):
         return 0
     inodes.age(s, arena)
     f = new_record(s, arena, row)
