@@ -227,11 +227,14 @@ def build(
 def _align(state: State, alignment: int) -> None:
     """Take the free blocks before the first one at a multiple of `alignment` bytes."""
     record, arena = state.record[0], state.arena
-    at = int(mballoc.next_block(record, arena, 0, record.blocks, True))
-    padding = -at % max(alignment // BLOCK, 1)
-    if padding:
-        mballoc.mark_used(record, arena, at, padding)
-        record.fixed_blocks += padding
+    at, unit = int(mballoc.next_block(record, arena, 0, record.blocks, True)), max(alignment // BLOCK, 1)
+    end = min(-(-at // unit) * unit, int(record.blocks))
+    while at < end:
+        stop = min(end, (at // GROUP_BLOCKS + 1) * GROUP_BLOCKS)
+        count = int(mballoc.next_block(record, arena, at, stop, False)) - at
+        mballoc.mark_used(record, arena, at, count)
+        record.fixed_blocks += count
+        at = int(mballoc.next_block(record, arena, at + count, end, True)) if at + count < end else end
 
 
 def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
