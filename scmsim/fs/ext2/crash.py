@@ -17,6 +17,7 @@ from scmsim.core.records import NTSTORE, STORE
 from scmsim.fs.ext2.map import DIRECT, FAN_SHIFT, GROUP
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.disk import Disk, written_back
+from scmsim.fs.linux.groups import inode_block
 from scmsim.fs.recovery.expected import Files, Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, Word, cleared, label_of
 from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied
@@ -51,7 +52,6 @@ class RecoveryModel(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.disk, self.cache = Disk(self.state, self.count + 1), Files()
-        self.table = int(self.state.record[0].inode_table_at)
         self.names: dict[int, Name] = {}  # version -> entry
         self.memory: dict[
             int, dict[int, tuple[Any, Any]]
@@ -117,7 +117,7 @@ class RecoveryModel(Base):
         return blocks
 
     def _inode(self, blocks: dict, file: int, inode: int) -> None:
-        block, at = self.table + inode // e.INODES_PER_BLOCK, inode % e.INODES_PER_BLOCK * INODE_BYTES
+        block, at = int(inode_block(self.state.record[0], inode + 1)), inode % e.INODES_PER_BLOCK * INODE_BYTES
         fields = blocks.setdefault(block, {})
         fields[at + SIZE_AT] = (("inode", inode), (file, self.cache.of(file).size))
         pages, leaves = self.disk.pages[file], self.disk.leaves[file]

@@ -6,9 +6,9 @@ it points to; slot 1026 the triple-indirect block, then groups of 1025: a middle
 Source: Linux fs/ext2/inode.c: ext2_block_to_path(), ext2_alloc_blocks().
 """
 
-from scmsim.fs.linux import metadata
+from scmsim.fs.linux import metadata, placement
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import take_blocks
+from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
 
 DIRECT = 12
@@ -97,7 +97,7 @@ def reach(s, arena, f, page, want):
         while parent >= 0 and not has_slot(arena, f, parent):
             slot = parent
             parent = parent_of_slot(slot)
-        arena[arena[f + e.LEAVES] + slot] = take_blocks(s, arena, f, page, 1)
+        arena[arena[f + e.LEAVES] + slot] = placement.take_index_block(s, arena, f, page)
         arena[f + e.LEAF_COUNT] = max(arena[f + e.LEAF_COUNT], slot + 1)
         s.meta_blocks += 1
         s.new_pointers += 1
@@ -115,7 +115,7 @@ def added(s, arena, f, page, count):
         if fresh == 0:
             return
         fresh -= 1
-        metadata.join(s, arena, s.bitmap_at + block // e.GROUP_BLOCKS)
+        metadata.join(s, arena, block_bitmap(s, block // e.GROUP_BLOCKS))
         slot = parent_of_slot(slot)
 
 

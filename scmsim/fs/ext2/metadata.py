@@ -8,6 +8,7 @@ import numpy as np
 
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.linux import groups
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
@@ -88,7 +89,7 @@ def store_index(s, arena, out, f, more):
 @subroutine
 def inode_block(s, arena, f):
     """Return the block that contains a file's inode."""
-    return s.inode_table_at + (arena[f + e.INODE] - 1) // e.INODES_PER_BLOCK
+    return groups.inode_block(s, arena[f + e.INODE])
 
 
 @subroutine

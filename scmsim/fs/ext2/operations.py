@@ -4,12 +4,15 @@ from scmsim.fs.ext2 import dirs, ext4_driver, map, metadata
 from scmsim.fs.ext2 import inodes as waiting_inodes
 from scmsim.fs.ext2 import transfer as ext2_transfer
 from scmsim.fs.ext4 import dirs as hashed_dirs
-from scmsim.fs.linux import driver, entries, index, inodes, transfer
+from scmsim.fs.linux import driver, entries, index, inodes, placement, preallocation, transfer
 from scmsim.fs.linux import metadata as linux_metadata
 from scmsim.jit import calling, kernels_of
 from scmsim.jit.binding import bind
 
-HOOKS = {entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS}
+HOOKS = {
+    entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS,
+    placement: preallocation.HOOKS, preallocation: {"HAS_EXTENTS": False},
+}  # fmt: skip
 BY_EXT4 = {
     entries: hashed_dirs.HOOKS,
     inodes: {**waiting_inodes.HOOKS, "note_change": ext4_driver.note_change},

@@ -13,6 +13,7 @@ from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext2.templates import SITES, all_templates, costs_of
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.mke2fs import layout as lay_out
 from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
@@ -41,10 +42,11 @@ def start(
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
-    layout = e.layout_of(blocks, 0)
-    if layout["journal_at"] + len(e.known_folders(files)) + 8 > blocks:
+    layout = lay_out(blocks, 0, is_ext2=True)
+    fixed = layout.fields["fixed_blocks"]
+    if fixed + len(e.known_folders(files)) + 8 > blocks:
         raise UsageError(
-            f"metadata of {format_bytes(layout['journal_at'] * BLOCK)} does not leave room for files on a device of "
+            f"metadata of {format_bytes(fixed * BLOCK)} does not leave room for files on a device of "
             f"{format_bytes(params['capacity'])}; give a larger capacity"
         )
     names = costs_of(dax, by_ext4)
@@ -54,12 +56,12 @@ def start(
     own = {"commit_interval": params["dirty_expire"]} | {
         name: params[name] for name in ("dirty_expire", "timestamp_tick")
     }
-    waiting = len(files) + 1 + layout["group_inodes"] if by_ext4 else 0
-    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting} | layout
+    waiting = len(files) + 1 + layout.fields["group_inodes"] if by_ext4 else 0
+    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting}
     # one operation may change each of the device's pointer blocks
     lists = {"txn": e.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists |= {"free_inodes": len(files) + 1 + waiting, "recent": 2 * waiting}
-    state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
+    state = e.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(names, dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 

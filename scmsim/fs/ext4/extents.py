@@ -6,8 +6,9 @@ Source: Linux fs/ext4/extents.c.
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.ext4.jbd2 import join
+from scmsim.fs.linux import placement
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import blocks_left, change_groups, take_blocks
+from scmsim.fs.linux.blocks import blocks_left, change_groups
 from scmsim.jit import subroutine
 
 INLINE = 4  # extents that the inode holds
@@ -49,7 +50,7 @@ def grow(s, arena):
         if not has_room(s, arena, 4 * leaves + e.ROOM):
             return False
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
-        leaf = take_blocks(s, arena, f, arena[f + e.PAGE_COUNT], 1)
+        leaf = placement.take_index_block(s, arena, f, arena[f + e.PAGE_COUNT])
         arena[arena[f + e.LEAVES] + leaves] = leaf
         arena[f + e.LEAF_COUNT] += 1
         s.meta_blocks += 1

@@ -11,6 +11,7 @@ import numpy as np
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.linux import placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
@@ -141,6 +142,7 @@ def write_log(s, arena, out):
     s.log_head = (s.log_head + count + 1) % s.journal_blocks
     s.log_used += count + 1
     s.txn_length, s.txn_blocks, s.revokes = 0, 0, 0
+    placement.committed(s, arena)
     s.tid += 1
     s.commits += 1
 

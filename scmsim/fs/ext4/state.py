@@ -1,6 +1,6 @@
 """Initial state of ext4: mke2fs's layout, its journal and its limits.
 
-Units: bytes, blocks of 4096 bytes, ns.  Source: mke2fs (e2fsprogs lib/ext2fs/mkjournal.c, ext2fs_default_journal_size).
+Units: bytes, blocks of 4096 bytes, ns.
 """
 
 import numpy as np
@@ -12,6 +12,8 @@ from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext4.templates import COSTS, SITES, all_templates
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.mke2fs import default_journal
+from scmsim.fs.linux.mke2fs import layout as lay_out
 from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
@@ -35,36 +37,27 @@ STATE = np.dtype(
 )
 
 
-def default_journal(blocks: int) -> int:
-    """Return the journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
-    steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
-    for limit, journal in (*steps, (1 << 25, 131072)):
-        if blocks < limit:
-            return journal
-    return 262144
-
-
 def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> State:
     """Return the state of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
-    layout = e.layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
-    reserved = layout["journal_at"] + layout["journal_blocks"] + len(e.known_folders(files))
-    if layout["journal_blocks"] < MIN_JOURNAL or reserved + 8 > blocks:
+    journal = params["journal"] // BLOCK or default_journal(blocks)
+    layout = lay_out(blocks, journal)
+    fixed = layout.fields["fixed_blocks"]
+    if journal < MIN_JOURNAL or fixed + len(e.known_folders(files)) + 8 > blocks:
         raise UsageError(
-            f"a journal of {format_bytes(layout['journal_blocks'] * BLOCK)} on a device of "
-            f"{format_bytes(params['capacity'])} does not work: the journal takes at least "
-            f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
-            "give a larger capacity or another journal"
+            f"a journal of {format_bytes(journal * BLOCK)} on a device of {format_bytes(params['capacity'])} does not work: "
+            f"the journal takes at least {format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata "
+            f"{format_bytes((fixed - journal) * BLOCK)}; give a larger capacity or another journal"
         )
     cost = costs.load(table, COSTS, list(SITES))
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
-    own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
+    own |= {"relatime": 1, "txn_limit": journal // 4}
     lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
-    state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
+    state = e.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state
 

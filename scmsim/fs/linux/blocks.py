@@ -1,16 +1,17 @@
-"""Blocks of files: runs of pages, preallocation windows, allocation, and the metadata blocks that an allocation changes.
+"""Blocks of files: runs of pages, allocation, and the metadata blocks that an allocation changes.
 
-Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{mballoc.c,extents.c,balloc.c}.  Simplified: the
-allocator is first fit, with a window per growing file that doubles with the file up to 8 MiB
-(ext4_mb_normalize_request); an extent merges only with the extent before it.
+Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{extents.c,balloc.c}.  Simplified: an extent merges only with
+the extent before it.
 """
 
-from scmsim.alloc.first_fit import allocate, release
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.table import reserve, words_to_hold
-from scmsim.fs.linux import index, metadata
+from scmsim.fs.linux import index, metadata, placement
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
+
+PREALLOCATION = 8  # words of a preallocation: an operation makes at most one for each page that gets a block
 
 
 @subroutine
@@ -54,61 +55,15 @@ def blocks_needed(arena, f, first, last):
 
 @subroutine
 def blocks_left(s):
-    # windows count as free: take_blocks closes all of them when no other block is free
-    """Return the number of blocks that are neither allocated nor reserved."""
-    return s.free_blocks + s.windowed - s.reserved
-
-
-@subroutine
-def window_length(s, arena, f, page, want):
-    """Return the number of blocks to preallocate for `want` pages from `page` on (ext4_mb_normalize_request)."""
-    # no preallocation on a nearly full device, nor for directories
-    if s.free_blocks <= s.blocks >> 5 or arena[f + e.IS_DIR]:
-        return want
-    window = 4
-    while window < 2048 and window < max(page + want, arena[f + e.PAGE_COUNT]):
-        window *= 2
-    return max(want, 2048 if page >= window else window - page)
-
-
-@subroutine
-def close_window(s, arena, f):
-    """Free the unused rest of a file's preallocation window (ext4_discard_preallocations)."""
-    if arena[f + e.WINDOW_BLOCKS]:
-        release(s, arena, arena[f + e.WINDOW], arena[f + e.WINDOW_BLOCKS])
-        s.windowed -= arena[f + e.WINDOW_BLOCKS]
-        arena[f + e.WINDOW_BLOCKS] = 0
-
-
-@subroutine
-def take_blocks(s, arena, f, page, want):
-    """Take up to `want` adjacent blocks for `page` from the file's window and return the first; `s.got` is their number.
-
-    An empty window is refilled first.
-    """
-    if arena[f + e.WINDOW_BLOCKS] == 0:
-        length = window_length(s, arena, f, page, want)
-        if s.free_blocks == 0:
-            # as ext4_mb_discard_preallocations does
-            for row in range(s.rows, s.rows + s.row_count * e.ROW_WORDS, e.ROW_WORDS):
-                if arena[row]:
-                    close_window(s, arena, arena[row])
-        arena[f + e.WINDOW] = allocate(s, arena, length)
-        arena[f + e.WINDOW_BLOCKS] = s.got
-        s.windowed += s.got
-    s.got = min(want, arena[f + e.WINDOW_BLOCKS])
-    block = arena[f + e.WINDOW]
-    arena[f + e.WINDOW] += s.got
-    arena[f + e.WINDOW_BLOCKS] -= s.got
-    s.windowed -= s.got
-    return block
+    """Return the number of blocks that are neither allocated nor reserved; preallocated blocks count as free."""
+    return s.free_blocks + placement.blocks_to_come(s) - s.reserved
 
 
 @subroutine
 def change_groups(s, arena, block, count):
     """Record the change of bitmaps and group descriptors by the allocation or freeing of `count` blocks from `block` on."""
     for group in range(block // e.GROUP_BLOCKS, (block + count - 1) // e.GROUP_BLOCKS + 1):
-        metadata.join(s, arena, s.bitmap_at + group)
+        metadata.join(s, arena, block_bitmap(s, group))
         metadata.join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
 
 
@@ -142,7 +97,7 @@ def add_blocks(s, arena, f, page, want, bits):
 
     The pages' words keep their frames and get the flags `bits`.
     """
-    block = take_blocks(s, arena, f, page, index.reach(s, arena, f, page, want))
+    block = placement.take_blocks(s, arena, f, page, index.reach(s, arena, f, page, want), bits)
     count = s.got
     words = arena[f + e.PAGES] + page
     if page == 0 or arena[words - 1] >> e.BLOCK_SHIFT != block - 1:
@@ -183,7 +138,7 @@ def reserve_besides(s, arena, f, last, more):
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)
-    if words and not has_room(s, arena, words + more):
+    if not has_room(s, arena, words + more + PREALLOCATION):
         return False
     reserve(s, arena, f + e.PAGES, last + 1)
     if slots:

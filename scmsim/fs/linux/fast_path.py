@@ -8,10 +8,10 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import entries, index, inodes, metadata
+from scmsim.fs.linux import entries, index, inodes, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import close_window
+from scmsim.fs.linux.blocks import PREALLOCATION
 from scmsim.fs.linux.calls import data_call, plain_call
 from scmsim.fs.linux.files import call, create
 from scmsim.fs.linux.writeback import flush_pages
@@ -45,7 +45,8 @@ def sync_file(s, arena, out, op, f):
         # the transaction must not outgrow the log while pages are written back
         if s.txn_length > s.txn_limit and not metadata.commit(s, arena, out):
             return NO_ROOM
-        if not reserve_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
+        pages = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
+        if not reserve_events(s, out, 64 + 2 * pages) or not has_room(s, arena, PREALLOCATION * pages):
             return NO_ROOM
         flush_pages(s, arena, out, f)
         if not index.ensure_index(s, arena, f):
@@ -77,7 +78,7 @@ def close(s, arena, out, f):
         return NO_ROOM
     s.closes += 1
     arena[f + e.OPENS] -= 1
-    close_window(s, arena, f)
+    placement.discard_preallocations(s, arena, f)
     call(s, arena, out, f, q.CLOSE)
     return DONE
 

@@ -8,6 +8,7 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import entries, inodes, metadata
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
+from scmsim.fs.linux.groups import inode_bitmap, inode_block
 from scmsim.jit import subroutine
 
 
@@ -26,11 +27,11 @@ def new_record(s, arena, row):
 @subroutine
 def dirty_inode(s, arena, out, f):
     """Record the change of a file's inode (ext4_mark_inode_dirty): its block of the inode table joins the transaction."""
-    inode = arena[f + e.INODE] - 1
-    block = s.inode_table_at + inode // e.INODES_PER_BLOCK
+    inode = arena[f + e.INODE]
+    block = inode_block(s, inode)
     metadata.join(s, arena, block)
     inodes.note_change(s, arena, f)
-    s.reg[q.SLOT] = q.BUFFERS + block * e.BLOCK + inode % e.INODES_PER_BLOCK * 256
+    s.reg[q.SLOT] = q.BUFFERS + block * e.BLOCK + (inode - 1) % e.INODES_PER_BLOCK * 256
     emit_template(s, out, q.DIRTY_INODE)
 
 
@@ -59,7 +60,7 @@ def change_entry(s, arena, out, row, d, change):
 def change_inode_use(s, arena, f):
     """Record the allocation or freeing of a file's inode: the inode bitmap and the group descriptor join the transaction."""
     group = (arena[f + e.INODE] - 1) // s.group_inodes
-    metadata.join(s, arena, s.inode_bitmap_at + group)
+    metadata.join(s, arena, inode_bitmap(s, group))
     metadata.join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
 
 

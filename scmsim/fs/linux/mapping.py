@@ -11,12 +11,12 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata, transfer
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import blocks_left, blocks_needed, page_word, reserve_besides
+from scmsim.fs.linux.blocks import PREALLOCATION, blocks_left, blocks_needed, page_word, reserve_besides
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import folio_of
 from scmsim.fs.linux.pages import note_change
 from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, set_access_time, time_stamp
-from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
+from scmsim.fs.mapping.words import FAN, FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
@@ -74,7 +74,7 @@ def frame(s, arena, f, page):
 @subroutine
 def reserve_for_fault(s, record, arena, last):
     """Make room in a file's tables for page `last`, besides the words that the fault requested; False: the arena must grow."""
-    return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
+    return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8) + PREALLOCATION * FAN)
 
 
 @subroutine

@@ -10,10 +10,17 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import entries, index, inodes, metadata, pages
+from scmsim.fs.linux import entries, index, inodes, metadata, pages, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import add_blocks, add_changed, blocks_left, close_window, last_of_folio, reserve_pages
+from scmsim.fs.linux.blocks import (
+    PREALLOCATION,
+    add_blocks,
+    add_changed,
+    blocks_left,
+    last_of_folio,
+    reserve_pages,
+)
 from scmsim.fs.linux.files import (
     call,
     change_entry,
@@ -40,7 +47,7 @@ def touch(s, arena, row):
     count = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
         count = entries.FIRST_BLOCKS
-    if not has_room(s, arena, e.ROOM + 3 * last_of_folio(s, count)):
+    if not has_room(s, arena, e.ROOM + (3 + PREALLOCATION) * last_of_folio(s, count + 1)):
         return 0
     inodes.age(s, arena)
     f = new_record(s, arena, row)
@@ -56,7 +63,7 @@ def touch(s, arena, row):
         s.data_blocks -= page
     else:
         arena[f + e.MAPPED] = page
-    close_window(s, arena, f)
+    placement.discard_preallocations(s, arena, f)
     return f
 
 
@@ -72,9 +79,9 @@ def destroy(s, arena, out, row, f):
             metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.PAGE_COUNT]
         s.data_blocks += arena[f + e.PAGE_COUNT]
+    placement.discard_preallocations(s, arena, f)
     pages.free_pages(s, arena, out, f, 0, arena[f + e.PAGE_COUNT])
     pages.free_leaves(s, arena, f, 0)
-    close_window(s, arena, f)
     inodes.give_number(s, arena, f)
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)

@@ -3,14 +3,13 @@
 Source: Linux fs/ext4/{inode.c,extents.c}.
 """
 
-from scmsim.alloc.first_fit import release
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, metadata
+from scmsim.fs.linux import index, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, change_groups, close_window, reserve_pages
+from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, change_groups, reserve_pages
 from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.writeback import unqueue_clean
 from scmsim.jit import subroutine
@@ -32,7 +31,7 @@ def free_pages(s, arena, out, f, page, last):
                 count += 1
             change_groups(s, arena, block, count)
             index.freed(s, arena, f, at, count)
-            release(s, arena, block, count)
+            placement.release_blocks(s, arena, block, count)
             s.data_blocks -= count
             s.reg[q.COUNT] += 1
         for i in range(words, words + count):
@@ -55,7 +54,7 @@ def free_leaves(s, arena, f, keep):
     """Free a file's index blocks except the first `keep`."""
     for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
         if arena[i]:
-            release(s, arena, arena[i], 1)
+            placement.release_blocks(s, arena, arena[i], 1)
             change_groups(s, arena, arena[i], 1)
             metadata.forget(s, arena, arena[i])
             s.meta_blocks -= 1
@@ -94,8 +93,8 @@ def truncate(s, arena, out, op, f):
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
+        placement.discard_preallocations(s, arena, f)
         free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
-        close_window(s, arena, f)
         clear_part(s, arena, out, f, size, -size & 4095)
         free_leaves(s, arena, f, index.blocks_kept(arena, f))
     arena[f + e.SIZE] = size
@@ -147,6 +146,7 @@ def punch_hole(s, arena, out, f, at, end):
     else:
         clear_part(s, arena, out, f, at, -at & 4095)
         clear_part(s, arena, out, f, end & ~4095, end & 4095)
+    placement.discard_preallocations(s, arena, f)
     free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
 
 

@@ -5,11 +5,13 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 """
 
 from scmsim.core import records as r
+from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
+from scmsim.fs.linux.blocks import PREALLOCATION
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
@@ -36,7 +38,8 @@ def write_back(s, arena, out, limit):
         f = arena[s.oldest]
         if s.txn_length > s.txn_limit and not make_room(s, arena, out):
             return False
-        if not reserve_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
+        pages = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
+        if not reserve_events(s, out, 64 + 2 * pages) or not has_room(s, arena, PREALLOCATION * pages):
             return False
         flush_pages(s, arena, out, f)
         # blocks allocated by the write-back may need more index blocks

@@ -6,17 +6,17 @@ fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fspro
 
 import numpy as np
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import first_fit, mballoc
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, new_state
 from scmsim.fs.engine.space import space_columns, space_report
+from scmsim.fs.linux import mke2fs
 from scmsim.fs.linux.templates import BLOCK, FRAMES
 
-GROUP_BLOCKS = 32768
-INODES_PER_BLOCK = 16  # 256-byte inodes
+GROUP_BLOCKS, INODES_PER_BLOCK = mke2fs.GROUP_BLOCKS, mke2fs.INODES_PER_BLOCK
 DESCRIPTORS_PER_BLOCK = 64  # 64-byte group descriptors
 FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN)
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
@@ -39,8 +39,7 @@ TID = 13  # last transaction that changed the inode
 DATA_TID = 14  # last transaction that an fdatasync has to commit
 STAMP = 15  # time stamp of the last write, see `transfer.time_stamp`; -1: none
 IS_DIR = 16  # 1: a directory
-WINDOW = 17  # block: next one of the file's preallocation window
-WINDOW_BLOCKS = 18  # blocks left in that window
+PREALLOCATIONS = 17  # arena offset of the preallocation used last, see `preallocation`; 0: none
 EXTENTS = 19  # extents
 LEAVES = 20  # table (2 words): index -> block of an extent leaf or of a pointer block
 LEAF_COUNT = 22  # entries of LEAVES in use
@@ -118,19 +117,21 @@ STATE = np.dtype(
             ("rows", "i8"),  # arena offset of the file table
             ("row_count", "i8"),  # its last row is the root directory
             ("reserved", "i8"),  # blocks promised to dirty pages that have none yet (delayed allocation)
-            ("windowed", "i8"),  # blocks in the preallocation windows of all files
             ("frame", "i8"),  # next page-cache frame
             ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
             ("whole", "i8"),  # memory: the pages of the current operation may be allocated as huge pages
             ("huge", "i8"),  # memory: which pieces of 2 MiB may become huge pages (fs/tmpfs/state.py: HUGE)
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
-            ("bitmap_at", "i8"),  # first block of the block bitmaps, inode bitmaps, inode tables, journal
-            ("inode_bitmap_at", "i8"),
-            ("inode_table_at", "i8"),
+            ("windowed", "i8"),  # unused blocks of all preallocations
+            ("fixed_blocks", "i8"),  # blocks that mke2fs uses
+            ("group_count", "i8"),
+            ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
+            ("backup_blocks", "i8"),  # blocks of a superblock and its group descriptors
+            ("inode_blocks", "i8"),  # blocks of a group's inode table
             ("group_inodes", "i8"),
             ("inode_count", "i8"),
-            ("journal_at", "i8"),
+            ("journal_at", "i8"),  # first block of the journal
             ("journal_blocks", "i8"),
             # Blocks to store with the running transaction (no journal: in place): list entries, blocks, time of the first, limit
             ("txn_length", "i8"),
@@ -165,6 +166,8 @@ ON_DEVICE = np.dtype(
         np.record,
         [
             *STATE.descr,
+            *mballoc.FIELDS,
+            ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
             ("logged", "i8"),
@@ -175,6 +178,7 @@ ON_DEVICE = np.dtype(
     )
 )
 
+LOCALITY_LISTS = 10  # lists of the locality group's preallocations (PREALLOC_TB_SIZE)
 INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
 
 
@@ -193,35 +197,44 @@ def known_folders(files: Files) -> list[int]:
 
 
 def build(
-    dtype: np.dtype, files: Files, blocks: int, dax: bool, own: dict[str, int], lists: dict[str, int], cost: np.ndarray,
+    dtype: np.dtype, files: Files, layout: mke2fs.Layout, dax: bool, own: dict[str, int], lists: dict[str, int], cost: np.ndarray,
     *, alignment: int = BLOCK,
 ) -> State:  # fmt: skip
-    """Return the state of an empty file system of `blocks` blocks.
+    """Return the state of an empty file system.
 
-    `dtype` is ON_DEVICE and the family's additional fields, `own` holds values of fields (layout, limits, times), `lists` the
-    words of the family's lists, `cost` the cost table.  The first block for files is at a multiple of `alignment` bytes.
+    `dtype` is ON_DEVICE and the family's additional fields, `own` holds values of fields (limits, times), `lists` the words of
+    the family's lists, `cost` the cost table.  The first free block is at a multiple of `alignment` bytes.
     """
+    blocks, own = layout.blocks, own | layout.fields
     folders, rows, bitmap = known_folders(files), len(files) + 1, -(-blocks // 64)
     lists = {
         "free_inodes": rows,
+        "locality_lists": LOCALITY_LISTS,
         "joined": bitmap,
         "logged": bitmap,
         "txn": most_joined(blocks, own["txn_limit"]),
     } | lists
-    words = rows * ROW_WORDS + sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
+    words = rows * ROW_WORDS + sum(lists.values()) + mballoc.arena_words(blocks) + 64 * len(folders) + (1 << 16)
     state = new_state(dtype, 1 << words.bit_length(), cost)
-    reserved = own["journal_at"] + own["journal_blocks"] + len(folders)
-    first_fit.attach(state, first_data_block(reserved, alignment), blocks)
+    mballoc.attach(state, layout.used, layout.stored, blocks)
     own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD}
     lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
-    _known_folders(state, folders, reserved - len(folders))
+    _known_folders(state, folders, layout.root)
+    _align(state, alignment)
     return state
 
 
-def first_data_block(reserved: int, alignment: int) -> int:
-    """Return the first block after `reserved` blocks that is at a multiple of `alignment` bytes."""
-    unit = max(alignment // BLOCK, 1)
-    return -(-reserved // unit) * unit
+def _align(state: State, alignment: int) -> None:
+    """Take the free blocks before the first one at a multiple of `alignment` bytes."""
+    record, arena = state.record[0], state.arena
+    at, unit = int(mballoc.next_block(record, arena, 0, record.blocks, True)), max(alignment // BLOCK, 1)
+    end = min(-(-at // unit) * unit, int(record.blocks))
+    while at < end:
+        stop = min(end, (at // GROUP_BLOCKS + 1) * GROUP_BLOCKS)
+        count = int(mballoc.next_block(record, arena, at, stop, False)) - at
+        mballoc.mark_used(record, arena, at, count)
+        record.fixed_blocks += count
+        at = int(mballoc.next_block(record, arena, at + count, end, True)) if at + count < end else end
 
 
 def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
@@ -254,34 +267,22 @@ def add_folder(state: State, row: int, inode: int) -> int:
     return f
 
 
-def layout_of(blocks: int, journal: int) -> dict[str, int]:
-    """Return the first block of each kind of metadata: mke2fs's division, but all at the front of the device."""
-    groups = -(-blocks // GROUP_BLOCKS)
-    inode_blocks = max(min(blocks, GROUP_BLOCKS) // 64, 1)  # one 256-byte inode for each 16 KiB
-    bitmaps = 1 + -(-groups // DESCRIPTORS_PER_BLOCK)
-    return {
-        "bitmap_at": bitmaps,
-        "inode_bitmap_at": bitmaps + groups,
-        "inode_table_at": bitmaps + 2 * groups,
-        "journal_at": bitmaps + groups * (2 + inode_blocks),
-        "journal_blocks": journal,
-        "group_inodes": inode_blocks * INODES_PER_BLOCK,
-        "inode_count": groups * inode_blocks * INODES_PER_BLOCK,
-    }
-
-
 def most_joined(blocks: int, limit: int) -> int:
     """Return the most entries of a transaction's list: the operation that passes its limit may touch each group once more."""
     return limit + 2 * -(-blocks // GROUP_BLOCKS) + 4 * FLUSH_PAGES
 
 
-def _known_folders(state: State, folders: list[int], block: int) -> None:
-    """Create the records of the initial directories, with one block each from `block` on; the first is the root."""
+def _known_folders(state: State, folders: list[int], root: int) -> None:
+    """Create the records of the initial directories, with one block each; the first is the root, in block `root`."""
     record, arena = state.record[0], state.arena
+    at, end = root, int(record.blocks)
     for index, folder in enumerate(folders):
+        if index:
+            at = int(mballoc.next_block(record, arena, at, end, True))
+            mballoc.mark_used(record, arena, at, 1)
         f = add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
         arena[f + PAGES], arena[f + PAGE_COUNT], arena[f + EXTENTS] = record.arena_top, 1, 1
-        arena[record.arena_top] = (block + index) << BLOCK_SHIFT
+        arena[record.arena_top] = at << BLOCK_SHIFT
         record.arena_top += 1
     record.next_inode += len(folders) - 1
     record.meta_blocks += len(folders)
@@ -305,7 +306,7 @@ def space(state: State) -> dict[str, int]:
         BLOCK,
         capacity=record.blocks * BLOCK,
         allocated=allocated * BLOCK,
-        metadata=(record.journal_at + record.journal_blocks + record.meta_blocks) * BLOCK,
+        metadata=(record.fixed_blocks + record.meta_blocks) * BLOCK,
         journal_bytes=record.journal_blocks * BLOCK,
         preallocated_bytes=record.windowed * BLOCK,
         promised_bytes=record.reserved * BLOCK,

@@ -13,9 +13,18 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages, write_extents
+from scmsim.fs.linux.blocks import (
+    PREALLOCATION,
+    add_changed,
+    blocks_left,
+    blocks_needed,
+    page_run,
+    reserve_besides,
+    write_extents,
+)
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import order_at
+from scmsim.fs.linux.groups import block_bitmap
 from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.jit import subroutine
 
@@ -67,7 +76,7 @@ def add_zeroed(s, arena, out, f, page, count):
         arena[f + e.EXTENTS] += max(write_extents(arena, f, first, zeroed), 0)
     block = arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT
     group = block // e.GROUP_BLOCKS
-    s.reg[q.BITMAP] = q.BUFFERS + (s.bitmap_at + group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
+    s.reg[q.BITMAP] = q.BUFFERS + block_bitmap(s, group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
     s.reg[q.GROUP] = q.BUFFERS + e.BLOCK + group * 64
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, zeroed * e.BLOCK, zeroed
     s.reg[q.POINTERS], s.reg[q.HAS] = s.new_pointers, splits
@@ -304,7 +313,7 @@ def slice_fits(s, arena, out, op, f):
     last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
     if not reserve_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
         return False
-    return op.op != r.WRITE or reserve_pages(s, arena, f, last)
+    return op.op != r.WRITE or reserve_besides(s, arena, f, last, PREALLOCATION * (last - first + 1))
 
 
 @subroutine

@@ -7,7 +7,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import add_blocks, page_run, page_word, reserve_pages
+from scmsim.fs.linux.blocks import PREALLOCATION, add_blocks, page_run, page_word, reserve_pages
 from scmsim.fs.linux.transfer import add_zeroed, copy_in
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.touch import order_of
@@ -189,7 +189,9 @@ def part_fits(s, arena, out, op, f):
     s.wanted = 0
     if not reserve_events(s, out, 64 + (WRITE_EVENTS if op.op == r.WRITE else READ_EVENTS) * (last - first + 1)):
         return False
-    return op.op != r.WRITE or (reserve_pages(s, arena, f, last) and m.has_words(s, arena, f, first, last))
+    return op.op != r.WRITE or (
+        reserve_pages(s, arena, f, last) and m.has_words(s, arena, f, first, last, PREALLOCATION * (last - first + 1))
+    )
 
 
 TRANSFER = {"NOTHING": x.USER_CALL, "write_slice": write_part, "read_slice": read_part, "slice_fits": part_fits}

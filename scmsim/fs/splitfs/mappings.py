@@ -77,9 +77,9 @@ def put_in_staging(s, arena, f, page, count):
 
 
 @subroutine
-def has_words(s, arena, f, first, last):
-    """Return whether the arena surely has room for faults on the pages [first, last] and for `put_in_staging`."""
-    maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1)
+def has_words(s, arena, f, first, last, more):
+    """Return whether the arena surely has room for faults on the pages [first, last], `put_in_staging`, and `more` words."""
+    maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1) + more
     if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; the rest is exact
         return True
     bits, regions = (last >> 5) + 1, (last >> 9) + 1
@@ -121,7 +121,7 @@ def map_page(s, arena, out, row, page):
     f = arena[row + e.ROW_RECORD]
     if is_mapped(s, arena, f, (page, 0)):
         return True
-    if not reserve_events(s, out, FAULT_EVENTS) or not has_words(s, arena, f, page, page):
+    if not reserve_events(s, out, FAULT_EVENTS) or not has_words(s, arena, f, page, page, 0):
         return False
     fault_in(s, arena, out, row, (page, 0))
     return True

@@ -18,6 +18,7 @@ from scmsim.fs.linux.blocks import change_groups, page_run
 from scmsim.fs.linux.calls import data_call
 from scmsim.fs.linux.fast_path import run_background_work
 from scmsim.fs.linux.files import dirty_inode
+from scmsim.fs.linux.groups import inode_block
 from scmsim.fs.splitfs import mappings
 from scmsim.fs.splitfs import state as n
 from scmsim.fs.splitfs import templates as x
@@ -48,7 +49,7 @@ def relink(s, arena, out, f):
         emit_template(s, out, x.COPY_BACK)
         out[first].vaddr, out[first].order = out[first].addr + mappings.AREA, mappings.ORDER
     arena[f + n.STAGED], arena[f + n.STAGED_END] = 0, 0
-    join(s, arena, s.inode_table_at)  # the staging file's inode
+    join(s, arena, inode_block(s, e.ROOT_INODE))  # the staging file's inode
     dirty_inode(s, arena, out, f)
     arena[f + e.DATA_TID] = s.tid
     s.relinks += 1

@@ -6,7 +6,7 @@ in strict mode are files of ext4-DAX that exist from the start; they count as me
 
 import numpy as np
 
-from scmsim.alloc.first_fit import allocate
+from scmsim.alloc.mballoc import take_run
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
@@ -86,7 +86,7 @@ def start(params: dict, files: Files) -> State:
     record.relatime = 0  # the library reads what it has mapped
     record.mode, record.filled = MODES.index(params["mode"]), params["staging"]
     for name, length in (("entries", logs), ("scratch", scratch)):
-        record[f"{name}_at"] = allocate(record, state.arena, length // e.BLOCK) * e.BLOCK
+        record[f"{name}_at"] = take_run(record, state.arena, length // e.BLOCK) * e.BLOCK
         record[f"{name}_bytes"] = length
         record.meta_blocks += length // e.BLOCK
     return state

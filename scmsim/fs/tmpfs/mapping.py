@@ -8,13 +8,11 @@ from typing import Any
 
 @functools.cache
 def _kernels() -> ModuleType:
-    from scmsim.fs.linux import blocks
     from scmsim.fs.mapping import hooks, kernels
     from scmsim.fs.tmpfs import faults
-    from scmsim.fs.tmpfs.operations import window_length
     from scmsim.jit.binding import bind
 
-    return bind("tmpfs_mapped", kernels, {blocks: {"window_length": window_length}, hooks: faults.HOOKS})
+    return bind("tmpfs_mapped", kernels, {hooks: faults.HOOKS})
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:

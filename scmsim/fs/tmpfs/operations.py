@@ -1,18 +1,12 @@
 """Run the operations of tmpfs and ramfs: those of Linux's file systems, with DRAM pages as blocks and without metadata."""
 
-from scmsim.fs.linux import blocks, driver, index, pages, transfer
+from scmsim.fs.linux import driver, index, pages, transfer
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.tmpfs import huge
 from scmsim.fs.tmpfs.state import IS_HUGE
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
-
-
-@subroutine
-def window_length(s, arena, f, page, want):
-    """Return `want`: pages are not preallocated."""
-    return want
 
 
 @subroutine
@@ -37,7 +31,7 @@ _TRANSFER = {
     "count_slice": count_slice,
 }  # fmt: skip
 _HOOKS = {
-    blocks: {"window_length": window_length}, index: {"whole": huge.whole}, transfer: _TRANSFER,
+    index: {"whole": huge.whole}, transfer: _TRANSFER,
     pages: {"split_parts": huge.split_parts, "reserve_range": huge.reserve_range, "fill_holes": huge.fill_holes},
 }  # fmt: skip
 emit = driver.emitter(bind("tmpfs", driver, _HOOKS))

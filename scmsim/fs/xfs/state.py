@@ -144,7 +144,8 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
         all_templates(bool(params["copy_fence"]), params["crc32c"] == "table"),
         merge=bool(params.get("merge", 1)),
     )
-    first_fit.attach(state, e.first_data_block(reserved, params["data_alignment"]), blocks)
+    unit = max(params["data_alignment"] // e.BLOCK, 1)
+    first_fit.attach(state, -(-reserved // unit) * unit, blocks)
     lists = {
         "free_inodes": rows + CHUNK_INODES,
         "inode_items": 2,

@@ -4,7 +4,7 @@ Written from the same description as scmsim/fs/linux/*.py, and shares no code wi
 """
 
 from tests.fs.ext4.reference_data import Data
-from tests.fs.ext4.reference_disk import PAGE, SECONDS, Node
+from tests.fs.ext4.reference_disk import PAGE, SECONDS, Node, Page
 
 
 class Slow(Data):
@@ -44,6 +44,9 @@ class Slow(Data):
         node.is_dir = root or (bool(self.files.is_dir[file]) and file not in self.gone and not fresh)
         pages = 1 if node.is_dir else -(-before // PAGE)
         page = 0
+        if root or (node.is_dir and self.files.first_size[file] >= 0):
+            block = self.layout.root_block if root else self.allocator.claim(1)
+            node.pages[0], node.end, node.extents, page = Page(block), 1, 1, 1
         while page < pages and self.available() > 0:
             page += self.allocate(node, page, pages - page)
         self.close_window(node)
@@ -93,9 +96,9 @@ class Slow(Data):
         if node.is_dir:
             for page in node.pages.values():
                 self.forget(page.block)
+        self.close_window(node)
         self.free_pages(node, file, 0, node.end)
         self.free_leaves(node)
-        self.close_window(node)
         self.inodes_left.append(node.inode)
         del self.nodes[file]
         self.gone.add(file)

@@ -201,8 +201,8 @@ class Data(Disk):
     def truncate(self, file, node, size):
         """Perform truncate."""
         if size < node.size:
-            self.free_pages(node, file, -(-size // PAGE), node.end)
             self.close_window(node)
+            self.free_pages(node, file, -(-size // PAGE), node.end)
             self.clear(node, size, -size % PAGE)
             if node.end == 0:
                 self.free_leaves(node)
@@ -220,6 +220,7 @@ class Data(Disk):
             else:
                 self.clear(node, offset, -offset % PAGE)
                 self.clear(node, end - end % PAGE, end % PAGE)
+            self.close_window(node)
             self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
         else:
             numbers = range(offset // PAGE, (end - 1) // PAGE + 1)

@@ -1,13 +1,17 @@
-"""Implement the disk of ext4's reference: blocks, windows, extent leaves and the journal, with plain sets and lists.
+"""Implement the disk of ext4's reference: blocks, extent leaves and the journal, with plain sets and lists.
 
-Written from the same description as scmsim/fs/linux/blocks.py and jbd2.py, and shares no code with them.
+Written from the same description as scmsim/fs/linux/blocks.py and jbd2.py, and shares no code with them; blocks come from
+the reference of ext4's allocator.
 """
 
 from dataclasses import dataclass, field
 
+from tests.reference.ext4_layout import mkfs
+from tests.reference.ext4_layout.mballoc import Mballoc, NoSpaceLeft, Request
+
 PAGE = 4096
 GROUP = 32768
-CHUNK = 2048  # pages per step of write-back, and blocks of the largest window
+CHUNK = 2048  # pages per step of write-back
 SECONDS = 10**9
 
 
@@ -40,7 +44,8 @@ class Node:
     read_stamp: int = 0
     since: int = 0
     pages: dict[int, Page] = field(default_factory=dict)
-    window: list[int] = field(default_factory=list)
+    preallocations: list = field(default_factory=list)
+    writers: int = 1
     leaves: list[int] = field(default_factory=list)
 
     def dirty(self):
@@ -55,15 +60,11 @@ class Disk:
         self.dax, self.files = dax, files
         self.commit_interval, self.dirty_expire, self.clock_tick = commit_interval, dirty_expire, clock_tick
         self.blocks, self.journal = capacity // PAGE, journal // PAGE
-        groups = -(-self.blocks // GROUP)
-        inode_blocks = max(min(self.blocks, GROUP) // 64, 1)
-        self.bitmaps = 1 + -(-groups // 64)
-        self.inode_bitmaps = self.bitmaps + groups
-        self.inode_tables = self.bitmaps + 2 * groups
-        self.group_inodes = 16 * inode_blocks
-        self.log_at = self.inode_tables + groups * inode_blocks
-        first = self.log_at + self.journal
-        self.free = bytearray([0] * first + [1] * (self.blocks - first))
+        self.layout = mkfs.make(mkfs.Mkfs(capacity, journal_blocks=self.journal))
+        self.allocator = Mballoc(self.layout)
+        self.allocator.reserved = 0  # the models do not keep blocks back for changes of extent trees
+        self.group_inodes = self.layout.inodes_per_group
+        groups = len(self.layout.groups)
         self.nodes, self.gone = {}, set()
         self.inodes_left, self.next_inode, self.most_inodes = [], 12, groups * self.group_inodes
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
@@ -78,44 +79,62 @@ class Disk:
     # Blocks
 
     def free_count(self):
-        """Return the number of free blocks, including those in windows."""
-        return sum(self.free) + sum(len(node.window) for node in self.nodes.values())
+        """Return the number of free blocks, including preallocated ones and those that wait for a commit."""
+        return self.allocator.free.exact
 
     def available(self):
         """Return how many blocks can still be reserved."""
         promised = sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
         return self.free_count() - promised
 
-    def take(self, node, page, want):
-        """Take up to `want` contiguous blocks for `page`, from the file's window if it has one."""
-        if not node.window:
-            length = want
-            if sum(self.free) > self.blocks // 32 and not node.is_dir:
-                window = 4
-                while window < CHUNK and window < max(page + want, node.end):
-                    window *= 2
-                length = max(want, CHUNK if page >= window else window - page)
-            if not any(self.free):
-                for other in self.nodes.values():
-                    self.close_window(other)
-            start = self.free.index(1)
-            stop = start
-            while stop < self.blocks and self.free[stop] and stop - start < length:
-                self.free[stop] = 0
-                stop += 1
-            node.window = list(range(start, stop))
-        taken, node.window = node.window[:want], node.window[want:]
-        return taken
+    def neighbour(self, node, page, step):
+        """Return the nearest page with a block before or after `page`, and its block; (0, 0) if there is none."""
+        pages = [number for number, one in node.pages.items() if one.block is not None and (number - page) * step > 0]
+        nearest = min(pages, key=lambda number: abs(number - page), default=None)
+        return (0, 0) if nearest is None else (nearest, node.pages[nearest].block)
+
+    def home(self, node):
+        """Return the block near which a file without blocks starts."""
+        group = (node.inode - 1) // self.group_inodes // 16 * 16 + (not node.is_dir)
+        return group * GROUP
+
+    def take(self, node, page, want, unwritten=False):
+        """Take up to `want` contiguous blocks for `page`."""
+        left, right = self.neighbour(node, page, -1), self.neighbour(node, page, 1)
+        goal = self.home(node)
+        if left[1] or right[1]:
+            goal = left[1] + page - left[0] if left[1] else right[1] - (right[0] - page)
+        request = Request(node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten)
+        return self.served(node, request)
+
+    def take_leaf(self, node):
+        """Take a block for an extent leaf."""
+        left = self.neighbour(node, node.end, -1) if node.leaves else (0, 0)
+        goal = left[1] + node.end - left[0] if left[1] else self.home(node)
+        return self.served(node, Request(node, node.end, 1, goal, data=False))[0]
+
+    def served(self, node, request):
+        """Return the blocks that a request gets; on a full device, those that wait for a commit become free before it."""
+        node.writers = node.opens if self.closes else 1
+        try:
+            first, count = self.allocator.allocate(request)
+        except NoSpaceLeft:
+            self.allocator.commit()
+            first, count = self.allocator.allocate(request)
+        return list(range(first, first + count))
+
+    def release(self, blocks):
+        """Free blocks as soon as the transaction commits."""
+        for block in blocks:
+            self.allocator.free_blocks(block, 1)
 
     def close_window(self, node):
-        """Free the blocks of a file's window."""
-        for block in node.window:
-            self.free[block] = 1
-        node.window = []
+        """Free the unused blocks of a file's preallocations."""
+        self.allocator.preallocations.discard(node)
 
     def allocate(self, node, page, want, **state):
         """Allocate contiguous blocks for up to `want` pages from `page` on; return for how many."""
-        taken = self.take(node, page, want)
+        taken = self.take(node, page, want, **state)
         before = node.pages.get(page - 1)
         if not (before and before.block is not None and before.block == taken[0] - 1):
             node.extents += 1
@@ -130,7 +149,7 @@ class Disk:
     def change_blocks(self, node, page, blocks):
         """Change the bitmaps and descriptors of blocks, and the leaf over `page`."""
         for group in sorted({block // GROUP for block in blocks}):
-            self.join(self.bitmaps + group)
+            self.join(self.layout.groups[group].block_bitmap)
             self.join(1 + group // 64)
         self.change_leaf(node, page)
 
@@ -151,17 +170,17 @@ class Disk:
     def grow_leaves(self, node):
         """Add leaves for extents that do not fit in the inode or the existing leaves."""
         while node.extents > 4 and node.extents > 340 * len(node.leaves) and self.available() > 0:
-            block = self.take(node, node.end, 1)[0]
+            block = self.take_leaf(node)
             node.leaves.append(block)
             self.join(block)
-            self.join(self.bitmaps + block // GROUP)
+            self.join(self.layout.groups[block // GROUP].block_bitmap)
             self.join(1 + block // GROUP // 64)
 
     def free_leaves(self, node):
         """Free the extent leaves of a file without blocks."""
+        self.release(node.leaves)
         for block in node.leaves:
-            self.free[block] = 1
-            self.join(self.bitmaps + block // GROUP)
+            self.join(self.layout.groups[block // GROUP].block_bitmap)
             self.join(1 + block // GROUP // 64)
             self.forget(block)
         node.leaves, node.extents = [], 0
@@ -183,7 +202,7 @@ class Disk:
         for number in numbers:
             page = node.pages.pop(number)
             if page.block is not None:
-                self.free[page.block] = 1
+                self.release([page.block])
         if was_dirty and not node.dirty():
             self.queue.remove(file)
         if last == node.end - 1:
@@ -223,6 +242,7 @@ class Disk:
         self.fences += 4
         self.log_used += total
         self.txn, self.txn_joins, self.revokes = set(), 0, 0
+        self.allocator.commit()
         self.tid += 1
         self.commits += 1
 
@@ -230,13 +250,18 @@ class Disk:
         """Return whether the running transaction is so large that it must be committed."""
         return self.txn_joins > max(self.journal // 4, 1)
 
+    def inode_block(self, number):
+        """Return the block of the inode table that holds an inode."""
+        group, index = divmod(number - 1, self.group_inodes)
+        return self.layout.groups[group].inode_table + index // 16
+
     def change_inode(self, node):
         """Change the inode-table block of a file."""
-        self.join(self.inode_tables + (node.inode - 1) // 16)
+        self.join(self.inode_block(node.inode))
         node.tid = self.tid
 
     def change_inode_use(self, node):
         """Change the inode bitmap and the group descriptor of a file's inode."""
         group = (node.inode - 1) // self.group_inodes
-        self.join(self.inode_bitmaps + group)
+        self.join(self.layout.groups[group].inode_bitmap)
         self.join(1 + group // 64)

@@ -32,7 +32,7 @@ def same_state(model, reference):
         reference.log_used,
         reference.revokes,
     ]
-    assert int(record.windowed) == sum(len(node.window) for node in reference.nodes.values())
+    assert int(record.windowed) == reference.allocator.preallocations.unused()
     for file, node in reference.nodes.items():
         f = int(arena[record.rows + file * e.ROW_WORDS])
         fields = (e.INODE, e.SIZE, e.LINKS, e.OPENS, e.PAGE_COUNT, e.EXTENTS, e.DIRTY, e.ENTRIES)
@@ -54,8 +54,8 @@ def same(model, reference):
     same_state(model, reference)
     record = model.record
     assert int(record.commits) == reference.commits
-    assert int(record.free_blocks + record.windowed) == reference.free_count()
-    assert int(record.free_blocks + record.windowed - record.reserved) == reference.available()
+    free = int(record.free_blocks + record.windowed + record.freed_blocks)
+    assert free == reference.free_count() and free - int(record.reserved) == reference.available()
     dirty = sum(len(node.dirty()) for node in reference.nodes.values() if not node.is_dir)
     assert model.space()["dirty_bytes"] == 4096 * dirty
 

@@ -20,8 +20,7 @@ class Split(Slow):
         self.mode, self.filled = mode, staging
         small = capacity // PAGE * PAGE // 32
         taken = 2 * min(log, small) // PAGE + min(16 << 20, small) // PAGE
-        for _ in range(taken):
-            self.free[self.free.index(1)] = 0
+        self.allocator.claim(taken)
         self.staged, self.to_copy, self.relinks = {}, {}, 0  # by node identity: pages [first, end); bytes to copy
 
     def destroy(self, file):
@@ -115,7 +114,7 @@ class Split(Slow):
         copied = self.to_copy.pop(id(node), 0)
         self.data += copied
         self.fences += -(-copied // PAGE)
-        self.join(self.inode_tables)
+        self.join(self.inode_block(2))
         self.change_inode(node)
         node.data_tid = self.tid
         self.relinks += 1

@@ -23,7 +23,7 @@ def same(model, reference):
     same_state(model, reference)
     record = model.record
     assert [int(record.commits), int(record.relinks)] == [reference.commits, reference.relinks]
-    assert int(record.free_blocks + record.windowed) == reference.free_count()
+    assert int(record.free_blocks + record.windowed + record.freed_blocks) == reference.free_count()
     staged = sum(end - first for first, end in reference.staged.values())
     assert model.space()["staged_bytes"] == 4096 * staged
 

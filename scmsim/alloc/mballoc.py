@@ -1,0 +1,371 @@
+"""Search for free blocks as ext4's multiblock allocator does: buddy orders, four criteria, lists of groups.
+
+Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator and what it calls; mb_find_extent, mb_mark_used,
+mb_free_blocks).  Unit: blocks of 4096 bytes, in groups of 32768.  A bitmap of the arena has one bit per block, 1 = free.
+The kernel keeps a buddy bitmap per order; here an order is computed from the bitmap, which gives the same chunks: a chunk of
+order k is 2**k free blocks at a multiple of 2**k inside the group, and no larger chunk contains it.
+The state record also has the fields `group_count` and `flex_shift` (log2 of the groups whose metadata are in their first group).
+Left out: stripes, the prefetch of bitmaps some seconds after the mount, groups that other processors lock.
+"""
+
+import numpy as np
+
+from scmsim.alloc.first_fit import lowest_bit
+from scmsim.jit import kernel
+
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
+
+GROUP_SHIFT = 15
+GROUP = 1 << GROUP_SHIFT
+GROUP_BITS_WORDS = GROUP >> 6
+ORDERS = 14  # MB_NUM_ORDERS: chunks of 1 to 8192 blocks
+LEAST_SCAN, MOST_SCAN = 10, 200  # free runs that the search looks at (s_mb_min_to_scan, s_mb_max_to_scan)
+ORDER_REQUEST = 2  # requests of 2**(ORDER_REQUEST - 1) blocks or more are searched by order (s_mb_order2_reqs)
+RESERVED_FLEX_SHIFT = 2  # log2 of EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME
+LISTS_FROM = 16  # groups: from here on, groups are in lists by order (mb_optimize_scan's default)
+
+FIELDS = [
+    ("group_table", "i8"),  # arena offset of the table of groups
+    ("list_clock", "i8"),  # counts entries into the lists of groups: a list is ordered by it
+    ("stream_block", "i8"),  # where the last request of a large file was served (s_mb_last_group, s_mb_last_start)
+    ("freed_bits", "i8"),  # arena offset of the bitmap of blocks that the running transaction freed
+    ("freed_blocks", "i8"),  # their number
+    # The current request: blocks wanted, block to start at, whether to try just there first, and for what
+    ("want", "i8"),
+    ("goal", "i8"),
+    ("try_goal", "i8"),
+    ("for_data", "i8"),
+    ("for_stream", "i8"),
+    # The current search: log2 of a power of two (0: none), free runs seen, state, and the best run so far
+    ("power", "i8"),
+    ("runs_seen", "i8"),
+    ("status", "i8"),
+    ("best", "i8"),
+    ("best_length", "i8"),
+]
+
+# A row of the table of groups, one word each unless said otherwise:
+FREE = 0  # free blocks
+FRAGMENTS = 1  # free runs
+LARGEST = 2  # order of the largest chunk, -1 = none
+LARGEST_SINCE = 3  # `list_clock` when it entered the list of that order
+AVERAGE = 4  # order of the mean free run, -1 = none
+AVERAGE_SINCE = 5
+IS_LOADED = 6  # the kernel has read the group's bitmap
+IS_STORED = 7  # the bitmap is on the device; else the kernel computes it (EXT4_BG_BLOCK_UNINIT)
+HAS_FREED = 8  # the running transaction freed blocks
+GROUP_WORDS = 9
+
+CONTINUE, FOUND, GIVEN_UP = range(3)
+
+
+def arena_words(blocks: int) -> int:
+    """Return the arena words of the bitmaps and the table for `blocks` blocks."""
+    groups = -(-blocks // GROUP)
+    return groups * (2 * GROUP_BITS_WORDS + GROUP_WORDS)
+
+
+def attach(state, used, stored, blocks: int) -> None:
+    """Lay out bitmaps and table at the arena's top, for a device that was just mounted.
+
+    The ranges `used` (start, count) are in use; the bitmaps of the groups `stored` are on the device.
+    """
+    record, arena = state.record[0], state.arena
+    groups = -(-blocks // GROUP)
+    record.blocks = record.tracked = blocks
+    record.group_count = groups
+    record.bits, record.freed_bits = record.arena_top, record.arena_top + groups * GROUP_BITS_WORDS
+    record.group_table = record.freed_bits + groups * GROUP_BITS_WORDS
+    record.arena_top = record.group_table + groups * GROUP_WORDS
+    _set_bits(arena, record.bits, 0, blocks, True)
+    for start, count in used:
+        _set_bits(arena, record.bits, start, min(count, blocks - start), False)
+    for group in range(groups):
+        arena[record.group_table + group * GROUP_WORDS + LARGEST] = -1
+        arena[record.group_table + group * GROUP_WORDS + AVERAGE] = -1
+        record.free_blocks += _count(record, arena, group)
+    for group in stored:
+        arena[record.group_table + group * GROUP_WORDS + IS_STORED] = 1
+
+
+@kernel
+def _set_bits(arena, bits, start, count, value):
+    """Set or clear the bits of `count` blocks from `start` on."""
+    at, end = start, start + count
+    while at < end:
+        many = min(64 - (at & 63), end - at)
+        mask = -_ONE if many == 64 else ~(-_ONE << many) << (at & 63)
+        if value:
+            arena[bits + (at >> 6)] |= mask
+        else:
+            arena[bits + (at >> 6)] &= ~mask
+        at += many
+
+
+@kernel
+def is_free(s, arena, block):
+    """Return whether a block is free."""
+    return (arena[s.bits + (block >> 6)] >> (block & 63)) & 1 != 0
+
+
+@kernel
+def next_block(s, arena, block, end, free):
+    """Return the first block of [block, end) that is free (or, if not `free`, in use); `end` if there is none."""
+    w = block >> 6
+    inverse = np.int64(0) if free else -_ONE
+    word = (arena[s.bits + w] ^ inverse) & (-_ONE << (block & 63))
+    while word == 0:
+        w += 1
+        if w << 6 >= end:
+            return end
+        word = arena[s.bits + w] ^ inverse
+    return min(end, (w << 6) + lowest_bit(word))
+
+
+@kernel
+def _is_chunk_free(s, arena, start, length):
+    """Return whether `length` blocks (a power of two) from its multiple `start` on are free."""
+    if length < 64:
+        mask = ~(-_ONE << length) << (start & 63)
+        return arena[s.bits + (start >> 6)] & mask == mask
+    for w in range(s.bits + (start >> 6), s.bits + ((start + length) >> 6)):
+        if arena[w] != -1:
+            return False
+    return True
+
+
+@kernel
+def chunk_order(s, arena, block):
+    """Return the order of the chunk that contains the free block `block` (mb_find_order_for_block)."""
+    order = 0
+    while order < ORDERS - 1 and _is_chunk_free(s, arena, ((block >> order) ^ 1) << order, 1 << order):
+        order += 1
+    return order
+
+
+@kernel
+def free_run(s, arena, block, needed):
+    """Return the free blocks from `block` on, by whole chunks until they are at least `needed` (mb_find_extent)."""
+    if not is_free(s, arena, block):
+        return 0
+    end = ((block >> GROUP_SHIFT) + 1) << GROUP_SHIFT
+    order = chunk_order(s, arena, block)
+    after = ((block >> order) + 1) << order
+    while needed > after - block and after < end and is_free(s, arena, after):
+        after += 1 << chunk_order(s, arena, after)
+    return after - block
+
+
+@kernel
+def _first_order(at, length):
+    """Return the order of the first chunk of a free run: `length` blocks from block `at` of the group on."""
+    order = 0
+    while order < ORDERS - 1 and at & (1 << order) == 0 and 2 << order <= length:
+        order += 1
+    return order
+
+
+@kernel
+def find_chunk(s, arena, group, order):
+    """Return the first chunk of the smallest order that is at least `order` (ext4_mb_simple_scan_group); -1: none.
+
+    Sets `s.best_length` to the chunk's blocks.
+    """
+    start, end = group << GROUP_SHIFT, (group + 1) << GROUP_SHIFT
+    least, chunk = ORDERS, np.int64(-1)
+    at = next_block(s, arena, start, end, True)
+    while at < end and least > order:
+        stop = next_block(s, arena, at, end, False)
+        while at < stop and least > order:
+            own = _first_order(at - start, stop - at)
+            if order <= own < least:
+                least, chunk = own, at
+            at += 1 << own
+        at = next_block(s, arena, stop, end, True) if stop < end else end
+    s.best_length = 1 << least
+    return chunk
+
+
+@kernel
+def _largest_order(s, arena, group, enough):
+    """Return the order of the group's largest chunk, -1 if nothing is free; stop at the first of order `enough`."""
+    start, end = group << GROUP_SHIFT, (group + 1) << GROUP_SHIFT
+    largest = -1
+    at = next_block(s, arena, start, end, True)
+    while at < end and largest < enough:
+        stop = next_block(s, arena, at, end, False)
+        while at < stop and largest < enough:
+            own = _first_order(at - start, stop - at)
+            largest = max(largest, own)
+            at += 1 << own
+        at = next_block(s, arena, stop, end, True) if stop < end else end
+    return largest
+
+
+@kernel
+def _count(s, arena, group):
+    """Count the free blocks and free runs of a group; return the free blocks."""
+    row, end = s.group_table + group * GROUP_WORDS, (group + 1) << GROUP_SHIFT
+    arena[row + FREE], arena[row + FRAGMENTS] = 0, 0
+    at = next_block(s, arena, group << GROUP_SHIFT, end, True)
+    while at < end:
+        stop = next_block(s, arena, at, end, False)
+        arena[row + FREE] += stop - at
+        arena[row + FRAGMENTS] += 1
+        at = next_block(s, arena, stop, end, True) if stop < end else end
+    return arena[row + FREE]
+
+
+@kernel
+def bit_length(value):
+    """Return the bits of a positive number (fls)."""
+    bits = 0
+    while value > 0:
+        value >>= 1
+        bits += 1
+    return bits
+
+
+@kernel
+def average_order(blocks):
+    """Return the list for groups whose free runs have `blocks` blocks on average (mb_avg_fragment_size_order)."""
+    return min(max(bit_length(blocks) - 2, 0), ORDERS - 1)
+
+
+@kernel
+def _enter_lists(s, arena, group, largest):
+    """Move a group to the ends of the lists that its largest chunk and its mean free run have changed to."""
+    row = s.group_table + group * GROUP_WORDS
+    if largest != arena[row + LARGEST]:
+        s.list_clock += 1
+        arena[row + LARGEST], arena[row + LARGEST_SINCE] = largest, s.list_clock
+    fragments = arena[row + FRAGMENTS]
+    average = average_order(arena[row + FREE] // fragments) if fragments else -1
+    if average != arena[row + AVERAGE]:
+        s.list_clock += 1
+        arena[row + AVERAGE], arena[row + AVERAGE_SINCE] = average, s.list_clock
+
+
+@kernel
+def load(s, arena, group):
+    """Read a group's bitmap, if that was not done yet (ext4_mb_load_buddy)."""
+    row = s.group_table + group * GROUP_WORDS
+    if not arena[row + IS_LOADED]:
+        arena[row + IS_LOADED] = 1
+        _enter_lists(s, arena, group, _largest_order(s, arena, group, ORDERS))
+
+
+@kernel
+def _count_neighbours(s, arena, block, count):
+    """Return how many of the two blocks next to a run, in its group, are free."""
+    free = 0
+    if block & (GROUP - 1) and is_free(s, arena, block - 1):
+        free += 1
+    if (block + count) & (GROUP - 1) and is_free(s, arena, block + count):
+        free += 1
+    return free
+
+
+@kernel
+def mark_used(s, arena, block, count):
+    """Take `count` free blocks of one group (mb_mark_used)."""
+    group = block >> GROUP_SHIFT
+    load(s, arena, group)
+    row = s.group_table + group * GROUP_WORDS
+    largest, at, shrinks = arena[row + LARGEST], block, False
+    while at < block + count and not shrinks:
+        order = chunk_order(s, arena, at)
+        shrinks = order >= largest
+        at = ((at >> order) + 1) << order
+    arena[row + FRAGMENTS] += _count_neighbours(s, arena, block, count) - 1
+    _set_bits(arena, s.bits, block, count, False)
+    arena[row + FREE] -= count
+    s.free_blocks -= count
+    _enter_lists(s, arena, group, _largest_order(s, arena, group, largest) if shrinks else largest)
+
+
+@kernel
+def take_run(s, arena, count):
+    """Take the first `count` adjacent free blocks, which may pass the ends of groups; return the first, -1 if there are none."""
+    at = next_block(s, arena, 0, s.blocks, True)
+    while at < s.blocks:
+        stop = next_block(s, arena, at, s.blocks, False)
+        if stop - at >= count:
+            for start in range(at & ~(GROUP - 1), at + count, GROUP):
+                first = max(start, at)
+                mark_used(s, arena, first, min(start + GROUP, at + count) - first)
+            return at
+        at = next_block(s, arena, stop, s.blocks, True) if stop < s.blocks else s.blocks
+    return -1
+
+
+@kernel
+def _mark_free(s, arena, block, count):
+    """Free `count` blocks of one group (mb_free_blocks)."""
+    group = block >> GROUP_SHIFT
+    load(s, arena, group)
+    row = s.group_table + group * GROUP_WORDS
+    arena[row + FRAGMENTS] += 1 - _count_neighbours(s, arena, block, count)
+    _set_bits(arena, s.bits, block, count, True)
+    arena[row + FREE] += count
+    s.free_blocks += count
+    largest, at = arena[row + LARGEST], block
+    while at < block + count:
+        order = chunk_order(s, arena, at)
+        largest = max(largest, order)
+        at = ((at >> order) + 1) << order
+    _enter_lists(s, arena, group, largest)
+
+
+@kernel
+def release(s, arena, block, count):
+    """Free a run of blocks, which may pass the end of a group."""
+    at, end = block, block + count
+    while at < end:
+        stop = min(end, ((at >> GROUP_SHIFT) + 1) << GROUP_SHIFT)
+        _mark_free(s, arena, at, stop - at)
+        at = stop
+
+
+@kernel
+def release_at_commit(s, arena, block, count):
+    """Free a run of blocks as soon as the running transaction commits (ext4_mb_free_metadata)."""
+    _set_bits(arena, s.freed_bits, block, count, True)
+    for group in range(block >> GROUP_SHIFT, ((block + count - 1) >> GROUP_SHIFT) + 1):
+        arena[s.group_table + group * GROUP_WORDS + HAS_FREED] = 1
+    s.freed_blocks += count
+
+
+@kernel
+def commit(s, arena):
+    """Free the blocks that the committed transaction freed (ext4_process_freed_data)."""
+    if s.freed_blocks == 0:
+        return
+    for group in range(s.group_count):
+        row = s.group_table + group * GROUP_WORDS
+        if arena[row + HAS_FREED]:
+            arena[row + HAS_FREED] = 0
+            _commit_group(s, arena, group)
+    s.freed_blocks = 0
+
+
+@kernel
+def _commit_group(s, arena, group):
+    """Free the blocks of one group that the committed transaction freed."""
+    first = group * GROUP_BITS_WORDS
+    start, length = 0, 0
+    for w in range(first, first + GROUP_BITS_WORDS):
+        word = arena[s.freed_bits + w]
+        if word == 0:
+            continue
+        arena[s.freed_bits + w] = 0
+        for bit in range(64):
+            if (word >> bit) & 1:
+                at = (w << 6) + bit
+                if at != start + length or length == 0:
+                    if length:
+                        _mark_free(s, arena, start, length)
+                    start, length = at, 0
+                length += 1
+    if length:
+        _mark_free(s, arena, start, length)

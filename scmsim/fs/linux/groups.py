@@ -1,0 +1,56 @@
+"""Find the metadata blocks of a block group: its bitmaps and its inode table.
+
+Units: blocks of 4096 bytes.  Source: e2fsprogs lib/ext2fs/alloc_tables.c; `mke2fs` lays the metadata out.
+"""
+
+from scmsim.alloc.mballoc import GROUP_SHIFT
+from scmsim.fs.linux import state as e
+from scmsim.jit import subroutine
+
+
+@subroutine
+def is_power(value, base):
+    """Return whether `value` is a power of `base`."""
+    while value % base == 0:
+        value //= base
+    return value == 1
+
+
+@subroutine
+def has_backup(group):
+    """Return whether a group starts with a copy of the superblock (ext4_bg_has_super with sparse_super)."""
+    return group < 2 or group & 1 and (is_power(group, 3) or is_power(group, 5) or is_power(group, 7))
+
+
+@subroutine
+def metadata_of(s, group):
+    """Return the first block of the metadata of the group's flex group, its first group, and the distance of its bitmaps."""
+    first = group >> s.flex_shift << s.flex_shift
+    at = (first << GROUP_SHIFT) + (s.backup_blocks if has_backup(first) else 0)
+    count = min(s.group_count - first, 1 << s.flex_shift)
+    return at, first, count if count != 1 else 1 << s.flex_shift
+
+
+@subroutine
+def block_bitmap(s, group):
+    """Return the block that holds a group's block bitmap."""
+    at, first, _ = metadata_of(s, group)
+    return at + group - first
+
+
+@subroutine
+def inode_bitmap(s, group):
+    """Return the block that holds a group's inode bitmap."""
+    at, first, stride = metadata_of(s, group)
+    return at + stride + group - first
+
+
+@subroutine
+def inode_block(s, number):
+    """Return the block that holds an inode."""
+    group, index = 0, number - 1
+    if index >= s.group_inodes:  # most files are in the first group, and a division is slow
+        group = index // s.group_inodes
+        index -= group * s.group_inodes
+    at, first, stride = metadata_of(s, group)
+    return at + 2 * stride + (group - first) * s.inode_blocks + index // e.INODES_PER_BLOCK

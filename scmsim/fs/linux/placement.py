@@ -1,0 +1,44 @@
+"""Where the blocks of files are: hooks of a family (see `scmsim.jit.binding`).
+
+By default a file takes the first free blocks, as memory does.  ext4 and ext2 bind the multiblock allocator (`preallocation`).
+"""
+
+from scmsim.alloc import first_fit
+from scmsim.jit import subroutine
+
+
+@subroutine
+def take_blocks(s, arena, f, page, want, bits):
+    """Take up to `want` adjacent blocks for the pages from `page` on and return the first; `s.got` is their number.
+
+    At least one block is free.  `bits` are the flags that the pages' words get.
+    """
+    return first_fit.allocate(s, arena, want)
+
+
+@subroutine
+def take_index_block(s, arena, f, page):
+    """Take a block for the file's index, on the way to `page`."""
+    return first_fit.allocate(s, arena, 1)
+
+
+@subroutine
+def release_blocks(s, arena, block, count):
+    """Free the blocks [block, block + count)."""
+    first_fit.release(s, arena, block, count)
+
+
+@subroutine
+def discard_preallocations(s, arena, f):
+    """Free the blocks that are reserved for a file and hold none of its pages."""
+
+
+@subroutine
+def blocks_to_come(s):
+    """Return the blocks that are neither free nor in use: reserved for files, or free after the next commit."""
+    return 0
+
+
+@subroutine
+def committed(s, arena):
+    """Free the blocks that the committed transaction freed."""

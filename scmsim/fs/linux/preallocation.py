@@ -1,0 +1,392 @@
+"""Blocks of files by ext4's multiblock allocator: preallocations of a file and of a locality group, normalised requests.
+
+Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_new_blocks, ext4_mb_use_preallocated,
+ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_add_n_trim, ext4_discard_preallocations) and
+balloc.c (ext4_inode_to_goal_block).  One processor, so one locality group.  On a full device, blocks that wait for a commit become
+free without it.
+"""
+
+from scmsim.alloc import mballoc
+from scmsim.alloc.mballoc import bit_length
+from scmsim.alloc.mballoc_search import allocate
+from scmsim.fs.engine.arena import give, take
+from scmsim.fs.linux import state as e
+from scmsim.jit import subroutine
+
+# A preallocation, one word each unless said otherwise:
+NEXT = 0  # arena offset of the next one of its list, 0: none
+AT = 1  # block: its first one
+PAGE = 2  # page of the file that the first block is for
+LENGTH = 3  # blocks; of a file
+UNUSED = 4  # blocks that hold no page
+ORDER = 3
+STREAM_REQUEST = 16  # blocks: larger files do not use the locality group (s_mb_stream_request)
+GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_prealloc)
+MOST_LISTED, KEPT_LISTED = 8, 5  # preallocations of a list, and how many a trimmed list keeps
+MEBI = 256  # blocks
+HAS_EXTENTS = True  # False: pointer blocks, for which the kernel does not report the neighbours of a request
+
+
+@subroutine
+def inode_goal(s, arena, f):
+    """Return the block near which a file without blocks starts (ext4_inode_to_goal_block)."""
+    group = (arena[f + e.INODE] - 1) // s.group_inodes
+    if s.flex_shift >= mballoc.RESERVED_FLEX_SHIFT:
+        # the first group of a flex group is for directories, regular files start in the second
+        group = (group >> s.flex_shift << s.flex_shift) + (arena[f + e.IS_DIR] == 0)
+    return group << mballoc.GROUP_SHIFT
+
+
+@subroutine
+def left_of(arena, f, page):
+    """Return the last page before `page` that has a block, -1 if there is none."""
+    at = min(page, arena[f + e.PAGE_COUNT]) - 1
+    while at >= 0 and arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT == 0:
+        at -= 1
+    return at
+
+
+@subroutine
+def right_of(arena, f, page):
+    """Return the first page from `page` on that has a block, -1 if there is none."""
+    at, end = page, arena[f + e.PAGE_COUNT]
+    while at < end and arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT == 0:
+        at += 1
+    return at if at < end else -1
+
+
+@subroutine
+def block_of(arena, f, page):
+    """Return the block of a page that has one."""
+    return arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
+
+
+@subroutine
+def goal_of(s, arena, f, page, left, right):
+    """Return the block at which the search for `page` starts: at its distance from a neighbour (ext4_ext_find_goal)."""
+    if left >= 0:
+        goal = block_of(arena, f, left) + page - left
+    elif right >= 0:
+        goal = block_of(arena, f, right) - (right - page)
+    else:
+        goal = inode_goal(s, arena, f)
+    return goal if 0 <= goal < s.blocks else 0
+
+
+@subroutine
+def take_own(s, arena, f, page, want):
+    """Take blocks from the file's preallocation for `page` (ext4_mb_use_inode_pa); return the first, -1 if there is none."""
+    before, one = 0, arena[f + e.PREALLOCATIONS]
+    while one and not arena[one + PAGE] <= page < arena[one + PAGE] + arena[one + LENGTH]:
+        before, one = one, arena[one + NEXT]
+    if one == 0:
+        return -1
+    at = page - arena[one + PAGE]
+    s.got = min(want, arena[one + LENGTH] - at)
+    block = arena[one + AT] + at
+    arena[one + UNUSED] -= s.got
+    s.windowed -= s.got
+    if before:  # the list is in the order of use
+        arena[before + NEXT], arena[one + NEXT], arena[f + e.PREALLOCATIONS] = (
+            arena[one + NEXT],
+            arena[f + e.PREALLOCATIONS],
+            one,
+        )
+    if arena[one + UNUSED] == 0:
+        arena[f + e.PREALLOCATIONS] = arena[one + NEXT]
+        give(s, arena, one, ORDER)
+    return block
+
+
+@subroutine
+def unlist(arena, head, one):
+    """Remove a preallocation from the list whose first element is in the word `head`."""
+    at = head
+    while arena[at] != one:
+        at = arena[at] + NEXT
+    arena[at] = arena[one + NEXT]
+
+
+@subroutine
+def list_of(s, arena, one):
+    """Return the word of the locality group's list for a preallocation."""
+    return s.locality_lists + min(bit_length(arena[one + UNUSED]) - 1, e.LOCALITY_LISTS - 1)
+
+
+@subroutine
+def drop_shared(s, arena, one):
+    """Free a preallocation of the locality group that is in no list any more (ext4_mb_release_group_pa)."""
+    mballoc.release(s, arena, arena[one + AT], arena[one + UNUSED])
+    s.windowed -= arena[one + UNUSED]
+    give(s, arena, one, ORDER)
+
+
+@subroutine
+def enlist(s, arena, one):
+    """Add a preallocation to its list, by unused blocks, and trim the list (ext4_mb_add_n_trim)."""
+    head = list_of(s, arena, one)
+    at, place, count = head, -1, 1
+    while arena[at]:
+        if place < 0 and arena[one + UNUSED] < arena[arena[at] + UNUSED]:
+            place = at
+        at = arena[at] + NEXT
+        count += 1
+    place = at if place < 0 else place
+    arena[one + NEXT], arena[place] = arena[place], one
+    if count <= MOST_LISTED:
+        return
+    at = head
+    while arena[at] and count > KEPT_LISTED:
+        other = arena[at]
+        if other == one:
+            at = one + NEXT
+        else:
+            arena[at] = arena[other + NEXT]
+            drop_shared(s, arena, other)
+            count -= 1
+
+
+@subroutine
+def use_shared(s, arena, one, want):
+    """Take `want` blocks from a preallocation of the locality group that is in no list, and list what is left of it."""
+    block = arena[one + AT]
+    arena[one + AT] += want
+    arena[one + UNUSED] -= want
+    s.got = want
+    s.windowed -= want
+    if arena[one + UNUSED]:
+        enlist(s, arena, one)
+    else:
+        give(s, arena, one, ORDER)
+    return block
+
+
+@subroutine
+def take_shared(s, arena, want, goal):
+    """Take blocks from the locality group's preallocation nearest to `goal`; return the first, -1 if none is large enough."""
+    nearest = 0
+    for head in range(
+        s.locality_lists + min(bit_length(want) - 1, e.LOCALITY_LISTS - 1), s.locality_lists + e.LOCALITY_LISTS
+    ):
+        one = arena[head]
+        while one:
+            if arena[one + UNUSED] >= want and (
+                nearest == 0 or abs(goal - arena[nearest + AT]) > abs(goal - arena[one + AT])
+            ):
+                nearest = one
+            one = arena[one + NEXT]
+    if nearest == 0:
+        return -1
+    unlist(arena, list_of(s, arena, nearest), nearest)
+    return use_shared(s, arena, nearest, want)
+
+
+@subroutine
+def normal_size(pages):
+    """Return the pages that a file of `pages` pages is expected to have, or the window's pages (ext4_mb_normalize_request)."""
+    if pages <= MEBI:
+        size = 4
+        while size < pages:
+            size *= 2
+        return size
+    if pages <= 4 * MEBI:
+        return 2 * MEBI
+    return 4 * MEBI if pages <= 8 * MEBI else 8 * MEBI
+
+
+@subroutine
+def normalise(s, arena, f, page, want, left, right):
+    """Widen a request for `want` pages from `page` on to an aligned window; return the window's first page.
+
+    Sets `s.want`, and a goal next to the file's neighbouring blocks (ext4_mb_normalize_request).
+    """
+    pages = max(page + want, (arena[f + e.SIZE] + 4095) >> 12)
+    size = normal_size(pages)
+    start = 0 if pages <= MEBI else page & -size
+    start = max(start, page & ~(mballoc.GROUP - 1))
+    end = start + size
+    if HAS_EXTENTS and left >= start:
+        start = left + 1
+    if HAS_EXTENTS and 0 <= right < end:
+        end = right
+    end = min(end, start + mballoc.GROUP)
+    one = arena[f + e.PREALLOCATIONS]
+    while one:
+        after = arena[one + PAGE] + arena[one + LENGTH]
+        if arena[one + PAGE] < end and after > start:
+            if after <= page:
+                start = after
+            elif arena[one + PAGE] > page:
+                end = arena[one + PAGE]
+        one = arena[one + NEXT]
+    s.want = end - start
+    if HAS_EXTENTS and right == end and block_of(arena, f, right) >= s.want:
+        s.goal, s.try_goal = block_of(arena, f, right) - s.want, 1
+    if HAS_EXTENTS and left >= 0 and left + 1 == start:
+        s.goal, s.try_goal = block_of(arena, f, left) + 1, 1
+    return start
+
+
+@subroutine
+def first_kept(page, want, start, asked, got):
+    """Return the file's page of the first of `got` blocks, fewer than the `asked` from page `start` on (ext4_mb_new_inode_pa)."""
+    if page >= start + asked - got:
+        return start + asked - got
+    return start if page + want <= start + got else page
+
+
+@subroutine
+def keep_own(s, arena, f, page, want, start, block):
+    """Make the `s.got` blocks from `block` on a preallocation of the file, and take what the request needs from it."""
+    one = take(s, arena, ORDER)
+    arena[one + AT], arena[one + LENGTH], arena[one + UNUSED] = block, s.got, s.got
+    arena[one + PAGE] = first_kept(page, want, start, s.want, s.got) if s.got < s.want else start
+    arena[one + NEXT] = arena[f + e.PREALLOCATIONS]
+    arena[f + e.PREALLOCATIONS] = one
+    s.windowed += s.got
+    return take_own(s, arena, f, page, want)
+
+
+@subroutine
+def keep_shared(s, arena, want, block):
+    """Make the `s.got` blocks from `block` on a preallocation of the locality group, and take `want` of them."""
+    one = take(s, arena, ORDER)
+    arena[one + AT], arena[one + UNUSED] = block, s.got
+    s.windowed += s.got
+    return use_shared(s, arena, one, want)
+
+
+@subroutine
+def find(s, arena, want):
+    """Search for the blocks of a request; on a full device free what is reserved or waits for a commit, and search again."""
+    block = allocate(s, arena)
+    while block < 0 and discard_for_space(s, arena, want):
+        block = allocate(s, arena)
+    if block < 0:
+        mballoc.commit(s, arena)
+        block = allocate(s, arena)
+    return block
+
+
+@subroutine
+def take_blocks(s, arena, f, page, want, bits):
+    """Take up to `want` adjacent blocks for the pages from `page` on and return the first (ext4_mb_new_blocks)."""
+    want = min(want, mballoc.GROUP)
+    while want > s.free_blocks + s.windowed + s.freed_blocks:
+        want >>= 1
+    is_file = arena[f + e.IS_DIR] == 0
+    block = take_own(s, arena, f, page, want) if is_file else -1
+    if block >= 0:
+        return block
+    left, right = left_of(arena, f, page), right_of(arena, f, page)
+    goal = goal_of(s, arena, f, page, left, right)
+    size = (arena[f + e.SIZE] + 4095) >> 12
+    is_small = is_file and max(page + want, size) <= STREAM_REQUEST
+    if is_small:
+        block = take_shared(s, arena, want, goal)
+        if block >= 0:
+            return block
+    # write-back of a closed file: no more pages will come
+    is_done = s.closes > 0 and arena[f + e.OPENS] == 0 and page + want == size
+    s.want, s.goal, s.try_goal, s.for_data = want, goal, 0, is_file
+    s.for_stream = is_file and not is_small and not is_done
+    start = page
+    # fallocate asks for just its blocks (EXT4_GET_BLOCKS_NO_NORMALIZE)
+    if is_file and not bits & e.IS_UNWRITTEN:
+        if is_small:
+            s.want = GROUP_REQUEST
+        elif not is_done:
+            start = normalise(s, arena, f, page, want, left, right)
+    block = find(s, arena, want)
+    if s.got > want:
+        return keep_shared(s, arena, want, block) if is_small else keep_own(s, arena, f, page, want, start, block)
+    return block
+
+
+@subroutine
+def take_index_block(s, arena, f, page):
+    """Take a block for the file's index, near the blocks before `page` (ext4_ext_new_meta_block)."""
+    left = left_of(arena, f, page) if arena[f + e.LEAF_COUNT] else -1
+    s.want, s.goal, s.try_goal, s.for_data, s.for_stream = 1, goal_of(s, arena, f, page, left, -1), 0, 0, 0
+    return find(s, arena, 1)
+
+
+@subroutine
+def discard_preallocations(s, arena, f):
+    """Free the unused blocks of a file's preallocations (ext4_discard_preallocations)."""
+    one = arena[f + e.PREALLOCATIONS]
+    while one:
+        following = arena[one + NEXT]
+        drop_own(s, arena, f, one)
+        one = following
+    arena[f + e.PREALLOCATIONS] = 0
+
+
+@subroutine
+def drop_own(s, arena, f, one):
+    """Free the unused blocks of one preallocation of a file: those that hold none of its pages (ext4_mb_release_inode_pa)."""
+    run, end = 0, arena[f + e.PAGE_COUNT]
+    for i in range(arena[one + LENGTH]):
+        page, block = arena[one + PAGE] + i, arena[one + AT] + i
+        if page < end and block_of(arena, f, page) == block:
+            if run:
+                mballoc.release(s, arena, block - run, run)
+            run = 0
+        else:
+            run += 1
+    if run:
+        mballoc.release(s, arena, arena[one + AT] + arena[one + LENGTH] - run, run)
+    s.windowed -= arena[one + UNUSED]
+    give(s, arena, one, ORDER)
+
+
+@subroutine
+def discard_group(s, arena, group):
+    """Discard the preallocations of all files and of the locality group in a group (ext4_mb_discard_group_preallocations)."""
+    for row in range(s.rows, s.rows + s.row_count * e.ROW_WORDS, e.ROW_WORDS):
+        at = arena[row] + e.PREALLOCATIONS
+        while arena[row] and arena[at]:
+            one = arena[at]
+            if arena[one + AT] >> mballoc.GROUP_SHIFT == group:
+                arena[at] = arena[one + NEXT]
+                drop_own(s, arena, arena[row], one)
+            else:
+                at = one + NEXT
+    for head in range(s.locality_lists, s.locality_lists + e.LOCALITY_LISTS):
+        at = head
+        while arena[at]:
+            one = arena[at]
+            if arena[one + AT] >> mballoc.GROUP_SHIFT == group:
+                arena[at] = arena[one + NEXT]
+                drop_shared(s, arena, one)
+            else:
+                at = one + NEXT
+
+
+@subroutine
+def discard_for_space(s, arena, needed):
+    """Discard preallocations, group by group, until `needed` blocks became free; return how many did.
+
+    Source: ext4_mb_discard_preallocations.
+    """
+    free, group = s.free_blocks, 0
+    while group < s.group_count and s.free_blocks - free < needed:
+        discard_group(s, arena, group)
+        group += 1
+    return s.free_blocks - free
+
+
+@subroutine
+def blocks_to_come(s):
+    """Return the blocks that are neither free nor in use: preallocated, or free after the next commit."""
+    return s.windowed + s.freed_blocks
+
+
+HOOKS = {
+    "take_blocks": take_blocks,
+    "take_index_block": take_index_block,
+    "release_blocks": mballoc.release,
+    "discard_preallocations": discard_preallocations,
+    "blocks_to_come": blocks_to_come,
+}
+JOURNAL_HOOKS = HOOKS | {"release_blocks": mballoc.release_at_commit, "committed": mballoc.commit}
