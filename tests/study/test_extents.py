@@ -91,7 +91,7 @@ def test_large_pages_need_the_same_alignment_in_file_and_device():
 def test_data_alignment_gives_a_file_its_large_pages():
     source = drive.source(drive.files(-1), drive.ops(("create", 0), ("write", 0, 0, 8 * MIB)))
     for alignment, pages in (("4KiB", 0), ("2MiB", 4)):
-        one = space.of_fs(source, "ext4-dax", {"capacity": "1GiB", "data_alignment": alignment})
+        one = space.of_fs(source, "xfs-dax", {"capacity": "1GiB", "data_alignment": alignment})
         assert one.total["mappable_2m_pages"] == pages and one.total["mappable_1g_pages"] == 0
         assert one.total["extents"] == sum(one.file_runs.values()) == int(one.files["extents"].sum()) == 1
     assert one.file_runs == {8 * MIB: 1}

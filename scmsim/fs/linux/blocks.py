@@ -138,7 +138,7 @@ def reserve_besides(s, arena, f, last, more):
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)
-    if not has_room(s, arena, words + more + PREALLOCATION):
+    if words and not has_room(s, arena, words + more):
         return False
     reserve(s, arena, f + e.PAGES, last + 1)
     if slots:

@@ -6,6 +6,7 @@ maps zeros and caches no page; the page cache reads 32 pages around a missing pa
 """
 
 from scmsim.core import records as r
+from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata, transfer
@@ -16,7 +17,7 @@ from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import folio_of
 from scmsim.fs.linux.pages import note_change
 from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, set_access_time, time_stamp
-from scmsim.fs.mapping.words import FAN, FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
+from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
@@ -74,7 +75,7 @@ def frame(s, arena, f, page):
 @subroutine
 def reserve_for_fault(s, record, arena, last):
     """Make room in a file's tables for page `last`, besides the words that the fault requested; False: the arena must grow."""
-    return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8) + PREALLOCATION * FAN)
+    return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
 
 
 @subroutine
@@ -84,7 +85,9 @@ def give_blocks(s, arena, out, f, page, count):
     Returns (outcome, number of pages).
     """
     record, last = arena[f + e.ROW_RECORD], page + count - 1
-    if not reserve_events(s, out, e.ROOM) or not reserve_for_fault(s, record, arena, last):
+    if not reserve_events(s, out, e.ROOM) or not has_room(s, arena, FAULT_WORDS + (last >> 8) + PREALLOCATION * count):
+        return NO_ROOM, 0
+    if not reserve_for_fault(s, record, arena, last):
         return NO_ROOM, 0
     if blocks_needed(arena, record, page, last) > blocks_left(s):
         return FULL, 0

@@ -75,16 +75,19 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
         stored.add(first)
     at = backup + 2 * _stride(shift, groups, 0) + min(groups, 1 << shift) * inode_blocks
     in_gaps = 0
+    resize = int(
+        backup > 1 + _ceil(groups, descriptors)
+    )  # the index block of the inode that has the reserved descriptors
     if groups == 1 and not is_ext2:
         # The root directory, lost+found and the journal's first blocks fill the gaps between bitmaps and inode table.
         # The journal is one run here, so those blocks have addresses of the table's last inodes instead.
         root = backup + 1
-        used += [(backup, 2 << shift), (at, 1)]
-        at += 1
+        used = [used[0], (backup, 2 << shift), used[-1], (at, resize)]
+        at += resize
         in_gaps = min(journal, (2 << shift) - 3 - LOST_FOUND) if journal else 0
     else:
         root = at
-        at += 1 + LOST_FOUND + 1  # the resize inode's index block is the last
+        at += 1 + LOST_FOUND + resize
         used.append((root, at - root))
     if journal:
         at = _journal_at(blocks, used, journal - in_gaps, at)

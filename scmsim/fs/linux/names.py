@@ -47,7 +47,7 @@ def touch(s, arena, row):
     count = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
         count = entries.FIRST_BLOCKS
-    if not has_room(s, arena, e.ROOM + (3 + PREALLOCATION) * last_of_folio(s, count + 1)):
+    if not has_room(s, arena, e.ROOM + 3 * last_of_folio(s, count) + PREALLOCATION * min(count + 1, e.FLUSH_PAGES)):
         return 0
     inodes.age(s, arena)
     f = new_record(s, arena, row)

@@ -8,6 +8,7 @@ dax_iomap_actor, mm/filemap.c.
 """
 
 from scmsim.core import records as r
+from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
@@ -313,7 +314,8 @@ def slice_fits(s, arena, out, op, f):
     last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
     if not reserve_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
         return False
-    return op.op != r.WRITE or reserve_besides(s, arena, f, last, PREALLOCATION * (last - first + 1))
+    words = PREALLOCATION * (last - first + 1)
+    return op.op != r.WRITE or (has_room(s, arena, words) and reserve_besides(s, arena, f, last, words))
 
 
 @subroutine

@@ -154,7 +154,12 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
     }
     own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
     own |= {"dax": 1, "ag_count": groups, "ag_blocks": -(-blocks // groups)}
-    own |= {"journal_at": groups * AG_BLOCKS, "journal_blocks": log, "next_tick": params["sync_interval"]}
+    own |= {
+        "journal_at": groups * AG_BLOCKS,
+        "journal_blocks": log,
+        "fixed_blocks": groups * AG_BLOCKS + log,
+        "next_tick": params["sync_interval"],
+    }
     own |= {"cil_limit": min(log * e.BLOCK >> 3, MOST_CIL), "sequence": 1}
     e.lay_out(state, files, lists, own | e.DAX_PAGES)
     _known(state, folders, chunks)

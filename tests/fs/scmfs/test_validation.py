@@ -129,7 +129,9 @@ def test_superpages_cut_the_walks():
 @pytest.mark.skipif(NO_JIT, reason="some 100,000 operations")
 def test_internal_fragmentation():
     """SCMFS-3: at most 1 % where the rest of a file stays on normal pages, or where files are powers of two."""
-    trace = postmark.Workload(30, 60, 4 * KIB, 8 * MIB, 4096, 4096, 0)
+    trace = postmark.Workload(
+        files=30, transactions=60, size_low=4 * KIB, size_high=8 * MIB, read=4096, write=4096, buffering=0
+    )
     assert scmfs.live_fragmentation(trace, "scmfs-lp", 4096, tail="normal")[0] < 1
     assert scmfs.live_fragmentation(trace, "scmfs-lp", 4096)[1] > 1
     trace = iozone.Workload(32 * MIB, 32 * MIB, 64 * KIB, 64 * KIB, 0, "0,2")
