@@ -5,7 +5,7 @@ Units: blocks of 4096 bytes.  Source: e2fsprogs lib/ext2fs/alloc_tables.c; `mke2
 
 from scmsim.alloc.mballoc import GROUP_SHIFT
 from scmsim.fs.linux import state as e
-from scmsim.jit import subroutine
+from scmsim.jit import kernel, subroutine
 
 
 @subroutine
@@ -45,7 +45,7 @@ def inode_bitmap(s, group):
     return at + stride + group - first
 
 
-@subroutine
+@kernel
 def inode_block(s, number):
     """Return the block that holds an inode."""
     group, index = 0, number - 1
