@@ -11,10 +11,10 @@ import shlex
 from typing import NamedTuple
 
 from scmsim.core.errors import UsageError
+from scmsim.workload._contents import contents
 from scmsim.workload._fio_job import Job, finish
 from scmsim.workload._fio_options import ALIASES, MAX_FILES, MAX_JOBS, PACED, WITHOUT_EFFECT, count, set_option
 
-MAX_BYTES = 1 << 20  # bytes of a job file
 _SHOWN = 20  # most mistakes in one message
 # Options of fio itself, not of a job.
 _TO_FIO = frozenset(
@@ -73,16 +73,7 @@ def read(path: str, changed: str = "") -> Jobs:
 
     Raises UsageError, one line a mistake, with file and line number, for what cannot be modelled.
     """
-    try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {path!r}: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:  # an embedded NUL
-        raise UsageError(f"cannot read {path!r}: that is not a path") from None
-    if len(content) > MAX_BYTES:
-        raise UsageError(f"{path!r} is longer than {MAX_BYTES >> 20} MiB; is it a fio job file?")
-    return parse(content.decode(errors="replace"), pathlib.Path(path).name, changed)
+    return parse(contents(path, "a fio job file"), pathlib.Path(path).name, changed)
 
 
 def parse(text: str, where: str = "job", changed: str = "") -> Jobs:

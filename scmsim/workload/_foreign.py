@@ -10,24 +10,9 @@ from collections.abc import Callable
 
 from scmsim.core.errors import UsageError, unknown
 
-MAX_BYTES = 1 << 20
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 Params = dict[str, int | str]
-
-
-def contents(path: str, what: str) -> str:
-    """Return the text of a configuration file."""
-    try:
-        with open(path, "rb") as file:
-            found = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {path!r}: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:  # an embedded NUL
-        raise UsageError(f"cannot read {path!r}: that is not a path") from None
-    if len(found) > MAX_BYTES:
-        raise UsageError(f"{path!r} is longer than {MAX_BYTES >> 20} MiB; is it {what}?")
-    return found.decode(errors="replace")
 
 
 def _number(text: str, at: str, least: int = 0) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,14 @@ def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> 
         if np.ndim(column):
             out[name] = column
     return out
+
+
+def in_pieces(rows: Iterable[tuple[int, ...]]) -> Iterator[np.ndarray]:
+    """Yield rows of (op, file, offset, length, file2, flag) as arrays of at most 4096 operations."""
+    left = iter(rows)
+    while piece := list(islice(left, 4096)):
+        op, file, offset, length, file2, flag = np.array(piece, np.int64).T
+        yield ops(op, file, offset, length, file2=file2, flag=flag)
 
 
 def weave(*parts: tuple[Any, np.ndarray]) -> np.ndarray:

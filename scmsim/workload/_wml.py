@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scmsim.core.errors import UsageError, unknown
+from scmsim.workload._contents import contents
 from scmsim.workload._fileset import Gamma, RandVar
 
-MAX_BYTES = 1 << 20
 MAX_ENTRIES = 1 << 20  # files of all file sets (ipc.h)
 MAX_THREADS = 1 << 14
 _MOST = 1 << 50
@@ -118,14 +118,7 @@ class Workload:
 def read(path: str | pathlib.Path, changed: dict[str, str]) -> Workload:
     """Return the workload of a file; raises UsageError (one line, with file and line number)."""
     path = pathlib.Path(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    if len(content) > MAX_BYTES:
-        raise UsageError(f"{str(path)!r} is longer than {MAX_BYTES >> 20} MiB; is it a Filebench .f file?")
-    return Parser(content.decode(errors="replace"), path.name, changed).workload()
+    return Parser(contents(path, "a Filebench .f file"), path.name, changed).workload()
 
 
 class Parser:

@@ -1,4 +1,4 @@
-"""A random history of files that come, grow, shrink and go: it tries a file system's allocator, and represents no program.
+"""A random history of files that come, grow, shrink and go: it tries a file system's allocator and does not represent a program.
 
 Appends in units of random sizes (to one file, or to several in turn), overwrites, truncation, reservation, punched holes,
 removal and renaming over another file.  Some files stay open between their calls, because a kernel keeps preallocated blocks
@@ -48,7 +48,6 @@ _RESERVE: dict[str, float] = {"reserve": 5, "punch": 6}
 _WHOLE = 0.5  # share of sizes that are a power of two times a page
 _STAYS = 0.3  # share of files that stay open after a step
 _BURSTS = (1, 1, 2, 4, 8)  # appends to each file of a step
-_PIECE = 4096  # rows
 Row = tuple[int, int, int, int, int, int]  # op, file, offset, length, file2, flag
 
 
@@ -99,20 +98,8 @@ class Workload(_stream.Stream):
         )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield the calls in order."""
-        waiting: list[Row] = []
-        for row in _History(self.steps, **self.given).rows():
-            waiting.append(row)
-            if len(waiting) == _PIECE:
-                yield _array(waiting)
-                waiting = []
-        if waiting:
-            yield _array(waiting)
-
-
-def _array(rows: list[Row]) -> np.ndarray:
-    op, file, offset, length, file2, flag = np.array(rows, np.int64).T
-    return _stream.ops(op, file, offset, length, file2=file2, flag=flag)
+        """Return the calls in order."""
+        return _stream.in_pieces(_History(self.steps, **self.given).rows())
 
 
 def _pages(length: int) -> int:

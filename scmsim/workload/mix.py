@@ -65,7 +65,6 @@ _STEPS: dict[str, float] = {  # and their weights
 _UNSYNCED: dict[str, float] = {
     "create": 30, "name": 40, "stat": 6, "mkdir": 2, "readdir": 3, "whole": 5, "transfer": 15,
 }  # fmt: skip
-_PIECE = 4096  # rows
 
 
 class Workload(_stream.Stream):
@@ -97,20 +96,8 @@ class Workload(_stream.Stream):
         )
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield the calls in order."""
-        waiting: list[tuple[int, ...]] = []
-        for row in _Mix(self.seed).rows(*self.asked):
-            waiting.append(row)
-            if len(waiting) == _PIECE:
-                yield _array(waiting)
-                waiting = []
-        if waiting:
-            yield _array(waiting)
-
-
-def _array(rows: list[tuple[int, ...]]) -> np.ndarray:
-    op, file, offset, length, file2, flag = np.array(rows, np.int64).T
-    return _stream.ops(op, file, offset, length, file2=file2, flag=flag)
+        """Return the calls in order."""
+        return _stream.in_pieces(_Mix(self.seed).rows(*self.asked))
 
 
 class _Mix:

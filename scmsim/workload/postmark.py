@@ -13,6 +13,7 @@ import numpy as np
 from scmsim.core.errors import UsageError
 from scmsim.core.records import APPENDS, CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, RMDIR, STAT, UNLINK, WRITE, Files
 from scmsim.workload import _foreign
+from scmsim.workload._contents import contents
 from scmsim.workload._stdio import BUFFER, sizes
 from scmsim.workload._steps import Stream, calls, check_times, pieces
 
@@ -107,7 +108,7 @@ class Workload(Stream):
     ) -> None:
         given = {name: value for name, value in locals().items() if name in PARAMS}
         if config:
-            text = _foreign.contents(config, "a Postmark configuration")
+            text = contents(config, "a Postmark configuration")
             given = _foreign.merged(given, _foreign.postmark(text, pathlib.Path(config).name), Workload.__init__)
             files, transactions, size_low, size_high, read, write = (
                 int(given[name]) for name in ("files", "transactions", "size_low", "size_high", "read", "write")

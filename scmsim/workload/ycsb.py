@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from scmsim.core.errors import UsageError
 from scmsim.workload import _foreign, _stream, lsm
+from scmsim.workload._contents import contents
 
 SUMMARY = "YCSB: reads a property file (recordcount, readproportion, ...) and sends its requests to the store of lsm"
 PARAMS = {
@@ -46,7 +47,7 @@ class Workload(lsm.Workload):
             raise UsageError(
                 "give a property file, such as YCSB's workloads/workloada; for A to F: scmsim synth lsm --workload a"
             )
-        text = _foreign.contents(file, "a YCSB property file")
+        text = contents(file, "a YCSB property file")
         numbers, self.shares, self.chosen, silent = _foreign.ycsb(text, pathlib.Path(file).name)
         self.longest_scan = numbers["maxscanlength"]
         # the RocksDB binding stores each field's name and value with their lengths (4 bytes each)

@@ -1,0 +1,24 @@
+"""Text of the files that users give to workloads: job files and configurations."""
+
+import pathlib
+
+from scmsim.core.errors import UsageError
+
+MAX_BYTES = 1 << 20
+
+
+def contents(path: str | pathlib.Path, what: str) -> str:
+    """Return the text of a file, which should be `what`.
+
+    Raises UsageError for a file that cannot be read, and for one that is too long to be `what`.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError:  # an embedded NUL
+        raise UsageError(f"cannot read {str(path)!r}: that is not a path") from None
+    if len(found) > MAX_BYTES:
+        raise UsageError(f"{str(path)!r} is longer than {MAX_BYTES >> 20} MiB; is it {what}?")
+    return found.decode(errors="replace")
