@@ -129,9 +129,9 @@ EVENT_ALIASES = {
 EVENT_COLUMNS = tuple(name for name, _ in _EVENT)
 EVENT = _with_aliases(_EVENT, EVENT_ALIASES)
 
-# A slice of the table of touches (footprint -> mmu): the chunks in `[first, behind)` that precede an event of a buffer, and the
+# A slice of the table of touches (footprint -> mmu): the chunks in `[first, end)` that precede an event of a buffer, and the
 # objects that the chunks touch.  Slices are in the order of their events; most events have none.
-SLICE = np.dtype((np.record, [("event", "i4"), ("first", "i4"), ("behind", "i4"), ("objects", "i4", (2,))]))
+SLICE = np.dtype((np.record, [("event", "i4"), ("first", "i4"), ("end", "i4"), ("objects", "i4", (2,))]))
 
 # EVENT.order: log2 of the page size in the low bits, and the flags of the page-table entry above them.
 ORDER = 31

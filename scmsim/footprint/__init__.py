@@ -227,10 +227,10 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
     order = np.lexsort((measured["amount"], measured["sites"], measured["kind"]))
     calls = np.zeros(len(order), CALL)
     calls["amount"], calls["number"], calls["opening"] = measured["amount"][order], order, measured["opening"][order]
-    calls["first"], calls["behind"] = first_chunk[order], first_chunk[order + 1]
+    calls["first"], calls["end"] = first_chunk[order], first_chunk[order + 1]
     _, first = np.unique(measured[order][["kind", "sites"]], return_index=True)
     groups = np.zeros(len(first), GROUP)
-    groups["sites"], groups["first"], groups["behind"] = (
+    groups["sites"], groups["first"], groups["end"] = (
         measured["sites"][order][first],
         first,
         [*first[1:], len(order)],

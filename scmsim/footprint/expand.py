@@ -32,7 +32,7 @@ def _merged(
 
     Slice i comes before event `ahead[i]`.
     """
-    first, end = book.bounds[slices["first"]], book.bounds[slices["behind"]]
+    first, end = book.bounds[slices["first"]], book.bounds[slices["end"]]
     counts = end - first
     cause = np.repeat(ahead, counts)
     touches = book.touches[np.arange(len(cause)) + np.repeat(end - np.cumsum(counts), counts)]

@@ -15,7 +15,7 @@ MOST = 1 << 14  # events of an operation that decide which call it resembles; it
 LINE = 64  # bytes that each event adds to the amount, besides the bytes it moves
 
 GROUP = np.dtype(
-    (np.record, [("sites", "i8"), ("first", "i8"), ("behind", "i8")])
+    (np.record, [("sites", "i8"), ("first", "i8"), ("end", "i8")])
 )  # calls of one kind with one set of mechanisms
 CALL = np.dtype(  # a measured call
     (
@@ -24,7 +24,7 @@ CALL = np.dtype(  # a measured call
             ("amount", "i8"),  # bytes that its events move, plus bytes that its file loses, plus LINE per event
             ("number", "i8"),  # in the order of measuring
             ("first", "i8"),  # chunk of its touches
-            ("behind", "i8"),  # end of its chunks
+            ("end", "i8"),  # end of its chunks
             ("opening", "i8"),  # number of the open file that it makes, or NONE
         ],
     )
@@ -43,7 +43,7 @@ PAGE = np.dtype(
 )
 
 WINDOW = np.dtype(  # calls of one group around an amount: candidates for an operation of this kind, sites and amount
-    (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("first", "i8"), ("behind", "i8")])
+    (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("first", "i8"), ("end", "i8")])
 )
 
 STATE = np.dtype(
@@ -60,7 +60,7 @@ STATE = np.dtype(
             ("opening", "i8"),  # measured open file that represents the current operation's
             ("op", "i8"),  # row of the current operation, -1: none
             ("next", "i8"),  # its next chunk of touches
-            ("behind", "i8"),  # end of its chunks
+            ("end", "i8"),  # end of its chunks
             ("windows", WINDOW, (64,)),  # a cache of windows
         ],
     )
@@ -103,13 +103,13 @@ def interleave(state, book, opened, places, slices, operations, events):
 @inlined
 def _begin(s, book, opened, operation, sites, amount):
     """Choose the footprint of an operation; none if a library serves it, or for a load or store without a fault."""
-    s.next = s.behind
+    s.next = s.end
     sites, amount = sites | operation.sites, amount + operation.freed
     if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:
         return
     window = _window(s, book, operation.kind, sites & (s.shared | OP_FEATURES), amount)
-    call = book.calls[_next_alike(s, book, window.first, window.behind)]
-    s.last, s.next, s.behind, s.inode, s.opening = call.number, call.first, call.behind, max(operation.inode, 0), 0
+    call = book.calls[_next_alike(s, book, window.first, window.end)]
+    s.last, s.next, s.end, s.inode, s.opening = call.number, call.first, call.end, max(operation.inode, 0), 0
     if operation.file >= 0:
         if (operation.kind == OPEN or operation.kind == CREATE) and call.opening != NONE:
             opened[operation.file] = call.opening
@@ -119,14 +119,14 @@ def _begin(s, book, opened, operation, sites, amount):
 @inlined
 def _spread(s, slices, count, first, end):
     """Spread an operation's chunks evenly before its events `[first, end)`; return the new number of slices."""
-    chunks, i = s.behind - s.next, first
-    while s.next < s.behind:
-        upto = s.behind - chunks * (end - 1 - i) // (end - first)
-        if upto > s.next:
+    chunks, i = s.end - s.next, first
+    while s.next < s.end:
+        stop = s.end - chunks * (end - 1 - i) // (end - first)
+        if stop > s.next:
             piece = slices[count]
-            piece.event, piece.first, piece.behind = i, s.next, upto
+            piece.event, piece.first, piece.end = i, s.next, stop
             piece.objects[0], piece.objects[1] = s.inode, s.opening
-            s.next = upto
+            s.next = stop
             count += 1
         i += 1
     return count
@@ -137,7 +137,7 @@ def _window(s, book, kind, sites, amount):
     """Return the window of similar calls, from a cache: most operations have few combinations of these arguments."""
     mixed = sites ^ sites >> 29 ^ amount ^ amount >> 12 ^ kind << 3
     window = s.windows[(mixed ^ mixed >> 6) & s.windows.size - 1]
-    if window.behind == 0 or window.kind != kind or window.sites != sites or window.amount != amount:
+    if window.end == 0 or window.kind != kind or window.sites != sites or window.amount != amount:
         window.kind, window.sites, window.amount = kind, sites, amount
         _find(s, book.groups, book.calls, window)
     return window
@@ -147,10 +147,10 @@ def _window(s, book, kind, sites, amount):
 def _find(s, groups, calls, window):
     """Find the measured calls that resemble operations of a window's kind, sites and amount."""
     group = groups[_nearest(s, groups, window.kind, window.sites)]
-    among = min(s.alike, group.behind - group.first)
-    first = _first_of(calls, group.first, group.behind, window.amount) - among // 2
-    window.first = max(group.first, min(first, group.behind - among))
-    window.behind = window.first + among
+    among = min(s.alike, group.end - group.first)
+    first = _first_of(calls, group.first, group.end, window.amount) - among // 2
+    window.first = max(group.first, min(first, group.end - among))
+    window.end = window.first + among
 
 
 @subroutine

@@ -33,9 +33,9 @@ def arranged(s, known, number, piece, key):
         made = m.arranged[at]
         made.first, made.next = m.order_used, chunk.arranged
         own = _arrange(known, s.filling == BOTH, number, piece)
-        made.behind, made.key = m.order_used, key if own else ANY
+        made.end, made.key = m.order_used, key if own else ANY
         chunk.arranged = at
-    chunk.key, chunk.first, chunk.behind = m.arranged[at].key, m.arranged[at].first, m.arranged[at].behind
+    chunk.key, chunk.first, chunk.end = m.arranged[at].key, m.arranged[at].first, m.arranged[at].end
 
 
 @subroutine
@@ -144,14 +144,14 @@ def _end(m, pages, begins, count, states):
     slot = (mixed ^ mixed >> 15) & mask
     while m.sequence_slots[slot] > 0:
         found = m.sequences[m.sequence_slots[slot] - 1]
-        if found.count == count and found.behind - found.first == kept and _same(m, found.first, begins, kept):
+        if found.count == count and found.end - found.first == kept and _same(m, found.first, begins, kept):
             m.touches_used = begins
             break
         slot = (slot + 1) & mask
     else:
         page, made = pages[m.touches[begins].page], m.sequences[m.sequences_known]
         made.row, made.recent, made.count = page.at >> ROW_SHIFT, page.recent, count
-        made.first, made.behind, made.was = begins, m.touches_used, 0
+        made.first, made.end, made.was = begins, m.touches_used, 0
         made.is_numbered = states and page.policy != NO_SHORT_WAY and page.policy != RANDOM
         m.sequences_known += 1
         m.sequence_slots[slot] = m.sequences_known

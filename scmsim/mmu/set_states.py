@@ -107,7 +107,7 @@ def look_up_sequence(s, c, m, pages, sequence):
     if not sequence.is_numbered:
         _look_up(s, c, m, pages, sequence)
         return
-    make_room(s, m, sequence.behind - sequence.first)
+    make_room(s, m, sequence.end - sequence.first)
     was = s.known[sequence.row]
     if was == EMPTY:
         was = number_of(s, m, sequence.row)
@@ -128,7 +128,7 @@ def look_up_sequence(s, c, m, pages, sequence):
 def _look_up(s, c, m, pages, sequence):
     """Look up the touches of a sequence; append its misses to the list of misses."""
     seen = 0
-    for k in range(sequence.first, sequence.behind):
+    for k in range(sequence.first, sequence.end):
         number = m.touches[k].number
         page = pages[m.touches[k].page]
         if s.filling == BOTH and hits(s, page):

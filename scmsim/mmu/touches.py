@@ -54,14 +54,14 @@ CHUNK = np.dtype(
         [
             ("key", "i4"),  # objects for which the next two fields are its sequences; sequences.ANY: for any objects
             ("first", "i4"),  # in `order`
-            ("behind", "i4"),
+            ("end", "i4"),
             ("loads", "i4"),
             ("stores", "i4"),
             ("arranged", "i4"),  # its first record of ARRANGED
         ],
     )
 )
-ARRANGED = np.dtype((np.record, [("key", "i4"), ("first", "i4"), ("behind", "i4"), ("next", "i4")]))
+ARRANGED = np.dtype((np.record, [("key", "i4"), ("first", "i4"), ("end", "i4"), ("next", "i4")]))
 TOUCH = np.dtype((np.record, [("page", "i4"), ("number", "i4")]))  # row of PAGE; number of the touch in its sequence
 SEQUENCE = np.dtype(
     (
@@ -76,7 +76,7 @@ SEQUENCE = np.dtype(
             ("count", "i4"),  # number of its touches
             ("recent", "i4"),  # slot that names the page used last in its set
             ("first", "i4"),  # first of the touches that are looked up
-            ("behind", "i4"),
+            ("end", "i4"),
             ("is_numbered", "i4"),  # 1: the states of its set have numbers
         ],
     )
@@ -241,14 +241,14 @@ NOTHING = table(empty(), np.zeros(0, PLACE), np.zeros(0), np.zeros(1), np.zeros(
 def look_up_touches(s, c, known, piece):
     """Look up the touches of a slice."""
     m, most = known.memo[0], known.keys.shape[1] - 1
-    for number in range(piece.first, piece.behind):
+    for number in range(piece.first, piece.end):
         chunk = known.chunks[number]
         key = known.keys[0, min(piece.objects[0], most)] + known.keys[1, min(piece.objects[1], most)]
         if chunk.key != key and chunk.key != ANY:
             arranged(s, known, number, piece, key)
         c.at[LOOKUPS] += chunk.loads
         c.at[LOOKUPS + BLOCK] += chunk.stores
-        for k in range(chunk.first, chunk.behind):
+        for k in range(chunk.first, chunk.end):
             sequence = m.sequences[m.order[k]]
             if s.known[sequence.row] != sequence.was and not recall(s, m, sequence):
                 look_up_sequence(s, c, m, known.pages, sequence)

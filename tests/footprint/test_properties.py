@@ -288,7 +288,7 @@ def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_p
         count = interleave.interleave(
             prints.state, prints.book, np.zeros(1, np.int64), NOWHERE, slices, np.zeros(1, OPERATION), buffer
         )
-        taken.append(int((slices["behind"] - slices["first"])[:count].sum()))
+        taken.append(int((slices["end"] - slices["first"])[:count].sum()))
     assert taken == [1, 0, 1]
 
 
@@ -302,7 +302,7 @@ def test_shipped_footprints_are_of_the_kernel(kernel: str) -> None:
     assert set(np.unique(fixed["order"])) <= {12, 21, 30}
     bounds = own.book.bounds
     assert 0 == bounds[0] and bounds[-1] == len(own.book.touches) and 0 < np.diff(bounds).min() <= np.diff(bounds).max()
-    assert np.diff(bounds).max() <= footprint.CHUNK and (own.book.calls["behind"] < len(bounds)).all()
+    assert np.diff(bounds).max() <= footprint.CHUNK and (own.book.calls["end"] < len(bounds)).all()
     assert (own.book.touches >> 1).max() < len(own.book.pages) and own.book.inodes.max() < len(fixed)
 
 
@@ -393,7 +393,7 @@ def test_touches_of_more_events_than_are_expanded_together(tmp_path: Path) -> No
     book, events = footprint.read(tmp_path / "f.npz", SITES).book, np.zeros(2500, EVENT)
     events["addr"], events["space"] = np.arange(2500), SPACES.index("pm")
     slices = np.zeros(5, SLICE)
-    slices["event"], slices["behind"] = [0, 1023, 1024, 2047, 2499], 1
+    slices["event"], slices["end"] = [0, 1023, 1024, 2047, 2499], 1
     whole = list(expanded(book, slices, events, np.arange(2500)))
     rows, bins = joined([some for some, _ in whole]), np.concatenate([some for _, some in whole])
     assert bins[rows["space"] == KERNEL].tolist() == [0, 1023, 1024, 2047, 2499]

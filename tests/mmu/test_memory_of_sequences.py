@@ -72,6 +72,6 @@ def test_the_same_touches_are_the_same_sequence() -> None:
             assert m.touches_used == (begins if seen else begins + len(rows))
     assert m.sequences_known == len(wanted)
     for made, (rows, numbers, count) in zip(m.sequences, wanted, strict=False):
-        some = m.touches[made.first : made.behind]
+        some = m.touches[made.first : made.end]
         assert (some.page.tolist(), some.number.tolist(), int(made.count)) == (rows, numbers, count)
         assert (made.row, made.recent, made.is_numbered) == (64 >> sequences.ROW_SHIFT, 7, 1)

@@ -120,9 +120,9 @@ def check(told, pages, chunks, rows, full):
     slices["event"] = np.arange(len(rows))
     slow = mmu_slow.Mmu(told)
     for piece, run, (event, _, which) in zip(slices, runs, rows, strict=True):
-        piece["first"], piece["behind"] = (run[0], run[-1] + 1) if run else (0, 0)
+        piece["first"], piece["end"] = (run[0], run[-1] + 1) if run else (0, 0)
         piece["objects"] = which
-        for chunk in chunks[piece["first"] : piece["behind"]]:
+        for chunk in chunks[piece["first"] : piece["end"]]:
             touched = []
             for touch in chunk:
                 number, size, kind = fixed[touch >> 1]
@@ -143,7 +143,7 @@ def test_most_touches_of_a_loop_over_few_pages_are_dropped():
     places["vaddr"], places["order"] = TOP + (np.arange(3) << 21), 21
     known = table(state, places, np.tile([0, 2, 4], 100), np.array([0, 300]), np.zeros((0, 1), np.int64))
     slices, counters = np.zeros(1, SLICE), np.zeros(1, COUNTERS)
-    slices["behind"] = 1
+    slices["end"] = 1
     batch, bins = pack([("FENCE", 0, 0, 12, 0, 0, 0)])
     replay_touched(state, counters, known, slices, batch, bins)
     m = known.memo[0]
