@@ -285,15 +285,23 @@ def mark_used(s, arena, block, count):
 
 
 @kernel
+def mark_run_used(s, arena, block, count):
+    """Take a run of free blocks, which may pass the end of a group."""
+    at, end = block, block + count
+    while at < end:
+        stop = min(end, ((at >> GROUP_SHIFT) + 1) << GROUP_SHIFT)
+        mark_used(s, arena, at, stop - at)
+        at = stop
+
+
+@kernel
 def take_run(s, arena, count):
     """Take the first `count` adjacent free blocks, which may pass the ends of groups; return the first, -1 if there are none."""
     at = next_block(s, arena, 0, s.blocks, True)
     while at < s.blocks:
         stop = next_block(s, arena, at, s.blocks, False)
         if stop - at >= count:
-            for start in range(at & ~(GROUP - 1), at + count, GROUP):
-                first = max(start, at)
-                mark_used(s, arena, first, min(start + GROUP, at + count) - first)
+            mark_run_used(s, arena, at, count)
             return at
         at = next_block(s, arena, stop, s.blocks, True) if stop < s.blocks else s.blocks
     return -1

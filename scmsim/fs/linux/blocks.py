@@ -11,7 +11,8 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
 
-PREALLOCATION = 8  # words of a preallocation: an operation makes at most one for each page that gets a block
+# words of a preallocation: an operation makes at most one for each page that gets a block
+PREALLOCATION = 1 << e.PREALLOCATION_ORDER
 
 
 @subroutine

@@ -5,21 +5,8 @@ Units: blocks of 4096 bytes.  Source: e2fsprogs lib/ext2fs/alloc_tables.c; `mke2
 
 from scmsim.alloc.mballoc import GROUP_SHIFT
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.mke2fs import bitmap_stride, has_backup
 from scmsim.jit import kernel, subroutine
-
-
-@subroutine
-def is_power(value, base):
-    """Return whether `value` is a power of `base`."""
-    while value % base == 0:
-        value //= base
-    return value == 1
-
-
-@subroutine
-def has_backup(group):
-    """Return whether a group starts with a copy of the superblock (ext4_bg_has_super with sparse_super)."""
-    return group < 2 or group & 1 and (is_power(group, 3) or is_power(group, 5) or is_power(group, 7))
 
 
 @subroutine
@@ -27,8 +14,7 @@ def metadata_of(s, group):
     """Return the first block of the metadata of the group's flex group, its first group, and the distance of its bitmaps."""
     first = group >> s.flex_shift << s.flex_shift
     at = (first << GROUP_SHIFT) + (s.backup_blocks if has_backup(first) else 0)
-    count = min(s.group_count - first, 1 << s.flex_shift)
-    return at, first, count if count != 1 else 1 << s.flex_shift
+    return at, first, bitmap_stride(s.flex_shift, s.group_count, first)
 
 
 @subroutine

@@ -6,6 +6,8 @@ lib/ext2fs/{initialize.c, alloc_tables.c, mkjournal.c: get_midpoint_journal_bloc
 
 from dataclasses import dataclass
 
+from scmsim.jit import kernel
+
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes
 POINTERS = 1024  # of an indirect block: the most blocks that the resize inode reserves for descriptors
@@ -49,9 +51,25 @@ def default_journal(blocks: int) -> int:
     return 262144
 
 
-def has_backup(group: int) -> bool:
+@kernel
+def has_backup(group):
     """Return whether a group starts with a copy of the superblock: groups 0, 1 and powers of 3, 5 and 7 (sparse_super)."""
-    return group < 2 or any(group == base**power for base in (3, 5, 7) for power in range(1, 20))
+    if group < 2:
+        return True
+    for base in (3, 5, 7):
+        power = base
+        while power < group:
+            power *= base
+        if power == group:
+            return True
+    return False
+
+
+@kernel
+def bitmap_stride(shift, groups, first):
+    """Return the distance between the block bitmaps and the inode bitmaps of the flex group from group `first` on."""
+    count = min(groups - first, 1 << shift)
+    return count if count != 1 else 1 << shift
 
 
 def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
@@ -69,15 +87,14 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
     used = [(group * GROUP_BLOCKS, backup) for group in range(groups) if has_backup(group)]
     stored = set(range(groups)) if is_ext2 else {groups - 1}
     for first in range(0, groups, 1 << shift):
-        at, stride, count = first * GROUP_BLOCKS, _stride(shift, groups, first), min(groups - first, 1 << shift)
+        at, stride, count = first * GROUP_BLOCKS, bitmap_stride(shift, groups, first), min(groups - first, 1 << shift)
         at += backup if has_backup(first) else 0
         used += [(at, count), (at + stride, count), (at + 2 * stride, count * inode_blocks)]
         stored.add(first)
-    at = backup + 2 * _stride(shift, groups, 0) + min(groups, 1 << shift) * inode_blocks
+    at = backup + 2 * bitmap_stride(shift, groups, 0) + min(groups, 1 << shift) * inode_blocks
     in_gaps = 0
-    resize = int(
-        backup > 1 + _ceil(groups, descriptors)
-    )  # the index block of the inode that has the reserved descriptors
+    # the index block of the inode that has the reserved descriptors, if there are any
+    resize = int(backup > 1 + _ceil(groups, descriptors))
     if groups == 1 and not is_ext2:
         # The root directory, lost+found and the journal's first blocks fill the gaps between bitmaps and inode table.
         # The journal is one run here, so those blocks have addresses of the table's last inodes instead.
@@ -128,23 +145,17 @@ def _backup_blocks(blocks: int, groups: int, descriptors: int) -> int:
     return 1 + table + min(max(reserved, 0), POINTERS)
 
 
-def _stride(shift: int, groups: int, first: int) -> int:
-    """Return the distance between the block bitmaps and the inode bitmaps of the groups from `first` on."""
-    count = min(groups - first, 1 << shift)
-    return count if count > 1 else 1 << shift
-
-
 def _journal_at(blocks: int, used: list[tuple[int, int]], journal: int, after: int) -> int:
     """Return the first block of the journal: in the emptiest of the groups around the middle of the device.
 
     The journal is one run here; mke2fs would continue it after metadata of other groups.
     """
     groups = _ceil(blocks, GROUP_BLOCKS)
+    if groups == 1:
+        return after
     free = [min(GROUP_BLOCKS, blocks - group * GROUP_BLOCKS) for group in range(groups)]
     for start, count in used:
         free[start // GROUP_BLOCKS] -= count
-    if groups == 1:
-        return after
     group = blocks // 2 // GROUP_BLOCKS
     start = group & ~((1 << FLEX_SHIFT) - 1) if group > 1 << FLEX_SHIFT else max(group - 1, 0)
     best = max(range(start, min(group + 1, groups - 1) + 1), key=lambda one: (free[one], -one))

@@ -19,7 +19,6 @@ AT = 1  # block: its first one
 PAGE = 2  # page of the file that the first block is for
 LENGTH = 3  # blocks; of a file
 UNUSED = 4  # blocks that hold no page
-ORDER = 3
 STREAM_REQUEST = 16  # blocks: larger files do not use the locality group (s_mb_stream_request)
 GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_prealloc)
 MOST_LISTED, KEPT_LISTED = 8, 5  # preallocations of a list, and how many a trimmed list keeps
@@ -94,7 +93,7 @@ def take_own(s, arena, f, page, want):
         )
     if arena[one + UNUSED] == 0:
         arena[f + e.PREALLOCATIONS] = arena[one + NEXT]
-        give(s, arena, one, ORDER)
+        give(s, arena, one, e.PREALLOCATION_ORDER)
     return block
 
 
@@ -108,9 +107,9 @@ def unlist(arena, head, one):
 
 
 @subroutine
-def list_of(s, arena, one):
-    """Return the word of the locality group's list for a preallocation."""
-    return s.locality_lists + min(bit_length(arena[one + UNUSED]) - 1, e.LOCALITY_LISTS - 1)
+def list_for(s, blocks):
+    """Return the word of the locality group's list for preallocations with `blocks` unused blocks."""
+    return s.locality_lists + min(bit_length(blocks) - 1, e.LOCALITY_LISTS - 1)
 
 
 @subroutine
@@ -118,13 +117,13 @@ def drop_shared(s, arena, one):
     """Free a preallocation of the locality group that is in no list any more (ext4_mb_release_group_pa)."""
     mballoc.release(s, arena, arena[one + AT], arena[one + UNUSED])
     s.windowed -= arena[one + UNUSED]
-    give(s, arena, one, ORDER)
+    give(s, arena, one, e.PREALLOCATION_ORDER)
 
 
 @subroutine
 def enlist(s, arena, one):
     """Add a preallocation to its list, by unused blocks, and trim the list (ext4_mb_add_n_trim)."""
-    head = list_of(s, arena, one)
+    head = list_for(s, arena[one + UNUSED])
     at, place, count = head, -1, 1
     while arena[at]:
         if place < 0 and arena[one + UNUSED] < arena[arena[at] + UNUSED]:
@@ -157,7 +156,7 @@ def use_shared(s, arena, one, want):
     if arena[one + UNUSED]:
         enlist(s, arena, one)
     else:
-        give(s, arena, one, ORDER)
+        give(s, arena, one, e.PREALLOCATION_ORDER)
     return block
 
 
@@ -165,9 +164,7 @@ def use_shared(s, arena, one, want):
 def take_shared(s, arena, want, goal):
     """Take blocks from the locality group's preallocation nearest to `goal`; return the first, -1 if none is large enough."""
     nearest = 0
-    for head in range(
-        s.locality_lists + min(bit_length(want) - 1, e.LOCALITY_LISTS - 1), s.locality_lists + e.LOCALITY_LISTS
-    ):
+    for head in range(list_for(s, want), s.locality_lists + e.LOCALITY_LISTS):
         one = arena[head]
         while one:
             if arena[one + UNUSED] >= want and (
@@ -177,7 +174,7 @@ def take_shared(s, arena, want, goal):
             one = arena[one + NEXT]
     if nearest == 0:
         return -1
-    unlist(arena, list_of(s, arena, nearest), nearest)
+    unlist(arena, list_for(s, arena[nearest + UNUSED]), nearest)
     return use_shared(s, arena, nearest, want)
 
 
@@ -238,7 +235,7 @@ def first_kept(page, want, start, asked, got):
 @subroutine
 def keep_own(s, arena, f, page, want, start, block):
     """Make the `s.got` blocks from `block` on a preallocation of the file, and take what the request needs from it."""
-    one = take(s, arena, ORDER)
+    one = take(s, arena, e.PREALLOCATION_ORDER)
     arena[one + AT], arena[one + LENGTH], arena[one + UNUSED] = block, s.got, s.got
     arena[one + PAGE] = first_kept(page, want, start, s.want, s.got) if s.got < s.want else start
     arena[one + NEXT] = arena[f + e.PREALLOCATIONS]
@@ -250,7 +247,7 @@ def keep_own(s, arena, f, page, want, start, block):
 @subroutine
 def keep_shared(s, arena, want, block):
     """Make the `s.got` blocks from `block` on a preallocation of the locality group, and take `want` of them."""
-    one = take(s, arena, ORDER)
+    one = take(s, arena, e.PREALLOCATION_ORDER)
     arena[one + AT], arena[one + UNUSED] = block, s.got
     s.windowed += s.got
     return use_shared(s, arena, one, want)
@@ -337,30 +334,36 @@ def drop_own(s, arena, f, one):
     if run:
         mballoc.release(s, arena, arena[one + AT] + arena[one + LENGTH] - run, run)
     s.windowed -= arena[one + UNUSED]
-    give(s, arena, one, ORDER)
+    give(s, arena, one, e.PREALLOCATION_ORDER)
+
+
+@subroutine
+def discard_listed(s, arena, f, head, group):
+    """Discard those preallocations of a list, whose first one is in the word `head`, that are in a group.
+
+    `f` is the file that the list belongs to, 0: the locality group.
+    """
+    at = head
+    while arena[at]:
+        one = arena[at]
+        if arena[one + AT] >> mballoc.GROUP_SHIFT == group:
+            arena[at] = arena[one + NEXT]
+            if f:
+                drop_own(s, arena, f, one)
+            else:
+                drop_shared(s, arena, one)
+        else:
+            at = one + NEXT
 
 
 @subroutine
 def discard_group(s, arena, group):
     """Discard the preallocations of all files and of the locality group in a group (ext4_mb_discard_group_preallocations)."""
     for row in range(s.rows, s.rows + s.row_count * e.ROW_WORDS, e.ROW_WORDS):
-        at = arena[row] + e.PREALLOCATIONS
-        while arena[row] and arena[at]:
-            one = arena[at]
-            if arena[one + AT] >> mballoc.GROUP_SHIFT == group:
-                arena[at] = arena[one + NEXT]
-                drop_own(s, arena, arena[row], one)
-            else:
-                at = one + NEXT
+        if arena[row]:
+            discard_listed(s, arena, arena[row], arena[row] + e.PREALLOCATIONS, group)
     for head in range(s.locality_lists, s.locality_lists + e.LOCALITY_LISTS):
-        at = head
-        while arena[at]:
-            one = arena[at]
-            if arena[one + AT] >> mballoc.GROUP_SHIFT == group:
-                arena[at] = arena[one + NEXT]
-                drop_shared(s, arena, one)
-            else:
-                at = one + NEXT
+        discard_listed(s, arena, 0, head, group)
 
 
 @subroutine

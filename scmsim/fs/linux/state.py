@@ -178,6 +178,7 @@ ON_DEVICE = np.dtype(
     )
 )
 
+PREALLOCATION_ORDER = 3  # log2 of the words of a preallocation, see `preallocation`
 LOCALITY_LISTS = 10  # lists of the locality group's preallocations (PREALLOC_TB_SIZE)
 INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
 
@@ -230,9 +231,8 @@ def _align(state: State, alignment: int) -> None:
     at, unit = int(mballoc.next_block(record, arena, 0, record.blocks, True)), max(alignment // BLOCK, 1)
     end = min(-(-at // unit) * unit, int(record.blocks))
     while at < end:
-        stop = min(end, (at // GROUP_BLOCKS + 1) * GROUP_BLOCKS)
-        count = int(mballoc.next_block(record, arena, at, stop, False)) - at
-        mballoc.mark_used(record, arena, at, count)
+        count = int(mballoc.next_block(record, arena, at, end, False)) - at
+        mballoc.mark_run_used(record, arena, at, count)
         record.fixed_blocks += count
         at = int(mballoc.next_block(record, arena, at + count, end, True)) if at + count < end else end
 
