@@ -48,13 +48,13 @@ def test_what_comes_between_is_what_the_reference_says(drawn, system, pcid, room
     size = int(state.most[0]) + len(surround.TICK) + 1 + room
     out, slices = (np.zeros(size, EVENT), np.zeros(size, np.int64), np.ones(size, SLICE)), np.zeros(len(events), SLICE)
     slices["event"] = np.arange(len(events))
-    slices["behind"], found, ahead, whole = np.arange(len(events)) + 1, [], [], False
+    slices["end"], found, ahead, whole = np.arange(len(events)) + 1, [], [], False
     while not whole:
         whole = surround.surround(state, surround.TICK, out, (events, rows, slices))
         emitted = int(state.emitted[0])
         touched = np.zeros(emitted, np.int64)
         some = out[2][: int(state.slices[0])]
-        touched[some["event"]] = some["behind"]
+        touched[some["event"]] = some["end"]
         ahead += touched.tolist()
         found += list(zip(out[0][:emitted].copy(), out[1][:emitted].tolist(), strict=True))
     plain = reference.Surroundings(system, 2000, pcid, surround.TICK.tolist(), TRASH)
