@@ -18,9 +18,10 @@ FLAGS = Flags(
     known={
         **dict.fromkeys("CTErUDFLRSkuyY", SWITCH), **dict.fromkeys("bzinINew", "size"), "d": "text", "a": "POSIX|posix",
         "random-seed": "size", "verify-write": SWITCH,
+        "X": SWITCH, "verify-read": SWITCH,
     },
     silent={
-        **dict.fromkeys(("P", "Z", "t", "v", "X", "print-all-procs", "verify-read", "warningAsErrors"), SWITCH),
+        **dict.fromkeys(("P", "Z", "t", "v", "print-all-procs", "warningAsErrors"), SWITCH),
         **dict.fromkeys("pVG", "size"), "dataPacketType": "text", "showRankStatistics": SWITCH, "posix.odirect": SWITCH,
         "saveRankPerformanceDetails": "text", "savePerOpDataCSV": "text", "B": OFF, "c": OFF, "posix.rangelocks": OFF,
         "W": "0|0", "x": "|", "f": "0|0", "l": "0|0", "s": "1|1",
@@ -111,7 +112,7 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
     """Return the run that a command line describes, and notes on what a trace does not show."""
     line = read(text, FLAGS)
     got = {flag: value for flag, value in line.given.items() if flag not in ("d", "a")}
-    on = {flag: int(got.get(flag, 0)) for flag in (*"CTErUDFLSkuyYRbzinINew", "verify-write", "random-seed")}
+    on = {flag: int(got.get(flag, 0)) for flag in (*"CTErUDFLSkuyYRbzinINew", "verify-write", "random-seed", "X", "verify-read")}
     made = Plan(
         tops=[f"/{top.strip('/')}" for top in str(line.given.get("d", "out")).removeprefix("./").split("@")],
         tasks=_tasks(line.before, tasks), iterations=on["i"] if "i" in got else 1,
@@ -131,6 +132,8 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
     if not made.on_dirs and not made.on_files:
         made.on_dirs = made.on_files = True
     made.on_dirs = made.on_dirs and not made.shared
+    if (on["X"] or on["verify-read"]) and not (made.read and made.read_bytes):
+        line.mistakes.add("mdtest: -X needs a read phase and -e, in mdtest too; add -E and -e, or take it out")
     _check(made, line.mistakes)
     _size(made)
     if not made.create:

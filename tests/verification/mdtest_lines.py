@@ -79,7 +79,7 @@ def compared(program: str, words: list[str], tasks: int) -> tuple[str, str]:
         ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
         said = ran.stdout + ran.stderr
         if ran.returncode or "WARNING" in said.replace("Read bytes is 0", "").replace("WARNING: ,", ""):
-            return "fails", next((line for line in said.splitlines() if "rror" in line or "WARN" in line), said[-100:])[:100]
+            return "fails", next((line for line in said.splitlines() if "FAILED" in line or "WARN" in line), said[-100:])[-100:]
         with TraceWriter(str(folder / "t.parquet"), {}) as writer:
             strace.convert(str(folder / "t.strace"), writer)
         stored = open_trace(str(folder / "t.parquet"))
@@ -104,12 +104,12 @@ def main() -> int:
     for number in range(args.seed, args.seed + args.count):
         words, tasks = words_of(random.Random(number))
         state, about = compared(args.program, words, tasks)
-        about += f" ({' '.join(words)})" if state == "fails" else ""
+        about = f"{about} ({' '.join(words)})" if state == "fails" else about
         results[state] += 1
         if state == "differs":
             print(f"seed {number}: {tasks} task(s), {' '.join(words)}: {about}", flush=True)
         elif state != "equal":
-            reasons[f"{state}: {about[:110]}"] += 1
+            reasons[f"{state}: {about.strip()[:110]}"] += 1
     for reason, times in reasons.most_common():
         print(f"{times:5d}  {reason}")
     print(dict(results))

@@ -67,7 +67,7 @@ def test_uniform_covers_the_records():
 
 def test_log_records_and_blocks_are_those_traced():
     """db_bench with 400-byte values and 16-byte keys: 439 bytes a put, a median block of 3809 bytes."""
-    records = lsm._log_records(16, 400, 2000)
+    records = _lsm.log_records(16, 400, 2000)
     assert np.median(records) == 439 and records.max() <= 439 + 7 + 6
     position = 0
     for length in records.tolist():  # no header lies across the end of a 32 KiB block
@@ -115,7 +115,7 @@ def test_sync_makes_each_put_durable():
 
 def follow(work):
     """Replay a workload's state beside its rows: yields the store after each piece."""
-    store = lsm._Store(work)
+    store = lsm.Store(work)
     for block in _ycsb.requests("a", 4000, 4000, 1):
         for piece in store.requests(block, np.random.default_rng(0)):
             yield store, piece
@@ -154,7 +154,7 @@ def test_a_compaction_reads_each_input_once_and_writes_each_output_once():
 def test_each_look_up_ends_in_the_newest_table_with_its_key():
     """Against a plain dictionary: key -> file of the newest table that has it (or the memtable)."""
     work = lsm.Workload("a", **SMALL)
-    store = lsm._Store(work)
+    store = lsm.Store(work)
     for _ in store.puts(_ycsb.fnv(np.arange(4000))):
         pass
     keys = _ycsb.fnv(np.array([5, 17, 3999, 1234, 2048, 77]))
