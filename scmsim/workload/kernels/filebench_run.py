@@ -59,6 +59,8 @@ def play(t, out):
                 w["left"] -= 1
                 w["progress"] = 1
                 advance(thread, a)
+                if w["failed"]:
+                    w["left"] = 0
             elif after == FINISHED:
                 finish(w, thread)
             elif w["stops"] and a["owner"] >= 0:
@@ -156,10 +158,13 @@ def act(t, i, a, out, n):
         return delete_file(t, i, a, out, n)
     fd = descriptor(t, i, a)
     file = t.slots[i, fd, 0]
-    if kind == OPENFILE:
-        return n if file >= 0 else open_file(t, i, a, fd, out, n)
-    if kind == CREATEFILE:
-        return n if file >= 0 or a["owner"] < 0 else create_file(t, i, a, fd, out, n)
+    if kind == OPENFILE or kind == CREATEFILE:
+        if file >= 0:  # Filebench ends where a descriptor is opened twice
+            t.world[0]["failed"] = 1
+            return n
+        if kind == OPENFILE:
+            return open_file(t, i, a, fd, out, n)
+        return n if a["owner"] < 0 else create_file(t, i, a, fd, out, n)
     if kind == FSYNCSET:
         return fsync_set(t, i, a, out, n)
     if file < 0:
