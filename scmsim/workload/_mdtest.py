@@ -112,7 +112,10 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
     """Return the run that a command line describes, and notes on what a trace does not show."""
     line = read(text, FLAGS)
     got = {flag: value for flag, value in line.given.items() if flag not in ("d", "a")}
-    on = {flag: int(got.get(flag, 0)) for flag in (*"CTErUDFLSkuyYRbzinINew", "verify-write", "random-seed", "X", "verify-read")}
+    on = {
+        flag: int(got.get(flag, 0))
+        for flag in (*"CTErUDFLSkuyYRbzinINew", "verify-write", "random-seed", "X", "verify-read")
+    }
     made = Plan(
         tops=[f"/{top.strip('/')}" for top in str(line.given.get("d", "out")).removeprefix("./").split("@")],
         tasks=_tasks(line.before, tasks), iterations=on["i"] if "i" in got else 1,
@@ -145,7 +148,9 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
 
 def _tasks(before: list[str], given: int) -> int:
     """Return the number of tasks that a launcher's words ask for, or the given number."""
-    found = [value for flag, value in zip(before, before[1:], strict=False) if flag in ("-n", "-np", "--np", "--ntasks")]
+    found = [
+        value for flag, value in zip(before, before[1:], strict=False) if flag in ("-n", "-np", "--np", "--ntasks")
+    ]
     if before and before[0].rpartition("/")[2] not in _LAUNCHERS:
         raise UsageError(f"mdtest: {before[0][:40]!r} before mdtest is not one of {', '.join(_LAUNCHERS)}; take it out")
     if found and given != 1:
@@ -175,7 +180,10 @@ def _check(made: Plan, mistakes: Mistakes) -> None:
             bool(made.per_dir and made.items % made.per_dir),
             f"-n {made.items} is not a multiple of -I {made.per_dir}; give one that is, or only one of them",
         ),
-        (max(made.write_bytes, made.read_bytes) > MOST, f"-w and -e move at most {MOST:,} bytes in one call; give less"),
+        (
+            max(made.write_bytes, made.read_bytes) > MOST,
+            f"-w and -e move at most {MOST:,} bytes in one call; give less",
+        ),
         (made.depth > 64 or made.dirs > MAX_OBJECTS, "the tree has too many directories; give a smaller -b or -z"),
     ):
         if is_wrong:

@@ -52,12 +52,13 @@ _REFUSED = {
     "workingsetsize": "it limits the files in use", "wss": "it limits the files in use", "rhpct": "hits need a hit area",
     "whpct": "hits need a hit area", "stride": "only seekpct is", "streams": "only seekpct is", "curve": "it measures first",
     "replay": "convert the trace instead: scmsim trace convert", "target": "copy and move are not", "journal": "no validation is",
-    "hotband": "only seekpct is", "forseekpct": "write one wd for each", "maxdataread": "use maxdata", "maxdatawritten": "use maxdata",
+    "hotband": "only seekpct is", "forseekpct": "write one wd for each", "maxdataread": "use maxdata",
+    "maxdatawritten": "use maxdata",
 }  # fmt: skip
 _GENERAL = """
-    abort_failed_skew auxreport compratio compression compressionratio compressionseed create_anchors data_errors debug dedupratio dedupunit
-    dedupsets endcmd end_cmd heartbeat_error histogram messagescan misc monitor pattern port report report_run_totals showlba
-    startcmd start_cmd timeout validate
+    abort_failed_skew auxreport compratio compression compressionratio compressionseed create_anchors data_errors debug
+    dedupratio dedupunit dedupsets endcmd end_cmd heartbeat_error histogram messagescan misc monitor pattern port report
+    report_run_totals showlba startcmd start_cmd timeout validate
 """.split()  # of the whole file; they change no call
 
 
@@ -126,13 +127,13 @@ def parse(text: str, where: str, changed: dict[str, str]) -> Parameters:
             mistakes.add(error)
     _check(made, where, mistakes)
     mistakes.check()
-    made.entries["fwd"].append(Entry("fwd", "format", where, {"threads": 8, "xfersizes": ((128 << 10, 100.0),), **formats}))
+    made.entries["fwd"].append(
+        Entry("fwd", "format", where, {"threads": 8, "xfersizes": ((128 << 10, 100.0),), **formats})
+    )
     return made
 
 
-def _words(
-    text: str, where: str, changed: dict[str, str], mistakes: Mistakes
-) -> list[tuple[str, list[str], str]]:
+def _words(text: str, where: str, changed: dict[str, str], mistakes: Mistakes) -> list[tuple[str, list[str], str]]:
     """Return (key, values, place) of each key=value; a line ends at its first blank, and at a comma it goes on."""
     found, used = [], set[str]()
     for number, line in enumerate(text.splitlines(), 1):
@@ -170,7 +171,9 @@ def _set(current: Entry | None, key: str, values: list[str], at: str, silent: li
         raise UsageError(f"{at}: {refused} of {current.kind} is not modelled: {_REFUSED[refused]}; take it out")
     full = next((name for name in KEYS[current.kind] if name.startswith(key) and len(key) > 1), None)
     if full is None:
-        raise UsageError(f"{at}: {unknown(f'parameter of {current.kind} that is modelled', key[:40], KEYS[current.kind])}")
+        raise UsageError(
+            f"{at}: {unknown(f'parameter of {current.kind} that is modelled', key[:40], KEYS[current.kind])}"
+        )
     unit = KEYS[current.kind][full][0]
     if unit == SILENT:
         silent.extend([full] * (full not in silent))

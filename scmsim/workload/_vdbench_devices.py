@@ -79,11 +79,15 @@ class Devices:
                         low, high = sd["size"] * low // 100, sd["size"] * high // 100
                 low, high = low // unit * unit or unit, min(high, sd["size"]) // unit * unit
                 if high - low < unit:
-                    raise UsageError(f"{each.at}: no block of {unit:,} bytes after the first in sd={sd.name[:40]}; give a larger size")
+                    raise UsageError(
+                        f"{each.at}: no block of {unit:,} bytes after the first in sd={sd.name[:40]}; give a larger size"
+                    )
                 threads = each["threads"] or sd["threads"]
                 is_synchronous = any(each.has(flag) or sd.has(flag) for flag in ("o_sync", "o_dsync"))
                 flag = SYNCHRONOUS if is_synchronous else 0
-                yield Stream(each, self.entries.index(sd), low + sd["offset"], high + sd["offset"], first, threads, flag)
+                yield Stream(
+                    each, self.entries.index(sd), low + sd["offset"], high + sd["offset"], first, threads, flag
+                )
                 first += threads
 
 

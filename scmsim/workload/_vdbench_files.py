@@ -76,12 +76,14 @@ class Tree:
         return len(self.names) - 1
 
     def _populate(self, anchor: Anchor, random: np.random.Generator) -> None:
-        """Number the directories in order of creation, then the files: directories by depth and place, in each its files."""
+        """Give the directories their numbers in order of creation, then the files, by depth and place of their directories."""
         fsd, levels = anchor.entry, list[tuple[int, int, int]]()  # depth, place, object id
         depth, width, count = fsd["depth"], fsd["width"], fsd["files"]
         total = sum(width**level for level in range(1, min(depth, 64) + 1))
         if not 0 < depth <= 64 or total * (1 + count) > MAX_FILES or not width or not count:
-            raise UsageError(f"{fsd.at}: {total:,} directories with {count:,} files each; give 1 to {MAX_FILES:,} in all")
+            raise UsageError(
+                f"{fsd.at}: {total:,} directories with {count:,} files each; give 1 to {MAX_FILES:,} in all"
+            )
         waiting = [(1, place, anchor.root) for place in range(width)][::-1]
         while waiting:
             level, place, parent = waiting.pop()
@@ -90,7 +92,9 @@ class Tree:
             levels.append((level, place, here))
             if level < depth:
                 waiting += [(level + 1, below, here) for below in range(width)][::-1]
-        holding = [each for each in sorted(levels, key=lambda one: one[:2]) if fsd["distribution"] == "all" or each[0] == depth]
+        holding = [
+            each for each in sorted(levels, key=lambda one: one[:2]) if fsd["distribution"] == "all" or each[0] == depth
+        ]
         sizes, shares = zip(*fsd["sizes"], strict=True)
         drawn = random.choice(sizes, len(holding) * count, p=np.array(shares) / 100)
         for number, (_, _, parent) in enumerate(holding):
@@ -179,7 +183,9 @@ class Run:
                 number += len(group)
         skews = [group[0].workload["skew"] for group in self.groups]
         rest = max(0, 100 - sum(skews)) / max(1, skews.count(0))
-        self.shares = [skew or (rest if any(skews) else len(group)) for skew, group in zip(skews, self.groups, strict=True)]
+        self.shares = [
+            skew or (rest if any(skews) else len(group)) for skew, group in zip(skews, self.groups, strict=True)
+        ]
         for anchor in tree.anchors.values():
             anchor.selected, anchor.busy, anchor.next = set(), set(), 0
 

@@ -19,7 +19,11 @@ from scmsim.workload._vdbench_files import Run, Tree
 SUMMARY = "vdbench: reads a parameter file (fsd, fwd, rd; or sd, wd, rd) and runs its operations"
 PARAMS = {
     "file": ("", "file", "parameter file"),
-    "operations": ("0", "operations", "operations of all threads in each run (0: a run must end by itself or by maxdata)"),
+    "operations": (
+        "0",
+        "operations",
+        "operations of all threads in each run (0: a run must end by itself or by maxdata)",
+    ),
     "set": ("", "text", "values of the file's $variables, such as 'dir=/mnt files=100'"),
     "seed": ("1", "seed", "seed of what vdbench draws"),
     "interval": ("1us", "time", "trace time between two calls"),
@@ -50,7 +54,9 @@ class Workload(_stream.Stream):
         self.files = (Tree(self.parameters, self.runs, seed) if self.of_files else Devices(self.parameters)).table()
         given = {"file": file, "operations": operations, "set": set, "seed": seed, "interval": interval}
         self.header = _stream.header("vdbench", **given)
-        self.header["notes"] = ["vdbench draws by the clock: random choices here are those of the seed, and threads take turns"]
+        self.header["notes"] = [
+            "vdbench draws by the clock: random choices here are those of the seed, and threads take turns"
+        ]
         if silent := list(dict.fromkeys(self.parameters.silent)):
             self.header["notes"].append(f"parameters that change no call: {', '.join(silent)}")
 
@@ -106,9 +112,13 @@ def _check_end(run: Entry, workloads: list[Entry], operations: int) -> None:
         return
     for each in workloads:
         if each.kind == "wd" and each["seekpct"] != "eof":
-            raise UsageError(f"{run.at}: {_ADD.format(run.name[:40])}, maxdata= to the run, or seekpct=eof to the workload")
+            raise UsageError(
+                f"{run.at}: {_ADD.format(run.name[:40])}, maxdata= to the run, or seekpct=eof to the workload"
+            )
         if each.kind == "fwd" and each["operation"] not in ("create", "delete") and "once" not in each["fileselect"]:
-            raise UsageError(f"{run.at}: {_ADD.format(run.name[:40])}, maxdata= to the run, or fileselect=once to the workload")
+            raise UsageError(
+                f"{run.at}: {_ADD.format(run.name[:40])}, maxdata= to the run, or fileselect=once to the workload"
+            )
 
 
 _ADD = "run {!r} ends with the clock, which a trace does not have; add --operations 100000"
