@@ -140,13 +140,18 @@ def _some(draw: random.Random, sets: list[str], folders: list[str]) -> list[str]
 
 
 def rows_of(batch: np.ndarray, paths: list[str], top: str, masked: bool) -> list[Row]:
-    """Return the (call, path, offset, length) of the rows below the top directory, stat calls left out."""
-    found = []
+    """Return the (call, path, offset, length) of the rows below the top directory, stat calls left out.
+
+    With `masked`, what depends on random offsets or sizes is left out: places of transfers, and how many follow each other.
+    """
+    found: list[Row] = []
     for r in batch:
         op, path = OPS[r["op"]], paths[r["file"]] if r["file"] >= 0 else ""
         if path.startswith(f"{top}/") and op != "stat":
             moves = op in ("read", "write") and not masked
-            found.append((op, path[len(top) :], int(r["offset"]) if moves else 0, int(r["length"]) if moves else 0))
+            row = (op, path[len(top) :], int(r["offset"]) if moves else 0, int(r["length"]) if moves else 0)
+            if not (masked and op == "read" and found[-1:] == [row]):
+                found.append(row)
     return found
 
 

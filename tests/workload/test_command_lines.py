@@ -178,9 +178,9 @@ def test_parameter_files_that_are_refused(text, said, tmp_path):
     assert said in str(error.value)
 
 
-WORDS = "-n 5 -z 2 -b -w 4k -FCT -u -S -R --random-seed=3 -I 1 -d a@b mdtest mpirun --num=9 --benchmarks=fillseq,readseq -x = ' ² -- -".split(
-    " "
-)
+WORDS = """
+    -n 5 -z 2 -b -w 4k -FCT -u -S -R --random-seed=3 -I 1 -d a@b mdtest mpirun --num=9 --benchmarks=fillseq,readseq -x = ' ² -- -
+""".split()
 
 
 @settings(max_examples=60, deadline=None)
@@ -193,13 +193,13 @@ def test_any_words_are_a_run_or_an_error(words):
             assert str(error).strip()
 
 
-PIECES = "fsd=a fwd=b sd=c wd=d rd=e ,anchor=/x ,lun=/y ,size=4k ,depth=2 ,xfersize=(4k,50,8k,50) ,th=3 ,skew= ( ) $v * \n ,format=yes ,fwd=*".split(
-    " "
-)
+PIECES = """
+    fsd=a fwd=b sd=c wd=d rd=e ,anchor=/x ,lun=/y ,size=4k ,depth=2 ,xfersize=(4k,50,8k,50) ,th=3 ,skew= ( ) $v * ,format=yes ,fwd=*
+""".split()
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=14))
+@given(st.lists(st.sampled_from(["\n", *PIECES]), max_size=14))
 def test_any_parameters_are_entries_or_an_error(pieces):
     try:
         _vdbench.parse("".join(pieces), "p", {})

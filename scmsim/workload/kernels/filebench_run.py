@@ -54,7 +54,7 @@ def play(t, out):
             a = t.actions[thread["first"] + thread["at"]]
             after = act(t, i, a, out, n)
             if after >= 0:
-                count(t, thread, a, out, n, after)
+                count(t, i, a, out, n, after)
                 n = after
                 w["left"] -= 1
                 w["progress"] = 1
@@ -94,8 +94,9 @@ def finish(w, thread):
 
 
 @subroutine
-def count(t, thread, a, out, n, after):
+def count(t, i, a, out, n, after):
     """Count a flowop that is done, as Filebench's statistics do: a transfer that opened its file counts twice."""
+    thread = t.threads[i]
     at, times, moved = thread["posts"] + thread["at"], 0, 0
     transfers = READWHOLE <= a["kind"] <= WRITEPIECE
     for row in range(n, after):
@@ -105,8 +106,11 @@ def count(t, thread, a, out, n, after):
             times += 1
     if transfers or a["kind"] > FSYNCSET or after > n:
         times += 1
-    if a["kind"] == FSYNCSET:
-        times = after - n
+    if a["kind"] == FSYNCSET:  # also counts the closed descriptors whose last file is in the set
+        times = 0
+        for last in t.slots[i, :, 1]:
+            if last >= 0 and t.files[last]["owner"] == a["owner"]:
+                times += 1
     t.counts[at, 0] += times
     t.counts[at, 1] += moved
     t.totals[thread["process"], 0] += times  # those without a call, too: Filebench takes their numbers for bit masks
