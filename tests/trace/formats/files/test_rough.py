@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import scmsim
 from scmsim.core.errors import UsageError
-from scmsim.trace import filter_trace
+from scmsim.trace.filter import filter_trace
 from scmsim.trace.formats.files import _dxt
 from scmsim.trace.formats.files._rough_sizes import LARGEST, Total, class_of, sizes
 from tests.reference import darshan_slow
@@ -194,7 +194,7 @@ def test_odd_lines_and_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_rough_trace_stays_rough(tmp_path: Path) -> None:
     convert("darshan_parser.txt", tmp_path)
-    filter_trace(tmp_path / "out.parquet", tmp_path / "less.parquet", ops="write")
+    filter_trace(tmp_path / "out.parquet", tmp_path / "less.parquet", ops=["write"])
     result = scmsim.replay(tmp_path / "less.parquet", "nova-cow")
     assert [line for line in result.runs[0].warnings if line.startswith("the trace is rough: made from counters")]
 
