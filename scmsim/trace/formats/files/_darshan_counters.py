@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from scmsim.trace.formats.files._dxt import Segments
 from scmsim.trace.formats.files._rough import ROUGH, FileCounters, Moved, Span, add_rows
 from scmsim.trace.formats.files._rough_offsets import Order
-from scmsim.trace.formats.files._rough_sizes import Total
+from scmsim.trace.formats.files._rough_sizes import LARGEST, Total, class_of
 from scmsim.trace.reading.builder import TraceBuilder
 
 MODULES = {"POSIX": "POSIX_", "STDIO": "STDIO_", "MPI-IO": "MPIIO_"}  # prefix of each module's counters
@@ -148,8 +148,8 @@ def _counted(module: str, path: str, rank: int, values: Values, buffer: int) -> 
     if module == "MPI-IO":
         one.opens = _count(values, "INDEP_OPENS") + _count(values, "COLL_OPENS")
     one.opens = max(one.opens, 0)
-    if buffer:
-        one.reads.total, one.writes.total = _buffered(one.reads.total, buffer), _buffered(one.writes.total, buffer)
+    if buffer and module == "STDIO":
+        _buffered(one, buffer)
     return one
 
 
@@ -170,6 +170,12 @@ def _moved(module: str, values: Values, name: str, past: str, opened: Span) -> M
     return moved
 
 
-def _buffered(total: Total, buffer: int) -> Total:
-    """Return the system calls for calls of the C library: one per full buffer, and never more than the calls."""
-    return Total(min(total.count, -(-total.bytes // buffer)), total.bytes)
+def _buffered(one: FileCounters, buffer: int) -> None:
+    """Replace calls of the C library by its system calls: one per full buffer and one for the rest."""
+    for moved in (one.reads, one.writes):
+        full, rest = divmod(moved.total.bytes, buffer)
+        known = [(buffer, full), (rest, int(rest > 0))]
+        classes = tuple(sum(count for size, count in known if class_of(size) == k) for k in range(len(LARGEST)))
+        if sum(classes) <= moved.total.count:  # else the calls are larger than the buffer
+            moved.total = Total(sum(classes), moved.total.bytes, classes)
+            one.known += known

@@ -166,10 +166,10 @@ def _groups(total: Total, fixed: list[Known]) -> list[Known]:
 
 
 def _spread(groups: Sequence[Known]) -> np.ndarray:
-    """Return the sizes in an order in which each group is spread evenly."""
-    groups = [(size, count) for size, count in groups if count]
+    """Return the sizes in an order in which each group is spread evenly; a size that occurs once is at the end."""
+    groups = sorted(((size, count) for size, count in groups if count), reverse=True)
     if not groups:
         return np.empty(0, np.int64)
-    places = np.concatenate([(np.arange(count) + 0.5) / count for _, count in groups])
+    places = np.concatenate([np.arange(1, count + 1) / count for _, count in groups])
     lengths = np.repeat([size for size, _ in groups], [count for _, count in groups]).astype(np.int64)
     return lengths[np.argsort(places, kind="stable")]

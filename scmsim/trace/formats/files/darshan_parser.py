@@ -73,7 +73,7 @@ class _Text:
         if cells[0] not in MODULES:
             return f"{_COUNTER} of {clip(cells[0])}"
         self._counter(cells)
-        return _COUNTER
+        return f"{_COUNTER} of a file"
 
     def _title(self, line: str) -> None:
         name, colon, value = line[1:].partition(":")
@@ -107,10 +107,8 @@ class _Text:
         self.key, self.values = None, {}
 
     def finish(self) -> Report:
-        """Add the rows; their lines are the counted calls, not the counters."""
+        """Add the rows: each counts as a line, besides the lines of the counters."""
         self.flush()
-        report = self.builder.report
-        report.lines -= report.left_out.pop(_COUNTER, 0)
         self.records.finish()
         clock = "seconds since the program's start"
         return self.builder.finish("darshan-parser", _TOOL, clock=clock, notes=NOTES, **self.job)

@@ -72,6 +72,7 @@ def test_calls_of_the_c_library_can_be_joined_to_system_calls(tmp_path: Path) ->
     moved = [(op, length) for op, path, _, length in case.rows if path == "/data/log.txt" and op in ("read", "write")]
     assert Counter(op for op, _ in moved) == {"read": 3, "write": 3}
     assert sum(length for op, length in moved if op == "write") == 9890
+    assert len([op for op, path, _, _ in case.rows if path == "/data/data.bin" and op == "read"]) == 13
 
 
 CALLS = st.lists(
