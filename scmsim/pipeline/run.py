@@ -33,7 +33,7 @@ from scmsim.pipeline.stages import (
     Stage,
 )
 from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
-from scmsim.trace.reading.report import missed
+from scmsim.trace.reading.report import missed, rough
 
 _LOG = logging.getLogger("scmsim")
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
@@ -110,6 +110,8 @@ class Replay:
             run.params[FOOTPRINTS] = self.footprints.measured_on
         if lost := missed(self.source.header):
             run.warnings.append(f"the trace is incomplete: {lost}")
+        if reason := rough(self.source.header):
+            run.warnings.append(f"the trace is rough: {reason}")
         cell = self.source.header.get("cell")
         run.cell = cell if isinstance(cell, dict) else {}
         for batches, times in parts(self.source, self.chunk):
