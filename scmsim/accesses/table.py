@@ -22,10 +22,12 @@ _NEEDED = ("kind", "virtual", "size", "width", "page", "contiguous", "scm_table"
 
 
 def columns(rows: Rows, sites: Sequence[str]) -> dict[str, Any]:
-    """Return the columns of the file, as Arrow arrays by name."""
+    """Return the columns of the file, as Arrow arrays by name.
+
+    Numbers have no nulls, with which pandas would turn addresses into floats.
+    """
     import pyarrow as pa
 
-    translated = rows.order > 0
     return {
         "operation": pa.array(rows.operation),
         "thread": pa.array(rows.thread.astype(np.int32)),
@@ -33,11 +35,11 @@ def columns(rows: Rows, sites: Sequence[str]) -> dict[str, Any]:
         "kind": _named(rows.kind, KINDS),
         "mechanism": _named(rows.site, sites),
         "space": _named(rows.space, SPACES, rows.kind == FENCE),
-        "virtual": pa.array(rows.virtual.view(np.uint64), mask=~translated),
-        "device": pa.array(rows.device, mask=rows.device < 0),
+        "virtual": pa.array(rows.virtual.view(np.uint64)),
+        "device": pa.array(rows.device),
         "size": pa.array(rows.length),
         "width": pa.array(rows.width),
-        "page": pa.array(np.left_shift(1, rows.order.astype(np.int64) & ORDER), mask=~translated),
+        "page": pa.array(np.where(rows.order > 0, np.left_shift(1, rows.order.astype(np.int64) & ORDER), 0)),
         "contiguous": pa.array(rows.order & CONTIGUOUS > 0),
         "scm_table": pa.array(rows.order & SCM_TABLE > 0),
         "instructions": pa.array(rows.instructions / MILLI),
@@ -115,7 +117,7 @@ def events(path: "str | os.PathLike[str]") -> Iterator[tuple[np.ndarray, np.ndar
 def _events(batch: Any) -> tuple[np.ndarray, np.ndarray, int]:
     kind = batch.column("kind")
     codes = np.array([KINDS.index(name) for name in kind.dictionary.to_pylist()], np.int64)[kind.indices.to_numpy()]
-    columns = {name: _numbers(batch.column(name)) for name in _NEEDED if name != "kind"}
+    columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in _NEEDED if name != "kind"}
     known = (codes != WRITE_BACK) & (codes != FENCE)
     moved = np.isin(codes, DATA)
     # a fetch and an access retire instructions; the MMU counts the latter itself
@@ -127,11 +129,3 @@ def _events(batch: Any) -> tuple[np.ndarray, np.ndarray, int]:
     order = np.log2(np.maximum(columns["page"], 1)).astype(np.uint8)
     found["order"] = (order | columns["contiguous"] * CONTIGUOUS | columns["scm_table"] * SCM_TABLE)[known]
     return found, columns["setup"][known], other
-
-
-def _numbers(column: Any) -> np.ndarray:
-    """Return the values of an Arrow array, 0 for null."""
-    import pyarrow as pa
-
-    filled = column if pa.types.is_boolean(column.type) else column.fill_null(0)
-    return np.asarray(filled.to_numpy(zero_copy_only=False))

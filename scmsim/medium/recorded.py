@@ -61,9 +61,9 @@ _BOUND = bind("recorded", model, {model: {"write_back": write_back, "begin_event
 
 
 def simulate(
-    state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray
+    state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, room: int = ROOM
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
-    """Run `model.simulate` over the events, in slices whose write-backs fit the list.
+    """Run `model.simulate` over the events, in slices with at most `room` write-backs, which fit the list.
 
     Yield (slice of the events, event of each write-back in the slice, first bytes, ends); the arrays are valid until the next
     step.
@@ -71,7 +71,7 @@ def simulate(
     ends, start = np.cumsum(_most(events)), 0
     while start < len(events):
         before = ends[start - 1] if start else 0
-        end = max(start + 1, int(np.searchsorted(ends, before + ROOM, "right")))
+        end = max(start + 1, int(np.searchsorted(ends, before + room, "right")))
         if ends[end - 1] - before > ROOM:
             raise OverflowError(f"an event with up to {ends[end - 1] - before:,} write-backs; the list has {ROOM:,}")
         state["recorded"] = 0
