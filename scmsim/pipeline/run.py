@@ -237,6 +237,15 @@ class Replay:
             )
         if self.model.mapped:
             run.errors |= self.model.mapped.errors()
+        self._remarks(run)
+
+    def _remarks(self, run: Run) -> None:
+        """Add the model's remarks on the trace's calls, and that nothing could check the model, if so."""
+        module = self.model.module
+        if hasattr(module, "remarks"):
+            run.warnings += module.remarks(self.model.state)
+        if unchecked := getattr(module, "UNCHECKED", ""):
+            run.warnings.append(f"{run.fs} is not checked: {unchecked}")
 
 
 def _summed(cells: np.ndarray) -> dict[str, int]:
