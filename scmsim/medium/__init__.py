@@ -16,7 +16,7 @@ _RULE = table(
         "granule": whole(1, 1 << 20),  # unit of writes at the medium, bytes
         "buffer": size(0, 1 << 40),  # size of the device's write buffer, bytes
         "cached": flag,  # 0: the CPU does not cache the medium, so the bandwidth includes every access's latency
-        **dict.fromkeys(("load_ns", "stream_ns", "store_ns", "fence_ns"), _TIME),
+        **dict.fromkeys(("load_ns", "stream_ns", "store_ns", "fence_ns", "write_miss_ns", "write_miss_line_ns"), _TIME),
         **dict.fromkeys(("read_gb_s", "write_gb_s"), number(1e-9, 1e12)),
     },
     {"buffer": 'give the size of the write buffer, "0B" if there is none', "granule": "", "source": ""},

@@ -2,7 +2,8 @@
 
 `instructions` x CPI, minus those that streamed stores hide + hits in the second TLB level + walk cycles that are not hidden +
 invalidations of translations + dependent loads x latency of the medium + the bandwidth of loads and that of stores, each the
-slower of core and medium + fences x drain + calls x system-call entry + time that calls waited for the file system's threads.
+slower of core and medium + waits of small stores that miss the module's write buffer + fences x drain + calls x system-call
+entry + time that calls waited for the file system's threads.
 The form of the sum follows the sustained-rate reasoning for persistent memory: what one call waits for is added; of what
 overlaps, the larger counts.  The loads and the stores of one core are bounded by its lines in flight, each of which takes the
 latency of the medium.
@@ -67,6 +68,7 @@ def estimate(
     medium : mapping
         A medium: `load_ns`, optionally `stream_ns` (latency of a line in a run, if it is not `load_ns`), `read_gb_s`,
         `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), optionally `store_ns` (latency of a stored line),
+        `write_miss_ns` and `write_miss_line_ns` (wait of a small store that misses the write buffer: first and further lines),
         `curves` (`core.curves.Curves`: how latency grows with bandwidth) and `cached` (false: the CPU has no cache for it,
         and the bandwidth includes the latency of every access).
     calls : int
@@ -89,6 +91,7 @@ def estimate(
         ),
         "load_bandwidth": lambda: _loads_ns(given, time, medium),
         "store_bandwidth": lambda: _stores_ns(given, time, medium),
+        **({"write_waits": lambda: _write_waits_ns(given, medium)} if "write_miss_ns" in medium else {}),
         "fences": lambda: _of(given, "fences") * _of(medium, "fence_ns"),
         "calls": lambda: _of(given, "calls") * _of(time, "syscall_ns"),
         **({"waits": lambda: float(waited_ns)} if waited_ns else {}),
@@ -138,6 +141,12 @@ def _in_flight_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any], latency:
 def _stores_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
     media = _media_bytes(given, _of(medium, "granule")) / _of(medium, "write_gb_s")
     return float(max(_of(given, "pm_stored_bytes") / store_gb_s(time, medium), media))
+
+
+def _write_waits_ns(given: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
+    """Return the ns that small non-temporal stores wait for lines that the module's write buffer does not hold."""
+    misses, lines = _of(given, "write_buffer_misses"), _of(given, "write_buffer_miss_lines")
+    return float(misses * medium["write_miss_ns"] + (lines - misses) * medium.get("write_miss_line_ns", 0))
 
 
 def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:

@@ -101,3 +101,19 @@ def test_lines_in_flight_agree_with_one_thread_of_the_optane_study():
     core = presets.timing("skylake-sp")
     for name, measured in (("nvdimm", 7.38), ("optane", 2.92)):
         assert measured < load_gb_s(core, medium.read(name)) < 2.2 * measured
+
+
+def test_small_random_overwrites_wait_on_optane_and_nowhere_else():
+    """64 bytes in other places of 1 GiB: 1,622 ns each; one after the other: once in four."""
+    work = pattern.Workload(op="overwrite", unit=64, order="random", file_size=1 << 30, calls=64)
+    terms = {name: scmsim.replay(work, "ext4-dax", medium=name).runs[0].time_ns for name in ("nvdimm", "optane")}
+    assert terms["optane"]["write_waits"] == 64 * 1622 and "write_waits" not in terms["nvdimm"]
+    order = pattern.Workload(op="overwrite", unit=64, stride=64, file_size=1 << 20, calls=64)
+    assert scmsim.replay(order, "ext4-dax", medium="optane").runs[0].time_ns["write_waits"] == 16 * 1622
+
+
+def test_the_waits_of_small_stores_are_a_first_line_and_further_ones():
+    counts = {"write_buffer_misses": 2, "write_buffer_miss_lines": 5}
+    assert estimate(counts, {}, {"write_miss_ns": 100, "write_miss_line_ns": 10}).terms == {"write_waits": 230}
+    assert estimate(counts, {}, {"write_miss_ns": 100}).terms == {"write_waits": 200}
+    assert "write_waits" not in estimate(counts, {}, {}).terms
