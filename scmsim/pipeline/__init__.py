@@ -114,6 +114,21 @@ def replay(
         For an argument of a wrong type, an unknown name or parameter, or a trace that cannot be read.
     """
     names, params = names_of(fs), checked_params(params)
+    given: dict[str, Any] = {
+        "fs": names,
+        "machine": machine,
+        "paging": paging,
+        "medium": medium,
+        "params": params,
+        "by": by,
+    }
+    given |= {
+        "sync_at_end": sync_at_end,
+        "kernel": kernel,
+        "footprints": footprints,
+        "meminfo": meminfo,
+        "system": system,
+    }
     expect("by", by, str, f"one of {', '.join(GROUPS)}")
     if by not in GROUPS:
         raise unknown("breakdown", by, GROUPS)
@@ -146,7 +161,8 @@ def replay(
         return model.run(sync_at_end, progress)
 
     runs = at_once(names, one, jobs, progress)
-    return Result(provenance.build(inputs, trace=source.header), runs)
+    replayed = {**({"trace": os.fspath(inputs[0])} if inputs else {"workload": source.header.get("workload")}), **given}
+    return Result(provenance.build(inputs, trace=source.header, replays=[replayed]), runs)
 
 
 def touches(
