@@ -115,6 +115,7 @@ def command(
 ) -> None:
     from scmsim.cli._notes import print_notes
     from scmsim.result import check_writable
+    from scmsim.result.provenance import digest
     from scmsim.result.run import SURROUNDINGS
     from scmsim.result.table import check
     from scmsim.result.tables.layout import terminal_width
@@ -138,6 +139,7 @@ def command(
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_all(replays, _params(assignments), by, jobs)
+    result.manifest["costs"] = {path: digest(path) for path in costs}
     if accesses is not None:
         click.echo(_written(result.manifest["accesses"]), err=True)
     if out:
@@ -278,4 +280,5 @@ def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | No
                 result = one
             else:
                 result.runs += one.runs
+                result.manifest["replays"] += one.manifest["replays"]
     return result

@@ -121,6 +121,19 @@ def replay(
         For an argument of a wrong type, an unknown name or parameter, or a trace that cannot be read.
     """
     names, params = names_of(fs), checked_params(params)
+    given: dict[str, Any] = {
+        "fs": names,
+        "machine": machine,
+        "paging": paging,
+        "medium": medium,
+        "params": params,
+        "by": by,
+        "sync_at_end": sync_at_end,
+        "kernel": kernel,
+        "footprints": footprints,
+        "meminfo": meminfo,
+        "system": system,
+    }
     expect("by", by, str, f"one of {', '.join(GROUPS)}")
     if by not in GROUPS:
         raise unknown("breakdown", by, GROUPS)
@@ -162,7 +175,8 @@ def replay(
 
     runs = at_once(names, one, jobs, progress)
     written = {"accesses": {"file": os.fspath(target.path), **target.counts}} if target else {}
-    return Result(provenance.build(inputs, trace=source.header, **written), runs)
+    replayed = {**({"trace": os.fspath(inputs[0])} if inputs else {"workload": source.header.get("workload")}), **given}
+    return Result(provenance.build(inputs, trace=source.header, replays=[replayed], **written), runs)
 
 
 def touches(
