@@ -21,6 +21,8 @@ _NEAREST = {
     "dd": 'fio --options "rw=write bs=1m size=1g"',
     "ior": 'fio --options "rw=write bs=1m size=1g numjobs=4"',
     "tpcc": "sqlite",
+    **dict.fromkeys(("lmcache", "vllm", "sglang", "llm", "kv-cache"), "kvcache"),
+    "mooncake": "kvcache TRACE.jsonl",
     "sysbench": 'fio --options "rw=randrw bs=16k size=1g"',
 }  # fmt: skip
 SUMMARY = "Write the trace of a generated workload: a classic benchmark, call by call, or your own job file."
