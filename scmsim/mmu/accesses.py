@@ -47,9 +47,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
     readers = {".npy": _numpy, ".u64": _raw, ".lackey": _lackey, ".champsim": _champsim}
     readers |= dict.fromkeys(text_accesses.ENDINGS, _text)
     if kind not in readers:
-        raise UsageError(
-            f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz"
-        )
+        raise unknown_kind(path)
     found = False
     try:
         for codes, addresses in readers[kind](file):
@@ -62,6 +60,13 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
         raise UsageError(
             f"{str(path)!r} holds no access; record it again, or see the forms of FILE in 'scmsim mmu --help'"
         )
+
+
+def unknown_kind(path: str | os.PathLike[str]) -> UsageError:
+    """Return the error about a file whose name is not that of a file of accesses."""
+    return UsageError(
+        f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz"
+    )
 
 
 def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
