@@ -104,7 +104,7 @@ def test_a_block_trace_counts_its_own_pages(tmp_path: Path) -> None:
 def test_a_derived_trace_still_has_requests(tmp_path: Path) -> None:
     convert("msr.csv", tmp_path)
     assert (
-        run("trace", "filter", tmp_path / "out.parquet", "-o", tmp_path / "w.parquet", "--ops", "write").exit_code == 0
+        run("trace", "filter", tmp_path / "out.parquet", "-o", tmp_path / "w.parquet", "--op", "write").exit_code == 0
     )
     assert curve(tmp_path / "w.parquet", "--curve")["access"] == "page of a request"
     both = {"inputs": [{"granularity": "block"}, {"granularity": "file"}]}
