@@ -1,6 +1,6 @@
 """Choose offsets of the single calls that counters describe: how many ascend, how many continue the call before.
 
-The calls are made of runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
+The calls form runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
 each pass but the first begins at or below the end of the pass before.  So the numbers of consecutive and of ascending calls
 are those of the counters, as far as the file has room for it.  Which bytes a call touches is an assumption: every byte at
 most once where the file is larger than all the calls together, else anywhere.
