@@ -228,8 +228,8 @@ def test_a_replay_that_fails_leaves_the_older_file(name, tmp_path):
 
 def test_every_pass_is_written_and_the_manifest_has_the_counts(tmp_path):
     """A replay without a file skips passes that repeat; the counts stay the same."""
-    trace = Cell([("write", 0, 1), ("read", 0, 2)], 100, 1000)
-    plain, full = (scmsim.replay(trace, "scm-manager", accesses=path) for path in (None, tmp_path / "a.ramulator"))
+    trace = Cell([("read", 0, 2), ("read", 2, 2)], 100, 1000)
+    plain, full = (scmsim.replay(trace, "ext4-dax", accesses=path) for path in (None, tmp_path / "a.ramulator"))
     assert plain.runs[0].repeated > full.runs[0].repeated == 0 and plain.runs[0].counters == full.runs[0].counters
     written = full.manifest["accesses"]
     assert written["file"] == str(tmp_path / "a.ramulator") and "accesses" not in plain.manifest
