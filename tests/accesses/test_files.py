@@ -91,10 +91,18 @@ def test_ramulators_lines(tmp_path):
     assert (tmp_path / "a.ramulator").read_text() == text and counts == {"reads": 1, "writes": 4}
 
 
-def test_dramsim3s_cycles_are_the_instructions_before_a_run_also_of_earlier_batches(tmp_path):
+def test_dramsim3s_cycles_are_instructions_and_words_of_8_bytes_before_a_line_also_of_earlier_batches(tmp_path):
     write(tmp_path / "a.dramsim3", rows(), rows())
     found = (tmp_path / "a.dramsim3").read_text().splitlines()
-    assert found[0] == "0x0 WRITE 2026" and found[4] == "0x1040 READ 2026" and found[5] == "0x0 WRITE 4053"
+    # 2000.5 instructions, 100 bytes loaded; 100 written back from byte 60 on; two stores of 8; 64 written back
+    assert found[:5] == [
+        "0x0 WRITE 2013",
+        "0x40 WRITE 2013",
+        "0x80 WRITE 2021",
+        "0x1040 WRITE 2028",
+        "0x1040 READ 2036",
+    ]
+    assert found[5] == "0x0 WRITE 4051" and len(found) == 10
 
 
 def test_champsims_instructions(tmp_path):
