@@ -13,7 +13,6 @@ import numpy as np
 from scmsim.accesses.rows import WRITE_BACK, Rows, lines
 from scmsim.core.records import FETCH, LOAD, MILLI, STORE
 
-
 _WORD = 8  # bytes that a cycle moves
 
 
