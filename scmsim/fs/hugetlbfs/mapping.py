@@ -54,7 +54,7 @@ def _kernels(order: int, device: bool) -> ModuleType:
         "DAX": False,
         "KEEPS_CLEAN": False,
         "MAY_BE_LARGE": order > 12,
-        "ROUNDS_UP": not device,
+        "HUGETLB": not device,
         "SYNCS": device,
     }
     name = f"{'device_dax' if device else 'hugetlbfs'}_mapped_{order}"

@@ -8,7 +8,7 @@ Source: Linux 6.1 fs/hugetlbfs/inode.c, drivers/dax/device.c.
 from scmsim.core import records as r
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import MOST_REFUSED, emit_template, reserve_events
-from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.hugetlbfs import pages, state, templates
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine

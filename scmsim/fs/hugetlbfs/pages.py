@@ -41,7 +41,7 @@ def place(s, arena, row, at):
 
 @subroutine
 def can_take(s, arena, row, first, stop):
-    """Return the outcome of taking memory for the pages [first, stop) that have none, without taking it; their words are reserved."""
+    """Return the outcome of taking memory for the pages [first, stop) that have none, and reserve words for it."""
     if owns_device(s, row):
         return DONE if stop <= s.blocks else FULL
     count, promised = 0, 0

@@ -309,6 +309,8 @@ def populate(s, arena, out, op, write):
                 arena[m + w.AT] = page - low + 1
                 return False
             arena[m + w.REPLY] = 0
+            if hooks.HUGETLB:  # follow_hugetlb_page calls hugetlb_fault, not handle_mm_fault, which counts
+                out[s.emitted - 1].fault_flags = 0
         tables.note_uses(s, arena, out, mapping, page, page + 1)
         page += 1
     arena[m + w.AT], arena[m + w.REPLY] = 0, 0

@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 def is_refused(op, first, last):
     """Return whether an mmap is refused: private, or not at multiples of the page (hugetlbfs rounds its length up)."""
     mask = (1 << max(hooks.ORDER - 12, 0)) - 1
-    misaligned = first & mask or (op.map_address >> 12) & mask or (last & mask and not hooks.ROUNDS_UP)
+    misaligned = first & mask or (op.map_address >> 12) & mask or (last & mask and not hooks.HUGETLB)
     return hooks.ORDER > 0 and (misaligned != 0 or op.flag & r.PRIVATE != 0)
 
 

@@ -125,6 +125,15 @@ def test_hugetlbfs_rounds_a_length_up():
     assert model.space()["file_bytes"] == 4 * MIB, "a writable mapping extends the file (hugetlbfs_file_mmap)"
 
 
+@pytest.mark.parametrize(("fs", "counted"), [("hugetlbfs", 0), ("device-dax", 1)])
+def test_populating_a_mapping_of_hugetlbfs_counts_no_faults(fs, counted):
+    """Linux maps these pages by follow_hugetlb_page, past the counting of faults."""
+    model = drive.Model(fs, drive.files(0, -1, dirs=[0]), capacity="1GiB", writes="refused")
+    events = model.feed(drive.ops(("create", 1), ("mmap", 1, 0, 4 * MIB, -1, r.WRITABLE_SHARED | r.POPULATE)))
+    entries = events[events.code == r.MAP]
+    assert entries.length.tolist() == [2 * MIB] * 2 and (entries.fault_flags & 1).tolist() == [counted] * 2
+
+
 def test_mmap_reserves_the_pages_that_faults_take():
     model = drive.Model("hugetlbfs", drive.files(0, -1, -1, dirs=[0]), capacity=8 * MIB, writes="refused")
     model.feed(drive.ops(("create", 1), ("mmap", 1, 0, 6 * MIB, -1, r.WRITABLE_SHARED), ("create", 2)))
