@@ -260,11 +260,17 @@ def flush(m, c, e):
             clean(m, c, first, last)
 
 
+@inlined
+def begin_event(m, i):
+    """Prepare for event `i` of the buffer; a medium that records its write-backs binds this hook."""
+
+
 @kernel
 def simulate(medium, counters, events, bins, n):
     """Count the first `n` events in the rows `bins` of the counters; the last row is for events that do not count."""
     m = medium[0]
     for i in range(n):
+        begin_event(m, i)
         e = events[i]
         if e.length <= 0:
             continue

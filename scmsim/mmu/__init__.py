@@ -165,8 +165,9 @@ def simulate_file(
 ) -> dict[str, int]:
     """Run `simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
 
-    `instructions` is the number of fetches in the file; the field is absent if the file has no fetches. A file of page runs
-    (`scmsim.mmu.page_runs`) states the sizes of its pages, so `page` is ignored.
+    `instructions` is the number of fetches in the file; the field is absent if the file has no fetches.  A file of page runs
+    (`scmsim.mmu.page_runs`) and the Parquet of `scmsim replay --accesses` have the sizes of their pages, so `page` is ignored.
+    The latter has the number of instructions, too, and its setup is replayed without being counted.
     """
     import numpy as np
 
@@ -179,6 +180,13 @@ def simulate_file(
 
     order = order_of(page) | CONTIGUOUS * contiguous
     state = presets.machine(machine)
+    if accesses.is_table(path):
+        counters = np.zeros(2, COUNTERS)  # the second row: setup
+        for events, setup, instructions in accesses.table_events(path):
+            replay(state, counters, events, setup.astype(np.int64), len(events))
+            counters["instructions"][0] += instructions
+        total = rounded(counters[0])
+        return {field: total[field] for field in SUPPLIED}
     counters = np.zeros(1, COUNTERS)
     fetches = 0
     for runs in page_runs.events(path) if page_runs.is_page_runs(path) else ():

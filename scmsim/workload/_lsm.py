@@ -81,7 +81,7 @@ class Run:
 class Levels:
     """All tables: level 0 newest first, the other levels in key order."""
 
-    def __init__(self, level0: int, base: int, multiplier: int = 10) -> None:
+    def __init__(self, level0: int, base: int, multiplier: float = 10) -> None:
         self.level0, self.base, self.multiplier = level0, base, multiplier
         self.levels: list[list[Table]] = [[], []]
         self._runs: list[Run] | None = None
@@ -115,7 +115,7 @@ class Levels:
         low, high = min(t.keys[0] for t in tables), max(t.keys[-1] for t in tables)
         return level, list(tables), _overlapping(self.levels[level + 1], low, high)
 
-    def limit(self, level: int) -> int:
+    def limit(self, level: int) -> float:
         """Return the bytes of a level (from 1 on) beyond which it is compacted."""
         return self.base * self.multiplier ** (level - 1)
 

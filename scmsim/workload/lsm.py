@@ -74,11 +74,17 @@ _RUNS = 1 << 10  # places per request: more than sorted runs and blocks of a sca
 class Workload(_stream.Stream):
     """Stream of the store's calls (a records.Source); see PARAMS.
 
+    A subclass may set `key` (bytes of a key), `has_log` and `multiplier` before it calls this class' constructor.
+
     Raises
     ------
     UsageError
         For an unknown workload or distribution, or sizes below one record.
     """
+
+    key = KEY
+    has_log = True
+    multiplier: float = 10  # of the sizes of two levels
 
     def __init__(
         self,
@@ -102,17 +108,18 @@ class Workload(_stream.Stream):
         _stream.choose("distribution", distribution, ("own", *_ycsb.DISTRIBUTIONS))
         _stream.at_least(1, records=records, operations=operations, value=value, level0=level0, block=block)
         _stream.at_least(0, bloom=bloom)
-        record = KEY + 8 + value
+        record = self.key + 8 + value
         if min(write_buffer, target, level_base) < record:
             raise UsageError(f"write_buffer, target and level_base must hold at least one record of {record} bytes")
         self.workload, self.distribution = workload, "" if distribution == "own" else distribution
         self.records, self.operations, self.seed, self.interval = records, operations, seed, interval
-        self.shape, self.sync, self.write_buffer = shape(KEY, value, block), sync, write_buffer
+        self.shape, self.sync, self.write_buffer = shape(self.key, value, block), sync, write_buffer
         self.per_memtable = max(1, write_buffer // (record + MEMTABLE_ENTRY))
         self.target, self.room = target, target * 11 // 10
-        self.levels_of = level0, level_base
+        self.levels_of = level0, level_base, self.multiplier
+        self.manifest_record = MANIFEST_RECORD + 2 * (self.key - KEY)  # it has a table's first and last key
         self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
-        self.log = _log_records(KEY, value, self.per_memtable)
+        self.log = _log_records(self.key, value, self.per_memtable)
         inserts = operations if workload == "fill" else int(operations * self.mix[0][_ycsb.INSERT] * 2)
         slots = 4 * (records + inserts) // min(max(1, target // self.shape.record), self.per_memtable) + 4 * level0 + 64
         paths = ["/db", "/db/MANIFEST-000001", "/db/000001.dbtmp", "/db/000002.log", "/db/000003.log"]
@@ -130,8 +137,8 @@ class Workload(_stream.Stream):
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the opening, the load and the requests, in blocks that end where the memtable is full."""
-        store = _Store(self)
-        yield _setup(store.opening())
+        store = Store(self)
+        yield setup(store.opening())
         random = np.random.default_rng([self.seed, 1])
         if self.workload == "fill":
             for first in range(0, self.operations, _stream.PIECE):
@@ -140,13 +147,13 @@ class Workload(_stream.Stream):
             return
         for first in range(0, self.records, _stream.PIECE):
             keys = _ycsb.fnv(np.arange(first, min(first + _stream.PIECE, self.records)))
-            yield from map(_setup, store.puts(keys))
+            yield from map(setup, store.puts(keys))
         requested = (self.mix, self.records, self.operations, self.seed, self.distribution, self.longest)
         for block in _ycsb.requests(*requested):
             yield from store.requests(block, random)
 
 
-class _Store:
+class Store:
     """The running store: memtable, tables, log, and the calls that they cause."""
 
     def __init__(self, given: Workload) -> None:
@@ -214,6 +221,8 @@ class _Store:
         return weave(*parts)
 
     def _log_rows(self, puts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.given.has_log:
+            return puts[:0], ops(WRITE, puts[:0])
         length = self.given.log[self.held : self.held + len(puts)]
         offset = self.written + np.cumsum(length) - length
         self.written += int(length.sum())
@@ -302,8 +311,8 @@ class _Store:
 
     def _edit(self) -> np.ndarray:
         """Return the calls that record a change of the tables in the manifest."""
-        offset, self.manifest = self.manifest, self.manifest + MANIFEST_RECORD
-        record = ops(WRITE, MANIFEST, offset, MANIFEST_RECORD, flag=APPENDS, thread=1)
+        offset, self.manifest = self.manifest, self.manifest + self.given.manifest_record
+        record = ops(WRITE, MANIFEST, offset, self.manifest - offset, flag=APPENDS, thread=1)
         return joined([record, ops(FSYNC, MANIFEST, flag=DATA_ONLY, thread=1)])
 
 
@@ -314,7 +323,8 @@ def _among(key: np.ndarray, known: np.ndarray) -> np.ndarray:
     return known[np.minimum(np.searchsorted(known, key), len(known) - 1)] == key
 
 
-def _setup(rows: np.ndarray) -> np.ndarray:
+def setup(rows: np.ndarray) -> np.ndarray:
+    """Return the rows, marked as preparation."""
     rows["flag"] |= SETUP
     return rows
 

@@ -9,7 +9,7 @@ SMALL = {
         "7MiB": "ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
         "8MiB": "scm-manager scmfs scmfs-lp simfs splitfs",
         "16MiB": "pmfs-4k winefs",
-        "24MiB": "ctfs pmfs-2m vsm",
+        "24MiB": "ctfs famfs pmfs-2m vsm",
         "8GiB": "pmfs-1g vsm-1g",
     }.items()
     for fs in names.split()
@@ -26,6 +26,7 @@ OTHERWISE = {
     "ext4-dax": {"kernel": "6.1", "data_alignment": "2MiB", "copy_fence": "0"},
     "ext4-dax-linux4": {"copy": "cached", "dirty_expire": "2s"},
     "ext4-linux4": {"commit_interval": "1s", "timestamp_tick": "4ms"},
+    "famfs": {"growth": "logged", "lookup": "list"},
     "fat-nand": {"replacements": "2"},
     "fat-scm": {"page_cache": "cold"},
     "nova-cow": {"inode_fence": "0"},
@@ -55,6 +56,7 @@ VARIED = {
     "ext4-dax": {"journal": "4MiB", "commit_interval": "1s", "data_alignment": "2MiB", "tick": "0"},
     "ext4-dax-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "data_alignment": "2MiB"},
     "ext4-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "tick": "0"},
+    "famfs": {"growth": "logged", "lookup": "shift", "chase": "3", "form": "fuse", "tool": "creat"},
     "fat-nand": {"mount": "sync"},
     "fat-scm": {"mount": "sync"},
     "nova-cow": {"tick": "0"},

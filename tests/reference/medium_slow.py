@@ -30,6 +30,7 @@ class Medium:
         self.streamed: dict[int, int] = {}
         self.count: Counter = Counter()
         self.stored: Counter = Counter()
+        self.written: list[int] = []  # lines in the order in which they were written back
 
     def event(self, code, site, space, addr, length, width, counted):
         """Account for one event, whose codes are names."""
@@ -100,6 +101,7 @@ class Medium:
             self._write_back(run[0] * LINE, run[-1] * LINE + LINE)
 
     def _write_back(self, start, stop):
+        self.written += range(start // LINE, (stop - 1) // LINE + 1)
         self.count["lines_written_back"] += (stop - 1) // LINE - start // LINE + 1
         for granule in GRANULES:
             for g in range(start // granule, (stop - 1) // granule + 1):

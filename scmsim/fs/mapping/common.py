@@ -63,7 +63,7 @@ def can_be_large(s, arena, mapping, f, page):
     ):
         return False
     word, said = arena[tables.slot_at(arena, mapping, page)], advice.over(arena, mapping, first, first + w.FAN)
-    if said == advice.MIXED or (word == 0 and hooks.KEEPS_CLEAN and said == w.ADVISED_AGAINST):
+    if said == advice.MIXED or (word == 0 and (hooks.KEEPS_CLEAN or hooks.DAX) and said == w.ADVISED_AGAINST):
         return False
     return (word == 0 or word & w.PRESENT != 0) and (
         not hooks.DAX or (first + w.FAN - 1) << 12 < hooks.length(s, arena, f)

@@ -46,7 +46,7 @@ def fault(s, arena, out, mapping, page, write):
     f = file_of_mapping(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
         return w.BEYOND  # SIGBUS
-    if not reserve_events(s, out, EVENTS + 4 * arena[s.maps + w.LIVE]) or not has_room(
+    if not reserve_events(s, out, EVENTS + 2 * hooks.look_up_events(s) + 4 * arena[s.maps + w.LIVE]) or not has_room(
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM

@@ -52,6 +52,17 @@ def place(s, arena, f, page):
 
 
 @subroutine
+def look_up(s, arena, out, f, page):
+    """DAX: emit the search for a page's block in a fault, if the family counts it apart from the fault; see `look_up_events`."""
+
+
+@subroutine
+def look_up_events(s):
+    """Return the most events that `look_up` emits."""
+    return 0
+
+
+@subroutine
 def is_long_hole(s, arena, f, page):
     """Return whether the file system reports the 2 MiB from a page on, all holes, as one hole."""
     return True

@@ -249,7 +249,7 @@ class TraceBuilder:
             written = np.maximum.accumulate(np.concatenate(([self._written[file]], np.where(wrote, ends, 0))))
             self._written[file] = int(written[-1])
             unseen = ends[~wrote & (ends > written[:-1])]
-            self.first[file] = max(self.first[file], int(unseen.max(initial=0)))
+            self.first[file] = int(unseen.max(initial=self.first[file]))
 
     def lines(self, handle: Callable[[str], str | None], what: str, progress: Progress | None) -> None:
         """Pass every line to `handle`, which adds rows and returns None, returns why it did not, or raises BadLine."""
