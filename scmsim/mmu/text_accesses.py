@@ -42,17 +42,21 @@ _DIN: dict[bytes, int | None] = {
     **dict.fromkeys((b"2", b"i", b"I", b"f", b"F"), FETCH),
     **dict.fromkeys((b"3", b"4", b"m", b"M", b"x", b"X", b"c", b"C"), None),  # misc, copy back, invalidate
 }
-_PLAIN = _Form("hexadecimal addresses", _pattern(rb"(?:\S*?(load|store)\S*:[ \t]+)?" + _HEX), {})
+_PLAIN = _Form(
+    "hexadecimal addresses", _pattern(rb"(?:(?:.*[ \t])?(\S+):[ \t]+)?" + _HEX), {}
+)  # perf script: ... EVENT: ADDRESS
+_RECORD = rb"(?:\d+[ ]+)?(?:\d+:[ ]+)?T?\d+[ ]+"  # numbers of the record and the instruction, and the thread
 _LETTER = re.compile(rb"[a-fA-F]").search
 _FORMS = (
-    _Form("pinatrace", _pattern(rb"0x[0-9a-f]+: ([RW]) 0x([0-9a-f]{1,16})"), {b"R": LOAD, b"W": STORE}),
+    # Pin's SimpleExamples/pinatrace adds the size and the value; other tools add a thread
+    _Form("pinatrace", _pattern(rb"0x[0-9a-f]+: ([RW]) 0x([0-9a-f]{1,16})\b(?:[ \t;,].*)?"), {b"R": LOAD, b"W": STORE}),
     _Form(
         "drmemtrace's view tool",
-        _pattern(rb"\d+[ ]+\d+:[ ]+\S+[ ]+(ifetch|read|write)[ ]+\d+ byte\(s\) @ 0x([0-9a-f]{1,16})\b.*"),
-        {b"ifetch": FETCH, b"read": LOAD, b"write": STORE},
+        _pattern(_RECORD + rb"(?:(ifetch|read|write)[ ]+\d+ byte\(s\) @ )?0x([0-9a-f]{1,16})\b.*"),
+        {b"ifetch": FETCH, b"read": LOAD, b"write": STORE, b"": FETCH},  # until 2021 fetches had no name
         beside=re.compile(
-            rb"^(?:[ \t]*\d+[ ]+\d+:[ ]+\S+[ ]+(?:<.*>|[0-9a-f]{2}(?: [0-9a-f]{2})*[ ]*|[\w-]+[ ]+\d+ byte\(s\) @ .*)"
-            rb"|Output format:.*|<--record#->.*|-+|View tool results:.*|.* : total instructions.*)\r?$",
+            rb"^(?:[ \t]*" + _RECORD + rb"(?:<.*>|[0-9a-f]{2}(?: [0-9a-f]{2})*[ ]*|[\w-]+[ ]+\d+ byte\(s\) @ .*)"
+            rb"|Output format:.*|<-*record#.*|-+|View tool results:.*|.* : total instructions.*)\r?$",
             re.MULTILINE,
         ),
     ),
@@ -116,7 +120,7 @@ def _is_known(form: _Form, line: bytes) -> bool:
 
 def _batch(form: _Form, found: list[tuple[bytes, bytes]]) -> tuple[np.ndarray, np.ndarray]:
     if not form.kinds:
-        codes = np.array([STORE if kind == b"store" else LOAD for kind, _ in found], np.uint8)
+        codes = np.array([STORE if b"store" in kind else LOAD for kind, _ in found], np.uint8)
     else:
         known = [(form.kinds[kind], address) for kind, address in found]
         found = [(b"", address) for code, address in known if code is not None]
