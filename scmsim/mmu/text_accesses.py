@@ -29,6 +29,7 @@ class _Form(NamedTuple):
     access: re.Pattern[bytes]
     kinds: dict[bytes, int | None]  # None: not an access of memory
     base: int = 16
+    bare: bool = False  # whether addresses may lack 0x, so that decimal ones look like hexadecimal ones
     beside: re.Pattern[bytes] | None = None
 
 
@@ -42,9 +43,8 @@ _DIN: dict[bytes, int | None] = {
     **dict.fromkeys((b"2", b"i", b"I", b"f", b"F"), FETCH),
     **dict.fromkeys((b"3", b"4", b"m", b"M", b"x", b"X", b"c", b"C"), None),  # misc, copy back, invalidate
 }
-_PLAIN = _Form(
-    "hexadecimal addresses", _pattern(rb"(?:(?:.*[ \t])?(\S+):[ \t]+)?" + _HEX), {}
-)  # perf script: ... EVENT: ADDRESS
+# with the event of perf script, as in `COMM TID TIME: EVENT: ADDRESS`
+_PLAIN = _Form("hexadecimal addresses", _pattern(rb"(?:(?:.*[ \t])?(\S+):[ \t]+)?" + _HEX), {}, bare=True)
 _RECORD = rb"(?:\d+[ ]+)?(?:\d+:[ ]+)?T?\d+[ ]+"  # numbers of the record and the instruction, and the thread
 _LETTER = re.compile(rb"[a-fA-F]").search
 _FORMS = (
@@ -66,7 +66,7 @@ _FORMS = (
         {b"r": LOAD, b"w": STORE, b"u": None},
         base=10,
     ),
-    _Form("dinero", _pattern(rb"([0-4rwifmxcRWIFMXC])[ \t]+" + _HEX + rb"(?:[ \t]+[0-9a-fA-F]+)?"), _DIN),
+    _Form("dinero", _pattern(rb"([0-4rwifmxcRWIFMXC])[ \t]+" + _HEX + rb"(?:[ \t]+[0-9a-fA-F]+)?"), _DIN, bare=True),
     _PLAIN,
 )
 
@@ -87,7 +87,7 @@ def read(source: IO[bytes], name: str) -> Iterator[tuple[np.ndarray, np.ndarray]
         if len(found) < len(block):
             others = [number for number, line in enumerate(block, lines + 1) if not _is_known(form, line)]
             foreign, first = foreign + len(others), first or next(iter(others), 0)
-        is_hex = is_hex or form is not _PLAIN or b"0x" in text or any(map(_LETTER, (address for _, address in found)))
+        is_hex = is_hex or not form.bare or b"0x" in text or any(map(_LETTER, (address for _, address in found)))
         lines += len(block)
         yield _batch(form, found)
     if foreign * _FOREIGN > lines:

@@ -92,6 +92,7 @@ def test_a_sample_of_perf_without_an_address_is_left_out():
         ("hello\n", "'t.txt' begins with 'hello', no memory access in text; known: pinatrace,"),
         ("0xab\n" * 50 + "oh no\n", "1 of 51 lines are not of hexadecimal addresses, the first is line 51"),
         ("1234\n5678\n", "no address has a letter, so they may be decimal"),
+        ("W 3212859348\nR 3212859344\n", "no address has a letter, so they may be decimal"),
         ("", None),
     ],
 )
