@@ -16,9 +16,9 @@ SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
 
 FILE holds byte addresses (.npy, .u64), or is a trace of Valgrind's lackey (.lackey), of ChampSim (.champsim) or text of
 pinatrace, drmemtrace's view tool, dinero, gem5 or perf script -F addr (.txt, .out, .din), all but .npy also .gz or .xz, or
-page runs of the lab (.pages.npz), which bring their page sizes.  A stored block trace counts as if its device were mapped to
-memory: an access is a 4 KiB page that a request touches.  A machine counts everything that its MMU does; --l1 and --l2 count
-the misses of one or two LRU arrays, fast.""",
+page runs of the lab (.pages.npz) or Parquet of scmsim replay --accesses, which bring their page sizes.  A stored block trace
+counts as if its device were mapped to memory: an access is a 4 KiB page that a request touches.  A machine counts everything
+that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast.""",
 )
 @click.argument("file", type=click.Path())
 @click.option(

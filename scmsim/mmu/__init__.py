@@ -165,17 +165,21 @@ def simulate_file(
 ) -> dict[str, int]:
     """Run `simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
 
-    `instructions` is the number of fetches in the file; the field is absent if the file has no fetches. A file of page runs
-    (`scmsim.mmu.page_runs`) states the sizes of its pages, so `page` is ignored.
+    `instructions` is the number of fetches in the file; the field is absent if the file has no fetches.  A file of page runs
+    (`scmsim.mmu.page_runs`) and the Parquet of `scmsim replay --accesses` have the sizes of their pages, so `page` is ignored.
+    The latter has the number of instructions, too, and its setup is replayed without being counted.
     """
     from scmsim.mmu import accesses, page_runs
 
     if page_runs.is_page_runs(path):
         return _simulate_runs(path, machine, contiguous)
+    if accesses.is_table(path):
+        return _simulate_table(path, machine)
     return simulate_accesses(accesses.read(path), machine, page, contiguous=contiguous)
 
 
 def _simulate_runs(path: str, machine: "Machine", contiguous: bool) -> dict[str, int]:
+    """Run `simulate` for a file of page runs."""
     import numpy as np
 
     from scmsim.core.counters import COUNTERS
@@ -189,6 +193,23 @@ def _simulate_runs(path: str, machine: "Machine", contiguous: bool) -> dict[str,
         runs["order"] |= CONTIGUOUS * contiguous
         replay(state, counters, runs, np.zeros(len(runs), np.int64), len(runs))
     return _supplied(counters, fetches)
+
+
+def _simulate_table(path: str, machine: "Machine") -> dict[str, int]:
+    """Run `simulate` for the Parquet of `scmsim replay --accesses`."""
+    import numpy as np
+
+    from scmsim.core.counters import COUNTERS, rounded
+    from scmsim.mmu import accesses, presets
+    from scmsim.mmu.columns import SUPPLIED
+    from scmsim.mmu.replay import replay
+
+    state, counters = presets.machine(machine), np.zeros(2, COUNTERS)  # the second row: setup
+    for events, setup, instructions in accesses.table_events(path):
+        replay(state, counters, events, setup.astype(np.int64), len(events))
+        counters["instructions"][0] += instructions
+    total = rounded(counters[0])
+    return {field: total[field] for field in SUPPLIED}
 
 
 def simulate_accesses(

@@ -76,7 +76,7 @@ class Replay:
         self.model = Model(fs, self.params, source.files, chunk)
         kinds = list(self.model.kinds.values())
         self.counting = CounterIndex(source.files, self.model.sites, by)
-        self.medium = Medium(self.medium_table, kinds, self.counting)
+        self.medium, self.skips_passes = Medium(self.medium_table, kinds, self.counting), True
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
         if systems.surrounds(self.system):
@@ -101,6 +101,11 @@ class Replay:
     def mmu(self, counting: CounterIndex) -> Mmu:
         """Return the stage that counts look-ups, misses and walks."""
         return Mmu(self.machine, counting)
+
+    def take_medium(self, medium: Medium) -> None:
+        """Put another stage in the place of the medium's, which needs the events of every pass."""
+        self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
+        self.medium, self.skips_passes = medium, False
 
     def run(self, sync_at_end: bool, progress: Progress | None) -> Run:
         """Replay the whole trace and collect the counts."""
@@ -146,7 +151,7 @@ class Replay:
     def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
         """Replay `times` passes over a part of the trace; return the number of operations that needed no replay."""
         sums, repeated = self.counting.sums[0], 0
-        periodic = times > 2 and hasattr(self.model.module, "STATISTICS")
+        periodic = times > 2 and self.skips_passes and hasattr(self.model.module, "STATISTICS")
         detector = PeriodDetector(self.model, self.loop.stages, self.counting.ended) if periodic else None
         while times:
             for batch in batches(int(sums["rows"])):
@@ -232,6 +237,15 @@ class Replay:
             )
         if self.model.mapped:
             run.errors |= self.model.mapped.errors()
+        self._remarks(run)
+
+    def _remarks(self, run: Run) -> None:
+        """Add the model's remarks on the trace's calls, and that nothing could check the model, if so."""
+        module = self.model.module
+        if hasattr(module, "remarks"):
+            run.warnings += module.remarks(self.model.state)
+        if unchecked := getattr(module, "UNCHECKED", ""):
+            run.warnings.append(f"{run.fs} is not checked: {unchecked}")
 
 
 def _summed(cells: np.ndarray) -> dict[str, int]:
