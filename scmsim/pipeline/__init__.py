@@ -174,7 +174,7 @@ def replay(
         return model.run(sync_at_end, progress)
 
     runs = at_once(names, one, jobs, progress)
-    written = {"accesses": {"file": os.fspath(recording.path), **recording.counts}} if recording else {}
+    written: dict[str, Any] = {"accesses": {"file": os.fspath(recording.path), **recording.counts}} if recording else {}
     replayed = {**({"trace": os.fspath(inputs[0])} if inputs else {"workload": source.header.get("workload")}), **given}
     return Result(provenance.build(inputs, trace=source.header, replays=[replayed], **written), runs)
 
