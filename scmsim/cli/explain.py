@@ -19,12 +19,13 @@ Examples: scmsim explain write amplification
           scmsim explain STLB
           scmsim explain log scan
 
-Without WORD: every term with its first sentence.""",
+Without WORD: every term with its first sentence. With --bibtex, WORD is a file system (scmsim list fs).""",
 )
 @click.argument("word", nargs=-1)
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print all terms as a Markdown page.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of terms as JSON.")
-def command(word: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
+@click.option("--bibtex", is_flag=True, help="Print the paper of a file system, as BibTeX.")
+def command(word: tuple[str, ...], as_markdown: bool, as_json: bool, bibtex: bool) -> None:
     from scmsim.result import glossary
 
     if as_markdown:
@@ -33,6 +34,13 @@ def command(word: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
         click.echo(glossary.markdown(), nl=False)
         return
     text = " ".join(word)
+    if bibtex:
+        from scmsim.core import papers
+
+        if as_json:
+            raise UsageError("--bibtex prints BibTeX; leave --json out")
+        click.echo(papers.bibtex(text))
+        return
     plugins = _plugins(text)
     found = [] if plugins else glossary.find(text)
     if as_json:

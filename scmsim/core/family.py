@@ -185,6 +185,7 @@ def _plain(value: Any) -> str | int:
 _CONSTANTS: dict[str, Rule] = {
     "summary": _line,
     "source": _line,
+    "paper": text,
     "paging": text,
     "kernel": text,
     "footprints": text,
