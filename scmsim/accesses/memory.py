@@ -11,7 +11,19 @@ from typing import IO
 import numpy as np
 
 from scmsim.accesses.rows import WRITE_BACK, Rows, lines
-from scmsim.core.records import LOAD, MILLI
+from scmsim.core.records import FETCH, LOAD, MILLI, STORE
+
+_WORD = 8  # bytes that a cycle moves
+
+
+def _cycles(rows: Rows) -> np.ndarray:
+    """Return the cycles that rows take, thousandths: one for each instruction of code, and for each word that is moved.
+
+    A streaming store moves its words as the write-back that follows it.  If the lines of a run all had one cycle, DRAMsim3 would
+    hang: it waits for ever if its write buffer is full when a line that it has not read yet is written.
+    """
+    words = np.isin(rows.kind, (LOAD, STORE, WRITE_BACK)) * -(-rows.length // _WORD) * MILLI
+    return np.where(rows.kind == FETCH, rows.instructions, words)
 
 
 class Requests:
@@ -21,20 +33,21 @@ class Requests:
 
     def __init__(self, out: IO[bytes]) -> None:
         self.out, self.counts = out, {"reads": 0, "writes": 0}
-        self.retired = 0  # instructions before the next row, thousandths
+        self.cycle = 0  # of the next row, thousandths
 
     def add(self, rows: Rows) -> None:
         rows = rows.of(~rows.setup)
-        after = self.retired + np.cumsum(rows.instructions)
-        self.retired = int(after[-1]) if len(after) else self.retired
+        after = self.cycle + np.cumsum(_cycles(rows))
+        start, self.cycle = np.append(self.cycle, after[:-1]), int(after[-1]) if len(after) else self.cycle
         reaches = (rows.device >= 0) & ((rows.kind == LOAD) | (rows.kind == WRITE_BACK))
-        cycles, rows = (after - rows.instructions)[reaches] // MILLI, rows.of(reaches)
+        start, rows = start[: len(reaches)][reaches] // MILLI, rows.of(reaches)
         words = np.array(self.words)[(rows.kind == WRITE_BACK).astype(np.int64)]
         for run, address in lines(rows.device, rows.length):
             writes = int(np.count_nonzero(rows.kind[run] == WRITE_BACK))
             self.counts["writes"] += writes
             self.counts["reads"] += len(run) - writes
-            found = self.text(words[run].tolist(), (address >> 6 << 6).tolist(), cycles[run].tolist())
+            cycles = start[run] + (address - rows.device[run]) // _WORD
+            found = self.text(words[run].tolist(), (address >> 6 << 6).tolist(), cycles.tolist())
             self.out.write(found.encode())
 
     def text(self, words: list[str], addresses: list[int], cycles: list[int]) -> str:
@@ -52,7 +65,7 @@ class Ramulator(Requests):
 
 
 class Dramsim3(Requests):
-    """`0x1f40 READ 120`: the earliest cycle of a request is the number of instructions retired before its run."""
+    """`0x1f40 READ 120`: the last number is the earliest cycle of the request (see `_cycles`)."""
 
     words = ("READ", "WRITE")
 

@@ -29,7 +29,7 @@ class Causes(NamedTuple):
 class Rows(NamedTuple):
     """Columns of one length."""
 
-    kind: np.ndarray  # code of an event (records.EVENTS) or WRITE_BACK; a FETCH stands for WORK
+    kind: np.ndarray  # code of an event (records.EVENTS) or WRITE_BACK; a FETCH represents WORK
     site: np.ndarray  # index into the model's sites
     space: np.ndarray
     order: np.ndarray  # as EVENT.order: log2 of the page size, CONTIGUOUS, SCM_TABLE; 0 of a write-back or fence

@@ -92,6 +92,17 @@ class Writer:
         self.waiting = []
 
 
+def is_table(path: "str | os.PathLike[str]") -> bool:
+    """Return whether a file is readable Parquet with the key of accesses."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return KEY in (pq.read_metadata(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
+
+
 def events(path: "str | os.PathLike[str]") -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield (EVENTs for the MMU, whether each is setup, thousandths of instructions besides accesses) of each part of a file.
 

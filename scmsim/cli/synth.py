@@ -93,7 +93,9 @@ def _given(name: str, options: dict[str, Any], literals: dict[str, Any]) -> dict
     files = [name for name, about in literals["PARAMS"].items() if about[1] == "file"]
     words = list(options.pop("words", ()) or (options[files[0]] if takes and files else ()))
     given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
-    if len(words) > 1 and words[0].rpartition("/")[2].replace("_", "-") == name:  # a command line pasted with its program
+    if (
+        len(words) > 1 and words[0].rpartition("/")[2].replace("_", "-") == name
+    ):  # a command line pasted with its program
         words = words[1:]
     if takes and files:
         given[files[0]] = words[0] if words and not words[0].startswith("-") else ""

@@ -3,7 +3,7 @@
 NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey
 (`valgrind --tool=lackey --trace-mem=yes`) writes one access per line; ChampSim's traces have 64 bytes per instruction
 (inc/trace_instruction.h); `text_accesses` reads the text of other tools (.txt, .out, .din).  All but NumPy's may be compressed
-(.gz, .xz).  `loads` and `is_access_file` also accept page runs, and `loads` the Parquet of `scmsim.accesses`.
+(.gz, .xz).  `loads` and `is_access_file` also accept page runs and the Parquet of `scmsim.accesses`.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ _FOREIGN = 100  # at most one line in this many may be neither an access nor a m
 
 
 def is_access_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name is that of a file of accesses."""
-    return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS
+    """Return whether the file is one of accesses, by its name; Parquet by its metadata, since traces are Parquet, too."""
+    return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS or is_table(path)
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
@@ -45,9 +45,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
     readers = {".npy": _numpy, ".u64": _raw, ".lackey": _lackey, ".champsim": _champsim}
     readers |= dict.fromkeys(text_accesses.ENDINGS, _text)
     if kind not in readers:
-        raise UsageError(
-            f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz, or .parquet"
-        )
+        raise unknown_kind(path)
     found = False
     try:
         for codes, addresses in readers[kind](file):
@@ -60,6 +58,13 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
         raise UsageError(
             f"{str(path)!r} holds no access; record it again, or see the forms of FILE in 'scmsim mmu --help'"
         )
+
+
+def unknown_kind(path: str | os.PathLike[str]) -> UsageError:
+    """Return the error about a file whose name is not that of a file of accesses."""
+    return UsageError(
+        f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz, or .parquet"
+    )
 
 
 def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
@@ -78,8 +83,12 @@ def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name is that of a Parquet file of `scmsim replay --accesses`."""
-    return pathlib.Path(path).suffix.lower() == ".parquet"
+    """Return whether the file is Parquet of `scmsim replay --accesses`."""
+    if pathlib.Path(path).suffix.lower() != ".parquet":
+        return False
+    from scmsim.accesses import table
+
+    return table.is_table(path)
 
 
 def table_events(path: str | os.PathLike[str]) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:

@@ -38,7 +38,7 @@ class Estimate:
     @property
     def total_ns(self) -> float:
         """Return the sum of the terms that could be computed."""
-        return sum(self.terms.values())
+        return math.fsum(self.terms.values())  # sum() rounds differently from Python 3.12 on
 
 
 class _Absent(Exception):

@@ -48,15 +48,16 @@ _SILENT_VALUES = """
     subcompactions wal_dir compaction_pri format_version min_level_to_compress max_total_wal_size
     metadata_block_size table_cache_numshardbits writable_file_max_buffer_size
 """.split()
-_OFF = {
+_OFF = {  # switches that must be off, and what they would change
     "use_direct_reads": "reads of other sizes", "use_direct_io_for_flush_and_compaction": "writes of other sizes",
-    "mmap_read": "loads in place of reads", "mmap_write": "stores in place of writes", "use_blob_db": "values in files of their own",
-    "enable_blob_files": "values in files of their own", "level_compaction_dynamic_level_bytes": "other sizes of levels",
-    "disable_auto_compactions": "levels that grow without compaction", "transaction_db": "transactions",
-    "optimistic_transaction_db": "transactions", "use_plain_table": "another table format", "use_cuckoo_table": "another table format",
-    "partition_index": "another table format", "inplace_update_support": "updates in the memtable", "manual_wal_flush": "a buffered log",
-    "finish_after_writes": "a writer that goes on after the readers", "reverse_iterator": "scans backwards",
-    "universal_allow_trivial_move": "universal compaction", "use_tailing_iterator": "other iterators",
+    "mmap_read": "loads in place of reads", "mmap_write": "stores in place of writes", "partition_index": "another table format",
+    "use_blob_db": "values in files of their own", "enable_blob_files": "values in files of their own",
+    "level_compaction_dynamic_level_bytes": "other sizes of levels", "transaction_db": "transactions",
+    "disable_auto_compactions": "levels that grow without compaction", "optimistic_transaction_db": "transactions",
+    "use_plain_table": "another table format", "use_cuckoo_table": "another table format", "manual_wal_flush": "a buffered log",
+    "inplace_update_support": "updates in the memtable", "finish_after_writes": "a writer that goes on after the readers",
+    "reverse_iterator": "scans backwards", "universal_allow_trivial_move": "another compaction",
+    "use_tailing_iterator": "other iterators",
 }  # fmt: skip
 _ONLY = {
     "batch_size": "1|1", "compaction_style": "0|0", "num_column_families": "1|1", "num_multi_db": "0|1",
@@ -67,8 +68,9 @@ _ONLY = {
 FLAGS = Flags(
     program="db_bench",
     known={
-        **dict.fromkeys(_NUMBERS, "number"), "benchmarks": "text", "bloom_bits": "share", "max_bytes_for_level_multiplier": "share",
-        "sync": SWITCH, "disable_wal": SWITCH, "use_existing_db": SWITCH, "compression_type": "none|snappy|zlib|bzip2|lz4|lz4hc|zstd",
+        **dict.fromkeys(_NUMBERS, "number"), "benchmarks": "text", "bloom_bits": "share", "sync": SWITCH, "disable_wal": SWITCH,
+        "max_bytes_for_level_multiplier": "share", "use_existing_db": SWITCH,
+        "compression_type": "none|snappy|zlib|bzip2|lz4|lz4hc|zstd",
     },
     silent={
         **dict.fromkeys(_SILENT_SWITCHES, SWITCH), **dict.fromkeys(_SILENT_VALUES, "text"), **dict.fromkeys(_OFF, OFF), **_ONLY,
@@ -114,7 +116,9 @@ def parse(text: str) -> Line:
     numbers = {name: int(given.get(name, default)) for name, default in _NUMBERS.items()}
     _check(numbers, mistakes)
     if "benchmarks" not in given:
-        mistakes.add("db_bench: no --benchmarks; its own default list has benchmarks that are not modelled, so name them")
+        mistakes.add(
+            "db_bench: no --benchmarks; its own default list has benchmarks that are not modelled, so name them"
+        )
     found, skipped = list[Benchmark](), list[str]()
     for name in filter(None, str(given.get("benchmarks", "")).split(",")):
         if name in _SILENT_BENCHMARKS:
@@ -133,17 +137,26 @@ def parse(text: str) -> Line:
         mistakes.add("db_bench: no benchmark makes a request; add one, such as --benchmarks=fillrandom")
     mistakes.check()
     if not found[0].is_fresh and not is_there and found[0].does != "random":
-        text = f"db_bench: {found[0].name} would find an empty store; put fillrandom or another fill before it, or add --use_existing_db"
-        raise UsageError(text)
-    notes = [f"flags and benchmarks that change no call: {', '.join(line.silent + skipped)}"] * bool(line.silent or skipped)
+        text = f"db_bench: {found[0].name} would find an empty store"
+        raise UsageError(f"{text}; put fillrandom or another fill before it, or add --use_existing_db")
+    notes = [f"flags and benchmarks that change no call: {', '.join(line.silent + skipped)}"] * bool(
+        line.silent or skipped
+    )
     if given.get("compression_type") != "none":
         notes.append("tables are not compressed here, as with --compression_type=none")
-    notes.append("each look-up reads its blocks from the tables, as without a block cache; the random numbers are not RocksDB's")
+    notes.append(
+        "each look-up reads its blocks from the tables, as without a block cache; the random numbers are not RocksDB's"
+    )
     if is_there:
         notes.append(f"the store beforehand (--use_existing_db) has {numbers['num']:,} keys, filled in order")
     if any(each.threads > 1 or "while" in each.does for each in found):
-        notes.append("threads take turns, one request each, as one thread; a writer beside readers writes once in a turn")
-    bloom, multiplier = max(0.0, float(given.get("bloom_bits", 0))), float(given.get("max_bytes_for_level_multiplier", 10))
+        notes.append(
+            "threads take turns, one request each, as one thread; a writer beside readers writes once in a turn"
+        )
+    bloom, multiplier = (
+        max(0.0, float(given.get("bloom_bits", 0))),
+        float(given.get("max_bytes_for_level_multiplier", 10)),
+    )
     return Line(numbers, bloom, max(multiplier, 1.0), found, is_there, not given.get("disable_wal"), notes)
 
 
@@ -152,14 +165,18 @@ def _benchmarks(name: str, numbers: dict[str, int], sync: bool) -> list[Benchmar
     match = re.fullmatch(r"(\w+)(?:\[((?:[XW][0-9]{1,4}-?)+)\])?", name)
     plain = match[1] if match else name
     if plain not in BENCHMARKS:
-        raise UsageError(f"db_bench: {unknown('benchmark that is modelled', plain[:40], (*BENCHMARKS, *_SILENT_BENCHMARKS))}")
+        raise UsageError(
+            f"db_bench: {unknown('benchmark that is modelled', plain[:40], (*BENCHMARKS, *_SILENT_BENCHMARKS))}"
+        )
     times = sum(int(part[1:]) for part in (match[2] or "X1").split("-") if part) if match else 1
     does, is_fresh = BENCHMARKS[plain]
     num, reads, writes = numbers["num"], numbers["reads"], numbers["writes"]
     either = max(reads, writes) if max(reads, writes) >= 0 else num
     reads, writes = (num if value < 0 else value for value in (reads, writes))
     keys = num // 1000 if plain in ("fillsync", "fill100K") else num
-    count = {"scan": reads, "get": reads, "seek": reads, "update": either, "mix": either}.get(does.partition(" ")[0], writes or keys)
+    count = {"scan": reads, "get": reads, "seek": reads, "update": either, "mix": either}.get(
+        does.partition(" ")[0], writes or keys
+    )
     count = keys if plain == "filluniquerandom" or plain == "readtocache" else count
     count = reads // 1000 if plain == "readrandomsmall" else count
     threads = 1 if plain in ("filluniquerandom", "readtocache") else numbers["threads"]
@@ -179,4 +196,6 @@ def _check(numbers: dict[str, int], mistakes: Mistakes) -> None:
         if not low <= value <= high:
             mistakes.add(f"db_bench: --{name}={value} is out of range; give {low:,} to {high:,}")
     if numbers["duration"]:
-        mistakes.add("db_bench: --duration is not modelled: only the clock knows the calls; give --duration=0 and --reads or --writes")
+        mistakes.add(
+            "db_bench: --duration is not modelled: only the clock knows the calls; give --duration=0 and --reads or --writes"
+        )

@@ -18,9 +18,10 @@ FLAGS = Flags(
     known={
         **dict.fromkeys("CTErUDFLRSkuyY", SWITCH), **dict.fromkeys("bzinINew", "size"), "d": "text", "a": "POSIX|posix",
         "random-seed": "size", "verify-write": SWITCH,
+        "X": SWITCH, "verify-read": SWITCH,
     },
     silent={
-        **dict.fromkeys(("P", "Z", "t", "v", "X", "print-all-procs", "verify-read", "warningAsErrors"), SWITCH),
+        **dict.fromkeys(("P", "Z", "t", "v", "print-all-procs", "warningAsErrors"), SWITCH),
         **dict.fromkeys("pVG", "size"), "dataPacketType": "text", "showRankStatistics": SWITCH, "posix.odirect": SWITCH,
         "saveRankPerformanceDetails": "text", "savePerOpDataCSV": "text", "B": OFF, "c": OFF, "posix.rangelocks": OFF,
         "W": "0|0", "x": "|", "f": "0|0", "l": "0|0", "s": "1|1",
@@ -111,7 +112,10 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
     """Return the run that a command line describes, and notes on what a trace does not show."""
     line = read(text, FLAGS)
     got = {flag: value for flag, value in line.given.items() if flag not in ("d", "a")}
-    on = {flag: int(got.get(flag, 0)) for flag in (*"CTErUDFLSkuyYRbzinINew", "verify-write", "random-seed")}
+    on = {
+        flag: int(got.get(flag, 0))
+        for flag in (*"CTErUDFLSkuyYRbzinINew", "verify-write", "random-seed", "X", "verify-read")
+    }
     made = Plan(
         tops=[f"/{top.strip('/')}" for top in str(line.given.get("d", "out")).removeprefix("./").split("@")],
         tasks=_tasks(line.before, tasks), iterations=on["i"] if "i" in got else 1,
@@ -131,6 +135,8 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
     if not made.on_dirs and not made.on_files:
         made.on_dirs = made.on_files = True
     made.on_dirs = made.on_dirs and not made.shared
+    if (on["X"] or on["verify-read"]) and not (made.read and made.read_bytes):
+        line.mistakes.add("mdtest: -X needs a read phase and -e, in mdtest too; add -E and -e, or take it out")
     _check(made, line.mistakes)
     _size(made)
     if not made.create:
@@ -142,7 +148,9 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
 
 def _tasks(before: list[str], given: int) -> int:
     """Return the number of tasks that a launcher's words ask for, or the given number."""
-    found = [value for flag, value in zip(before, before[1:], strict=False) if flag in ("-n", "-np", "--np", "--ntasks")]
+    found = [
+        value for flag, value in zip(before, before[1:], strict=False) if flag in ("-n", "-np", "--np", "--ntasks")
+    ]
     if before and before[0].rpartition("/")[2] not in _LAUNCHERS:
         raise UsageError(f"mdtest: {before[0][:40]!r} before mdtest is not one of {', '.join(_LAUNCHERS)}; take it out")
     if found and given != 1:
@@ -172,7 +180,10 @@ def _check(made: Plan, mistakes: Mistakes) -> None:
             bool(made.per_dir and made.items % made.per_dir),
             f"-n {made.items} is not a multiple of -I {made.per_dir}; give one that is, or only one of them",
         ),
-        (max(made.write_bytes, made.read_bytes) > MOST, f"-w and -e move at most {MOST:,} bytes in one call; give less"),
+        (
+            max(made.write_bytes, made.read_bytes) > MOST,
+            f"-w and -e move at most {MOST:,} bytes in one call; give less",
+        ),
         (made.depth > 64 or made.dirs > MAX_OBJECTS, "the tree has too many directories; give a smaller -b or -z"),
     ):
         if is_wrong:

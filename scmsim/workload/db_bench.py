@@ -39,7 +39,9 @@ class Workload(lsm.Workload):
         self.line = parse(command)
         numbers = self.line.numbers
         self.key, self.has_log, self.multiplier = numbers["key_size"], self.line.has_log, self.line.multiplier
-        writing = [each.count * each.threads for each in self.line.benchmarks if each.does not in ("scan", "get", "seek")]
+        writing = [
+            each.count * each.threads for each in self.line.benchmarks if each.does not in ("scan", "get", "seek")
+        ]
         super().__init__(
             workload="fill",
             records=numbers["num"],

@@ -28,7 +28,6 @@ from scmsim.core.records import (
     WRITABLE_SHARED,
     WRITE,
 )
-from scmsim.trace.rules import FILE_END
 from scmsim.workload import _kvcache, _steps, _stream
 from scmsim.workload._stream import ops
 
@@ -59,6 +58,7 @@ PARAMS = {
 }
 FOLDER, FIRST = 0, 1  # object ids: the directory, the arena or the first block's file
 MOST_FILES = 1 << 20
+LARGEST = 1 << 44  # bytes of the arena: the models' files end there
 # memmove stores past the caches from 3/4 of a thread's share of the last-level cache on (glibc 2.36, sysdeps/x86/dl-cacheinfo.h);
 # without that size, from 3/4 MiB on
 PAST_CACHES = 3 << 18
@@ -101,7 +101,7 @@ class Workload(_stream.Stream):
         if max(prompt, tokens) > _kvcache.MOST_TOKENS or gap > 1 << 40:
             raise UsageError(f"prompt and tokens are at most {_kvcache.MOST_TOKENS:,}, and gap at most {1 << 40:,}")
         self.unit = _kvcache.elements(model) * element * tokens
-        if not self.unit <= capacity <= FILE_END:
+        if not self.unit <= capacity <= LARGEST:
             raise UsageError(
                 f"capacity {capacity:,} does not hold a block of {self.unit:,} bytes, or is above 16 TiB; give another"
             )

@@ -40,7 +40,18 @@ from scmsim.core.records import (
     joined,
 )
 from scmsim.workload import _stream, _ycsb
-from scmsim.workload._lsm import FOOTER, META_INDEX, PROPERTIES, Levels, Table, merge, shape
+from scmsim.workload._lsm import (
+    FOOTER,
+    META_INDEX,
+    PROPERTIES,
+    Levels,
+    Table,
+    disjoint,
+    log_records,
+    memtable_records,
+    merge,
+    shape,
+)
 from scmsim.workload._stream import ops, weave
 
 SUMMARY = "a RocksDB-like LSM store under YCSB A to F (zipfian, latest, uniform) or filled at random"
@@ -61,10 +72,7 @@ PARAMS = {
     "interval": ("1us", "time", "trace time between two calls"),
 }
 KEY = 23  # bytes: "user" and 19 digits
-LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
 TABLE_WRITER = 1 << 20  # bytes of a table's write buffer, which is written when the next block does not fit
-# bytes of a memtable for each record beside key and value; fitted to 3419 records of 1171 bytes in 4 MiB
-MEMTABLE_ENTRY = 56
 MANIFEST_RECORD = 137  # bytes; the median traced with keys of 23 bytes
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
 LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # places in the program's memory
@@ -114,12 +122,12 @@ class Workload(_stream.Stream):
         self.workload, self.distribution = workload, "" if distribution == "own" else distribution
         self.records, self.operations, self.seed, self.interval = records, operations, seed, interval
         self.shape, self.sync, self.write_buffer = shape(self.key, value, block), sync, write_buffer
-        self.per_memtable = max(1, write_buffer // (record + MEMTABLE_ENTRY))
+        self.per_memtable = memtable_records(self.key, value, write_buffer)
         self.target, self.room = target, target * 11 // 10
         self.levels_of = level0, level_base, self.multiplier
         self.manifest_record = MANIFEST_RECORD + 2 * (self.key - KEY)  # it has a table's first and last key
         self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
-        self.log = _log_records(self.key, value, self.per_memtable)
+        self.log = log_records(self.key, value, self.per_memtable)
         inserts = operations if workload == "fill" else int(operations * self.mix[0][_ycsb.INSERT] * 2)
         slots = 4 * (records + inserts) // min(max(1, target // self.shape.record), self.per_memtable) + 4 * level0 + 64
         paths = ["/db", "/db/MANIFEST-000001", "/db/000001.dbtmp", "/db/000002.log", "/db/000003.log"]
@@ -273,24 +281,20 @@ class Store:
     def _flush(self) -> np.ndarray:
         """Return the calls that turn the memtable into a table of level 0, begin a new log and remove the old one."""
         old = LOGS[self.current]
-        self.current = 1 - self.current
         table = Table(self.free.pop(), self.memtable, self.given.shape)
         self.levels.add(table)
         written = self.written
         self.memtable, self.held, self.written = np.zeros(0, np.int64), 0, 0
-        parts = [
-            _written(table),
-            _opened(table),
-            self._edit(),
-            ops(TRUNCATE, old, new_size=written, thread=1),
-            ops(CLOSE, old, thread=1),
-            ops(UNLINK, old, parent=FOLDER, thread=1),
-        ]
-        return joined([self._new_log(), *parts])
+        parts = [_written(table), _opened(table), self._edit()]
+        if self.given.has_log:  # an empty log stays
+            self.current = 1 - self.current
+            parts = [self._new_log(), *parts, ops(TRUNCATE, old, new_size=written, thread=1)]
+            parts += [ops(CLOSE, old, thread=1), ops(UNLINK, old, parent=FOLDER, thread=1)]
+        return joined(parts)
 
     def _compact(self, level: int, tables: list[Table], below: list[Table]) -> np.ndarray:
         """Merge tables into the next level; a table that overlaps nothing moves without a copy."""
-        if level and not below:
+        if not below and (level or disjoint(tables)):
             self.levels.replace(level, tables, tables)
             return self._edit()
         inputs = [*tables, *below]
@@ -366,30 +370,3 @@ def _written_by_merge(table: Table, first: int, room: int) -> tuple[np.ndarray, 
     records = np.minimum(rows["offset"] + rows["length"], table.size) * len(table.keys) // table.size
     place = first + np.where(early, 0, np.where(rows["op"] == WRITE, records, len(table.keys)))
     return place * 2 + np.where(early, 0, 1), rows
-
-
-def _log_records(key: int, value: int, count: int) -> np.ndarray:
-    """Return the bytes of each `write` to a log of equal puts.
-
-    A record that crosses a block of 32 KiB has a second header; the end of a block that is too short for a header is
-    zero-filled.
-    """
-    payload = BATCH_HEADER + 1 + _varint(key) + key + _varint(value) + value
-    out = np.empty(count, np.int64)
-    position = 0
-    for index in range(count):
-        left, start = payload, position
-        while left >= 0:
-            room = LOG_BLOCK - position % LOG_BLOCK
-            if room < LOG_HEADER:
-                position += room
-                room = LOG_BLOCK
-            part = min(left, room - LOG_HEADER)
-            position += LOG_HEADER + part
-            left = left - part or -1
-        out[index] = position - start
-    return out
-
-
-def _varint(value: int) -> int:
-    return max(1, -(-value.bit_length() // 7))

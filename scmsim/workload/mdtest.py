@@ -29,7 +29,9 @@ from scmsim.workload._fileset import rand
 from scmsim.workload._mdtest import plan
 from scmsim.workload._steps import Stream, calls, check_times
 
-SUMMARY = "mdtest: its command line, as creates, stats, reads, renames and removes of files and directories, call by call"
+SUMMARY = (
+    "mdtest: its command line, as creates, stats, reads, renames and removes of files and directories, call by call"
+)
 PARAMS = {
     "command": ("-n 1000", "text", "mdtest's command line, such as '-n 1000 -F -w 4k -e 4k'"),
     "tasks": ("1", "tasks", "MPI processes (mpirun -n)"),
@@ -63,10 +65,16 @@ class Workload(Stream):
         self._number()
         check_times(8 * len(self.files), interval)
         self.header = {"tool": "scmsim synth mdtest", "notes": notes}
-        self.header["workload"] = {"kind": "mdtest", "command": command, "tasks": tasks, "seed": seed, "interval": interval}
+        self.header["workload"] = {
+            "kind": "mdtest",
+            "command": command,
+            "tasks": tasks,
+            "seed": seed,
+            "interval": interval,
+        }
 
     def _number(self) -> None:
-        """Number the objects: top directories, then each test directory with its trees, directories and files of each owner."""
+        """Give the objects their numbers: the tops, then each test directory with its trees, and each owner's items."""
         p = self.plan
         self.owners = 1 if p.shared else p.tasks
         self.trees = p.tasks if p.own_trees else 1
@@ -158,7 +166,9 @@ class Workload(Stream):
                         if phase in (CREATE, UNLINK):
                             item = by_dir[place // p.per_dir] * p.per_dir + place % p.per_dir
                         else:
-                            in_order = looked[task] if p.seed is not None and phase != RENAME else np.arange(p.looked_at)
+                            in_order = (
+                                looked[task] if p.seed is not None and phase != RENAME else np.arange(p.looked_at)
+                            )
                             item = in_order[first : first + self._many()]
                         owner = 0 if p.shared else (task + shift * p.stride) % p.tasks
                         rows.append(self._calls(phase, test, task, owner, item, at_name, flag))
@@ -202,12 +212,16 @@ class Workload(Stream):
             op = MKDIR if phase == CREATE else RMDIR
             return calls(len(item), op=op, file=file, parent=parent, thread=task, flag=flag)
         if phase in (STAT, UNLINK):
-            return calls(len(item), op=phase, file=file, parent=parent if phase == UNLINK else -1, thread=task, flag=flag)
+            return calls(
+                len(item), op=phase, file=file, parent=parent if phase == UNLINK else -1, thread=task, flag=flag
+            )
         ops = self._of_a_file(phase, task)
         steps = calls(len(item) * len(ops), op=np.tile(ops, len(item)), file=np.repeat(file, len(ops)), thread=task)
         op = steps["op"]
         steps["parent"] = np.where(op == CREATE, np.repeat(parent, len(ops)), -1)
-        length = np.where(op == WRITE, p.write_bytes, np.where(op == READ, p.write_bytes if phase == CREATE else p.read_bytes, 0))
+        length = np.where(
+            op == WRITE, p.write_bytes, np.where(op == READ, p.write_bytes if phase == CREATE else p.read_bytes, 0)
+        )
         steps["offset"], steps["length"] = np.where(length > 0, 0, -1), length
         if phase == READ:  # the read buffer is not the write buffer
             steps["buffer"] = np.where(op == READ, -(-p.write_bytes // _PAGE) * _PAGE, 0)

@@ -13,15 +13,15 @@ import pytest
 import scmsim
 from scmsim import mmu
 from scmsim.core.records import SETUP, WRITABLE_SHARED, joined
-from tests.conftest import NO_JIT
 from tests.conformance.test_fs import IN_DRAM, SYSTEMS, mixed, side
+from tests.conftest import NO_JIT
 from tests.fs import drive
 
-COUNT = 15 if NO_JIT else 300
+COUNT = 8 if NO_JIT else 300
 # Every page has 4 KiB: a trace of addresses has no page sizes, so only such a replay can be repeated from one.
 SMALL = {"text_page": "4KiB", "direct_4k": "1GiB", "direct_2m": "0"}
-# Models that map persistent memory themselves, by pages of other sizes.
-OWN_PAGES = {"ctfs", "scmfs", "scmfs-lp", "simfs"}
+# Models that map persistent memory themselves, or whose library maps it, by pages of other sizes.
+OWN_PAGES = {"ctfs", "scmfs", "scmfs-lp", "simfs", "splitfs", "vsm", "vsm-1g"}
 WALKS = [
     f"{kind}_{what}" for kind in ("dtlb_load", "dtlb_store") for what in ("misses_stlb_hit", "misses_walk_completed")
 ]
@@ -110,17 +110,27 @@ def test_memory_simulators_get_each_line_that_is_loaded_or_written_back(fs, tmp_
     again = lines((tmp_path / "a.dramsim3").read_text(), r"0x([0-9a-f]+) (READ|WRITE) ([0-9]+)")
     assert [({"READ": "LD", "WRITE": "ST"}[word], int(address, 16)) for address, word, _ in again] == wanted
     cycles = [int(cycle) for _, _, cycle in again]
-    assert cycles == sorted(cycles) and (not cycles or cycles[-1] <= run.counters["instructions"])
+    assert cycles == sorted(cycles)
+    lines_of_a_run = [
+        b - a for (_, x), (_, y), a, b in zip(wanted, wanted[1:], cycles, cycles[1:], strict=False) if y - x == 64
+    ]
+    assert not lines_of_a_run or np.median(lines_of_a_run) == 8
 
 
-@pytest.mark.parametrize("machine", ["i7-8700k", "zen4"])
+@pytest.mark.parametrize("machine", ["i7-8700k"] if NO_JIT else ["i7-8700k", "zen4"])
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_tlb_counts_the_same_misses_from_the_table(fs, machine, tmp_path):
-    """The table has page sizes, code, invalidations and setup, so every miss recurs, of data and of code."""
+    """The table has page sizes, code, invalidations and setup, so every miss recurs, of data and of code.
+
+    A strided run and a line flushed twice have more look-ups there, which move the walks' times.  The latency of page tables in
+    storage-class memory is that of the replay's medium.
+    """
     run = written(tmp_path / "a.parquet", fs, machine=machine)
     found = mmu.simulate_file(tmp_path / "a.parquet", machine)
-    same = [name for name in found if not re.search(r"lookups|l1_hit|mem_inst", name)]
-    assert len(same) > 30 and {"page_walker_loads", "tlb_invalidations", "dtlb_load_misses_walk_pending"} < {*same}
+    in_scm = pq.read_table(tmp_path / "a.parquet")["scm_table"].to_pylist()
+    left_out = "lookups|l1_hit|mem_inst|walk_active" + "|walk_pending" * any(in_scm)
+    same = [name for name in found if not re.search(left_out, name)]
+    assert len(same) > 30 and {*WALKS, "page_walker_loads", "tlb_invalidations", "instructions"} < {*same}
     assert {name: found[name] for name in same} == {name: run.counters[name] for name in same}
     assert sum(run.counters[name] for name in WALKS) > 0
 

@@ -30,13 +30,15 @@ def words_of(draw: random.Random) -> tuple[list[str], int]:
     words = [f"-z={depth}"] * (draw.random() < 0.5) if not depth else ["-z", str(depth)]
     words += ["-b", str(branches)] if branches > 1 else []
     per_dir, amount = draw.randint(1, 6), draw.randint(1, 30)
-    words += draw.choice([["-n", str(amount)]] * 3 + [["-I", str(per_dir)], [f"-I={per_dir}", f"-n{per_dir * draw.randint(1, 3)}"]])
+    words += draw.choice(
+        [["-n", str(amount)]] * 3 + [["-I", str(per_dir)], [f"-I={per_dir}", f"-n{per_dir * draw.randint(1, 3)}"]]
+    )
     words += [draw.choice(["-F", "-D", "-F", "-FD"])] * (draw.random() < 0.6)
     size = draw.choice([0, 1, 100, 4096, 5000])
     words += ["-w", str(size)] if size else []
     words += ["-e", str(draw.randint(1, size))] if size and draw.random() < 0.7 else []
-    for word in ("-L", "-u", "-S", "-y", "-R --random-seed=7", "-R --random-seed 123", "-i 2", "-N 1", "-k", "-X", "-P", "-vv", "-t",
-                 "--verify-write", "-U -C -r", "-C -T -r", "-C -E -r", "-C", "-CTr"):  # fmt: skip
+    for word in ("-L", "-u", "-S", "-y", "-R --random-seed=7", "-R --random-seed 123", "-i 2", "-N 1", "-k", "-X", "-P", "-vv",
+                 "-t", "--verify-write", "-U -C -r", "-C -T -r", "-C -E -r", "-C", "-CTr"):  # fmt: skip
         words += word.split() if draw.random() < 0.12 else []
     return words, tasks
 
@@ -56,7 +58,11 @@ def by_task(batch: np.ndarray, paths: list[str], top: str, words: list[str]) -> 
         if op == "create" and "-k" in words:
             continue
         op = "open" if op == "create" and "-S" in words else op
-        parent = paths[r["file2"]].removeprefix(top) if op in ("create", "mkdir", "rmdir", "unlink") and r["file2"] >= 0 else ""
+        parent = (
+            paths[r["file2"]].removeprefix(top)
+            if op in ("create", "mkdir", "rmdir", "unlink") and r["file2"] >= 0
+            else ""
+        )
         moves = op in ("read", "write")
         row = (op, path.removeprefix(top), int(r["offset"]) if moves else -1, int(r["length"]) if moves else 0, parent)
         found[int(r["thread"])].append(row)
@@ -79,7 +85,9 @@ def compared(program: str, words: list[str], tasks: int) -> tuple[str, str]:
         ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
         said = ran.stdout + ran.stderr
         if ran.returncode or "WARNING" in said.replace("Read bytes is 0", "").replace("WARNING: ,", ""):
-            return "fails", next((line for line in said.splitlines() if "rror" in line or "WARN" in line), said[-100:])[:100]
+            return "fails", next(
+                (line for line in said.splitlines() if "FAILED" in line or "WARN" in line), said[-100:]
+            )[-100:]
         with TraceWriter(str(folder / "t.parquet"), {}) as writer:
             strace.convert(str(folder / "t.strace"), writer)
         stored = open_trace(str(folder / "t.parquet"))
@@ -104,12 +112,12 @@ def main() -> int:
     for number in range(args.seed, args.seed + args.count):
         words, tasks = words_of(random.Random(number))
         state, about = compared(args.program, words, tasks)
-        about += f" ({' '.join(words)})" if state == "fails" else ""
+        about = f"{about} ({' '.join(words)})" if state == "fails" else about
         results[state] += 1
         if state == "differs":
             print(f"seed {number}: {tasks} task(s), {' '.join(words)}: {about}", flush=True)
         elif state != "equal":
-            reasons[f"{state}: {about[:110]}"] += 1
+            reasons[f"{state}: {about.strip()[:110]}"] += 1
     for reason, times in reasons.most_common():
         print(f"{times:5d}  {reason}")
     print(dict(results))

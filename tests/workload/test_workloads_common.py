@@ -51,6 +51,13 @@ CASES = [
     ("lsm", {"workload": "d", "sync": 1, **SMALL_LSM}),
     ("lsm", {"workload": "e", "bloom": 10, **SMALL_LSM}),
     ("lsm", {"workload": "fill", **SMALL_LSM}),
+    (
+        "db-bench",
+        {
+            "command": "--benchmarks=fillrandom,overwrite,readrandom,seekrandom,readseq --num=3000 --write_buffer_size=262144"
+        },
+    ),
+    ("db-bench", {"command": "--benchmarks=fillsync,fillseq,updaterandom,readwhilewriting --num=2000 --threads=2"}),
     ("lsm", {"workload": "d", "records": 1, "operations": 300, "bloom": 10}),
     ("ageing", {"capacity": 8 << 20}),
     ("ageing", {"capacity": 1 << 20, "utilisation": 1, "sizes": "fixed", "mean": 70_000, "churn": 100}),

@@ -149,11 +149,9 @@ def remarks(state: State) -> list[str]:
     record, told = state.record[0], []
     grow = "; --set famfs.growth=logged replays what growing files would cost"
     if count := int(record.beyond):
-        told.append(
-            f"{count:,} writes reach beyond the end that their file was created with: famfs never appends{grow}"
-        )
+        told.append(f"writes beyond the end that their file was created with: {count:,}; famfs never appends{grow}")
     if count := int(record.unsupported):
-        told.append(f"{count:,} truncates or fallocates of preallocated files were not done: famfs has neither{grow}")
+        told.append(f"truncates or fallocates of preallocated files: {count:,}; famfs has neither{grow}")
     if count := int(record.unlinked):
-        told.append(f"{count:,} unlinked files keep their memory, since their entries stay in the log: famfs has no rm")
+        told.append(f"unlinked files that keep their memory and their entry in the log: {count:,}; famfs has no rm")
     return told

@@ -48,7 +48,7 @@ def cost_of(how):
 @subroutine
 def ever_large(arena, maps):
     """Return whether a mapping can have 2 MiB entries at all on this mount; `maps`: the table of mappings."""
-    return hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[maps + w.HUGE] != 0)
+    return hooks.MAY_BE_LARGE and (hooks.ORDER > 0 or hooks.DAX or hooks.KEEPS_CLEAN or arena[maps + w.HUGE] != 0)
 
 
 @subroutine

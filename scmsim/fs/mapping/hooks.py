@@ -19,6 +19,8 @@ GROWTH_SYNCS = False  # whether a truncate that extends a file writes back its p
 WHOLE_BLOCKS = False  # whether a block requested by a fault has at least 2 MiB and can be mapped at once
 SYNCS = False  # whether the file system supports MAP_SYNC
 COUNTS_USES = False  # whether the removal of an entry marks its page as accessed (mark_page_accessed)
+ORDER = 0  # log2 of the bytes of every entry, if the family maps pages of one size; 0: it does not
+HUGETLB = False  # ORDER: mmap rounds a length up to whole pages, and populating counts no faults
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
 
 

@@ -48,7 +48,7 @@ class Records:
 
     def __init__(self, builder: TraceBuilder, stdio_buffer: int) -> None:
         self.builder, self.stdio_buffer = builder, stdio_buffer
-        self.segments = Segments(builder)
+        self.segments = Segments(builder, with_empty=True)
         self.without_row: Counter[str] = Counter()
         self._mpi: list[tuple[str, str, int, Values]] = []
         self._posix: set[str] = set()

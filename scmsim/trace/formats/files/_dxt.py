@@ -17,10 +17,10 @@ _FIELDS = 7
 
 
 class Segments:
-    """Rows waiting to be sorted."""
+    """Rows waiting to be sorted; transfers of no bytes become rows only `with_empty`."""
 
-    def __init__(self, builder: TraceBuilder) -> None:
-        self.builder = builder
+    def __init__(self, builder: TraceBuilder, *, with_empty: bool = False) -> None:
+        self.builder, self.with_empty = builder, with_empty
         self._rows = array("q")
         self._tables: list[np.ndarray] = []
         self._count = 0
@@ -57,7 +57,7 @@ class Segments:
         table = table[np.argsort(table[:, 0], kind="stable")]
         for start in range(0, len(table), 1 << 16):
             ns, op, file, offset, length, thread, flag = table[start : start + (1 << 16)].T
-            self.builder.table(ns, op, file, offset, length, thread, flag)
+            self.builder.table(ns, op, file, offset, length, thread, flag, with_empty=self.with_empty)
 
 
 OPS = {"read": READ, "write": WRITE}

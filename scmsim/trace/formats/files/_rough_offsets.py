@@ -1,6 +1,6 @@
 """Choose offsets of the single calls that counters describe: how many ascend, how many continue the call before.
 
-The calls are made of runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
+The calls form runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
 each pass but the first begins at or below the end of the pass before.  So the numbers of consecutive and of ascending calls
 are those of the counters, as far as the file has room for it.  Which bytes a call touches is an assumption: every byte at
 most once where the file is larger than all the calls together, else anywhere.
@@ -74,8 +74,10 @@ class _Runs:
 
     def __post_init__(self) -> None:
         plan, count = self.plan, self.plan.passes + self.plan.jumps
-        each, more = divmod(plan.jumps, plan.passes)
-        runs_of_pass = 1 + each + (np.arange(plan.passes) < more)
+        whole = int(not plan.apart and plan.passes > 1)  # the first pass covers the file: it has no room for a jump
+        each, more = divmod(plan.jumps, plan.passes - whole)
+        runs_of_pass = 1 + each + (np.arange(plan.passes) < more + whole)
+        runs_of_pass[:whole] = 1
         self.pass_of = np.repeat(np.arange(plan.passes), runs_of_pass)
         self.opens = np.concatenate(([0], np.cumsum(runs_of_pass)[:-1]))  # first run of each pass
         calls = 1 + self._consecutive(count)
