@@ -43,6 +43,7 @@ _MAY = (
     "LARGEST_FILE",
     "KERNEL_OBJECTS",
     "mapped",
+    "remarks",
 )
 
 _HEADER = re.compile(r"^\[model\.([a-z0-9-]+)\]", re.MULTILINE)
@@ -189,6 +190,7 @@ _CONSTANTS: dict[str, Rule] = {
     "kernel": text,
     "footprints": text,
     "mappings": _line,
+    "unchecked": _line,
     "page_bytes": whole(1, 1 << 40),
     "tail_bytes": whole(1, 1 << 40),
     "holes": flag,

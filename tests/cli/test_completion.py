@@ -33,7 +33,7 @@ def completed(words: str, folder: Path | None = None, **environment: str) -> lis
         ("replay x --fs nova-cow,nova-", ["nova-cow,nova-fast16", "nova-cow,nova-inplace"]),
         ("replay x --machine zen4,zen", [f"zen4,zen{i}" for i in ("1", "2", "3", "4-epyc", "5", "5-epyc")]),
         ("replay x --paging base", ["base-4k"]),
-        ("replay x --medium nv", ["nv-cmm", "nvdimm"]),
+        ("replay x --medium nv", ["nv-cmm", "nvdimm", "nvdimm-6", "nvdimm-remote"]),
         ("replay x --set nova-c", ["nova-cow."]),
         ("replay x --set nova-cow.cap", ["nova-cow.capacity="]),
         ("space x --set tps.sizing=d", ["tps.sizing=doubling"]),
