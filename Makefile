@@ -37,7 +37,7 @@ lint: $(STAMP)  ## style, words, types, direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-wheel: $(STAMP)  ## a wheel in dist/ with compiled kernels, for this version of Python and numba: its first replay compiles nothing
+wheel: $(STAMP)  ## two wheels in dist/: a pure one, and one with compiled kernels for this Python and numba, whose first replay compiles nothing
 	$(VENV)/bin/python tools/wheel.py
 
 $(STAMP): pyproject.toml

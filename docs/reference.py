@@ -6,7 +6,7 @@
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -29,7 +29,7 @@ KINDS = {
     ),
     "paging": ("paging", "Mapping policies", "How memory is mapped; choose with `--paging`."),
     "policy": ("policies", "Page-size policies", "Choose with `scmsim space --policy` ([space](../guide/space.md))."),
-    "medium": ("media", "Media", "The memory technology; choose with `--medium`."),
+    "medium": ("media", "Media", "The memory technology; choose with `--medium`. CXL: [guide](../guide/cxl.md)."),
     "system": ("systems", "Systems", "What else runs, and how rep-strings count; choose with `--system`."),
     "workload": (
         "workloads",
@@ -52,6 +52,16 @@ KINDS = {
         "Event tables",
         "The events of each micro-architecture that supply the counters ([harness](../guide/harness.md)).",
     ),
+}
+
+# kind of plug-in -> column -> what a plug-in has in it
+MORE: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "medium": {
+        "bandwidth of": lambda m: f"{m['units']} {m['unit']}" if "units" in m else "",
+        "read, GB/s": lambda m: f"{m['read_gb_s']:g}",
+        "write, GB/s": lambda m: f"{m['write_gb_s']:g}",
+        "latency of a load, ns": lambda m: f"{m['load_ns']:g}",
+    }
 }
 
 
@@ -109,8 +119,16 @@ def _plugins(kind: str, title: str, first: str) -> Iterator[str]:
     found = {name: registry.literals(kind, name) for name in registry.names(kind)}
     detailed = {name for name, model in found.items() if model.get("PARAMS") or model.get("SITES")}
     yield f"# {title}\n\n{first}\n"
-    rows = [(f"[`{name}`](#{name})" if name in detailed else f"`{name}`", _summary(m)) for name, m in found.items()]
-    yield from _table(("name", "what it is"), rows)
+    more = MORE.get(kind, {})
+    rows = [
+        (
+            f"[`{name}`](#{name})" if name in detailed else f"`{name}`",
+            _summary(m),
+            *(column(m) for column in more.values()),
+        )
+        for name, m in found.items()
+    ]
+    yield from _table(("name", "what it is", *more), rows)
     for name in found:
         if name in detailed:
             yield from _plugin(name, found[name])

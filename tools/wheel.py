@@ -1,10 +1,11 @@
-"""Build a wheel with compiled kernels, so that its first replay starts as fast as later ones: `make wheel`.
+"""Build two wheels, one with compiled kernels, whose first replay starts as fast as later ones, and a pure one: `make wheel`.
 
     python tools/wheel.py [--fs 'nova*,ext4'] [--jobs 2] [-o dist]
 
-The kernels are for this version of Python and numba and for any CPU of `shipped.CPU`.  With other versions, an installed wheel
-compiles its kernels as a checkout does.  One wheel can have the kernels of several versions: run this program on the same
-sources in an environment of each version.
+The kernels are for this version of Python and numba and for any CPU of `shipped.CPU`; the wheel's name has the version of Python,
+by which `pip install --no-index --no-deps --find-links dist scmsim` chooses.  With another numba or an older CPU, the wheel compiles
+its kernels as the pure one does.  One wheel can have the kernels of several versions: run this program on the same sources in an
+environment of each version.  `--pure` builds the pure wheel alone and compiles nothing.
 """
 
 import argparse
@@ -39,11 +40,20 @@ def main() -> None:
     parser.add_argument(
         "-o", "--output", type=pathlib.Path, default=pathlib.Path("dist"), help="folder of the wheel (dist)"
     )
+    parser.add_argument("--pure", action="store_true", help="build the pure wheel alone")
     given = parser.parse_args()
-    compile_into(shipped.FOLDER, given.fs, given.jobs)
-    root = pathlib.Path(__file__).parents[1]
+    build(given.output, pure=True)
+    if not given.pure:
+        compile_into(shipped.FOLDER, given.fs, given.jobs)
+        build(given.output, pure=False)
+
+
+def build(output: pathlib.Path, pure: bool) -> None:
+    """Build one wheel of this checkout."""
+    environment = {**os.environ, **({"SCMSIM_PURE_WHEEL": "1"} if pure else {})}
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*pip, "--wheel-dir", str(given.output), str(root)], check=True)
+    root = pathlib.Path(__file__).parents[1]
+    subprocess.run([*pip, "--wheel-dir", str(output), str(root)], env=environment, check=True)
 
 
 if __name__ == "__main__":

@@ -30,11 +30,11 @@ def runs(words: np.ndarray, more: int = 0) -> Runs:
 
 def of_runs(start: np.ndarray, length: np.ndarray, block: int = BLOCK) -> dict[str, int]:
     """Return `free_bytes`, `free_2m_bytes` (in whole aligned 2 MiB pages) and `largest_free_bytes`; `block` is in bytes."""
-    huge = HUGE * BLOCK // block
-    whole = np.maximum((start + length) // huge - -(-start // huge), 0)
+    huge = HUGE * BLOCK
+    whole = np.maximum((start + length) * block // huge - -(-start * block // huge), 0)
     return {
         "free_bytes": int(length.sum()) * block,
-        "free_2m_bytes": int(whole.sum()) * huge * block,
+        "free_2m_bytes": int(whole.sum()) * huge,
         "largest_free_bytes": int(length.max(initial=0)) * block,
     }
 

@@ -168,13 +168,19 @@ def allocate_whole(s, arena, count):
     s.got = count if run == count else 0
     if s.got == 0:
         return -1
-    for taken in range(block - count, block):
-        w = taken >> 6
-        arena[s.bits + w] &= ~(_ONE << (taken & 63))
+    claim(s, arena, block - count, count)
+    return block - count
+
+
+@kernel
+def claim(s, arena, start, count):
+    """Allocate the run [start, start + count), which is free; the bitmaps must cover it."""
+    for block in range(start, start + count):
+        w = block >> 6
+        arena[s.bits + w] &= ~(_ONE << (block & 63))
         if arena[s.bits + w] == 0:
             arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))
     s.free_blocks -= count
-    return block - count
 
 
 @kernel

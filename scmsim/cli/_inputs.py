@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-OUTPUTS = frozenset({"out", "named", "plot", "chart", "figures", "junit", "keep", "keep_raw"})
+OUTPUTS = frozenset({"out", "accesses", "named", "plot", "chart", "figures", "junit", "keep", "keep_raw"})
 
 
 def protect(command: click.Command) -> None:

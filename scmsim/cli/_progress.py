@@ -34,6 +34,11 @@ def starter() -> Callable[[], None]:
     return functools.partial(start, _quiet)
 
 
+def is_quiet() -> bool:
+    """Return whether --quiet was given."""
+    return _quiet
+
+
 def on_terminal() -> bool:
     """Return whether to draw progress."""
     return not _quiet and sys.stderr.isatty()

@@ -50,8 +50,16 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.argument("kind", required=False, shell_complete=_kinds, metavar=f"[{'|'.join(_KINDS)}]")
 @click.argument("name", required=False, shell_complete=_names)
 @click.option("--params", is_flag=True, help="Show the parameters of every plug-in of KIND.")
+@click.option(
+    "--plot",
+    type=click.Path(),
+    help="medium: draw latency over bandwidth into F.svg, F.png, F.pdf or F.html (needs the extra 'report').",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(kind: str | None, name: str | None, params: bool, as_json: bool) -> None:
+def command(kind: str | None, name: str | None, params: bool, plot: str | None, as_json: bool) -> None:
+    if plot is not None:
+        _plot(kind, name, plot)
+        return
     if kind is None:
         found = {kind: registry.names(kind) for kind in registry.KINDS}
         rows = [(kind, ", ".join(names) or "(none)") for kind, names in found.items()]
@@ -76,6 +84,21 @@ def command(kind: str | None, name: str | None, params: bool, as_json: bool) -> 
         click.echo("\n\n".join(_details(each, about) for each, about in plugins.items()))
     else:
         click.echo(_aligned([(each, about["summary"]) for each, about in plugins.items()]))
+
+
+def _plot(kind: str | None, names: str | None, path: str) -> None:
+    """Draw the media NAMES (with commas), or all that a CPU caches: the boards of old papers are slower by magnitudes."""
+    from scmsim import medium
+    from scmsim.core.errors import UsageError
+    from scmsim.plot.files import check
+    from scmsim.plot.media import draw
+
+    if kind != "medium":
+        raise UsageError(f"--plot draws media, not {kind or 'every kind'}; give: scmsim list medium --plot {path}")
+    check(path)
+    media = {name: medium.read(name) for name in (names.split(",") if names else registry.names("medium"))}
+    draw({name: each for name, each in media.items() if names or each.get("cached", True)}, path)
+    click.echo(f"wrote {path}", err=True)
 
 
 def _terms(kind: str, name: str | None) -> "list[Term]":

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from scmsim.cli._accesses import Accesses
 from scmsim.core.errors import UsageError
 
 SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
@@ -15,8 +16,9 @@ SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
 
 FILE holds byte addresses (.npy, .u64), or is a trace of Valgrind's lackey (.lackey), of ChampSim (.champsim) or text of
 pinatrace, drmemtrace's view tool, dinero, gem5 or perf script -F addr (.txt, .out, .din), all but .npy also .gz or .xz, or
-page runs of the lab (.pages.npz), which bring their page sizes.  A machine counts everything that its MMU does; --l1 and --l2
-count the misses of one or two LRU arrays, fast.""",
+page runs of the lab (.pages.npz) or Parquet of scmsim replay --accesses, which bring their page sizes.  A stored block trace
+counts as if its device were mapped to memory: an access is a 4 KiB page that a request touches.  A machine counts everything
+that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast.""",
 )
 @click.argument("file", type=click.Path())
 @click.option(
@@ -40,11 +42,18 @@ def command(
         raise UsageError("--l2 without --l1; give the first level too, e.g. --l1 64x4")
     if l1 and contiguous:
         raise UsageError("--contiguous has no meaning with --l1, whose arrays do not coalesce; use --machine")
+    requests = None if accesses.is_access_file(file) else _requests(file)
     if l1:
-        counts = mmu.plain_misses(accesses.loads(file), l1, l2, page)
+        addresses = accesses.loads(file) if requests is None else (part for _, part in requests.batches)
+        counts = mmu.plain_misses(addresses, l1, l2, page)
     else:
         machine = machine or "i7-8700k"
-        counts = mmu.simulate_file(file, machine, page, contiguous=contiguous)
+        if requests is None:
+            counts = mmu.simulate_file(file, machine, page, contiguous=contiguous)
+        else:
+            counts = mmu.simulate_accesses(requests.batches, machine, page, contiguous=contiguous)
+    if requests:
+        click.echo(requests.note(file).replace("--fs replays", "'scmsim replay' replays"), err=True)
     how = {"l1": l1, "l2": l2, "page": page} if l1 else {"machine": machine, "page": page, "contiguous": contiguous}
     if as_json:
         click.echo(json.dumps({"file": file, **how, "results": [counts]}))
@@ -53,3 +62,19 @@ def command(
 
     what = f"arrays {' '.join(filter(None, [l1, l2]))}" if l1 else f"machine {machine}"
     click.echo("\n".join([f"{what}, pages of {page}", *(lru(counts) if l1 else tlb(counts))]))
+
+
+def _requests(file: str) -> Accesses:
+    """Return the requests of a stored block trace."""
+    from scmsim.cli._accesses import REQUEST, of_file
+    from scmsim.mmu import accesses
+
+    if not file.endswith(".parquet"):
+        raise accesses.unknown_kind(file)
+    found = of_file(file, None, None)
+    if found.access != REQUEST:
+        raise UsageError(
+            f"{file!r} is a trace of operations or objects, which have no addresses; 'scmsim replay' counts the TLB misses of "
+            "a file system, 'scmsim mrc' those of every size"
+        )
+    return found

@@ -10,7 +10,6 @@ import click
 
 from scmsim.cli._figures import chosen, figure_style, figure_title
 from scmsim.core.errors import UsageError
-from scmsim.core.text import printable, shortened
 
 SUMMARY = "Exact LRU misses of all TLB geometries, or over all capacities, in one pass."
 _FEWEST = 100  # minimum number of sampled pages that a capacity must hold
@@ -21,9 +20,10 @@ _PAGES = "4KiB,64KiB,2MiB,1GiB"
     "mrc",
     help=f"""{SUMMARY}
 
-FILE holds memory accesses (see scmsim mmu --help) or is a trace of file operations, which is replayed on --fs first; then an
-access is the touch of a 4 KiB page.  Page runs (.pages.npz) get the page sizes of --page, not their own.  The table has the
-columns page, sets, ways, misses; with --curve page, entries, misses.""",
+FILE holds memory accesses (see scmsim mmu --help) or is a trace.  A trace of file operations is replayed on --fs first; then
+an access is the touch of a 4 KiB page.  A block trace counts the 4 KiB pages of its own requests, and an object trace its
+objects (always as --curve), unless --fs is given.  Page runs (.pages.npz) get the page sizes of --page, not their own.  The
+table has the columns page, sets, ways, misses; with --curve page, entries, misses.""",
 )
 @click.argument("file", type=click.Path())
 @click.option("--sets", default=",".join(str(1 << k) for k in range(12)), show_default=True, help="Powers of two.")
@@ -31,9 +31,11 @@ columns page, sets, ways, misses; with --curve page, entries, misses.""",
 @click.option("--page", default=_PAGES, show_default=True, help="Page sizes: powers of two from 4KiB to 1GiB.")
 @click.option("--curve", is_flag=True, help="Fully associative, every capacity (powers of two and halves are shown).")
 @click.option("--sample", type=float, metavar="RATE", help="Curve from a share of the pages, for 100,000 pages and up.")
-@click.option("--fs", default="nova-cow", show_default=True, help="File system that a trace of operations runs on.")
+@click.option(
+    "--fs", help="File system that a trace is replayed on.  [default: nova-cow; block and object traces: no replay]"
+)
 @click.option("--paging", help="How its memory is mapped.  [default: as the file system wants it]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, access, replayed_on, rows.")
 @click.option("-o", "--out", type=click.Path(), help="Write the rows to F.csv or F.parquet.")
 @click.option(
     "--plot", type=click.Path(), help="Draw the misses: F.svg, F.png, F.pdf, F.html (needs the extra 'report')."
@@ -47,13 +49,13 @@ def command(
     page: str,
     curve: bool,
     sample: float | None,
-    fs: str,
+    fs: str | None,
     paging: str | None,
     **how: Any,
 ) -> None:
+    from scmsim.cli._accesses import OBJECT, of_file
     from scmsim.core.atomic import writable
     from scmsim.mmu import mrc, order_of
-    from scmsim.mmu.accesses import is_access_file
 
     style = chosen(how["width"], how["title"], how["palette"])
     _unused(file, curve or sample is not None)
@@ -71,7 +73,11 @@ def command(
         raise UsageError(f"--sets {sets}: each must be a power of two up to {1 << 20}")
     if max(widths) > mrc.WAYS:
         raise UsageError(f"--ways {ways}: at most {mrc.WAYS}; use --curve for full associativity")
-    parts = _addresses(file, fs, paging)
+    given = of_file(file, fs, paging)
+    if given.access == OBJECT:
+        _no_pages(file)
+        orders, curve = {"object": order_of("4KiB")}, True
+    parts = (addresses for _, addresses in given.batches)
     first = next(parts, None)  # raises for an unreadable file before kernels are compiled
     tables: dict[str, Any] = {}
     for text, order in orders.items():
@@ -97,28 +103,15 @@ def command(
     if plot is not None:
         from scmsim.plot.misses import draw
 
-        draw(rows, plot, _of(file, fs, paging), style)
+        draw(rows, plot, given.label(file, paging), style)
     for path in filter(None, (out, plot)):
         click.echo(f"wrote {path}", err=True)
-    replayed = None if is_access_file(file) else fs
     if how["as_json"]:
-        click.echo(json.dumps({"accesses": accesses, "replayed_on": replayed, "rows": rows}))
+        click.echo(json.dumps({"accesses": accesses, "access": given.access, "replayed_on": given.fs, "rows": rows}))
     elif not out and not plot:
         _print(rows, accesses)
-    if replayed:
-        click.echo(
-            f"scmsim: {printable(file)} holds operations, not addresses: they were replayed on {replayed} (--fs), and an access is "
-            "its touch of a 4 KiB page",
-            err=True,
-        )
-
-
-def _of(file: str, fs: str, paging: str | None) -> str:
-    """Return a label: the file's name, and for a trace of operations the file system of the replay."""
-    from scmsim.mmu import accesses
-
-    name = shortened(pathlib.Path(file).name, 60)
-    return name if accesses.is_access_file(file) else f"{name} on {fs}{f' ({paging})' if paging else ''}"
+    if note := given.note(file):
+        click.echo(note, err=True)
 
 
 def _unused(file: str, curve: bool) -> None:
@@ -139,6 +132,16 @@ def _unused(file: str, curve: bool) -> None:
         raise UsageError(f"{' and '.join(models)} only for traces of operations; {file!r} holds addresses already")
 
 
+def _no_pages(file: str) -> None:
+    """Raise UsageError for options that would have no effect on objects."""
+    context = click.get_current_context()
+    for name in ("page", "sets", "ways"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"--{name} no use for {file!r}, whose objects have no pages and no sets; leave it out, or add --fs"
+            )
+
+
 def _numbers(text: str, what: str) -> list[int]:
     """Parse the numbers of "1,2,4" or "1-16"."""
     numbers: set[int] = set()
@@ -151,19 +154,6 @@ def _numbers(text: str, what: str) -> list[int]:
             raise UsageError(f"--{what} {text!r}: {part.strip()!r} is not a range of numbers from 1 up")
         numbers.update(range(low, high + 1))
     return sorted(numbers)
-
-
-def _addresses(file: str, fs: str, paging: str | None) -> Iterator[Any]:
-    from scmsim.cli._progress import Progress
-    from scmsim.mmu import accesses
-
-    if accesses.is_access_file(file):
-        yield from accesses.loads(file)
-        return
-    from scmsim.pipeline import touches
-
-    with Progress() as progress:
-        yield from touches(file, fs, paging=paging, progress=progress)
 
 
 def _rows(page: str, table: Any, sets: list[int], ways: list[int]) -> Iterator[dict[str, Any]]:

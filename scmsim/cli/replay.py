@@ -56,6 +56,19 @@ experiment such as quickstart.""",
     metavar="NAME",
     help="What else runs (scmsim list system, or a .toml file).  [default: alone]",
 )
+@click.option(
+    "--threads",
+    metavar="N",
+    help="Show below the table what so many cores get that run the calls at once: 8, 1..16 or 1,2,4 (an estimate).",
+)
+@click.option(
+    "--accesses",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write what one file system touches for other simulators: F.ramulator, .dramsim3, .champsim, .u64 (also .gz, .xz) or "
+    ".parquet.",
+)
+@click.option("--accesses-format", metavar="NAME", help="Format of --accesses.  [default: by its name]")
 @click.option("--jobs", type=click.IntRange(1), help="File systems to replay at once.  [default: as many as CPUs]")
 @click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
 @click.option(
@@ -97,18 +110,23 @@ def command(
     by: str | None,
     top: int,
     form: str,
+    threads: str | None,
     jobs: int | None,
     sync_at_end: bool,
     as_json: bool,
     out: str | None,
+    accesses: str | None,
+    accesses_format: str | None,
     **given: Any,
 ) -> None:
     from scmsim.cli._notes import print_notes
     from scmsim.result import check_writable
+    from scmsim.result.provenance import digest
     from scmsim.result.run import SURROUNDINGS
     from scmsim.result.table import check
     from scmsim.result.tables.layout import terminal_width
 
+    counts = _threads(threads, as_json or form in ("csv", "json"))
     if out is not None:
         check_writable(out)
     around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
@@ -116,23 +134,53 @@ def command(
     replays, by, out = _replays(trace, fs, (machine, paging, medium), by, out)
     if out is not None:
         check_writable(out)  # again: now the experiment's inputs are known, too
+    if accesses is not None and len(replays) > 1:
+        raise UsageError(
+            f"--accesses is for one replay, not {len(replays)}; give one --machine, one --paging and one --medium"
+        )
     for job in replays:
+        job |= {"accesses": accesses, "accesses_format": accesses_format}
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
         job |= around
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_all(replays, _params(assignments), by, jobs)
+    result.manifest["costs"] = {path: digest(path) for path in costs}
+    if accesses is not None:
+        click.echo(_written(result.manifest["accesses"]), err=True)
     if out:
         result.write(out, level or "run")
         click.echo(f"wrote {out}", err=True)
+    noted = False  # a table ends with the notes
     if as_json or form == "json":
         click.echo(result.to_json())
     elif not out or form != "table" or sys.stdout.isatty():
         click.echo(result.table(by, form=form, top=top, width=terminal_width(), **given))
-        if form != "csv":
-            return
-    print_notes(result)
+        noted = form != "csv"
+    if counts:
+        from scmsim.pipeline.load import table
+
+        click.echo(f"\n{table(result.runs, counts, form == 'markdown')}")
+    if not noted:
+        print_notes(result)
+
+
+def _threads(text: str | None, data: bool) -> list[int]:
+    """Return the numbers of threads to show; `data`: the output is for a program, and has no place for them."""
+    if text is None:
+        return []
+    from scmsim.pipeline.load import parse
+
+    if data:
+        raise UsageError("--threads is shown below a table: give --format table or markdown, without --json")
+    return parse(text)
+
+
+def _written(accesses: dict[str, Any]) -> str:
+    """Return the line on a file of accesses: its name and the numbers of what it holds."""
+    counts = ", ".join(f"{count:,} {name}" for name, count in accesses.items() if name != "file")
+    return f"wrote {accesses['file']}: {counts}"
 
 
 def _costs(paths: tuple[str, ...]) -> contextlib.AbstractContextManager[None]:
@@ -255,4 +303,5 @@ def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | No
                 result = one
             else:
                 result.runs += one.runs
+                result.manifest["replays"] += one.manifest["replays"]
     return result

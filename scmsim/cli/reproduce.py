@@ -54,6 +54,7 @@ def command(
     from scmsim.core import atomic
     from scmsim.reproduce import compile_ahead, reproduce, summary
     from scmsim.reproduce.rows import titles
+    from scmsim.result import provenance
 
     if figures:
         from scmsim.plot.files import check_folder
@@ -70,7 +71,8 @@ def command(
         # in this process if there are figures, because figures reuse the cached values of their rows
         rows = list(reproduce(wanted, quick, 1 if figures else cpus, starter(), progress))
     if as_json:
-        found = {"rows": [row.as_dict() for row in rows], "summary": summary(rows)}
+        manifest = provenance.build(reproduce={"wanted": wanted, "quick": quick})
+        found = {"rows": [row.as_dict() for row in rows], "summary": summary(rows), "manifest": manifest}
         click.echo(json.dumps(found, indent=2, allow_nan=False))
     else:
         for document, title in titles().items():

@@ -14,14 +14,15 @@ _NEAREST = {
     **{f"workload{letter}": f"lsm --workload {letter}" for letter in "abcdef"},
     "rocksdb": "lsm --workload a",
     "leveldb": "lsm --workload a",
-    "db-bench": "lsm --workload fill --records 1000000 --operations 1000000 --value 100",
+    "dbbench": "db-bench -- --benchmarks=fillrandom --num=1000000",
     **{name: f"filebench --personality {name}" for name in _PERSONALITIES},
     "mailserver": "filebench --personality varmail",
-    "mdtest": "filebench MY.f, with makedir, createfile, statfile and deletefile",
-    "vdbench": "fio JOB.fio",
+    "mdbench": "mdtest -- -n 1000",
     "dd": 'fio --options "rw=write bs=1m size=1g"',
     "ior": 'fio --options "rw=write bs=1m size=1g numjobs=4"',
     "tpcc": "sqlite",
+    **dict.fromkeys(("lmcache", "vllm", "sglang", "llm", "kv-cache"), "kvcache"),
+    "mooncake": "kvcache TRACE.jsonl",
     "sysbench": 'fio --options "rw=randrw bs=16k size=1g"',
 }  # fmt: skip
 SUMMARY = "Write the trace of a generated workload: a classic benchmark, call by call, or your own job file."
@@ -43,6 +44,8 @@ class Workloads(Group):
         from scmsim.core import registry
         from scmsim.core.errors import UnknownName
 
+        if cmd_name.replace("_", "-") in registry.names("workload"):
+            cmd_name = cmd_name.replace("_", "-")  # db_bench
         if cmd_name not in registry.names("workload"):
             if near := _NEAREST.get(cmd_name.lower().replace("_", "-")):
                 raise UnknownName(f"no workload named {cmd_name!r}; the nearest is: scmsim synth {near}")
@@ -90,7 +93,9 @@ def _given(name: str, options: dict[str, Any], literals: dict[str, Any]) -> dict
     files = [name for name, about in literals["PARAMS"].items() if about[1] == "file"]
     words = list(options.pop("words", ()) or (options[files[0]] if takes and files else ()))
     given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
-    if len(words) > 1 and words[0].rpartition("/")[2] == name:  # a command line pasted with its program
+    if (
+        len(words) > 1 and words[0].rpartition("/")[2].replace("_", "-") == name
+    ):  # a command line pasted with its program
         words = words[1:]
     if takes and files:
         given[files[0]] = words[0] if words and not words[0].startswith("-") else ""

@@ -96,6 +96,13 @@ SCHEMA: dict[str, Counter] = {
     "pm_loaded_bytes": Counter(None, "bytes", "bytes loaded from persistent memory"),
     "pm_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory"),
     "nt_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory by non-temporal stores"),
+    "write_buffer_misses": Counter(
+        None,
+        "stores",
+        "non-temporal stores of at most 256 bytes to a line of 256 bytes that such stores did not write recently, in a memory "
+        "module with a write buffer",
+    ),
+    "write_buffer_miss_lines": Counter(None, "lines", "64-byte lines that these stores wrote"),
     "deferred_instructions": Counter(
         None, "instructions", "of the instructions, those that the kernel deferred to its own threads"
     ),

@@ -43,6 +43,7 @@ _MAY = (
     "LARGEST_FILE",
     "KERNEL_OBJECTS",
     "mapped",
+    "remarks",
 )
 
 _HEADER = re.compile(r"^\[model\.([a-z0-9-]+)\]", re.MULTILINE)
@@ -184,10 +185,12 @@ def _plain(value: Any) -> str | int:
 _CONSTANTS: dict[str, Rule] = {
     "summary": _line,
     "source": _line,
+    "paper": text,
     "paging": text,
     "kernel": text,
     "footprints": text,
     "mappings": _line,
+    "unchecked": _line,
     "page_bytes": whole(1, 1 << 40),
     "tail_bytes": whole(1, 1 << 40),
     "holes": flag,

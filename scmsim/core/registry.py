@@ -27,6 +27,7 @@ from scmsim.core.errors import ScmsimError, UnknownName, UsageError, unknown
 _ROOT = pathlib.Path(__file__).parents[1]
 OWN_FOLDER = user_plugins.FOLDER
 _SOURCES = (".py", ".toml", ".csv", ".npz")  # .npz files are footprints
+_WHEEL_ONLY = ("_configs", "traces")  # experiments and traces, which a checkout has beside the package
 
 # kind -> (folder, suffix of a plug-in, names that a module must define)
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -159,13 +160,21 @@ def sources() -> str:
     The digest depends on names and contents alone, so every installation of a version has the same digest.
     """
     digest = hashlib.blake2b(digest_size=12)
+    for name, file in source_files():
+        content = file.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def source_files() -> Iterator[tuple[str, pathlib.Path]]:
+    """Yield (name, file) of the code and tables that results depend on, in a fixed order."""
     kinds = {folder for folder, _, _ in KINDS.values()}
     for root in _roots():
         for folder in [root] if root == _ROOT else [root / kind for kind in sorted(kinds)]:
             for file in sorted(file for file in folder.rglob("*.*") if file.suffix in _SOURCES):
-                content = file.read_bytes()
-                digest.update(f"{file.relative_to(root)}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+                name = file.relative_to(root)
+                if name.parts[0] not in _WHEEL_ONLY:
+                    yield str(name), file
 
 
 def path(kind: str, name: str) -> pathlib.Path:

@@ -2,18 +2,35 @@
 
 from typing import Any
 
-from scmsim.core import registry, toml
-from scmsim.core.schema import flag, number, size, table, text, whole
+from scmsim.core import curves, registry, toml
+from scmsim.core.errors import UsageError
+from scmsim.core.schema import flag, listed, number, size, table, text, then, whole
 
 _TIME = number(0, 1e12)
+
+
+def _crowd(rows: list[list[float]]) -> list[list[float]]:
+    """Check rows of [threads, speed of reads, speed of writes], ascending in threads, from [1, 1, 1] on."""
+    threads = [row[0] for row in rows if len(row) == 3 and min(row) > 0]
+    if len(threads) != len(rows) or threads != sorted(set(threads)) or rows[:1] != [[1, 1, 1]]:
+        raise UsageError(
+            "must be rows of [threads, speed of reads, speed of writes], threads ascending, the first [1, 1, 1]"
+        )
+    return rows
+
+
 _RULE = table(
     {
         "summary": text,
         "source": text,
+        "units": whole(1, 1024),  # channels, modules or links that the bandwidths are of
+        "unit": text,  # what one of them is
+        "curves": text,  # file of loaded latencies, beside the medium's (see `core.curves`)
+        "crowd": then(listed(listed(number(0, 1e6))), _crowd),  # speed by number of threads, relative to one
         "granule": whole(1, 1 << 20),  # unit of writes at the medium, bytes
         "buffer": size(0, 1 << 40),  # size of the device's write buffer, bytes
         "cached": flag,  # 0: the CPU does not cache the medium, so the bandwidth includes every access's latency
-        **dict.fromkeys(("load_ns", "stream_ns", "store_ns", "fence_ns"), _TIME),
+        **dict.fromkeys(("load_ns", "stream_ns", "store_ns", "fence_ns", "write_miss_ns", "write_miss_line_ns"), _TIME),
         **dict.fromkeys(("read_gb_s", "write_gb_s"), number(1e-9, 1e12)),
     },
     {"buffer": 'give the size of the write buffer, "0B" if there is none', "granule": "", "source": ""},
@@ -21,12 +38,15 @@ _RULE = table(
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return a medium's checked table, sizes in bytes; estimates leave out a time that the table lacks.
+    """Return a medium's checked table, sizes in bytes, curves as `Curves`; estimates leave out a time that the table lacks.
 
     Raises
     ------
     UsageError
-        For an unknown name, or with every mistake in the medium's file.
+        For an unknown name, or with every mistake in the medium's file, or for curves that cannot be read.
     """
-    found: dict[str, Any] = toml.load(registry.path("medium", name), _RULE)
+    path = registry.path("medium", name)
+    found: dict[str, Any] = toml.load(path, _RULE)
+    if "curves" in found:
+        found["curves"] = curves.read(path.parent / found["curves"])
     return found

@@ -1,10 +1,12 @@
 """Count what reaches persistent memory: bytes stored and loaded, write-backs of dirty lines, media bytes at three granules.
 
 Models a CPU cache of recent dirty lines (direct-mapped; a displaced line is written back) and a write-combining buffer in the
-device (more partial writes to a granule cost nothing while the granule is in the buffer).  A load run waits for the medium once,
-at its first line (a strided run: once per page), unless that line was recently loaded or stored; the following lines are
-prefetched, and use bandwidth.  Units: bytes, 64-byte lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for
-Optane DCPMM (Yang et al., FAST 2020); the cache has the size of a 256 KiB L2.
+device (more partial writes to a granule cost nothing while the granule is in the buffer).  A non-temporal store of at most 256
+bytes waits unless such stores wrote its granule recently (as many granules as the buffer holds); longer stores stream.  A
+granule that write-backs of the cache wrote in part does not count: the device is reading the rest of it.  A load run waits for
+the medium once, at its first line (a strided run: once per page), unless that line was recently loaded or stored; the following
+lines are prefetched, and use bandwidth.  Units: bytes, 64-byte lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as
+reported for Optane DCPMM (Yang et al., FAST 2020); the cache has the size of a 256 KiB L2.
 """
 
 import numpy as np
@@ -29,6 +31,11 @@ STATE = np.dtype(
             ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
             ("buffer_256", "i8", (BUFFER_SLOTS,)),
             ("buffer_4096", "i8", (BUFFER_SLOTS,)),
+            (
+                "streamed",
+                "i8",
+                (BUFFER_SLOTS,),
+            ),  # granules of 256 bytes, number + 1, that non-temporal stores wrote last
             ("mask_64", "i8"),  # granules that fit the buffer (a power of two) - 1; -1 without a buffer
             ("mask_256", "i8"),
             ("mask_4096", "i8"),
@@ -200,6 +207,17 @@ def load(m, c, e):
 
 
 @subroutine
+def enter_streamed(m, c, addr, end):
+    """Count a small non-temporal store that misses the granules that such stores wrote recently; remember its last granule."""
+    granule, last = addr >> SHIFT_256, (end - 1) >> SHIFT_256
+    # a longer run streams: the wait for its first granule is hidden in the time of its bytes
+    if end - addr <= 256 and m.streamed[granule & m.mask_256] != granule + 1:
+        c.write_buffer_misses += 1
+        c.write_buffer_miss_lines += ((end - 1) >> SHIFT_64) - (addr >> SHIFT_64) + 1
+    m.streamed[last & m.mask_256] = last + 1
+
+
+@subroutine
 def store(m, c, e, counted):
     """Count a STORE or NTSTORE run in persistent memory."""
     size = moved(e)
@@ -211,6 +229,8 @@ def store(m, c, e, counted):
     if e.code == NTSTORE:
         c.nt_stored_bytes += size
         invalidate(m, first, last)
+        if m.mask_256 >= 0:
+            enter_streamed(m, c, e.addr, e.addr + e.length)
         write_back(m, c, e.addr, e.addr + e.length)
         m.recent[first & (RECENT_SLOTS - 1)] = 0  # no longer cached: the next load waits for the medium
         return
@@ -240,11 +260,17 @@ def flush(m, c, e):
             clean(m, c, first, last)
 
 
+@inlined
+def begin_event(m, i):
+    """Prepare for event `i` of the buffer; a medium that records its write-backs binds this hook."""
+
+
 @kernel
 def simulate(medium, counters, events, bins, n):
     """Count the first `n` events in the rows `bins` of the counters; the last row is for events that do not count."""
     m = medium[0]
     for i in range(n):
+        begin_event(m, i)
         e = events[i]
         if e.length <= 0:
             continue

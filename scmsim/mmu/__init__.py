@@ -165,27 +165,72 @@ def simulate_file(
 ) -> dict[str, int]:
     """Run `simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
 
-    `instructions` is the number of fetches in the file; the field is absent if the file has no fetches. A file of page runs
-    (`scmsim.mmu.page_runs`) states the sizes of its pages, so `page` is ignored.
+    `instructions` is the number of fetches in the file; the field is absent if the file has no fetches.  A file of page runs
+    (`scmsim.mmu.page_runs`) and the Parquet of `scmsim replay --accesses` have the sizes of their pages, so `page` is ignored.
+    The latter has the number of instructions, too, and its setup is replayed without being counted.
     """
+    from scmsim.mmu import accesses, page_runs
+
+    if page_runs.is_page_runs(path):
+        return _simulate_runs(path, machine, contiguous)
+    if accesses.is_table(path):
+        return _simulate_table(path, machine)
+    return simulate_accesses(accesses.read(path), machine, page, contiguous=contiguous)
+
+
+def _simulate_runs(path: str, machine: "Machine", contiguous: bool) -> dict[str, int]:
+    """Run `simulate` for a file of page runs."""
     import numpy as np
 
-    from scmsim.core.counters import COUNTERS, rounded
-    from scmsim.core.records import CONTIGUOUS, EVENT, FETCH, LOAD
-    from scmsim.mmu import accesses, page_runs, presets
-    from scmsim.mmu.batch import replay_batch
-    from scmsim.mmu.columns import SUPPLIED
+    from scmsim.core.counters import COUNTERS
+    from scmsim.core.records import CONTIGUOUS, FETCH
+    from scmsim.mmu import page_runs, presets
     from scmsim.mmu.replay import replay
 
-    order = order_of(page) | CONTIGUOUS * contiguous
-    state = presets.machine(machine)
-    counters = np.zeros(1, COUNTERS)
-    fetches = 0
-    for runs in page_runs.events(path) if page_runs.is_page_runs(path) else ():
+    state, counters, fetches = presets.machine(machine), np.zeros(1, COUNTERS), 0
+    for runs in page_runs.events(path):
         fetches += int(runs["length"][runs["code"] == FETCH].sum())
         runs["order"] |= CONTIGUOUS * contiguous
         replay(state, counters, runs, np.zeros(len(runs), np.int64), len(runs))
-    for codes, addresses in () if page_runs.is_page_runs(path) else accesses.read(path):
+    return _supplied(counters, fetches)
+
+
+def _simulate_table(path: str, machine: "Machine") -> dict[str, int]:
+    """Run `simulate` for the Parquet of `scmsim replay --accesses`."""
+    import numpy as np
+
+    from scmsim.core.counters import COUNTERS, rounded
+    from scmsim.mmu import accesses, presets
+    from scmsim.mmu.columns import SUPPLIED
+    from scmsim.mmu.replay import replay
+
+    state, counters = presets.machine(machine), np.zeros(2, COUNTERS)  # the second row: setup
+    for events, setup, instructions in accesses.table_events(path):
+        replay(state, counters, events, setup.astype(np.int64), len(events))
+        counters["instructions"][0] += instructions
+    total = rounded(counters[0])
+    return {field: total[field] for field in SUPPLIED}
+
+
+def simulate_accesses(
+    batches: "Iterable[tuple[np.ndarray | None, np.ndarray]]",
+    machine: "Machine" = "i7-8700k",
+    page: str | int = "4KiB",
+    *,
+    contiguous: bool = False,
+) -> dict[str, int]:
+    """Run `simulate` for batches of event codes (None: all loads) and addresses."""
+    import numpy as np
+
+    from scmsim.core.counters import COUNTERS
+    from scmsim.core.records import CONTIGUOUS, EVENT, FETCH, LOAD
+    from scmsim.mmu import presets
+    from scmsim.mmu.batch import replay_batch
+    from scmsim.mmu.replay import replay
+
+    order = order_of(page) | CONTIGUOUS * contiguous
+    state, counters, fetches = presets.machine(machine), np.zeros(1, COUNTERS), 0
+    for codes, addresses in batches:
         if codes is None:
             replay_batch(state, counters, addresses, LOAD, order)
             continue
@@ -194,6 +239,14 @@ def simulate_file(
         events["code"], events["vaddr"], events["order"] = codes, addresses, order
         events["bytes_per_access"], events["length"] = 1, 1
         replay(state, counters, events, np.zeros(len(codes), np.int64), len(codes))
+    return _supplied(counters, fetches)
+
+
+def _supplied(counters: "np.ndarray", fetches: int) -> dict[str, int]:
+    """Return the counters that the MMU supplies; `instructions` only if there are fetches."""
+    from scmsim.core.counters import rounded
+    from scmsim.mmu.columns import SUPPLIED
+
     total = {**rounded(counters[0]), "instructions": fetches}
     return {field: total[field] for field in SUPPLIED if field != "instructions" or fetches}
 

@@ -3,7 +3,7 @@
 NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey
 (`valgrind --tool=lackey --trace-mem=yes`) writes one access per line; ChampSim's traces have 64 bytes per instruction
 (inc/trace_instruction.h); `text_accesses` reads the text of other tools (.txt, .out, .din).  All but NumPy's may be compressed
-(.gz, .xz).  `loads` and `is_access_file` also accept page runs.
+(.gz, .xz).  `loads` and `is_access_file` also accept page runs and the Parquet of `scmsim.accesses`.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from scmsim.accesses.processor import INSTRUCTION
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FETCH, LOAD, STORE
 from scmsim.mmu import page_runs, text_accesses
@@ -27,14 +28,11 @@ _CHUNK = 1 << 17  # addresses read at once: they are still in the core's cache w
 _LACKEY = {b"I": (FETCH,), b"L": (LOAD,), b"S": (STORE,), b"M": (LOAD, STORE)}
 _LONGEST = 1 << 12  # bytes of a line of text
 _FOREIGN = 100  # at most one line in this many may be neither an access nor a message of valgrind
-_INSTRUCTION = np.dtype(
-    [("ip", "<u8"), ("branch", "u1", (2,)), ("registers", "u1", (6,)), ("stores", "<u8", (2,)), ("loads", "<u8", (4,))]
-)
 
 
 def is_access_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name is that of a file of accesses."""
-    return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS
+    """Return whether the file is one of accesses, by its name; Parquet by its metadata, since traces are Parquet, too."""
+    return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS or _has_table(path)
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
@@ -47,9 +45,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
     readers = {".npy": _numpy, ".u64": _raw, ".lackey": _lackey, ".champsim": _champsim}
     readers |= dict.fromkeys(text_accesses.ENDINGS, _text)
     if kind not in readers:
-        raise UsageError(
-            f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz"
-        )
+        raise unknown_kind(path)
     found = False
     try:
         for codes, addresses in readers[kind](file):
@@ -64,13 +60,45 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
         )
 
 
+def unknown_kind(path: str | os.PathLike[str]) -> UsageError:
+    """Return the error about a file whose name is not that of a file of accesses."""
+    return UsageError(
+        f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz, or .parquet"
+    )
+
+
 def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
     """Yield the data addresses alone, also of a file of page runs."""
     if page_runs.is_page_runs(path):
         yield from page_runs.addresses(path)
         return
+    if is_table(path):
+        from scmsim.mmu.data_addresses import addresses as pages_of
+
+        for events, setup, _ in table_events(path):
+            yield pages_of(events, setup.astype(np.int64), len(events), 1)
+        return
     for codes, addresses in read(path):
         yield addresses if codes is None else addresses[codes != FETCH]
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether the name is that of Parquet, which must be of `scmsim replay --accesses` to be read."""
+    return pathlib.Path(path).suffix.lower() == ".parquet"
+
+
+def _has_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether the file is Parquet of `scmsim replay --accesses`."""
+    from scmsim.accesses import table
+
+    return is_table(path) and table.is_table(path)
+
+
+def table_events(path: str | os.PathLike[str]) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Yield the events of a Parquet file of accesses; see `scmsim.accesses.table.events`."""
+    from scmsim.accesses import table
+
+    return table.events(path)
 
 
 def _kind(file: pathlib.Path) -> str:
@@ -178,10 +206,10 @@ def _access(file: pathlib.Path, number: int, line: bytes) -> tuple[tuple[int, ..
 
 def _champsim(file: pathlib.Path) -> Iterator[Batch]:
     with _open(file) as source:
-        while block := source.read(_INSTRUCTION.itemsize << 14):
-            if len(block) % _INSTRUCTION.itemsize:
+        while block := source.read(INSTRUCTION.itemsize << 14):
+            if len(block) % INSTRUCTION.itemsize:
                 raise UsageError(f"{str(file)!r} ends within an instruction; it is cut short or no ChampSim trace")
-            table = np.frombuffer(block, _INSTRUCTION)
+            table = np.frombuffer(block, INSTRUCTION)
             columns = [table["ip"][:, None], table["loads"], table["stores"]]
             every = np.concatenate(columns, axis=1)
             codes = np.repeat(np.array([FETCH, *[LOAD] * 4, *[STORE] * 2], np.uint8)[None], len(table), axis=0)

@@ -58,6 +58,8 @@ def replay(
     footprints: str | None = None,
     meminfo: str | os.PathLike[str] | None = None,
     system: str = ALONE,
+    accesses: "str | os.PathLike[str] | None" = None,
+    accesses_format: str | None = None,
     progress: Progress | None = None,
     jobs: int = 1,
     chunk: int = CHUNK,
@@ -96,6 +98,11 @@ def replay(
     system : str
         What else runs on the machine, and how rep-strings are counted: a name from `scmsim list system`, or the path of a
         TOML file.
+    accesses : path, optional
+        A file to write what the one file system touches, as a trace for other simulators; its extension is the format:
+        .ramulator, .dramsim3, .champsim, .u64 (also .gz, .xz) or .parquet (docs/guide/accesses.md).
+    accesses_format : str, optional
+        The format of `accesses`, if its name does not end in it.
     progress : callable(fs, rows done, rows), optional
         With several jobs, the callback runs on their threads, one call at a time, with the sum of the rows done.
     jobs : int
@@ -114,6 +121,19 @@ def replay(
         For an argument of a wrong type, an unknown name or parameter, or a trace that cannot be read.
     """
     names, params = names_of(fs), checked_params(params)
+    given: dict[str, Any] = {
+        "fs": names,
+        "machine": machine,
+        "paging": paging,
+        "medium": medium,
+        "params": params,
+        "by": by,
+        "sync_at_end": sync_at_end,
+        "kernel": kernel,
+        "footprints": footprints,
+        "meminfo": meminfo,
+        "system": system,
+    }
     expect("by", by, str, f"one of {', '.join(GROUPS)}")
     if by not in GROUPS:
         raise unknown("breakdown", by, GROUPS)
@@ -137,16 +157,26 @@ def replay(
     from scmsim.result import provenance
 
     source, inputs = open_source(trace)
-    rows = source.rows
+    rows, recording = source.rows, None
+    if accesses is not None:
+        from scmsim.pipeline.recording import Target
+
+        recording = Target(accesses, accesses_format, names, inputs)
+    elif accesses_format is not None:
+        raise UsageError("accesses_format without accesses (--accesses); give the file to write, too")
 
     def one(name: str, progress: Progress) -> Run:
         progress(name, 0, rows)
         model = Replay(source, name, machine, paging, medium, params, by, chosen.footprints, chunk, system)
         model.result.warnings += chosen.remarks.get(name, [])
+        if recording:
+            return recording.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)
         return model.run(sync_at_end, progress)
 
     runs = at_once(names, one, jobs, progress)
-    return Result(provenance.build(inputs, trace=source.header), runs)
+    written: dict[str, Any] = {"accesses": {"file": os.fspath(recording.path), **recording.counts}} if recording else {}
+    replayed = {**({"trace": os.fspath(inputs[0])} if inputs else {"workload": source.header.get("workload")}), **given}
+    return Result(provenance.build(inputs, trace=source.header, replays=[replayed], **written), runs)
 
 
 def touches(

@@ -4,7 +4,7 @@ import numpy as np
 
 from scmsim.core.counters import SCHEMA
 from scmsim.core.records import MAP, ORDER, USER
-from scmsim.fs.mapping.words import MAJOR, PROTECTED
+from scmsim.fs.mapping.words import FAULT, MAJOR, PROTECTED
 from scmsim.jit import kernel
 from scmsim.mmu.columns import ROW
 
@@ -21,13 +21,13 @@ def count_faults(counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: 
 
 @kernel
 def _count(counts, events, bins, n):
-    """Add the faults of the first `n` events; a file's mapping in the program's space emits one MAP event per fault."""
+    """Add the faults of the first `n` events; a file's mapping in the program's space emits one MAP event per entry."""
     for i in range(n):
         e = events[i]
         if e.code == MAP and e.space == USER:
             at = counts[bins[i]].at
             level = ((e.order & ORDER) - 12) // 9
-            at[FAULTS + level] += 1
+            at[FAULTS + level] += e.fault_flags & FAULT != 0  # not set: pages that mmap or madvise mapped uncounted
             at[MAPPED_BYTES + level] += e.length
             at[PROTECTION_FAULTS] += e.fault_flags & PROTECTED != 0
             at[MAJOR_FAULTS] += e.fault_flags & MAJOR != 0

@@ -33,7 +33,7 @@ from scmsim.pipeline.stages import (
     Stage,
 )
 from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
-from scmsim.trace.reading.report import missed
+from scmsim.trace.reading.report import missed, rough
 
 _LOG = logging.getLogger("scmsim")
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
@@ -76,7 +76,7 @@ class Replay:
         self.model = Model(fs, self.params, source.files, chunk)
         kinds = list(self.model.kinds.values())
         self.counting = CounterIndex(source.files, self.model.sites, by)
-        self.medium = Medium(self.medium_table, kinds, self.counting)
+        self.medium, self.skips_passes = Medium(self.medium_table, kinds, self.counting), True
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
         if systems.surrounds(self.system):
@@ -102,6 +102,11 @@ class Replay:
         """Return the stage that counts look-ups, misses and walks."""
         return Mmu(self.machine, counting)
 
+    def take_medium(self, medium: Medium) -> None:
+        """Put another stage in the place of the medium's, which needs the events of every pass."""
+        self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
+        self.medium, self.skips_passes = medium, False
+
     def run(self, sync_at_end: bool, progress: Progress | None) -> Run:
         """Replay the whole trace and collect the counts."""
         run = self.result
@@ -110,6 +115,8 @@ class Replay:
             run.params[FOOTPRINTS] = self.footprints.measured_on
         if lost := missed(self.source.header):
             run.warnings.append(f"the trace is incomplete: {lost}")
+        if reason := rough(self.source.header):
+            run.warnings.append(f"the trace is rough: {reason}")
         cell = self.source.header.get("cell")
         run.cell = cell if isinstance(cell, dict) else {}
         for batches, times in parts(self.source, self.chunk):
@@ -144,7 +151,7 @@ class Replay:
     def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
         """Replay `times` passes over a part of the trace; return the number of operations that needed no replay."""
         sums, repeated = self.counting.sums[0], 0
-        periodic = times > 2 and hasattr(self.model.module, "STATISTICS")
+        periodic = times > 2 and self.skips_passes and hasattr(self.model.module, "STATISTICS")
         detector = PeriodDetector(self.model, self.loop.stages, self.counting.ended) if periodic else None
         while times:
             for batch in batches(int(sums["rows"])):
@@ -230,6 +237,15 @@ class Replay:
             )
         if self.model.mapped:
             run.errors |= self.model.mapped.errors()
+        self._remarks(run)
+
+    def _remarks(self, run: Run) -> None:
+        """Add the model's remarks on the trace's calls, and what of the model nothing has checked."""
+        module = self.model.module
+        if hasattr(module, "remarks"):
+            run.warnings += module.remarks(self.model.state)
+        if unchecked := getattr(module, "UNCHECKED", ""):
+            run.warnings.append(f"not checked: {unchecked}")
 
 
 def _summed(cells: np.ndarray) -> dict[str, int]:

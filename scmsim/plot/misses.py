@@ -50,8 +50,11 @@ def draw(rows: list[dict[str, Any]], path: str, of: str = "", style: Style | Non
         lines = lines.encode(detail="ways:N")
         marks = marks.encode(shape=alt.Shape("ways:N", scale=shapes, title="associativity", legend=key))
     how = "from a sample of the pages" if "interval_95" in rows[0] else "exact"
-    title = f"TLB misses: {printable(of)}" if of else "TLB misses"
+    what = "cache of objects" if rows[0]["page"] == "object" else "TLB"
+    title = f"Misses of a {what}: {printable(of)}" if of else f"Misses of a {what}"
     spec = alt.layer(lines, marks).properties(width=560, height=340).to_dict()
-    caption = f"Misses of a TLB with LRU replacement ({how}) over its entries, by page size; both axes are logarithmic."
+    caption = (
+        f"Misses of a {what} with LRU replacement ({how}) over its entries, by page size; both axes are logarithmic."
+    )
     heading = {"text": title, "subtitle": caption, "anchor": "start"}
     save({**spec, "title": heading}, path, style, caption)

@@ -2,10 +2,11 @@
 
 `instructions` x CPI, minus those that streamed stores hide + hits in the second TLB level + walk cycles that are not hidden +
 invalidations of translations + dependent loads x latency of the medium + the bandwidth of loads and that of stores, each the
-slower of core and medium + fences x drain + calls x system-call entry + time that calls waited for the file system's threads.
+slower of core and medium + waits of small stores that miss the module's write buffer + fences x drain + calls x system-call
+entry + time that calls waited for the file system's threads.
 The form of the sum follows the sustained-rate reasoning for persistent memory: what one call waits for is added; of what
-overlaps, the larger counts.  The loads of one core are bounded by its lines in flight, each of which takes the latency of the
-medium.
+overlaps, the larger counts.  The loads and the stores of one core are bounded by its lines in flight, each of which takes the
+latency of the medium.
 
 Non-temporal stores drain from their buffers while the code that issues them runs.  Measured (tests/verification/overlap.c): a
 copy by such stores takes the longer of its bytes, loaded and stored, and its instructions, including those between its pages.
@@ -37,7 +38,7 @@ class Estimate:
     @property
     def total_ns(self) -> float:
         """Return the sum of the terms that could be computed."""
-        return sum(self.terms.values())
+        return math.fsum(self.terms.values())  # sum() rounds differently from Python 3.12 on
 
 
 class _Absent(Exception):
@@ -66,7 +67,9 @@ def estimate(
         a run that one core waits for at once).
     medium : mapping
         A medium: `load_ns`, optionally `stream_ns` (latency of a line in a run, if it is not `load_ns`), `read_gb_s`,
-        `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), `cached` (false: the CPU has no cache for it,
+        `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), optionally `store_ns` (latency of a stored line),
+        `write_miss_ns` and `write_miss_line_ns` (wait of a small store that misses the write buffer: first and further lines),
+        `curves` (`core.curves.Curves`: how latency grows with bandwidth) and `cached` (false: the CPU has no cache for it,
         and the bandwidth includes the latency of every access).
     calls : int
         System calls that the counters cover.
@@ -88,6 +91,7 @@ def estimate(
         ),
         "load_bandwidth": lambda: _loads_ns(given, time, medium),
         "store_bandwidth": lambda: _stores_ns(given, time, medium),
+        **({"write_waits": lambda: _write_waits_ns(given, medium)} if "write_miss_ns" in medium else {}),
         "fences": lambda: _of(given, "fences") * _of(medium, "fence_ns"),
         "calls": lambda: _of(given, "calls") * _of(time, "syscall_ns"),
         **({"waits": lambda: float(waited_ns)} if waited_ns else {}),
@@ -113,16 +117,36 @@ def _loads_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping
 
 def load_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
     """Return the bytes per ns that one core loads in a run: the least of medium, core, and lines in flight over their latency."""
-    bounds = [_of(medium, "read_gb_s"), time.get("load_gb_s", math.inf)]
     latency = medium.get("stream_ns") or _of(medium, "load_ns")
-    if latency and "lines_in_flight" in time and medium.get("cached", True):
-        bounds.append(_LINE * time["lines_in_flight"] / latency)
-    return float(min(bounds))
+    return float(
+        min(_of(medium, "read_gb_s"), time.get("load_gb_s", math.inf), _in_flight_gb_s(time, medium, latency, 100))
+    )
+
+
+def store_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
+    """Return the bytes per ns that one core stores: the lesser of its own bound and of its lines in flight over their latency."""
+    return float(min(_of(time, "copy_gb_s"), _in_flight_gb_s(time, medium, medium.get("store_ns", 0), 0)))
+
+
+def _in_flight_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any], latency: float, reads_percent: float) -> float:
+    """Return the bytes per ns of as many lines as one core has in flight; infinite if their number or latency is unknown."""
+    lines = time.get("lines_in_flight")
+    if not lines or not latency or not medium.get("cached", True):
+        return math.inf
+    if loaded := medium.get("curves"):
+        return float(loaded.rate(lines, latency, reads_percent))
+    return float(_LINE * lines / latency)
 
 
 def _stores_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    media = _media_bytes(given, _of(medium, "granule")) / _of(medium, "write_gb_s")
-    return float(max(_of(given, "pm_stored_bytes") / _of(time, "copy_gb_s"), media))
+    media = media_bytes(given, _of(medium, "granule")) / _of(medium, "write_gb_s")
+    return float(max(_of(given, "pm_stored_bytes") / store_gb_s(time, medium), media))
+
+
+def _write_waits_ns(given: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
+    """Return the ns that small non-temporal stores wait for lines that the module's write buffer does not hold."""
+    misses, lines = _of(given, "write_buffer_misses"), _of(given, "write_buffer_miss_lines")
+    return float(misses * medium["write_miss_ns"] + (lines - misses) * medium.get("write_miss_line_ns", 0))
 
 
 def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
@@ -139,7 +163,7 @@ def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping
         return 0.0  # without the time of the stores, the stores hide nothing
 
 
-def _media_bytes(given: Mapping[str, Any], granule: int) -> Any:
+def media_bytes(given: Mapping[str, Any], granule: int) -> Any:
     """Return the bytes written at the medium: those of its granule if counted; a medium of words takes just what is stored."""
     return _of(given, f"media_bytes_{granule}" if granule in GRANULES else "pm_stored_bytes")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from scmsim.core.atomic import protected, writable
 from scmsim.core.records import Files
+from scmsim.trace.reading.report import rough
 from scmsim.trace.store import StoredTrace, TraceWriter
 
 CHUNK = 1 << 16
@@ -27,6 +28,8 @@ def derived(step: str, traces: Iterable[StoredTrace], **parameters: Any) -> dict
         found = [line for header in headers for line in header.get(concern, [])]
         if found:
             out[concern] = list(dict.fromkeys(found))
+    if reason := next(filter(None, map(rough, headers)), ""):
+        out["rough"] = reason
     return out
 
 

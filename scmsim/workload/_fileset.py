@@ -210,9 +210,9 @@ def _mean_depth(entries: int, width: int) -> float:
     return math.log(entries) / math.log(width)
 
 
-def rand() -> Iterator[int]:
-    """Yield the numbers of glibc's unseeded rand, an additive feedback generator over 31 words with seed 1."""
-    words = [1]
+def rand(seed: int = 1) -> Iterator[int]:
+    """Yield the numbers of glibc's rand, an additive feedback generator over 31 words; without srand the seed is 1."""
+    words = [seed]
     for _ in range(30):
         words.append(16807 * words[-1] % 2147483647)
     words += words[:3]

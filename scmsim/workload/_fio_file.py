@@ -7,15 +7,15 @@ reported at once, each with its line.  Options that change no call are accepted 
 import copy
 import pathlib
 import re
-import shlex
 from typing import NamedTuple
 
 from scmsim.core.errors import UsageError
 from scmsim.workload._contents import contents
 from scmsim.workload._fio_job import Job, finish
 from scmsim.workload._fio_options import ALIASES, MAX_FILES, MAX_JOBS, PACED, WITHOUT_EFFECT, count, set_option
+from scmsim.workload._flags import split
+from scmsim.workload._mistakes import Mistakes
 
-_SHOWN = 20  # most mistakes in one message
 # Options of fio itself, not of a job.
 _TO_FIO = frozenset(
     """
@@ -48,26 +48,6 @@ class Jobs(NamedTuple):
     notes: list[str]
 
 
-class _Mistakes:
-    """Mistakes found so far; each is kept once."""
-
-    def __init__(self, where: str) -> None:
-        self.where, self.texts = where, list[str]()
-
-    def add(self, error: UsageError) -> None:
-        if str(error) not in self.texts:
-            self.texts.append(str(error))
-
-    def check(self) -> None:
-        """Raise UsageError with all mistakes, one a line, if there are any."""
-        if len(self.texts) == 1:
-            raise UsageError(self.texts[0])
-        if self.texts:
-            more = [f"... and {len(self.texts) - _SHOWN} more"] * (len(self.texts) > _SHOWN)
-            lines = [f"{self.where}: {len(self.texts)} mistakes", *self.texts[:_SHOWN], *more]
-            raise UsageError("\n".join(lines))
-
-
 def read(path: str, changed: str = "") -> Jobs:
     """Return the jobs of a job file; `changed` are options, separated by blanks, that replace those of every job.
 
@@ -78,7 +58,7 @@ def read(path: str, changed: str = "") -> Jobs:
 
 def parse(text: str, where: str = "job", changed: str = "") -> Jobs:
     """Return the jobs in the text of a job file."""
-    mistakes, options = _Mistakes(where), []
+    mistakes, options = Mistakes(where), []
     for word in changed.split():
         name, _, value = word.partition("=")
         if f"${{{name}}}" in text:  # an environment variable of the file
@@ -90,11 +70,8 @@ def parse(text: str, where: str = "job", changed: str = "") -> Jobs:
 
 def parse_words(text: str, where: str = "options") -> Jobs:
     """Return the jobs of a command line such as "--name=a --rw=read --size=1m", or of the options of one job, "rw=read size=1m"."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"{where}: {str(error).lower()}; close the quotes") from None
-    mistakes = _Mistakes(where)
+    words = split(text, where)
+    mistakes = Mistakes(where)
     if not any(word.startswith("-") for word in words):
         options: Options = {}
         for word in words:
@@ -108,7 +85,7 @@ def _put(options: Options, line: str, at: str) -> None:
     options[ALIASES.get(key.strip(), key.strip())] = Given(value.strip(), at)
 
 
-def _sections(text: str, where: str, mistakes: _Mistakes) -> list[tuple[str, Options]]:
+def _sections(text: str, where: str, mistakes: Mistakes) -> list[tuple[str, Options]]:
     """Return the sections of a job file with their options, those of [global] included."""
     common: Options = {}
     section: Options | None = None
@@ -134,7 +111,7 @@ def _sections(text: str, where: str, mistakes: _Mistakes) -> list[tuple[str, Opt
     return sections
 
 
-def _command_line(words: list[str], where: str, mistakes: _Mistakes) -> list[tuple[str, Options]]:
+def _command_line(words: list[str], where: str, mistakes: Mistakes) -> list[tuple[str, Options]]:
     """Return the jobs of a command line: each --name starts one, options before the first --name are for all."""
     common: Options = {}
     section, sections = common, list[tuple[str, Options]]()
@@ -159,7 +136,7 @@ def _command_line(words: list[str], where: str, mistakes: _Mistakes) -> list[tup
     return sections
 
 
-def _made(sections: list[tuple[str, Options]], mistakes: _Mistakes, changed: str) -> Jobs:
+def _made(sections: list[tuple[str, Options]], mistakes: Mistakes, changed: str) -> Jobs:
     """Return the jobs of all sections; raise UsageError with all mistakes."""
     replaced: Options = {}
     for word in changed.split():
@@ -184,7 +161,7 @@ def _made(sections: list[tuple[str, Options]], mistakes: _Mistakes, changed: str
     return Jobs(jobs, _notes(sections, jobs, replaced))
 
 
-def _jobs(name: str, options: Options, before: int, mistakes: _Mistakes) -> list[Job]:
+def _jobs(name: str, options: Options, before: int, mistakes: Mistakes) -> list[Job]:
     """Return the clones of one section, in fio's order: the section itself, then its clones from the last to the first."""
     job, number = Job(name), 1
     for key, (value, at) in options.items():
@@ -207,7 +184,7 @@ def _jobs(name: str, options: Options, before: int, mistakes: _Mistakes) -> list
     return made
 
 
-def _check_groups(jobs: list[Job], mistakes: _Mistakes) -> None:
+def _check_groups(jobs: list[Job], mistakes: Mistakes) -> None:
     """Check that wait_for names a job before."""
     for i, job in enumerate(jobs):
         if job.wait_for and job.wait_for not in [other.title for other in jobs[:i] if other.name != job.name]:

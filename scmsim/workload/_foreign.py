@@ -5,10 +5,10 @@ Each returns parameters of the workload; what is unknown or not modelled is an e
 
 import inspect
 import re
-import shlex
 from collections.abc import Callable
 
 from scmsim.core.errors import UsageError, unknown
+from scmsim.workload._flags import split
 
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -80,10 +80,7 @@ _IOZONE_SILENT = {"R": 0, "O": 0, "b": 1, "f": 1}  # flags without effect on the
 
 def iozone(text: str) -> Params:
     """Return the parameters of IOzone's command line in automatic mode, such as "-a -n 64k -g 4m -i 0 -i 1"."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"iozone: {str(error).lower()}; close the quotes") from None
+    words = split(text, "iozone")
     words = words[1:] if words[:1] and words[0].rpartition("/")[2] == "iozone" else words
     given: Params = {}
     tests: list[str] = []

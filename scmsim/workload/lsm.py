@@ -40,7 +40,18 @@ from scmsim.core.records import (
     joined,
 )
 from scmsim.workload import _stream, _ycsb
-from scmsim.workload._lsm import FOOTER, META_INDEX, PROPERTIES, Levels, Table, merge, shape
+from scmsim.workload._lsm import (
+    FOOTER,
+    META_INDEX,
+    PROPERTIES,
+    Levels,
+    Table,
+    disjoint,
+    log_records,
+    memtable_records,
+    merge,
+    shape,
+)
 from scmsim.workload._stream import ops, weave
 
 SUMMARY = "a RocksDB-like LSM store under YCSB A to F (zipfian, latest, uniform) or filled at random"
@@ -61,10 +72,7 @@ PARAMS = {
     "interval": ("1us", "time", "trace time between two calls"),
 }
 KEY = 23  # bytes: "user" and 19 digits
-LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
 TABLE_WRITER = 1 << 20  # bytes of a table's write buffer, which is written when the next block does not fit
-# bytes of a memtable for each record beside key and value; fitted to 3419 records of 1171 bytes in 4 MiB
-MEMTABLE_ENTRY = 56
 MANIFEST_RECORD = 137  # bytes; the median traced with keys of 23 bytes
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
 LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # places in the program's memory
@@ -74,11 +82,17 @@ _RUNS = 1 << 10  # places per request: more than sorted runs and blocks of a sca
 class Workload(_stream.Stream):
     """Stream of the store's calls (a records.Source); see PARAMS.
 
+    A subclass may set `key` (bytes of a key), `has_log` and `multiplier` before it calls this class' constructor.
+
     Raises
     ------
     UsageError
         For an unknown workload or distribution, or sizes below one record.
     """
+
+    key = KEY
+    has_log = True
+    multiplier: float = 10  # of the sizes of two levels
 
     def __init__(
         self,
@@ -102,17 +116,18 @@ class Workload(_stream.Stream):
         _stream.choose("distribution", distribution, ("own", *_ycsb.DISTRIBUTIONS))
         _stream.at_least(1, records=records, operations=operations, value=value, level0=level0, block=block)
         _stream.at_least(0, bloom=bloom)
-        record = KEY + 8 + value
+        record = self.key + 8 + value
         if min(write_buffer, target, level_base) < record:
             raise UsageError(f"write_buffer, target and level_base must hold at least one record of {record} bytes")
         self.workload, self.distribution = workload, "" if distribution == "own" else distribution
         self.records, self.operations, self.seed, self.interval = records, operations, seed, interval
-        self.shape, self.sync, self.write_buffer = shape(KEY, value, block), sync, write_buffer
-        self.per_memtable = max(1, write_buffer // (record + MEMTABLE_ENTRY))
+        self.shape, self.sync, self.write_buffer = shape(self.key, value, block), sync, write_buffer
+        self.per_memtable = memtable_records(self.key, value, write_buffer)
         self.target, self.room = target, target * 11 // 10
-        self.levels_of = level0, level_base
+        self.levels_of = level0, level_base, self.multiplier
+        self.manifest_record = MANIFEST_RECORD + 2 * (self.key - KEY)  # it has a table's first and last key
         self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
-        self.log = _log_records(KEY, value, self.per_memtable)
+        self.log = log_records(self.key, value, self.per_memtable)
         inserts = operations if workload == "fill" else int(operations * self.mix[0][_ycsb.INSERT] * 2)
         slots = 4 * (records + inserts) // min(max(1, target // self.shape.record), self.per_memtable) + 4 * level0 + 64
         paths = ["/db", "/db/MANIFEST-000001", "/db/000001.dbtmp", "/db/000002.log", "/db/000003.log"]
@@ -130,8 +145,8 @@ class Workload(_stream.Stream):
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the opening, the load and the requests, in blocks that end where the memtable is full."""
-        store = _Store(self)
-        yield _setup(store.opening())
+        store = Store(self)
+        yield setup(store.opening())
         random = np.random.default_rng([self.seed, 1])
         if self.workload == "fill":
             for first in range(0, self.operations, _stream.PIECE):
@@ -140,13 +155,13 @@ class Workload(_stream.Stream):
             return
         for first in range(0, self.records, _stream.PIECE):
             keys = _ycsb.fnv(np.arange(first, min(first + _stream.PIECE, self.records)))
-            yield from map(_setup, store.puts(keys))
+            yield from map(setup, store.puts(keys))
         requested = (self.mix, self.records, self.operations, self.seed, self.distribution, self.longest)
         for block in _ycsb.requests(*requested):
             yield from store.requests(block, random)
 
 
-class _Store:
+class Store:
     """The running store: memtable, tables, log, and the calls that they cause."""
 
     def __init__(self, given: Workload) -> None:
@@ -214,6 +229,8 @@ class _Store:
         return weave(*parts)
 
     def _log_rows(self, puts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.given.has_log:
+            return puts[:0], ops(WRITE, puts[:0])
         length = self.given.log[self.held : self.held + len(puts)]
         offset = self.written + np.cumsum(length) - length
         self.written += int(length.sum())
@@ -264,24 +281,20 @@ class _Store:
     def _flush(self) -> np.ndarray:
         """Return the calls that turn the memtable into a table of level 0, begin a new log and remove the old one."""
         old = LOGS[self.current]
-        self.current = 1 - self.current
         table = Table(self.free.pop(), self.memtable, self.given.shape)
         self.levels.add(table)
         written = self.written
         self.memtable, self.held, self.written = np.zeros(0, np.int64), 0, 0
-        parts = [
-            _written(table),
-            _opened(table),
-            self._edit(),
-            ops(TRUNCATE, old, new_size=written, thread=1),
-            ops(CLOSE, old, thread=1),
-            ops(UNLINK, old, parent=FOLDER, thread=1),
-        ]
-        return joined([self._new_log(), *parts])
+        parts = [_written(table), _opened(table), self._edit()]
+        if self.given.has_log:  # an empty log stays
+            self.current = 1 - self.current
+            parts = [self._new_log(), *parts, ops(TRUNCATE, old, new_size=written, thread=1)]
+            parts += [ops(CLOSE, old, thread=1), ops(UNLINK, old, parent=FOLDER, thread=1)]
+        return joined(parts)
 
     def _compact(self, level: int, tables: list[Table], below: list[Table]) -> np.ndarray:
         """Merge tables into the next level; a table that overlaps nothing moves without a copy."""
-        if level and not below:
+        if not below and (level or disjoint(tables)):
             self.levels.replace(level, tables, tables)
             return self._edit()
         inputs = [*tables, *below]
@@ -302,8 +315,8 @@ class _Store:
 
     def _edit(self) -> np.ndarray:
         """Return the calls that record a change of the tables in the manifest."""
-        offset, self.manifest = self.manifest, self.manifest + MANIFEST_RECORD
-        record = ops(WRITE, MANIFEST, offset, MANIFEST_RECORD, flag=APPENDS, thread=1)
+        offset, self.manifest = self.manifest, self.manifest + self.given.manifest_record
+        record = ops(WRITE, MANIFEST, offset, self.manifest - offset, flag=APPENDS, thread=1)
         return joined([record, ops(FSYNC, MANIFEST, flag=DATA_ONLY, thread=1)])
 
 
@@ -314,7 +327,8 @@ def _among(key: np.ndarray, known: np.ndarray) -> np.ndarray:
     return known[np.minimum(np.searchsorted(known, key), len(known) - 1)] == key
 
 
-def _setup(rows: np.ndarray) -> np.ndarray:
+def setup(rows: np.ndarray) -> np.ndarray:
+    """Return the rows, marked as preparation."""
     rows["flag"] |= SETUP
     return rows
 
@@ -356,30 +370,3 @@ def _written_by_merge(table: Table, first: int, room: int) -> tuple[np.ndarray, 
     records = np.minimum(rows["offset"] + rows["length"], table.size) * len(table.keys) // table.size
     place = first + np.where(early, 0, np.where(rows["op"] == WRITE, records, len(table.keys)))
     return place * 2 + np.where(early, 0, 1), rows
-
-
-def _log_records(key: int, value: int, count: int) -> np.ndarray:
-    """Return the bytes of each `write` to a log of equal puts.
-
-    A record that crosses a block of 32 KiB has a second header; the end of a block that is too short for a header is
-    zero-filled.
-    """
-    payload = BATCH_HEADER + 1 + _varint(key) + key + _varint(value) + value
-    out = np.empty(count, np.int64)
-    position = 0
-    for index in range(count):
-        left, start = payload, position
-        while left >= 0:
-            room = LOG_BLOCK - position % LOG_BLOCK
-            if room < LOG_HEADER:
-                position += room
-                room = LOG_BLOCK
-            part = min(left, room - LOG_HEADER)
-            position += LOG_HEADER + part
-            left = left - part or -1
-        out[index] = position - start
-    return out
-
-
-def _varint(value: int) -> int:
-    return max(1, -(-value.bit_length() // 7))

@@ -19,7 +19,8 @@ SIZES = (0, -1, -1, -1, 8192)  # whole pages: how the end of a file from before 
 # Models that have no event where they zero what lies behind a file's end: in the page cache this is work without an address, PMFS
 # zeroes no more than 4 KiB of a larger page, and the others do not zero all of it.
 UNZEROED = {
-    "ctfs", "ext2", "ext2-ramdisk", "ext2-scm", "ext4", "ext4-linux4", "pmfs-1g", "pmfs-2m", "ramfs", "tmpfs", "vsm-1g",
+    "ctfs", "device-dax", "ext2", "ext2-ramdisk", "ext2-scm", "ext4", "ext4-linux4", "famfs", "hugetlbfs", "pmfs-1g",
+    "pmfs-2m", "ramfs", "tmpfs", "vsm-1g",
 }  # fmt: skip
 # Reads before an fsync that go beside what lies in the scratch area, from where it will be copied to.
 SYSTEMS = [fs for fs in test_fs.SYSTEMS if fs != "splitfs"]

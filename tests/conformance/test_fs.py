@@ -32,7 +32,19 @@ IN_DRAM = {fs for fs in SYSTEMS if set(registry.load("fs", fs).SITES.values()) =
 # File systems whose files end before 2**63 bytes.
 LIMITED = {fs for fs in SYSTEMS if hasattr(registry.load("fs", fs), "LARGEST_FILE")}
 # File systems whose writes are done whole or not at all.
-WHOLE = {"ctfs", "nova-cow", "nova-fast16", "nova-inplace", "scm-manager", "scmfs", "scmfs-lp", "simfs"}
+WHOLE = {
+    "ctfs",
+    "device-dax",
+    "famfs",
+    "hugetlbfs",
+    "nova-cow",
+    "nova-fast16",
+    "nova-inplace",
+    "scm-manager",
+    "scmfs",
+    "scmfs-lp",
+    "simfs",
+}
 # Mechanisms that store the time of each look, without writing it back.
 STAMPS = {"ctfs": {"inode"}}
 FILES = 6  # 0 is a directory, 4 existed before with 100,000 bytes, 5 with 4096
@@ -98,8 +110,9 @@ def full(fs, size):
     return (4 << 30, 1 << 30) if page(fs) > size // 8 else (size, 4096)
 
 
-def replay(fs, batch, files=None, **more):
-    return scmsim.replay(drive.source(files or side(), batch), fs, **more).runs[0]
+def replay(fs, batch, files=None, params=None, **more):
+    params = {fs: {**drive.GROWING.get(fs, {}), **(params or {}).get(fs, {})}}
+    return scmsim.replay(drive.source(files or side(), batch), fs, params=params, **more).runs[0]
 
 
 def loaded(fs, events, sites):

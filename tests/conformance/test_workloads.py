@@ -22,6 +22,8 @@ SMALL = {
         name: ("filebench", {"personality": name, "flowops": 3000, "set": f"nfiles=300 {'' if name == 'oltp' else 'nthreads=4'}"})
         for name in ("fileserver", "webserver", "varmail", "webproxy", "oltp")
     },
+    "mdtest": ("mdtest", {"command": "-n 30 -z 1 -b 2 -w 5000 -e 4k -u -R", "tasks": 3}),
+    "vdbench": ("vdbench", {"file": "tests/data/workloads/vdbench_files.txt", "operations": 200, "set": "dir=/mnt"}),
     "churn": ("churn", {"operations": 300, "unit": "64KiB"}),
     "written": ("written", {"file_size": "300KiB", "unit": "1KiB"}),
     "videoserver": ("filebench", {"personality": "videoserver", "flowops": 500, "set": "filesize=3m nthreads=4"}),

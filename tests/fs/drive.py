@@ -16,6 +16,8 @@ from scmsim.fs.engine import model
 from scmsim.pipeline import model_params
 
 GUARD = 1 << 12  # events behind the event buffer
+# Parameters with which files grow, of models whose files do not by default: what holds of every model is tested with them.
+GROWING = {"famfs": {"growth": "logged"}, "hugetlbfs": {"writes": "ported"}, "device-dax": {"writes": "ported"}}
 FIELDS = ("stored", "nt", "loaded", "flushes", "fences")
 
 
@@ -54,7 +56,7 @@ class Model(model.Model):
     """A file-system model by its parameters' texts, whose buffers are guarded."""
 
     def __init__(self, fs: str, side: Files, room: int = 1 << 12, **params: int | str) -> None:
-        super().__init__(fs, model_params("fs", fs, params), side, room)
+        super().__init__(fs, model_params("fs", fs, {**GROWING.get(fs, {}), **params}), side, room)
 
     def buffer(self, room: int) -> np.ndarray:
         """An event buffer of `room` events with an area behind it that must stay untouched."""

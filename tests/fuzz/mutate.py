@@ -22,6 +22,7 @@ SAMPLES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "fio-iolog": (["formats/fio_iolog_v2.log", "formats/fio_iolog_v3.log"], {}),
     "blkparse": (["formats/blkparse.txt", "formats/blk_classic.txt"], {}),
     "darshan-dxt": (["formats/darshan_dxt_sample.txt"], {}),
+    "darshan-parser": (["formats/darshan_parser.txt"], {}),
     "oracle-general": (["formats/oracle_general.bin"], {}),
     "perf-script": (["formats/perf_raw.txt", "formats/perf_named.txt"], {}),
     "msr": (["formats/msr.csv"], {}),

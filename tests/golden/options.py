@@ -8,8 +8,8 @@ SMALL = {
         "4MiB": "ext2-scm fat-nand fat-scm xfs-dax",
         "7MiB": "ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
         "8MiB": "scm-manager scmfs scmfs-lp simfs splitfs",
-        "16MiB": "pmfs-4k winefs",
-        "24MiB": "ctfs pmfs-2m vsm",
+        "16MiB": "device-dax hugetlbfs pmfs-4k winefs",
+        "24MiB": "ctfs famfs pmfs-2m vsm",
         "8GiB": "pmfs-1g vsm-1g",
     }.items()
     for fs in names.split()
@@ -18,6 +18,7 @@ SMALL = {
 LARGER = {fs: f"{int(capacity[:-3]) + 14}MiB" for fs, capacity in SMALL.items() if capacity.endswith("MiB")}
 OTHERWISE = {
     "ctfs": {"update": "atomic"},
+    "device-dax": {"align": "4KiB", "writes": "ported"},
     "ext2": {"dirty_expire": "2s"},
     "ext2-dax": {"kernel": "6.1", "data_alignment": "2MiB", "dirty_expire": "2s"},
     "ext2-ramdisk": {"dirty_expire": "2s", "tick": "0"},
@@ -26,8 +27,10 @@ OTHERWISE = {
     "ext4-dax": {"kernel": "6.1", "data_alignment": "2MiB", "copy_fence": "0"},
     "ext4-dax-linux4": {"copy": "cached", "dirty_expire": "2s"},
     "ext4-linux4": {"commit_interval": "1s", "timestamp_tick": "4ms"},
+    "famfs": {"growth": "logged", "lookup": "list"},
     "fat-nand": {"replacements": "2"},
     "fat-scm": {"page_cache": "cold"},
+    "hugetlbfs": {"writes": "ported"},
     "nova-cow": {"inode_fence": "0"},
     "nova-fast16": {"tick": "0"},
     "nova-inplace": {"inode_fence": "0"},
@@ -47,6 +50,7 @@ OTHERWISE = {
 # Other values yet, for calls of all kinds, appends by several threads, and advice.
 VARIED = {
     "ctfs": {"update": "atomic"},
+    "device-dax": {"writes": "ported"},
     "ext2": {"timestamp_tick": "0s", "tick": "0"},
     "ext2-dax": {"kernel": "6.12", "timestamp_tick": "0s", "tick": "0", "copy_fence": "0"},
     "ext2-ramdisk": {"timestamp_tick": "0s"},
@@ -55,8 +59,10 @@ VARIED = {
     "ext4-dax": {"journal": "4MiB", "commit_interval": "1s", "data_alignment": "2MiB", "tick": "0"},
     "ext4-dax-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "data_alignment": "2MiB"},
     "ext4-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "tick": "0"},
+    "famfs": {"growth": "logged", "lookup": "shift", "chase": "3", "form": "fuse", "tool": "creat"},
     "fat-nand": {"mount": "sync"},
     "fat-scm": {"mount": "sync"},
+    "hugetlbfs": {"page": "1GiB", "writes": "ported"},
     "nova-cow": {"tick": "0"},
     "nova-inplace": {"tick": "0"},
     "pmfs-2m": {"lookup": "block", "data_path": "cow", "journal": "64KiB"},

@@ -12,7 +12,9 @@ from click.testing import CliRunner
 from scmsim.cli import main
 from scmsim.core.records import OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE, joined
 from scmsim.trace import open_trace
-from scmsim.workload import filebench, fio, iozone, postmark
+from scmsim.workload import filebench, fio, iozone, mdtest, postmark, vdbench
+from tests.verification.mdtest_lines import by_task
+from tests.verification.vdbench_files import rows_of
 
 DATA = pathlib.Path(__file__).parent.parent / "data"
 
@@ -204,3 +206,27 @@ def test_filebench_with_random_variables_directories_and_ends(number, tmp_path):
             found["made" if row["flag"] & SETUP else "calls"].append([op, path, *moved])
     assert found["calls"] == expected["calls"]
     assert sorted(row for row in found["made"] if row[0] in ("create", "mkdir", "write")) == expected["made"]
+
+
+MDTEST = recorded("mdtest")
+
+
+@pytest.mark.parametrize("line", MDTEST)
+def test_mdtest(line):
+    """Each task's calls; which task creates a shared file first is the scheduler's, so creates of -S count as opens."""
+    tasks, _, command = line.partition(" ")
+    work = mdtest.Workload(command=f"{command} -d /md", tasks=int(tasks))
+    assert json.loads(json.dumps(by_task(rows(work), work.files.path, "/md", command.split()))) == MDTEST[line]
+
+
+VDBENCH = recorded("vdbench")
+
+
+@pytest.mark.parametrize("number", range(len(VDBENCH)))
+def test_vdbench(number, tmp_path):
+    """The format, and the first calls of a run with one thread; stat calls are not recorded."""
+    text, expected = list(VDBENCH.items())[number]
+    (tmp_path / "p.txt").write_text(text.replace("$top", "/t"))
+    work = vdbench.Workload(file=str(tmp_path / "p.txt"), operations=1000)
+    found = [list(row) for row in rows_of(rows(work), work.files.path, "/t")]
+    assert len(expected) >= 10 and found[: len(expected)] == expected

@@ -14,7 +14,7 @@ from tests.reference.medium_slow import Medium
 SITE_KINDS = ["data", "metadata", "log", "zeroing", "none"]
 FIELDS = (
     "pm_dependent_loads", "pm_loaded_bytes", "pm_stored_bytes", "nt_stored_bytes", "flushes", "fences", "lines_written_back",
-    "media_bytes_64", "media_bytes_256", "media_bytes_4096",
+    "media_bytes_64", "media_bytes_256", "media_bytes_4096", "write_buffer_misses", "write_buffer_miss_lines",
 )  # fmt: skip
 BUFFERS = [64, 256, 1024, 4096, 16 << 10, 1 << 20]
 COUNTED, TRASH = 0, 1
@@ -124,6 +124,21 @@ def test_small_stores_into_one_granule_combine_while_it_is_in_the_buffer():
     assert with_buffer["media_bytes_256"] == 256 and with_buffer["media_bytes_64"] == 4 * 64
     far = [row for i in range(4) for row in (pieces[i], ("NTSTORE", 0, "pm", 256 * 64 + 64 * i, 64, 8, COUNTED))]
     assert account(far, 16 << 10)[0]["media_bytes_256"] == 8 * 256  # both granules want the same place in the buffer
+
+
+def test_a_small_streamed_store_misses_the_buffer_once_while_its_granule_stays():
+    def misses(rows, buffer_bytes=16 << 10):
+        found, _ = account(rows, buffer_bytes)
+        return found["write_buffer_misses"], found["write_buffer_miss_lines"]
+
+    first, again, far = (("NTSTORE", 0, "pm", addr, 64, 8, COUNTED) for addr in (0, 64, 256 * 64))
+    assert misses([first]) == misses([first, again, first]) == (1, 1)
+    assert misses([first, far, first]) == (3, 3)  # both granules want the same place
+    assert misses([first, again], 0) == misses([("STORE", 0, "pm", 0, 64, 8, COUNTED)]) == (0, 0)
+    assert misses([("NTSTORE", 0, "pm", 0, 256, 8, COUNTED)]) == (1, 4)
+    part = [("STORE", 0, "pm", 64, 192, 8, COUNTED), ("FLUSH", 0, "pm", 64, 192, 0, COUNTED)]
+    assert misses([*part, first]) == (1, 1)  # the device is still reading what the write-back left of the granule
+    assert misses([("NTSTORE", 0, "pm", 0, 257, 8, COUNTED)]) == (0, 0)  # streams
 
 
 def test_a_page_displaces_what_is_dirty_in_its_places():

@@ -34,7 +34,7 @@ def test_every_machine_builds_and_has_times(name):
     state = mmu.machine(name)
     assert state["tlbs"][0] == len(presets.read(name)["tlb"])
     time = mmu.timing(name)
-    assert set(time) - {"lines_in_flight"} == {
+    assert set(time) - {"lines_in_flight", "load_gb_s"} == {
         "ghz",
         "cpi",
         "stlb_hit_cycles",

@@ -73,6 +73,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.rows: list[int] = []
+        self.failed = False  # a flowop failed, and Filebench ends the run
         self._random = np.random.default_rng(seed)
         self._draws: list[float] = []
 
@@ -130,12 +131,14 @@ def _open(world: World, thread: Running, step: Step, fd: int) -> bool:
 
 def openfile(world: World, thread: Running, step: Step) -> bool:
     fd = _descriptor(thread, step)
-    return fd in thread.open or _open(world, thread, step, fd)
+    world.failed = fd in thread.open
+    return world.failed or _open(world, thread, step, fd)
 
 
 def createfile(world: World, thread: Running, step: Step) -> bool:
     fd, files = _descriptor(thread, step), step.files
-    if fd in thread.open or files is None:
+    world.failed = fd in thread.open
+    if world.failed or files is None:
         return True
     file = files.pick_new()
     if file < 0:
@@ -268,6 +271,9 @@ def read(world: World, thread: Running, step: Step) -> bool:
     if fd not in thread.open:
         return fd >= 0
     files, file = thread.open[fd]
+    world.failed = bool(step.random) and (step.set_size or files.drawn[file]) < step.unit
+    if world.failed:
+        return True
     buffer, size = world.buffer(thread, step, step.unit), files.size[file]
     if step.random:
         offset = world.upto(max((step.set_size or files.drawn[file]) - step.unit, 0)) // step.unit * step.unit
@@ -285,6 +291,9 @@ def write(world: World, thread: Running, step: Step) -> bool:
     if fd not in thread.open:
         return fd >= 0
     files, file = thread.open[fd]
+    world.failed = bool(step.random) and (step.set_size or files.drawn[file]) < step.unit
+    if world.failed:
+        return True
     buffer, position = world.buffer(thread, step, step.unit), thread.position[fd]
     offset = position
     if step.random:
@@ -343,7 +352,7 @@ def play(source) -> list[tuple[int, ...]]:
             act, step = thread.program[thread.at]
             if act(world, thread, step):
                 thread.at = (thread.at + 1) % len(thread.program)
-                left -= 1
+                left = 0 if world.failed else left - 1
             elif source.starved == "stop" and step.files is not None:
                 left = 0
             if left <= 0:

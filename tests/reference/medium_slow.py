@@ -1,9 +1,11 @@
 """What reaches persistent memory: the reference implementation of scmsim.medium.model, in dictionaries and single lines.
 
 A CPU cache keeps dirty lines, one for each remainder of the line number by 4096; the device has a write buffer with one
-granule for each remainder by its number of granules.  A granule that is written whole by one write-back costs itself;
-one that is written in part costs nothing more while it is in the buffer.  A load run waits at its first line (strided: in each
-page) unless that was the first line of a run loaded or stored by the cache before, as far as 4096 of these are kept.
+granule for each remainder by its number of granules. A granule that is written whole by one write-back costs itself; one
+that is written in part costs nothing more while it is in the buffer. A non-temporal store of at most 256 bytes misses the
+buffer unless its first granule of 256 bytes is the last that a non-temporal store wrote in its place. A load run waits at
+its first line (strided: in each page) unless that was the first line of a run loaded or stored by the cache before, as far
+as 4096 of these are kept.
 """
 
 from collections import Counter
@@ -25,8 +27,10 @@ class Medium:
         self.recent: dict[int, int] = {}
         self.buffer: dict[int, dict[int, int]] = {granule: {} for granule in GRANULES}
         self.slots = {granule: max(at_least, min(64, power_of_two(buffer_bytes // granule))) for granule in GRANULES}
+        self.streamed: dict[int, int] = {}
         self.count: Counter = Counter()
         self.stored: Counter = Counter()
+        self.written: list[int] = []  # lines in the order in which they were written back
 
     def event(self, code, site, space, addr, length, width, counted):
         """Account for one event, whose codes are names."""
@@ -64,6 +68,12 @@ class Medium:
                 for line in range(addr // LINE, (addr + length - 1) // LINE + 1):
                     if self.dirty.get(line % SLOTS) == line:
                         del self.dirty[line % SLOTS]
+            if self.slots[256]:
+                if length <= 256 and self.streamed.get(addr // 256 % self.slots[256]) != addr // 256:
+                    self.count["write_buffer_misses"] += 1
+                    self.count["write_buffer_miss_lines"] += (addr + length - 1) // LINE - addr // LINE + 1
+                last = (addr + length - 1) // 256
+                self.streamed[last % self.slots[256]] = last
             self._write_back(addr, addr + length)
             self.recent.pop(addr // LINE % SLOTS, None)
             return
@@ -91,6 +101,7 @@ class Medium:
             self._write_back(run[0] * LINE, run[-1] * LINE + LINE)
 
     def _write_back(self, start, stop):
+        self.written += range(start // LINE, (stop - 1) // LINE + 1)
         self.count["lines_written_back"] += (stop - 1) // LINE - start // LINE + 1
         for granule in GRANULES:
             for g in range(start // granule, (stop - 1) // granule + 1):

@@ -24,7 +24,7 @@ SYSTEMS = [fs for fs in registry.names("fs") if hasattr(registry.load("fs", fs),
 
 def placed(fs, *rows, files=2, **params):
     side = drive.files(*[-1] * files)
-    return place(drive.source(side, drive.ops(*rows)), fs, params)
+    return place(drive.source(side, drive.ops(*rows)), fs, {**drive.GROWING.get(fs, {}), **params})
 
 
 def test_two_files_on_ramfs_by_hand():

@@ -23,6 +23,7 @@ from scmsim.core import records as r
 from scmsim.core.atomic import whole
 from scmsim.core.errors import ScmsimError
 from scmsim.fs.linux import state as e
+from scmsim.fs.mapping.words import FAULT
 from scmsim.lab import kernel, machine, outcome, plan, qemu, systems
 from scmsim.lab.calls import OWN
 from tests.fs import drive
@@ -32,6 +33,7 @@ EACH = 50  # cases of a guest
 WRITABLE, PRIVATE, POPULATE, SYNC = r.WRITABLE_SHARED, r.PRIVATE, r.POPULATE, r.MAP_SYNC
 PUNCH = r.PUNCH_HOLE | r.KEEP_SIZE
 JOURNALED = ("ext4-dax", "xfs-dax")
+IN_MEMORY = ("tmpfs", "hugetlbfs")  # no FIEMAP tells where their pages are
 MADE: dict[
     str, list[tuple[tuple[str, ...], str, dict[str, str]]]
 ] = {  # words for mkfs, mount options, the model's parameters
@@ -165,7 +167,7 @@ def measure(fs: str, made: tuple, cases: list[dict[str, Any]], setting: machine.
     system = dataclasses.replace(
         system, mkfs=(*system.mkfs[:-1], *words, *system.mkfs[-1:]), options=options or system.options
     )
-    found = plan.from_trace(Source(cases, fs != "tmpfs"))
+    found = plan.from_trace(Source(cases, fs not in IN_MEMORY))
     counted = found.operations["region"] > 0
     found.operations["region"][counted] = np.arange(1, 1 + counted.sum())
     found.regions = [plan.Region(str(k), 1, 1) for k in range(int(counted.sum()))]
@@ -218,7 +220,7 @@ def predict(
     times: list[int] | None = None,
 ) -> list[Any]:
     """What a model says of the rows of a case, which come at `times` (ns): `of(events, sites)`, or what is judged."""
-    capacity = {} if fs == "tmpfs" else {"capacity": "2GiB"}
+    capacity = {} if fs in IN_MEMORY else {"capacity": "2GiB"}
     model = drive.Model(fs, drive.files(0, -1, dirs=[0]), 1 << 14, **capacity, **params)
     made = drive.ops(
         ("create", 1, 0, 0, 0), *((op, 1, at, length, -1, flag) for op, at, length, flag, _ in each["made"])
@@ -246,10 +248,11 @@ def _of(model: drive.Model, row: Row, of: Any, at: int) -> Any:
         return of(events, model.sites)
     failed = Counter(model.mapped.errors()) - before
     faults = events[(events.code == r.MAP) & (events.space == r.USER)]
+    counted = faults[faults.fault_flags & FAULT > 0]
     sums = drive.persistent(events, model.sites)
     own = sum(moved for site, moved in sums["stored"].items() if site != "journal")  # kjournald's, which is not counted
     return {
-        "faults": len(faults), "large": int((faults.order == 21).sum()), "bus": failed["SIGBUS"], "segv": failed["SIGSEGV"],
+        "faults": len(counted), "large": int((faults.order == 21).sum()), "bus": failed["SIGBUS"], "segv": failed["SIGSEGV"],
         "stored": own, "flushes": sum(sums["flushes"].values()) if op != "flush" else 0,
     }  # fmt: skip
 
@@ -267,7 +270,7 @@ def compare(fs: str, params: dict[str, Any], kept: dict[str, Any], own: bool, sh
     measured = iter(kept["rows"])
     for k, each in enumerate(kept["cases"], 1):
         extents = [x for x in kept["extents"] if x[0] == k]
-        said = predict(fs, params, each, None if own or fs == "tmpfs" else extents)
+        said = predict(fs, params, each, None if own or fs in IN_MEMORY else extents)
         wrong: Counter = Counter()
         for row, model, real in zip(each["rows"], said, [next(measured) for _ in said], strict=True):
             differ = [name for name in judged(row[0]) if model[name] != real[name]]

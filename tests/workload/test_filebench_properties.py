@@ -17,7 +17,7 @@ define fileset name=b,path=/x,size=3000,entries=4,dirwidth=2,prealloc
 
 fd = st.sampled_from(["", ",fd=1", ",fd=2", ",opennext"])
 named = st.sampled_from([",filesetname=a", ",filesetname=b"])
-unit = st.sampled_from([",iosize=1k", ",iosize=4k,random", ",iosize=700,workingset=2k", ",iosize=3000,iters=3"])
+unit = st.sampled_from([",iosize=1k", ",iosize=512,random", ",iosize=700,workingset=2k", ",iosize=3000,iters=3"])
 WITHOUT_TRANSFER = ["createfile", "openfile", "closefile", "deletefile", "statfile", "fsync", "fsyncset"]
 WITH_TRANSFER = [
     "read",
@@ -36,12 +36,15 @@ flowop = st.one_of(
 thread = st.tuples(st.sampled_from(["", ",memsize=16k"]), st.integers(1, 3), st.lists(flowop, min_size=3, max_size=14))
 
 
-def text(threads):
+def text(threads, closed=True):
+    """The file of threads; with `closed`, a descriptor is closed before it is opened, or else the run ends there."""
     out = HEAD + "define process name=p,instances=1 {\n"
     for memory, count, flowops in threads:
         out += f"thread name=t{memory},instances={count} {{\n"
         for number, (kind, *rest) in enumerate(flowops):
             kind, _, extra = kind.partition(",")
+            if kind in ("openfile", "createfile") and closed and "opennext" not in rest[0]:
+                out += f"flowop closefile name=c{number}{rest[0]}\n"
             out += f"flowop {kind} name=f{number}{',' * bool(extra)}{extra}{''.join(rest)}\n"
         out += "}\n"
     return out + "}\n"
@@ -64,9 +67,10 @@ def path(tmp_path_factory):
     st.integers(100, 600),
     st.sampled_from(["wait", "stop"]),
     st.integers(0, 9),
+    st.integers(0, 9),
 )
-def test_random_programs(path, threads, flowops, starved, seed):
-    path.write_text(text(threads))
+def test_random_programs(path, threads, flowops, starved, seed, closed):
+    path.write_text(text(threads, bool(closed)))
     work = filebench.Workload(file=str(path), flowops=flowops, starved=starved, seed=seed)
     assert made(work) == play(work)
 
@@ -98,14 +102,24 @@ def test_a_set_of_one_file_and_every_flowop(path, memory, count, starved):
     )
     work = filebench.Workload(file=str(path), flowops=150, starved=starved)
     found = made(work)
-    assert len(found) > 40 and found == play(work)
+    assert len(found) > 20 and found == play(work)
+
+
+def test_a_descriptor_that_is_opened_twice_ends_the_run(path):
+    """Filebench: "attempted to open without closing on fd 1"."""
+    twice = [("openfile", ",fd=1", ",filesetname=b"), ("read", ",fd=1", "", ",iosize=1k")]
+    path.write_text(text([("", 1, twice)], closed=False))
+    assert len(made(filebench.Workload(file=str(path), flowops=50))) == 2
+    too_large = [("read", ",fd=1", ",filesetname=b", ",iosize=4k,random")]  # of a file of 3000 bytes
+    path.write_text(text([("", 1, too_large)]))
+    assert len(made(filebench.Workload(file=str(path), flowops=50))) == 1
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_programs_of_many_flowops(path, seed):
     random = np.random.default_rng(seed)
     kinds = [*WITHOUT_TRANSFER, *WITH_TRANSFER, "semblock", "sempost", "hog"]
-    units = [",iosize=1k", ",iosize=4k,random", ",iosize=700,workingset=2k", ",iosize=3000,iters=3"]
+    units = [",iosize=1k", ",iosize=512,random", ",iosize=700,workingset=2k", ",iosize=3000,iters=3"]
     threads = []
     for _ in range(random.integers(1, 4)):
         flowops = []

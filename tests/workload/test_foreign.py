@@ -130,9 +130,8 @@ def test_any_words_are_parameters_or_one_line(words):
     [
         ("ycsb-a", "lsm --workload a"),
         ("YCSB-A", "lsm --workload a"),
-        ("db_bench", "lsm --workload fill"),
+        ("rocksdb", "lsm --workload a"),
         ("varmail", "filebench --personality varmail"),
-        ("mdtest", "filebench"),
     ],
 )
 def test_names_that_people_type(name, near, tmp_path):

@@ -19,6 +19,7 @@ from scmsim.core.records import (
     MKDIR,
     MM_TO_FILE,
     MMAP,
+    MUNMAP,
     OPEN,
     OPS,
     READ,
@@ -50,6 +51,13 @@ CASES = [
     ("lsm", {"workload": "d", "sync": 1, **SMALL_LSM}),
     ("lsm", {"workload": "e", "bloom": 10, **SMALL_LSM}),
     ("lsm", {"workload": "fill", **SMALL_LSM}),
+    (
+        "db-bench",
+        {
+            "command": "--benchmarks=fillrandom,overwrite,readrandom,seekrandom,readseq --num=3000 --write_buffer_size=262144"
+        },
+    ),
+    ("db-bench", {"command": "--benchmarks=fillsync,fillseq,updaterandom,readwhilewriting --num=2000 --threads=2"}),
     ("lsm", {"workload": "d", "records": 1, "operations": 300, "bloom": 10}),
     ("ageing", {"capacity": 8 << 20}),
     ("ageing", {"capacity": 1 << 20, "utilisation": 1, "sizes": "fixed", "mean": 70_000, "churn": 100}),
@@ -60,8 +68,9 @@ CASES = [
     ("memory_objects", {"app": "distillery"}),
     ("memory_objects", {"app": "ftpget"}),
     ("memory_objects", {"app": "churn", "live": 20, "calls": 500}),
+    *(("kvcache", {"by": by, "gap": 3, "capacity": 4 << 30}) for by in ("map", "calls", "files")),
 ]
-NAMES = ("andrew", "thesis", "sqlite", "lsm", "ageing", "memory-objects")
+NAMES = ("andrew", "thesis", "sqlite", "lsm", "ageing", "memory-objects", "kvcache")
 
 
 def make(name, given):
@@ -109,7 +118,7 @@ def test_no_call_is_impossible(name, given):
         elif op in (UNLINK, FREE):
             size[file] = -1
         else:
-            known = (OPEN, CLOSE, FSYNC, STAT, READDIR, RENAME, FALLOCATE, MMAP, MM_TO_FILE, FILE_TO_MM)
+            known = (OPEN, CLOSE, FSYNC, STAT, READDIR, RENAME, FALLOCATE, MMAP, MUNMAP, MM_TO_FILE, FILE_TO_MM)
             assert op in known, where
 
 
@@ -134,6 +143,7 @@ def test_parameters_header_and_defaults_agree(name):
         ("ageing", {"capacity": 1 << 22}),
         ("memory_objects", {"app": "churn", "live": 5, "calls": 50}),
         ("andrew", {}),
+        ("kvcache", {}),
     ],
 )
 def test_the_seed_changes_the_rows(name, given):

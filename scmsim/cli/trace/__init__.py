@@ -154,10 +154,13 @@ def _row(trace: Any, record: Any) -> dict[str, Any]:
 def check(file: str, as_json: bool) -> int:
     """Check every row of a trace; exit code 2 if it has problems, all of which are listed."""
     from scmsim.trace import open_trace
+    from scmsim.trace.reading.report import rough
     from scmsim.trace.summary import all_problems
 
+    reason = ""
     try:
         trace = open_trace(file)
+        reason = rough(trace.header)
         problems = all_problems(trace)
         rows: int | None = trace.rows
     except UsageError as error:
@@ -165,9 +168,15 @@ def check(file: str, as_json: bool) -> int:
             raise
         problems, rows = [str(error)], None
     if as_json:
-        click.echo(json.dumps({"file": file, "ok": not problems, "rows": rows, "problems": problems}, indent=2))
+        click.echo(
+            json.dumps(
+                {"file": file, "ok": not problems, "rows": rows, "problems": problems, "rough": reason}, indent=2
+            )
+        )
     elif not problems:
         click.echo(f"{file}: {rows} rows, no problems")
+    if reason and not as_json:
+        click.echo(f"{file}: a rough trace, {reason}")
     for problem in () if as_json else problems:
         click.echo(f"{file}: {problem}")
     return 2 if problems else 0
@@ -203,6 +212,8 @@ def convert(
     to = to or _convert.by_ending(out)
     name, report = _convert.convert(source, out, name, to, _convert.pairs(options), progress_bar, **more)
     code = _convert.loss(out, report, allowed)
+    if report.rough:
+        click.echo(f"scmsim: {out} is a rough trace, {report.rough}", err=True)
     if as_json:
         click.echo(_convert.as_json(source, out, name, report))
         return code

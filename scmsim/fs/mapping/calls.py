@@ -7,12 +7,13 @@ fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean, mm/huge_memory.c: thp_
 from scmsim.core import records as r
 from scmsim.fs.engine.arena import give, has_room, order_of, take
 from scmsim.fs.engine.events import reserve_events
-from scmsim.fs.engine.operations import DONE
+from scmsim.fs.engine.operations import DONE, FULL
 from scmsim.fs.mapping import advice, hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_file
 from scmsim.fs.mapping.common import ever_large, file_of_mapping, request_fs
 from scmsim.fs.mapping.faults import fault
+from scmsim.fs.mapping.fixed import is_refused
 from scmsim.fs.mapping.length import file_of, sync_tail, zap_file
 from scmsim.fs.mapping.mechanisms import CUT_COST, MMAP_COST, MSYNC_COST, MUNMAP_COST, UNMAP_TABLE_COST
 from scmsim.fs.mapping.spans import next_mapped, pages_of
@@ -161,7 +162,9 @@ def address_for(s, arena, first, pages):
     """Return a new mapping's address; where large entries are possible, it equals the file offset modulo 2 MiB."""
     m = s.maps
     start = arena[m + w.NEXT_ADDRESS]
-    if pages >= w.FAN and ever_large(arena, m):
+    if hooks.ORDER > 21:
+        start += ((first << 12) - start) & (1 << hooks.ORDER) - 1
+    elif pages >= w.FAN and ever_large(arena, m):
         start += ((first << 12) - start) & w.HUGE_PAGE - 1
     if start + (pages << 12) >= w.AREA_END:
         start = w.AREA + ((first << 12) & w.HUGE_PAGE - 1)
@@ -252,7 +255,8 @@ def add(s, arena, out, op):
     first, last = pages_of(op)
     if arena[m + w.AT] == 0:
         f = hooks.find(s, arena, op.file)
-        if last <= first or f == 0 or (op.flag & r.MAP_SYNC and not hooks.SYNCS):
+        refused = last <= first or f == 0 or (op.flag & r.MAP_SYNC and not hooks.SYNCS)
+        if refused or is_refused(op, first, last):
             arena[m + w.UNSUPPORTED] += 1
             return True
         start = op.map_address & ~(w.PAGE - 1)
@@ -299,12 +303,14 @@ def populate(s, arena, out, op, write):
             return False
         if word & need != need:
             outcome = fault(s, arena, out, mapping, page, write)
-            if outcome == w.BEYOND:
+            if outcome == w.BEYOND or (hooks.ORDER and outcome == FULL):
                 break
             if outcome != DONE:
                 arena[m + w.AT] = page - low + 1
                 return False
             arena[m + w.REPLY] = 0
+            if hooks.HUGETLB:  # follow_hugetlb_page calls hugetlb_fault, not handle_mm_fault, which counts
+                out[s.emitted - 1].fault_flags = 0
         tables.note_uses(s, arena, out, mapping, page, page + 1)
         page += 1
     arena[m + w.AT], arena[m + w.REPLY] = 0, 0

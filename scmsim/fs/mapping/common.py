@@ -48,7 +48,7 @@ def cost_of(how):
 @subroutine
 def ever_large(arena, maps):
     """Return whether a mapping can have 2 MiB entries at all on this mount; `maps`: the table of mappings."""
-    return hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[maps + w.HUGE] != 0)
+    return hooks.MAY_BE_LARGE and (hooks.ORDER > 0 or hooks.DAX or hooks.KEEPS_CLEAN or arena[maps + w.HUGE] != 0)
 
 
 @subroutine
@@ -63,7 +63,7 @@ def can_be_large(s, arena, mapping, f, page):
     ):
         return False
     word, said = arena[tables.slot_at(arena, mapping, page)], advice.over(arena, mapping, first, first + w.FAN)
-    if said == advice.MIXED or (word == 0 and hooks.KEEPS_CLEAN and said == w.ADVISED_AGAINST):
+    if said == advice.MIXED or (word == 0 and (hooks.KEEPS_CLEAN or hooks.DAX) and said == w.ADVISED_AGAINST):
         return False
     return (word == 0 or word & w.PRESENT != 0) and (
         not hooks.DAX or (first + w.FAN - 1) << 12 < hooks.length(s, arena, f)

@@ -138,7 +138,10 @@ def large_fault(s, arena, out, mapping, f, at):
     slot = tables.slot_at(arena, mapping, page)
     known = table.get(arena, file + w.TREE, page >> 9)
     # small entries in the tree conflict with a large one (grab_mapping_entry: VM_FAULT_FALLBACK)
-    place = -1 if known and not known & w.PRESENT else run_of(s, arena, f, first)
+    conflicts = known != 0 and known & w.PRESENT == 0
+    if not conflicts:
+        hooks.look_up(s, arena, out, f, first)
+    place = -1 if conflicts else run_of(s, arena, f, first)
     zeros = place == 0 or place & w.UNWRITTEN
     if place < 0 or (zeros and write):
         if arena[slot] & w.PRESENT:  # a large entry cannot become writable: small entries replace it
@@ -212,6 +215,7 @@ def small_fault(s, arena, out, mapping, f, at):
     outcome = must_wait(s, arena, out, mapping, f, page) if write else DONE
     if outcome != DONE:
         return outcome
+    hooks.look_up(s, arena, out, f, page)
     zeros = place == 0 or place & w.UNWRITTEN
     word = w.PRESENT | (w.ZERO | w.ZERO_PAGE if zeros else place)
     note_given(s, arena, out, file, page, word | becomes_dirty(s, arena, write))

@@ -25,7 +25,10 @@ _ERRORS = {  # field of the table of mappings -> its error and text
     w.DENIED: ("SIGSEGV", "stores went through a mapping that does not allow them"),
     w.BEYOND_END: ("SIGBUS", "touches lie behind the end of their file"),
     w.NO_SPACE: ("SIGBUS", "stores found the device full"),
-    w.UNSUPPORTED: ("EINVAL", "mappings were refused: no bytes, no file, or MAP_SYNC on a file system without it"),
+    w.UNSUPPORTED: (
+        "EINVAL",
+        "mappings were refused: no bytes, no file, MAP_SYNC without support, or pages of one size that do not fit",
+    ),
 }
 
 _MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # models with their own cost tables

@@ -12,6 +12,7 @@ from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.cached import cached_fault
 from scmsim.fs.mapping.common import emit_fault_event, file_of_mapping, protected, request_fs
 from scmsim.fs.mapping.dax import dax_fault
+from scmsim.fs.mapping.fixed import fixed_fault
 from scmsim.fs.mapping.mechanisms import COPY_COST, FAULT_SITE, HUGE_PAGE_COST
 from scmsim.jit import subroutine
 
@@ -46,7 +47,7 @@ def fault(s, arena, out, mapping, page, write):
     f = file_of_mapping(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
         return w.BEYOND  # SIGBUS
-    if not reserve_events(s, out, EVENTS + 4 * arena[s.maps + w.LIVE]) or not has_room(
+    if not reserve_events(s, out, EVENTS + 2 * hooks.look_up_events(s) + 4 * arena[s.maps + w.LIVE]) or not has_room(
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM
@@ -62,7 +63,9 @@ def fault(s, arena, out, mapping, page, write):
         outcome, came = (DONE, w.WAS_THERE) if hooks.DAX else hooks.read_in(s, arena, out, f, page)
         tables.charge(s, arena, out, HUGE_PAGE_COST, came == w.CAME_WHOLE)
         return copy_fault(s, arena, out, mapping, f, (page, write)) if outcome == DONE else outcome
-    if hooks.DAX:
+    if hooks.ORDER:
+        outcome = fixed_fault(s, arena, out, mapping, f, (page, write))
+    elif hooks.DAX:
         outcome = dax_fault(s, arena, out, mapping, f, (page, write))
     else:
         outcome = cached_fault(s, arena, out, mapping, f, (page, write))

@@ -19,6 +19,8 @@ GROWTH_SYNCS = False  # whether a truncate that extends a file writes back its p
 WHOLE_BLOCKS = False  # whether a block requested by a fault has at least 2 MiB and can be mapped at once
 SYNCS = False  # whether the file system supports MAP_SYNC
 COUNTS_USES = False  # whether the removal of an entry marks its page as accessed (mark_page_accessed)
+ORDER = 0  # log2 of the bytes of every entry, if the family maps pages of one size; 0: it does not
+HUGETLB = False  # ORDER: mmap rounds a length up to whole pages, and populating counts no faults
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
 
 
@@ -48,6 +50,17 @@ def length(s, arena, f):
 @subroutine
 def place(s, arena, f, page):
     """Return the address of a file's page; 0: a hole, UNWRITTEN set: its block has no content."""
+    return 0
+
+
+@subroutine
+def look_up(s, arena, out, f, page):
+    """DAX: emit the search for a page's block in a fault, if the family counts it apart from the fault; see `look_up_events`."""
+
+
+@subroutine
+def look_up_events(s):
+    """Return the most events that `look_up` emits."""
     return 0
 
 

@@ -88,7 +88,7 @@ def upper_tables(s, arena, out, mapping, page):
     Source: mm/memory.c: __handle_mm_fault: p4d_alloc, pud_alloc, pmd_alloc.
     """
     address = address_of(arena, mapping, page)
-    for level in range(2):
+    for level in range(1 if hooks.ORDER == 30 else 0, 2):  # an entry of 1 GiB needs no table for its GiB
         number = upper_place(address, level)
         at, bit = arena[s.maps + w.UPPER] + (number >> 5), 1 << (number & 31)
         if not arena[at] & bit:
@@ -227,7 +227,16 @@ def zap_but(s, arena, out, mapping, low, high, kept):
     """
     low = max(low, arena[mapping + w.FIRST_PAGE])
     high = min(high, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
-    page, count, large, first, last, order, copies, looked = low, 0, 0, high, low, 21, 0, 0
+    page, count, large, first, last, order, copies, looked = (
+        low,
+        0,
+        0,
+        high,
+        low,
+        (30 if hooks.ORDER == 30 else 21),
+        0,
+        0,
+    )
     while page < high:
         stop = min(region_end(arena, mapping, page), high)
         at = slot_at(arena, mapping, page)
@@ -247,7 +256,7 @@ def zap_but(s, arena, out, mapping, low, high, kept):
         what = what_of(s, arena, r.UNMAP, UNMAP_SITE, r.USER)
         emit_at(s, out, what, 0, last - first << 12, address_of(arena, mapping, first), order)
         charge(s, arena, out, UNMAP_COST, count)
-        charge(s, arena, out, UNMAP_LARGE_COST, large)
+        charge(s, arena, out, UNMAP_LARGE_COST, large + 511 >> 9 if hooks.ORDER == 30 else large)
         charge(s, arena, out, UNMAP_COPY_COST, copies)
 
 

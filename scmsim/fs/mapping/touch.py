@@ -94,7 +94,7 @@ def page_of(word):
 @inlined
 def order_of(word):
     """Return the event's page order (log2 of bytes, and the CONTIGUOUS flag) for the page that an entry maps."""
-    return 21 if word & w.LARGE else 12 | (r.CONTIGUOUS if word & w.CONTIGUOUS else 0)
+    return (30 if hooks.ORDER == 30 else 21) if word & w.LARGE else 12 | (r.CONTIGUOUS if word & w.CONTIGUOUS else 0)
 
 
 @inlined

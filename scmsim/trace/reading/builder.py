@@ -205,12 +205,17 @@ class TraceBuilder:
         length: np.ndarray,
         thread: np.ndarray | int = 0,
         flag: np.ndarray | int = 0,
+        *,
+        with_empty: bool = False,
     ) -> None:
-        """Add operations on data, one per record of the input, as int64 columns; `file` is -1 outside of `under`."""
+        """Add operations on data, one per record of the input, as int64 columns; `file` is -1 outside of `under`.
+
+        Transfers of no bytes are left out, unless `with_empty` is set.
+        """
         self.flush()
         self.report.lines += len(op)
         moves = (op == READ) | (op == WRITE)
-        keep = (file >= 0) & ((length > 0) | ~moves)
+        keep = (file >= 0) & ((length > 0) | ~moves | with_empty)
         outside, empty = int((file < 0).sum()), int(((file >= 0) & ~keep).sum())
         self.report.left_out += {reason: n for reason, n in ((OUTSIDE, outside), (EMPTY, empty)) if n}
         times = self._times(time_ns)[keep]
@@ -249,7 +254,7 @@ class TraceBuilder:
             written = np.maximum.accumulate(np.concatenate(([self._written[file]], np.where(wrote, ends, 0))))
             self._written[file] = int(written[-1])
             unseen = ends[~wrote & (ends > written[:-1])]
-            self.first[file] = max(self.first[file], int(unseen.max(initial=0)))
+            self.first[file] = int(unseen.max(initial=self.first[file]))
 
     def lines(self, handle: Callable[[str], str | None], what: str, progress: Progress | None) -> None:
         """Pass every line to `handle`, which adds rows and returns None, returns why it did not, or raises BadLine."""

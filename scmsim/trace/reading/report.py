@@ -23,6 +23,11 @@ def missed(header: Mapping[str, Any]) -> str:
     return "; ".join(report.losses()) if report.is_incomplete() else ""
 
 
+def rough(header: Mapping[str, Any]) -> str:
+    """Return why the single rows of a trace are assumptions; empty if they were recorded."""
+    return str(header.get("rough") or "")
+
+
 def uncertain(header: Mapping[str, Any]) -> list[str]:
     """Return a phrase for each consequence of lines that were not understood, from the header of a trace."""
     return _of(header.get("counts", {})).consequences()
@@ -79,6 +84,7 @@ class Report:
     blind_spots: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     duration_ns: int = 0
+    rough: str = ""  # why single rows are assumptions
 
     def add_bad(self, line: int, reason: str, rows: int = 1) -> None:
         """Count a line that was not understood, and the rows that it might have made; keep the first such lines."""
@@ -153,12 +159,13 @@ class Report:
             "notes": self.notes,
             "bad_lines": {"count": self.bad, "first": bad_lines},
             "counts": self.counts(),
+            **({"rough": self.rough} if self.rough else {}),
         }
 
     def as_dict(self) -> dict[str, Any]:
         """Return the whole report as a JSON-able dict."""
         bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]
-        rest = {name: getattr(self, name) for name in ("lost_events", "blind_spots", "notes", "duration_ns")}
+        rest = {name: getattr(self, name) for name in ("lost_events", "blind_spots", "notes", "duration_ns", "rough")}
         return {**self.counts(), "bad_lines": bad_lines, **rest}
 
 

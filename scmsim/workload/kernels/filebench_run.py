@@ -54,11 +54,13 @@ def play(t, out):
             a = t.actions[thread["first"] + thread["at"]]
             after = act(t, i, a, out, n)
             if after >= 0:
-                count(t, thread, a, out, n, after)
+                count(t, i, a, out, n, after)
                 n = after
                 w["left"] -= 1
                 w["progress"] = 1
                 advance(thread, a)
+                if w["failed"]:
+                    w["left"] = 0
             elif after == FINISHED:
                 finish(w, thread)
             elif w["stops"] and a["owner"] >= 0:
@@ -92,8 +94,9 @@ def finish(w, thread):
 
 
 @subroutine
-def count(t, thread, a, out, n, after):
+def count(t, i, a, out, n, after):
     """Count a flowop that is done, as Filebench's statistics do: a transfer that opened its file counts twice."""
+    thread = t.threads[i]
     at, times, moved = thread["posts"] + thread["at"], 0, 0
     transfers = READWHOLE <= a["kind"] <= WRITEPIECE
     for row in range(n, after):
@@ -103,8 +106,11 @@ def count(t, thread, a, out, n, after):
             times += 1
     if transfers or a["kind"] > FSYNCSET or after > n:
         times += 1
-    if a["kind"] == FSYNCSET:
-        times = after - n
+    if a["kind"] == FSYNCSET:  # also counts the closed descriptors whose last file is in the set
+        times = 0
+        for last in t.slots[i, :, 1]:
+            if last >= 0 and t.files[last]["owner"] == a["owner"]:
+                times += 1
     t.counts[at, 0] += times
     t.counts[at, 1] += moved
     t.totals[thread["process"], 0] += times  # those without a call, too: Filebench takes their numbers for bit masks
@@ -156,10 +162,13 @@ def act(t, i, a, out, n):
         return delete_file(t, i, a, out, n)
     fd = descriptor(t, i, a)
     file = t.slots[i, fd, 0]
-    if kind == OPENFILE:
-        return n if file >= 0 else open_file(t, i, a, fd, out, n)
-    if kind == CREATEFILE:
-        return n if file >= 0 or a["owner"] < 0 else create_file(t, i, a, fd, out, n)
+    if kind == OPENFILE or kind == CREATEFILE:
+        if file >= 0:  # Filebench ends where a descriptor is opened twice
+            t.world[0]["failed"] = 1
+            return n
+        if kind == OPENFILE:
+            return open_file(t, i, a, fd, out, n)
+        return n if a["owner"] < 0 else create_file(t, i, a, fd, out, n)
     if kind == FSYNCSET:
         return fsync_set(t, i, a, out, n)
     if file < 0:

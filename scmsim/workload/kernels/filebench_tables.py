@@ -37,6 +37,7 @@ WORLD = np.dtype(
         ("first_id", "i8"),
         ("one_ends_all", "i8"),
         ("running", "i8"),
+        ("failed", "i8"),  # a flowop failed, which ends the run
     ]
 )
 SET = np.dtype(

@@ -52,6 +52,10 @@ def transfer(t, i, a, out, n):
         return read_whole(t, i, a, fd, unit, out, n)
     if kind == WRITEWHOLE:
         return write_whole(t, i, a, fd, unit, out, n)
+    planned = t.files[t.slots[i, fd, 0]]["planned"]
+    if a["random"] and (a["range"] or planned) < unit and (kind == READPIECE or kind == WRITEPIECE):
+        t.world[0]["failed"] = 1  # as in Filebench: the file is smaller than iosize
+        return n
     buffer = buffer_of(t, i, a, length)
     if kind == READPIECE:
         return read_piece(t, i, a, fd, unit, buffer, out, n)

@@ -208,7 +208,7 @@ def test_segments_of_darshan_wait_in_bounded_memory(tmp_path: Path, monkeypatch:
     head = "# darshan log version: 3.21\n# DXT, file_id: 1, file_name: /b\n"
     rows = " X_POSIX 1 write 0 0 9 0.5 0.6 N/A\n X_POSIX 0 read 0 4 5 0.2 0.3\n"
     assert len(convert_text(tmp_path, head + rows).rows) == 2
-    with pytest.raises(UsageError, match="has more than 2 segments"):
+    with pytest.raises(UsageError, match="has more than 2 segments or counted calls"):
         convert_text(tmp_path, head + rows + " X_POSIX 0 read 0 4 5 0.2 0.3\n")
     case = convert_text(
         tmp_path, head + rows[: rows.index("\n") + 1] + " X_POSIX 0 read 0 4 5\n X_STDIO 1 read 0 0 9 0.5 0.6\n"

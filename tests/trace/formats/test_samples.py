@@ -30,7 +30,7 @@ FORMATS = {
     "twitter_cache.csv": "twitter-cache", "spc.csv": "spc", "ftrace_syscalls.txt": "trace-cmd",
     "dxt_lustre.txt": "darshan-dxt", "blkparse_dm.txt": "blkparse",
     "blkparse_input_file.txt": "blkparse", "perf_copies.txt": "perf-script",
-    "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
+    "darshan_parser.txt": "darshan-parser", "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
 }  # fmt: skip
 
 

@@ -1,7 +1,4 @@
-"""Sort the segments of Darshan's extended tracing, from its text or its binary log, by time and add them as rows.
-
-A log has the segments by file and rank; only all of them together can be sorted by time.
-"""
+"""Sort the rows of a Darshan log by time and add them: a log has its records by file and rank, not by time."""
 
 from array import array
 
@@ -11,35 +8,56 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.reading.builder import TraceBuilder
 
-MOST = 1 << 25  # limit of segments, 48 bytes each
+MOST = 1 << 25  # limit of rows, 56 bytes each
 NOTES = (
     "Darshan's extended tracing has reads and writes only: opens, stats, closes and renames are not in it",
     "Darshan stops recording segments when its memory limit is reached, and does not say where",
 )
+_FIELDS = 7
 
 
 class Segments:
-    """Reads and writes waiting to be sorted."""
+    """Rows waiting to be sorted; transfers of no bytes become rows only `with_empty`."""
 
-    def __init__(self, builder: TraceBuilder) -> None:
-        self.builder = builder
+    def __init__(self, builder: TraceBuilder, *, with_empty: bool = False) -> None:
+        self.builder, self.with_empty = builder, with_empty
         self._rows = array("q")
+        self._tables: list[np.ndarray] = []
+        self._count = 0
 
     def add(self, ns: int, op: int, file: int, offset: int, length: int, thread: int) -> None:
         """Add one segment; `ns` is its start."""
-        if len(self._rows) >= 6 * MOST:
+        self.expect(1)
+        self._rows.extend((ns, op, file, offset, length, thread, 0))
+
+    def add_all(
+        self, ns: np.ndarray, op: int, file: int, offset: np.ndarray | int, length: np.ndarray | int, thread: int,
+        flag: int = 0,
+    ) -> None:  # fmt: skip
+        """Add rows of one operation on one file; `expect` them first."""
+        table = np.empty((len(ns), _FIELDS), np.int64)
+        for column, values in enumerate((ns, op, file, offset, length, thread, flag)):
+            table[:, column] = values
+        self._tables.append(table)
+
+    def expect(self, count: int) -> None:
+        """Raise UsageError if so many more rows are too many to be sorted in memory."""
+        self._count += count
+        if self._count > MOST:
             raise UsageError(
-                f"{self.builder.given.path!r} has more than {MOST} segments; convert a part of it (--under)"
+                f"{self.builder.given.path!r} has more than {MOST} segments or counted calls; "
+                "convert a part of it (--under)"
             )
-        self._rows.extend((ns, op, file, offset, length, thread))
 
     def finish(self) -> None:
-        """Pass all segments to the builder, in the order of their start."""
-        table = np.frombuffer(self._rows, "i8").reshape(-1, 6) if self._rows else np.empty((0, 6), "i8")
+        """Pass all rows to the builder, in the order of their times."""
+        single = np.frombuffer(self._rows, "i8").reshape(-1, _FIELDS) if self._rows else np.empty((0, _FIELDS), "i8")
+        table = np.concatenate([single, *self._tables])
+        self._tables = []
         table = table[np.argsort(table[:, 0], kind="stable")]
         for start in range(0, len(table), 1 << 16):
-            ns, op, file, offset, length, thread = table[start : start + (1 << 16)].T
-            self.builder.table(ns, op, file, offset, length, thread)
+            ns, op, file, offset, length, thread, flag = table[start : start + (1 << 16)].T
+            self.builder.table(ns, op, file, offset, length, thread, flag, with_empty=self.with_empty)
 
 
 OPS = {"read": READ, "write": WRITE}

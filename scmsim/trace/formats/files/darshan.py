@@ -1,6 +1,7 @@
-"""Import binary logs of Darshan with PyDarshan: the segments of its extended tracing (DXT_POSIX).
+"""Import binary logs of Darshan with PyDarshan: the segments of its extended tracing (DXT_POSIX), or counters of whole files.
 
-A log without extended tracing has only sums by file, not operations: set DXT_ENABLE_IO_TRACE=1 for the traced program.
+Without extended tracing (DXT_ENABLE_IO_TRACE=1 for the traced program), a log has only sums by file, which make a rough
+trace (`_rough.py`).
 """
 
 import os
@@ -8,6 +9,8 @@ from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.extras import install
+from scmsim.trace.formats.files._darshan_counters import MODULES, Records
+from scmsim.trace.formats.files._darshan_counters import NOTES as ROUGH_NOTES
 from scmsim.trace.formats.files._dxt import NOTES, OPS, Segments
 from scmsim.trace.reading.builder import FAR, TraceBuilder
 from scmsim.trace.reading.input import STDIN, Input
@@ -15,8 +18,16 @@ from scmsim.trace.reading.lines import Progress
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
-SUMMARY = "binary log of Darshan with extended tracing (needs the package darshan: pip install darshan)"
-_TOOL = "a Darshan log with extended tracing"
+SUMMARY = (
+    "binary log of Darshan: segments of its extended tracing, else counters of whole files (needs the package darshan)"
+)
+PARAMS: dict[str, tuple[str | int, str, str]] = {
+    "rows": ("auto", "auto|segments|counters", "what makes rows; auto: segments if the log has any, else counters"),
+    "stdio_buffer": (0, "bytes", "join calls of the C library to system calls of this size (0: each call is a row)"),
+}
+_TOOL = "a Darshan log"
+_SEGMENTS = "DXT_POSIX"
+_CLOCK = "seconds since the program's start"
 _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")  # DARSHAN_MAGIC_NR, after 8 bytes of version
 
 
@@ -32,8 +43,10 @@ def convert(
     strict: bool = False,
     progress: Progress | None = None,
     under: str | None = None,
+    rows: str = "auto",
+    stdio_buffer: int = 0,
 ) -> Report:
-    """Convert a log and close the writer (see `scmsim.trace.formats`).
+    """Convert a log and close the writer (see `scmsim.trace.formats`, and PARAMS).
 
     Raises
     ------
@@ -43,13 +56,14 @@ def convert(
     with Input.of(path) as given:
         if given.path == STDIN or not sniff(given.head, given.path):
             raise UsageError(f"{given.path!r} is not {_TOOL}; a log must be an uncompressed file on disk")
-        log = _open(given.path)
         builder = TraceBuilder(given, writer, strict=strict, under=under)
-        segments = Segments(builder)
-        for record in log.records["DXT_POSIX"].to_df():
-            _add(builder, segments, log.name_records.get(record["id"], f"/file/{record['id']}"), record)
-        segments.finish()
-        return builder.finish("darshan", _TOOL, clock="seconds since the program's start", notes=NOTES)
+        try:
+            log = _open(given.path)
+            if rows == "segments" or (rows == "auto" and _SEGMENTS in log.modules):
+                return _segments(builder, log)
+            return _counters(builder, log, stdio_buffer)
+        except (RuntimeError, ValueError, KeyError, OSError) as error:
+            raise UsageError(f"{given.path!r} cannot be read as a Darshan log ({error}); make it again") from None
 
 
 def _open(path: str) -> Any:
@@ -58,16 +72,44 @@ def _open(path: str) -> Any:
     except ImportError as error:
         raise EnvironmentProblem(
             f"{path!r} is a Darshan log, and the package 'darshan' cannot be imported ({error}); "
-            f"install it {install('darshan')}, or convert the text of darshan-dxt-parser"
+            f"install it {install('darshan')}, or convert the text of darshan-parser or darshan-dxt-parser"
         ) from None
-    try:
-        log = darshan.DarshanReport(path, read_all=False)
-        if "DXT_POSIX" not in log.modules:
-            raise UsageError(f"{path!r} has no extended tracing, only sums; set DXT_ENABLE_IO_TRACE=1 and run again")
-        log.mod_read_all_dxt_records("DXT_POSIX")
-    except (RuntimeError, ValueError, KeyError, OSError) as error:
-        raise UsageError(f"{path!r} cannot be read as a Darshan log ({error}); make it again") from None
-    return log
+    return darshan.DarshanReport(path, read_all=False)
+
+
+def _segments(builder: TraceBuilder, log: Any) -> Report:
+    if _SEGMENTS not in log.modules:
+        raise UsageError(
+            f"{builder.given.path!r} has no extended tracing, only sums; set DXT_ENABLE_IO_TRACE=1 and run again, "
+            "or leave out --set rows=segments"
+        )
+    log.mod_read_all_dxt_records(_SEGMENTS)
+    segments = Segments(builder)
+    for record in log.records[_SEGMENTS].to_df():
+        _add(builder, segments, _name(log, record["id"]), record)
+    segments.finish()
+    return builder.finish("darshan", _TOOL, clock=_CLOCK, notes=NOTES)
+
+
+def _counters(builder: TraceBuilder, log: Any, stdio_buffer: int) -> Report:
+    records = Records(builder, stdio_buffer)
+    for module in MODULES:
+        if module in log.modules:
+            log.mod_read_all_records(module)
+            tables = log.records[module].to_df()
+            for whole, timed in zip(
+                *(tables[name].to_dict("records") for name in ("counters", "fcounters")), strict=True
+            ):
+                values = {str(name).removeprefix(MODULES[module]): value for name, value in {**timed, **whole}.items()}
+                records.add(module, str(whole["id"]), _name(log, whole["id"]), int(whole["rank"]), values)
+            if log.modules[module].get("partial_flag"):
+                builder.report.blind_spots.append(f"files beyond the memory of Darshan's module {module}")
+    records.finish()
+    return builder.finish("darshan", _TOOL, clock=_CLOCK, notes=ROUGH_NOTES, nprocs=log.metadata["job"]["nprocs"])
+
+
+def _name(log: Any, ident: Any) -> str:
+    return str(log.name_records.get(ident, f"/file/{ident}"))
 
 
 def _add(builder: TraceBuilder, segments: Segments, name: str, record: Any) -> None:

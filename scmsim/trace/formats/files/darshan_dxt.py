@@ -16,6 +16,7 @@ from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of darshan-dxt-parser (Darshan's extended tracing)"
+COUNTERS = b"# description of columns:"  # only darshan-parser writes it
 _TOOL = "text of darshan-dxt-parser"
 _FILE = re.compile(r"# DXT, file_id: \d+, file_name: (.*)")
 _OST = re.compile(r"\[\s*\d+\s*\]")  # object storage target of Lustre
@@ -24,7 +25,7 @@ _OTHER_MODULES = ("X_MPIIO", "X_STDIO")
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     """Return whether a file begins like text of darshan-dxt-parser."""
-    return head.startswith(b"# darshan log version:") and (b"DXT" in head or b"dxt" in head)
+    return head.startswith(b"# darshan log version:") and (b"DXT" in head or b"dxt" in head) and COUNTERS not in head
 
 
 def convert(

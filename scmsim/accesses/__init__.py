@@ -1,0 +1,105 @@
+"""Write what a replay touches as a trace for other simulators: `writing` opens a writer of the wanted format.
+
+- `rows`: the rows that a writer receives
+- `memory`: requests to the device, for simulators of memory (Ramulator 2, DRAMsim3)
+- `processor`: virtual addresses, for simulators of processors and TLBs (ChampSim, `.u64`)
+- `table`: every row as Parquet, which `scmsim mmu` replays exactly
+"""
+
+import contextlib
+import gzip
+import lzma
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import IO, Any, NamedTuple, Protocol
+
+from scmsim.accesses.rows import Rows
+from scmsim.core.atomic import whole
+from scmsim.core.errors import UsageError, expect, unknown
+
+FORMATS = {  # name: what it is; the extension of a file is its format's name
+    "ramulator": "Ramulator 2's LoadStoreTrace: LD or ST and the address in the device, a line of text for each 64 bytes",
+    "dramsim3": "DRAMsim3's trace: address in the device, READ or WRITE, cycle; a line of text for each 64 bytes",
+    "champsim": "ChampSim's binary instructions, with virtual addresses, one for each 64 bytes",
+    "u64": "virtual addresses of data, 8 bytes each, one for each 64 bytes",
+    "parquet": "every run with kind, addresses, size, page, mechanism and operation",
+}
+_EXTENSIONS = {**{f".{name}": name for name in FORMATS}, ".champsimtrace": "champsim"}
+_COMPRESSED = (".gz", ".xz")
+_XZ_PRESET = 1  # on repeating records, 6 takes several times as long for files of about the same size
+
+
+class Writer(Protocol):
+    """A writer of one format; `counts` has the numbers of what it wrote, by kind."""
+
+    counts: dict[str, int]
+
+    def add(self, rows: Rows) -> None: ...
+
+
+class Form(NamedTuple):
+    """The format of a file, and how it is compressed: a suffix of _COMPRESSED, or nothing."""
+
+    name: str
+    compressed: str
+
+
+def form_of(path: "str | os.PathLike[str]", name: str | None = None) -> Form:
+    """Return the format of a file by its name, or the format `name`.
+
+    Raises UsageError for an unknown extension or format, and for a compressed Parquet file.
+    """
+    expect("accesses", path, (str, os.PathLike), "the name of a file")
+    suffixes = [suffix.lower() for suffix in pathlib.Path(path).suffixes]
+    compressed = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else ""
+    if name is None:
+        name = _EXTENSIONS.get(suffixes[-1] if suffixes else "")
+        if name is None:
+            raise UsageError(
+                f"cannot tell the format of {os.fspath(path)!r}; the name must end in {', '.join(_EXTENSIONS)} (all but "
+                f".parquet also {' or '.join(_COMPRESSED)}), or give the format (--accesses-format)"
+            )
+    expect("accesses_format", name, str, f"one of {', '.join(FORMATS)}")
+    if name not in FORMATS:
+        raise unknown("format of accesses", name, FORMATS)
+    if name == "parquet" and compressed:
+        raise UsageError(f"{os.fspath(path)!r}: Parquet is compressed inside; leave out {compressed!r}")
+    return Form(name, compressed)
+
+
+@contextlib.contextmanager
+def writing(
+    path: "str | os.PathLike[str]", form: Form, sites: Sequence[str], header: Mapping[str, Any]
+) -> Iterator[Writer]:
+    """Yield a writer; the file appears at the end of the block, whole, or not at all if the block fails.
+
+    `sites` are the names of the model's mechanisms; `header` is the provenance, which Parquet keeps.
+    """
+    with whole(path) as draft:
+        if form.name == "parquet":
+            from scmsim.accesses import table
+
+            with table.Writer(draft, sites, header) as writer:
+                yield writer
+            return
+        from scmsim.accesses import memory, processor
+
+        writers: dict[str, Callable[[IO[bytes]], Writer]] = {
+            "ramulator": memory.Ramulator,
+            "dramsim3": memory.Dramsim3,
+            "champsim": processor.Champsim,
+            "u64": processor.Addresses,
+        }
+        with _opened(draft, form.compressed) as out:
+            yield writers[form.name](out)
+
+
+def _opened(path: pathlib.Path, compressed: str) -> IO[bytes]:
+    openers: dict[str, Any] = {
+        ".gz": partial(gzip.open, compresslevel=1),
+        ".xz": partial(lzma.open, preset=_XZ_PRESET),
+    }
+    opened: IO[bytes] = openers.get(compressed, open)(path, "wb")
+    return opened

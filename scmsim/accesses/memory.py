@@ -1,0 +1,74 @@
+"""Requests to persistent memory, for simulators of memory: a line of text for each 64 bytes loaded or written back.
+
+Loads are those of the model's events: no CPU cache is simulated for them.  Writes are the lines that leave the CPU's caches, and
+streaming stores, as the counter `lines_written_back` counts them.  Addresses are offsets in the device.  Sources of the formats:
+Ramulator 2.1 src/ramulator/frontend/impl/memory_trace/loadstore_trace.cpp; DRAMsim3 src/common.cc (`operator>>` of Transaction)
+and src/cpu.cc (TraceBasedCPU).
+"""
+
+from typing import IO
+
+import numpy as np
+
+from scmsim.accesses.rows import WRITE_BACK, Rows, lines
+from scmsim.core.records import FETCH, LOAD, MILLI, STORE
+
+_WORD = 8  # bytes that a cycle moves
+
+
+def _cycles(rows: Rows) -> np.ndarray:
+    """Return the cycles that rows take, thousandths: one for each instruction of code, and for each word that is moved.
+
+    A streaming store moves its words as the write-back that follows it.  If the lines of a run all had one cycle, DRAMsim3 would
+    hang: it waits for ever if its write buffer is full when a line that it has not read yet is written.
+    """
+    words = np.isin(rows.kind, (LOAD, STORE, WRITE_BACK)) * -(-rows.length // _WORD) * MILLI
+    return np.where(rows.kind == FETCH, rows.instructions, words)
+
+
+class Requests:
+    """What both formats share: the rows that reach the device, cut into lines."""
+
+    words = ("", "")  # of a read and of a write
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self.out, self.counts = out, {"reads": 0, "writes": 0}
+        self.cycle = 0  # of the next row, thousandths
+
+    def add(self, rows: Rows) -> None:
+        rows = rows.of(~rows.setup)
+        after = self.cycle + np.cumsum(_cycles(rows))
+        start, self.cycle = np.append(self.cycle, after[:-1]), int(after[-1]) if len(after) else self.cycle
+        reaches = (rows.device >= 0) & ((rows.kind == LOAD) | (rows.kind == WRITE_BACK))
+        start, rows = start[: len(reaches)][reaches] // MILLI, rows.of(reaches)
+        words = np.array(self.words)[(rows.kind == WRITE_BACK).astype(np.int64)]
+        for run, address in lines(rows.device, rows.length):
+            writes = int(np.count_nonzero(rows.kind[run] == WRITE_BACK))
+            self.counts["writes"] += writes
+            self.counts["reads"] += len(run) - writes
+            cycles = start[run] + (address - rows.device[run]) // _WORD
+            found = self.text(words[run].tolist(), (address >> 6 << 6).tolist(), cycles.tolist())
+            self.out.write(found.encode())
+
+    def text(self, words: list[str], addresses: list[int], cycles: list[int]) -> str:
+        """Return the lines of requests."""
+        raise NotImplementedError
+
+
+class Ramulator(Requests):
+    """`LD 0x1f40` or `ST 0x1f40`."""
+
+    words = ("LD", "ST")
+
+    def text(self, words: list[str], addresses: list[int], cycles: list[int]) -> str:
+        return "".join([f"{word} 0x{address:x}\n" for word, address in zip(words, addresses, strict=True)])
+
+
+class Dramsim3(Requests):
+    """`0x1f40 READ 120`: the last number is the earliest cycle of the request (see `_cycles`)."""
+
+    words = ("READ", "WRITE")
+
+    def text(self, words: list[str], addresses: list[int], cycles: list[int]) -> str:
+        columns = zip(words, addresses, cycles, strict=True)
+        return "".join([f"0x{address:x} {word} {cycle}\n" for word, address, cycle in columns])

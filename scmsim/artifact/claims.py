@@ -1,0 +1,150 @@
+"""Claims of an artifact: each figure of the packed result beside the same figure of a second run, with a verdict.
+
+Figures that follow from a model's structure and the trace alone are exact: a second run must give the same number.  Figures with a
+tolerance of `scmsim compare` may differ by it.  The other figures have no tolerance: they are compared, and have no verdict.
+"""
+
+import itertools
+import json
+import math
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from scmsim.compare import NEARLY_NOTHING
+from scmsim.compare.tolerances import TOLERANCES
+from scmsim.core.errors import UsageError
+from scmsim.result import Result
+from scmsim.result.cells import grows
+from scmsim.result.rows import rows_of
+from scmsim.result.run import Run
+
+EXACT, WITHIN, SHOWN = "exact", "tolerance", "shown"
+VERDICTS = ("equal", "within", "out", "differs")  # "differs": a figure without a tolerance
+# Figures that no fitted cost and no TLB takes part in; a name that ends in "_" means every name with this beginning.
+_STRUCTURE = (
+    "calls", "operations", "repeated", "touches", "payload_", "stored_bytes_", "space_", "errors_", "pm_stored_bytes",
+    "nt_stored_bytes", "pm_loaded_bytes", "flushes", "fences", "lines_written_back", "media_bytes_", "write_amplification",
+    "write_amplification_", "read_amplification", "cow_extra_ratio", "page_faults_", "mapped_bytes_",
+)  # fmt: skip
+
+Figure = int | float | str | None
+
+
+class Claim(NamedTuple):
+    """One figure of one run (or one published row): its basis, both values and the verdict, one of VERDICTS.
+
+    `percent` is the tolerance in percent of the packed value, None for a figure without one.
+    """
+
+    about: str
+    quantity: str
+    basis: str
+    percent: float | None
+    packed: Figure
+    found: Figure
+    verdict: str
+
+
+class Figures(NamedTuple):
+    """The figures of one run by quantity, and its number of calls (0 for a row of `reproduce`)."""
+
+    about: str
+    values: dict[str, Figure]
+    calls: int
+
+
+def basis(quantity: str) -> tuple[str, float | None]:
+    """Return the basis of a quantity, and its tolerance in percent."""
+    if any(quantity == name or name.endswith("_") and quantity.startswith(name) for name in _STRUCTURE):
+        return EXACT, 0.0
+    known = TOLERANCES.get(quantity)
+    return (WITHIN, known.percent) if known else (SHOWN, None)
+
+
+def of_result(result: Result) -> list[Figures]:
+    """Return the figures of each run: its row, and the breakdown by site and group."""
+    return [_of_run(run) for run in result.runs]
+
+
+def _of_run(run: Run) -> Figures:
+    values = _numbers(rows_of([run], "run")[0])
+    for table in (run.sites, run.groups):
+        values |= {f"{name}: {counter}": value for name, counts in table.items() for counter, value in counts.items()}
+    return Figures(" ".join(name for name in run.names().values() if name), values, run.divisor)
+
+
+def of_points(points: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Figures]:
+    """Return the figures of a sweep's points, given as (words, row)."""
+    return [Figures(words, _numbers(row), int(row.get("calls", 0))) for words, row in points]
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Figure]:
+    return {
+        name: value
+        for name, value in row.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and not name.startswith("param_")
+    }
+
+
+def compared(packed: Iterable[Figures], found: Iterable[Figures], judged: Mapping[str, Any]) -> Iterator[Claim]:
+    """Yield a claim for each figure of each packed run; `judged` is quantity -> [basis, percent], as in the index."""
+    nothing = Figures("", {}, 0)
+    for mine, other in itertools.zip_longest(packed, found, fillvalue=nothing):
+        same_run = mine.about.split(" ")[0] == other.about.split(" ")[0]
+        for name, value in mine.values.items():
+            known, percent = judged.get(name, (SHOWN, None))
+            new = other.values.get(name) if same_run else None
+            verdict = _verdict(value, new, known, percent, mine.calls if grows(name) else 0)
+            yield Claim(mine.about, name, known, percent, value, new, verdict)
+
+
+def _verdict(packed: Figure, found: Figure, known: str, percent: float | None, calls: int) -> str:
+    """Return the verdict of a figure; a figure that the second run lacks is out, or differs if it has no tolerance."""
+    if packed == found:
+        return "equal"
+    if known == SHOWN or percent is None:
+        return "differs"
+    if known == EXACT or not isinstance(found, int | float) or not isinstance(packed, int | float):
+        return "out"
+    off = abs(found - packed)
+    tiny = calls > 0 and max(abs(found), abs(packed)) < NEARLY_NOTHING * calls
+    return "within" if tiny or off <= abs(packed) * percent / 100 else "out"
+
+
+def of_rows(packed: Iterable[Mapping[str, Any]], found: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
+    """Yield a claim for each published row that was run: an exact row must be equal, another must keep its verdict."""
+    by_id = {row["id"]: row for row in found}
+    for row in packed:
+        if row["simulated"] is None:
+            continue
+        other = by_id.get(row["id"], {})
+        exact = row["kind"] == "exact"
+        mine, theirs = _told(row["simulated"]), _told(other.get("simulated"))
+        verdict = "equal" if mine == theirs else "out"
+        if verdict == "out" and not exact:
+            verdict = "differs" if row["verdict"] is None else "out"
+            if row["verdict"] is not None and other.get("verdict") == row["verdict"]:
+                verdict = "within"
+        known = EXACT if exact else SHOWN if row["verdict"] is None else WITHIN
+        yield Claim(row["id"], row["metric"], known, None, mine, theirs, verdict)
+
+
+def _told(value: Any) -> Figure:
+    return " | ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def off_percent(claim: Claim) -> float | None:
+    """Return the difference in percent of the packed value; None if it cannot be computed."""
+    packed, found = claim.packed, claim.found
+    if not isinstance(packed, int | float) or not isinstance(found, int | float):
+        return None
+    return 100 * (found - packed) / abs(packed) if packed else math.copysign(math.inf, found) if found else 0.0
+
+
+def load(path: pathlib.Path) -> Any:
+    """Return the content of a JSON file of a run; raise UsageError if it is not JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path.name!r} cannot be read: {error}; get the artifact again") from None

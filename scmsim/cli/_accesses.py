@@ -1,0 +1,64 @@
+"""What `scmsim mrc` and `scmsim mmu` count: the addresses of a file, the requests of a trace, or what a replay touches."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from scmsim.core.errors import UsageError
+from scmsim.core.text import printable, shortened
+
+ADDRESS, REQUEST, OBJECT, REPLAY = "address", "page of a request", "object", "page of a replay"
+_DEFAULT_FS = "nova-cow"
+
+
+class Accesses(NamedTuple):
+    """Accesses of a file: what one is (ADDRESS ...), the file system of a replay, and batches of (codes or None, addresses)."""
+
+    access: str
+    fs: str | None
+    batches: Iterator[tuple[Any, Any]]
+
+    def note(self, file: str) -> str:
+        """Return what was counted, as a line for stderr; empty for a file of addresses."""
+        name = printable(file)
+        return {
+            REQUEST: f"scmsim: {name} holds requests of block devices: an access is a page of 4 KiB that a request touches; "
+            "--fs replays them on a file system",
+            OBJECT: f"scmsim: {name} holds requests of objects: an access is a request, and an entry holds one object of any "
+            "size; --fs replays them on a file system",
+            REPLAY: f"scmsim: {name} holds operations, not addresses: they were replayed on {self.fs} (--fs), and an access is "
+            "its touch of a 4 KiB page",
+        }.get(self.access, "")
+
+    def label(self, file: str, paging: str | None) -> str:
+        """Return a label for a figure: the file's name, and for a replay the file system."""
+        import pathlib
+
+        name = shortened(pathlib.Path(file).name, 60)
+        return f"{name} on {self.fs}{f' ({paging})' if paging else ''}" if self.fs else name
+
+
+def of_file(file: str, fs: str | None, paging: str | None) -> Accesses:
+    """Return the accesses of a file; a block or object trace is replayed only if a file system is given."""
+    from scmsim.mmu import accesses
+
+    if accesses.is_access_file(file):
+        return Accesses(ADDRESS, None, ((None, part) for part in accesses.loads(file)))
+    from scmsim.pipeline import open_source, requests
+
+    source, _ = open_source(file)
+    kind = requests.granularity(source.header)
+    if fs is None and kind in (requests.BLOCK, requests.OBJECT):
+        if paging:
+            raise UsageError(f"--paging {paging} is for a replay; name the file system, too: --fs {_DEFAULT_FS}")
+        return Accesses(REQUEST if kind == requests.BLOCK else OBJECT, None, requests.accesses(source))
+    fs = fs or _DEFAULT_FS
+    return Accesses(REPLAY, fs, _replayed(source, fs, paging))
+
+
+def _replayed(source: Any, fs: str, paging: str | None) -> Iterator[tuple[None, Any]]:
+    from scmsim.cli._progress import Progress
+    from scmsim.pipeline import touches
+
+    with Progress() as progress:
+        for part in touches(source, fs, paging=paging, progress=progress):
+            yield None, part

@@ -1,0 +1,58 @@
+"""Map famfs's files: faults of DAX that find each page at once, with famfs's search for its extent in each fault.
+
+fs/dax.c maps 4 KiB or 2 MiB; dax_iomap_fault falls back from 1 GiB, so a region of 1 GiB costs one more attempt and is
+mapped by entries of 2 MiB.  fsync and msync do nothing (noop_fsync), so that no entry is ever write-protected again.
+Source: fs/famfs/famfs_file.c (__famfs_filemap_fault, famfs_file_mmap), Linux 6.1 fs/dax.c.
+"""
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from scmsim.fs.engine import table
+from scmsim.fs.famfs import data, state, templates
+from scmsim.jit import subroutine
+
+_PAGES = templates.UNIT_SHIFT - 12  # log2 of the pages of a unit
+
+
+@subroutine
+def place(s, arena, f, page):
+    """Return the device offset of a page; 0: the file has no unit there."""
+    unit = table.get(arena, f + state.UNITS, page >> _PAGES)
+    return (unit << templates.UNIT_SHIFT) + ((page & (1 << _PAGES) - 1) << 12) if unit else 0
+
+
+@subroutine
+def look_up(s, arena, out, f, page):
+    """Emit the search for the extent of a page."""
+    data.look_up(s, arena, out, f, page >> _PAGES)
+
+
+@subroutine
+def look_up_events(s):
+    """Return the most events of a search."""
+    return data.LOOK_UP_EVENTS + s.chase
+
+
+@functools.cache
+def _kernels() -> ModuleType:
+    from scmsim.fs.mapping import hooks, kernels, rows
+    from scmsim.jit.binding import bind
+
+    own = {
+        "place": place,
+        "MAY_BE_LARGE": True,
+        "KEEPS_CLEAN": False,
+        "look_up": look_up,
+        "look_up_events": look_up_events,
+    }
+    return bind("famfs_mapped", kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: rows.HOOKS | own})
+
+
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """Return the mapped files of a model."""
+    from scmsim.fs.mapping.driver import Mapped
+
+    return Mapped(model, lambda record: (_kernels(), {}), files)

@@ -1,0 +1,253 @@
+"""Run famfs's operations one by one.
+
+The first call that gives a file a length (fallocate, truncate or write) represents `famfs creat` or `famfs cp`: it
+preallocates the file and logs it.  From then on famfs only moves data: a write ends at the file's end, a truncate or
+fallocate does nothing, and an unlinked file keeps its memory.  With growth = logged, each of these calls is done, and
+its file's entry is stored again.
+Source: famfs README.md (missing file system operations), fs/famfs/famfs_file.c (famfs_rw_prep), src/famfs_lib.c.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine import calls, file_row, operations, table
+from scmsim.fs.engine.events import MOST_REFUSED, emit_template, reserve_events
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.famfs import data, state, templates
+from scmsim.fs.famfs.units import allocate, release_from, units_of
+from scmsim.fs.linux import templates as q
+from scmsim.jit import subroutine
+from scmsim.jit.binding import bind
+
+EVENTS = 64  # most events of a call besides its copies
+
+
+@subroutine
+def adopt(s, arena, row):
+    """Create a file or directory from before the trace, without events; return the outcome."""
+    is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
+    length = 0 if is_dir else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
+    if length or is_dir:
+        if s.live_entries >= s.log_entries:
+            return FULL
+        outcome = allocate(s, arena, row, length) if length else DONE
+        if outcome != DONE:
+            return outcome
+        arena[row + state.ENTRY] = s.logged % s.log_entries + 1
+        s.logged, s.live_entries = s.logged + 1, s.live_entries + 1
+    arena[row + file_row.STATUS] |= file_row.EXISTS
+    arena[row + file_row.LINKS], arena[row + file_row.SIZE], arena[row + file_row.INITIAL_SIZE] = 1, length, 0
+    return DONE
+
+
+@subroutine
+def length_for(arena, op, row):
+    """Return the least length in bytes, or the new one of a truncate, that a call asks of a file; -1: none."""
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
+        return -1
+    if op.op == r.TRUNCATE:
+        return op.new_size
+    return op.offset + op.length if calls.allocates(op) else -1
+
+
+@subroutine
+def refuse(s, arena, op, row):
+    """Refuse what famfs does not do to a preallocated file; return NO_ROOM if the driver must shorten the write first.
+
+    famfs_rw_prep cuts a write at the file's length, so that a write after it returns 0.
+    """
+    left = max(arena[row + file_row.SIZE] - op.offset, 0)
+    if op.op == r.TRUNCATE or op.op == r.FALLOCATE:
+        s.unsupported += 1
+    elif left < op.length:
+        s.beyond += 1
+        if not op.flag & r.SETUP:
+            s.failed_bytes += op.length - left
+        if left:
+            s.cut_to = left
+            return NO_ROOM
+        if s.refused < MOST_REFUSED:
+            s.refused_rows[s.refused] = s.op
+            s.refused += 1
+    return DONE
+
+
+@subroutine
+def admit(s, arena, op, row):
+    """Prepare a new operation: adopt its file and allocate the units that it asks for; return its outcome."""
+    if calls.adopts(arena, op, row):
+        outcome = adopt(s, arena, row)
+        if outcome != DONE:
+            return outcome
+    s.sized, s.cut_to = 0, 0
+    if op.op == r.MKDIR and calls.changes_names(arena, op, row):
+        return DONE if s.live_entries < s.log_entries else FULL
+    length = length_for(arena, op, row)
+    if length < 0 or (length == 0 and arena[row + file_row.MAPPED] == 0):
+        return DONE
+    if arena[row + file_row.MAPPED] and not s.grows:
+        return refuse(s, arena, op, row)
+    if arena[row + state.ENTRY] == 0 and s.live_entries >= s.log_entries:
+        return FULL
+    if units_of(length) > arena[row + file_row.MAPPED]:
+        outcome = allocate(s, arena, row, length)
+        if outcome != DONE:
+            return outcome
+        s.sized = 1
+    if length > arena[row + file_row.SIZE] or op.op == r.TRUNCATE:
+        s.sized = 1
+    return DONE
+
+
+@subroutine
+def is_refused(s, arena, op, row):
+    """Return whether a call is done without effect, since famfs does not do it."""
+    if s.grows or s.sized or length_for(arena, op, row) < 0 or arena[row + file_row.MAPPED] == 0:
+        return False
+    return op.op != r.WRITE or op.offset >= arena[row + file_row.SIZE]
+
+
+@subroutine
+def any_step(s, arena, out, op, row, parent):
+    """Run or resume a call, or enter the kernel in vain."""
+    if s.stage == state.READY and is_refused(s, arena, op, row):
+        emit_template(s, out, q.WRITE if op.op == r.WRITE else templates.OTHER)
+        return True
+    return calls.step(s, arena, out, op, row, parent)
+
+
+@subroutine
+def perform(s, arena, out, op):
+    """Run or resume an operation; return its outcome."""
+    row = s.files + op.file * state.FILE_WORDS
+    if s.stage == state.NEW:
+        outcome = admit(s, arena, op, row)
+        if outcome != DONE:
+            return outcome
+        s.stage = state.READY
+    if s.stage == state.READY and not reserve_events(s, out, EVENTS):
+        return NO_ROOM
+    return calls.run(s, arena, out, op, row, calls.parent_of(s, op))
+
+
+@subroutine
+def set_file(s, row):
+    """Set the register of the file's inode in the kernel."""
+    s.reg[q.INODE] = q.INODES + ((row - s.files) // state.FILE_WORDS << 10)
+
+
+@subroutine
+def create(s, arena, out, op, row, parent):
+    """Run create and mkdir: a file is a name without a map, a directory has an entry of the log."""
+    is_dir = op.op == r.MKDIR
+    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
+    emit_template(s, out, q.MKDIR if is_dir else q.CREATE)
+    if is_dir:
+        data.append(s, arena, out, row)
+
+
+@subroutine
+def unlink(s, arena, out, op, row, parent):
+    """Run unlink and rmdir."""
+    arena[row + file_row.LINKS] -= 1
+    emit_template(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
+
+
+@subroutine
+def link(s, arena, out, op, row, parent):
+    """Run link, whose name is in this mount alone."""
+    arena[row + file_row.LINKS] += 1
+    emit_template(s, out, q.LINK)
+
+
+@subroutine
+def rename(s, arena, out, row, parent, replaced):
+    """Run rename, which changes names in this mount alone: the log keeps the name of the creation."""
+    emit_template(s, out, q.RENAME)
+    if replaced:
+        arena[replaced + file_row.LINKS] -= 1
+
+
+@subroutine
+def read_directory(s, arena, out, row):
+    """Run readdir of names in the kernel's cache."""
+    s.reg[q.COUNT] = 0
+    emit_template(s, out, q.LIST)
+
+
+@subroutine
+def change_length(s, arena, out, row, length):
+    """Set a file's length and publish it; with growth = logged units after the end are freed."""
+    if s.grows and length < arena[row + file_row.SIZE]:
+        release_from(s, arena, row, units_of(length))
+    arena[row + file_row.SIZE] = length
+    data.publish(s, arena, out, row)
+
+
+@subroutine
+def truncate(s, arena, out, row, new_size):
+    """Run a truncation that gives a new file its length, or changes it with growth = logged."""
+    emit_template(s, out, templates.OTHER)
+    if s.sized:
+        change_length(s, arena, out, row, new_size)
+    return True
+
+
+@subroutine
+def fallocate(s, arena, out, op, row):
+    """Run an fallocate that gives a new file its length, or more units with growth = logged; famfs clears nothing."""
+    emit_template(s, out, templates.OTHER)
+    if s.sized:
+        keeps = op.flag & r.KEEP_SIZE and s.grows
+        end = arena[row + file_row.SIZE] if keeps else op.offset + op.length
+        change_length(s, arena, out, row, max(arena[row + file_row.SIZE], end))
+    return True
+
+
+@subroutine
+def evict(s, arena, out, row):
+    """Forget a file without a name; its units and its entry stay, or go with growth = logged."""
+    if not reserve_events(s, out, EVENTS):
+        return False
+    set_file(s, row)
+    emit_template(s, out, q.REMOVE)
+    if arena[row + state.ENTRY] and s.grows:
+        data.append(s, arena, out, row)  # FAMFS_LOG_DELETE, which famfs defines and never writes
+        s.live_entries -= 1
+        release_from(s, arena, row, 0)
+    elif arena[row + state.ENTRY]:
+        s.lost_units += arena[row + file_row.MAPPED]
+        s.unlinked += 1
+    table.drop(s, arena, row + state.UNITS)
+    for word in (file_row.SIZE, file_row.OPENS, file_row.MAPPED, state.EXTENTS, state.CHUNK, state.ENTRY):
+        arena[row + word] = 0
+    arena[row + file_row.STATUS] &= ~(file_row.EXISTS | state.HAS_MAP)
+    return True
+
+
+@subroutine
+def end(s, out):
+    """Make the next operation start from the beginning."""
+    s.stage = state.NEW
+
+
+HOOKS = {
+    operations: {"perform": perform, "end": end},
+    calls: {
+        "state": state,
+        "templates": templates,
+        "set_file": set_file,
+        "write": data.write,
+        "read": data.read,
+        "fallocate": fallocate,
+        "truncate": truncate,
+        "create": create,
+        "unlink": unlink,
+        "link": link,
+        "rename": rename,
+        "read_directory": read_directory,
+        "evict": evict,
+        "on_first_open": data.ask_map,
+        "any_step": any_step,
+    },
+}
+emit = bind("famfs", operations, HOOKS).emit

@@ -1,0 +1,68 @@
+"""Map the memory of hugetlbfs and device-dax: a fault sets one entry of the page's size.
+
+A mapping begins at a multiple of the page in the file and at the same multiple in the program.  A fault of hugetlbfs takes a page
+of the pool and clears it, for a load too.  Nothing is ever cleaned or write-protected.
+Source: Linux 6.1 mm/hugetlb.c (hugetlb_no_page), drivers/dax/device.c (check_vma, __dev_dax_pmd_fault,
+__dev_dax_pud_fault).  Simplified: private mappings are refused (hugetlbfs copies whole pages for them).
+"""
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from scmsim.core import records as r
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import reserve_events
+from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.hugetlbfs import pages, state
+from scmsim.fs.mapping import words as w
+from scmsim.jit import subroutine
+
+
+@subroutine
+def place(s, arena, f, page):
+    """Return the address of a page of 4 KiB; 0: it has no memory, or is the device's first."""
+    return max(pages.place(s, arena, f, page << 12), 0)
+
+
+@subroutine
+def read_in(s, arena, out, f, page):
+    """Take and clear the page around a page of 4 KiB if the file has none there; return (outcome, how it came)."""
+    first = page << 12 >> s.shift
+    if pages.word_of(s, arena, f, first) >= state.FIRST:
+        return DONE, w.WAS_THERE
+    outcome = pages.can_take(s, arena, f, first, first + 1)
+    if outcome != DONE:
+        return outcome, w.WAS_THERE
+    if not reserve_events(s, out, 64) or not has_room(s, arena, w.FAULT_WORDS):
+        return NO_ROOM, w.WAS_THERE
+    pages.take(s, arena, out, f, first)
+    return DONE, w.CAME_WHOLE
+
+
+@functools.cache
+def _kernels(order: int, device: bool) -> ModuleType:
+    from scmsim.fs.mapping import hooks, kernels, rows
+    from scmsim.jit.binding import bind
+
+    own = {
+        "ORDER": order,
+        "place": place,
+        "read_in": read_in,
+        "SPACE": r.PM if device else r.KERNEL,
+        "DAX": False,
+        "KEEPS_CLEAN": False,
+        "MAY_BE_LARGE": order > 12,
+        "HUGETLB": not device,
+        "SYNCS": device,
+    }
+    name = f"{'device_dax' if device else 'hugetlbfs'}_mapped_{order}"
+    return bind(name, kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: rows.HOOKS | own})
+
+
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """Return the mapped files of a model."""
+    from scmsim.fs.mapping.driver import Mapped
+
+    return Mapped(model, lambda record: (_kernels(int(record.shift), bool(record.is_device)), {}), files)

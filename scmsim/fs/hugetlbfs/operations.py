@@ -1,0 +1,235 @@
+"""Run the operations of hugetlbfs and device-dax one by one.
+
+Neither has write(), and device-dax has no read() either (drivers/dax/device.c: dax_fops): such calls end with EINVAL and
+move nothing.  With writes = ported a program copies to a mapping of its own instead, and files grow as it needs.
+Source: Linux 6.1 fs/hugetlbfs/inode.c, drivers/dax/device.c.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine import calls, file_row, operations, table
+from scmsim.fs.engine.events import MOST_REFUSED, emit_template, reserve_events
+from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.hugetlbfs import pages, state, templates
+from scmsim.fs.linux import templates as q
+from scmsim.jit import subroutine
+from scmsim.jit.binding import bind
+
+EVENTS = 16  # most events of a call besides its pages
+
+
+@subroutine
+def is_stranger(s, arena, row):
+    """Return whether a file is not the one that is the device (device-dax)."""
+    is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
+    return s.is_device and not s.ported and not is_dir and s.owner != row
+
+
+@subroutine
+def own(s, arena, row):
+    """Make a file the device if no file is it yet."""
+    if s.is_device and not s.ported and s.owner == 0 and not arena[row + file_row.STATUS] & file_row.IS_DIR:
+        s.owner, s.used = row, s.blocks
+        arena[row + file_row.SIZE], arena[row + file_row.MAPPED] = s.blocks << s.shift, s.blocks
+
+
+@subroutine
+def adopt(s, arena, out, row):
+    """Create a file or directory from before the trace, without events; return the outcome."""
+    is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
+    length = 0 if is_dir or (s.is_device and not s.ported) else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
+    stop = length + (1 << s.shift) - 1 >> s.shift
+    outcome = pages.can_take(s, arena, row, 0, stop) if stop else DONE
+    if outcome != DONE or not reserve_events(s, out, EVENTS):
+        return outcome if outcome != DONE else NO_ROOM
+    emitted = s.emitted
+    for page in range(stop):
+        pages.take(s, arena, out, row, page)
+        s.emitted = emitted
+    arena[row + file_row.STATUS] |= file_row.EXISTS
+    arena[row + file_row.LINKS], arena[row + file_row.SIZE], arena[row + file_row.INITIAL_SIZE] = 1, length, 0
+    own(s, arena, row)
+    return DONE
+
+
+@subroutine
+def is_refused(s, arena, op, row):
+    """Return whether Linux refuses a call: writes, reads of a device, and lengths that are not multiples of the page."""
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
+        return False
+    if op.op == r.TRUNCATE:
+        return not s.ported and (s.is_device != 0 or op.new_size & (1 << s.shift) - 1 != 0)
+    if op.op == r.FALLOCATE:
+        return s.is_device != 0 and not s.ported
+    return op.length > 0 and not s.ported and (op.op == r.WRITE or (op.op == r.READ and s.is_device != 0))
+
+
+@subroutine
+def refuse(s, op):
+    """Count a refused call, whose bytes are not moved."""
+    s.unwritable += op.op == r.WRITE or op.op == r.READ
+    s.misaligned += op.op == r.TRUNCATE and not s.is_device
+    if op.op != r.WRITE:
+        return
+    if not op.flag & r.SETUP:
+        s.failed_bytes += op.length
+    if s.refused < MOST_REFUSED:
+        s.refused_rows[s.refused] = s.op
+        s.refused += 1
+
+
+@subroutine
+def admit(s, arena, out, op, row):
+    """Prepare a new operation: adopt its file, and check that the pool has the pages that it takes; return its outcome."""
+    if calls.adopts(arena, op, row):
+        outcome = adopt(s, arena, out, row)
+        if outcome != DONE:
+            return outcome
+    if is_stranger(s, arena, row) and s.owner and arena[row + file_row.STATUS] & file_row.EXISTS:
+        s.strangers += 1
+    if is_refused(s, arena, op, row):
+        refuse(s, op)
+        return DONE
+    if calls.allocates(op):
+        return pages.can_take(s, arena, row, op.offset >> s.shift, (op.offset + op.length - 1 >> s.shift) + 1)
+    if op.op == r.MMAP and op.length > 0 and not s.is_device and not op.flag & r.CONTINUES:
+        first, stop = op.offset >> s.shift, (op.offset + op.length - 1 >> s.shift) + 1
+        outcome = pages.promise(s, arena, out, row, first, stop)
+        if outcome == DONE and op.flag & r.WRITABLE_SHARED:  # hugetlbfs_file_mmap: a writable mapping extends its file
+            arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], stop << s.shift)
+        return outcome
+    return DONE
+
+
+@subroutine
+def any_step(s, arena, out, op, row, parent):
+    """Run or resume a call, or enter the kernel in vain."""
+    if s.stage == state.READY and is_refused(s, arena, op, row):
+        emit_template(s, out, templates.OTHER)
+        return True
+    if op.op == r.FALLOCATE and op.flag & r.PUNCH_HOLE and op.length > 0:
+        pages.punch(s, arena, out, op, row)
+        return True
+    return calls.step(s, arena, out, op, row, parent)
+
+
+@subroutine
+def perform(s, arena, out, op):
+    """Run or resume an operation; return its outcome."""
+    row = s.files + op.file * state.FILE_WORDS
+    if s.stage == state.NEW:
+        if not reserve_events(s, out, EVENTS + 4):
+            return NO_ROOM
+        outcome = admit(s, arena, out, op, row)
+        if outcome != DONE:
+            return outcome
+        s.stage = state.READY
+    if s.stage == state.READY and not reserve_events(s, out, EVENTS):
+        return NO_ROOM
+    return calls.run(s, arena, out, op, row, calls.parent_of(s, op))
+
+
+@subroutine
+def set_file(s, row):
+    """Set the register of the file's inode in the kernel."""
+    s.reg[q.INODE] = q.INODES + ((row - s.files) // state.FILE_WORDS << 10)
+
+
+@subroutine
+def create(s, arena, out, op, row, parent):
+    """Run create and mkdir."""
+    is_dir = op.op == r.MKDIR
+    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
+    emit_template(s, out, q.MKDIR if is_dir else q.CREATE)
+    own(s, arena, row)
+
+
+@subroutine
+def unlink(s, arena, out, op, row, parent):
+    """Run unlink and rmdir."""
+    arena[row + file_row.LINKS] -= 1
+    emit_template(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
+
+
+@subroutine
+def link(s, arena, out, op, row, parent):
+    """Run link."""
+    arena[row + file_row.LINKS] += 1
+    emit_template(s, out, q.LINK)
+
+
+@subroutine
+def rename(s, arena, out, row, parent, replaced):
+    """Run rename."""
+    emit_template(s, out, q.RENAME)
+    if replaced:
+        arena[replaced + file_row.LINKS] -= 1
+
+
+@subroutine
+def read_directory(s, arena, out, row):
+    """Run readdir."""
+    s.reg[q.COUNT] = 0
+    emit_template(s, out, q.LIST)
+
+
+@subroutine
+def truncate(s, arena, out, row, new_size):
+    """Run hugetlb_vmtruncate: pages after the new end are freed; a longer file gets none."""
+    emit_template(s, out, templates.OTHER)
+    if new_size < arena[row + file_row.SIZE]:
+        pages.free_pages(s, arena, out, row, new_size + (1 << s.shift) - 1 >> s.shift, r.NEVER >> 12)
+    arena[row + file_row.SIZE] = new_size
+    return True
+
+
+@subroutine
+def fallocate(s, arena, out, op, row):
+    """Run fallocate."""
+    return pages.fallocate(s, arena, out, op, row, op.flag & r.KEEP_SIZE != 0)
+
+
+@subroutine
+def evict(s, arena, out, row):
+    """Free a file without a name, with its reservations."""
+    if not reserve_events(s, out, EVENTS):
+        return False
+    set_file(s, row)
+    emit_template(s, out, q.REMOVE)
+    if row == s.owner:
+        s.owner, s.used = 0, 0
+    elif not (s.is_device and not s.ported):
+        pages.free_pages(s, arena, out, row, 0, r.NEVER >> 12)
+    table.drop(s, arena, row + state.PAGES)
+    for word in (file_row.SIZE, file_row.OPENS, file_row.MAPPED):
+        arena[row + word] = 0
+    arena[row + file_row.STATUS] &= ~file_row.EXISTS
+    return True
+
+
+@subroutine
+def end(s, out):
+    """Make the next operation start from the beginning."""
+    s.stage = state.NEW
+
+
+HOOKS = {
+    operations: {"perform": perform, "end": end},
+    calls: {
+        "state": state,
+        "templates": templates,
+        "set_file": set_file,
+        "write": pages.write,
+        "read": pages.read,
+        "fallocate": fallocate,
+        "truncate": truncate,
+        "create": create,
+        "unlink": unlink,
+        "link": link,
+        "rename": rename,
+        "read_directory": read_directory,
+        "evict": evict,
+        "any_step": any_step,
+    },
+}
+emit = bind("hugetlbfs", operations, HOOKS).emit

@@ -1,0 +1,160 @@
+"""Choose offsets of the single calls that counters describe: how many ascend, how many continue the call before.
+
+The calls form runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
+each pass but the first begins at or below the end of the pass before.  So the numbers of consecutive and of ascending calls
+are those of the counters, as far as the file has room for it.  Which bytes a call touches is an assumption: every byte at
+most once where the file is larger than all the calls together, else anywhere.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Order(NamedTuple):
+    """How many calls ascend (begin beyond the end of the call before), how many of these continue it; the furthest end.
+
+    The call before the first one counts as one that ended at byte 0, as in Darshan.  -1: not counted.
+    """
+
+    ascending: int = -1
+    consecutive: int = -1
+    end: int = -1
+
+
+def offsets(lengths: np.ndarray, order: Order, seed: int) -> np.ndarray:
+    """Return the offsets of calls of these lengths as an int64 array; equal arguments give equal offsets."""
+    count, total = len(lengths), int(lengths.sum())
+    if not count:
+        return np.empty(0, np.int64)
+    end = max(order.end, int(lengths.max()))
+    if not 0 <= order.consecutive <= order.ascending <= count:
+        return _wrapped(lengths, end if order.end >= 0 else total)
+    plan = _plan(count, order, fits=total <= end)
+    runs = _Runs(lengths, plan, end)
+    starts = runs.apart(seed) if plan.apart else runs.anywhere(seed)
+    inside = np.cumsum(lengths) - lengths
+    return np.clip(starts[runs.of] + inside - inside[runs.first][runs.of], 0, end - lengths)
+
+
+def _wrapped(lengths: np.ndarray, end: int) -> np.ndarray:
+    """Return offsets of calls that continue each other, and begin again at the start where the file ends."""
+    return np.minimum((np.cumsum(lengths) - lengths) % max(end, 1), end - lengths)
+
+
+class _Plan(NamedTuple):
+    """Numbers of passes, of jumps ahead and of consecutive calls; whether no byte is touched twice; where a file starts."""
+
+    passes: int
+    jumps: int
+    consecutive: int
+    apart: bool
+    from_zero: bool
+
+
+def _plan(count: int, order: Order, *, fits: bool) -> _Plan:
+    """Return how many passes and jumps have the counted numbers of ascending and of consecutive calls."""
+    back = count - order.ascending
+    jumps = order.ascending - order.consecutive
+    if fits and jumps < back and jumps:  # more jumps back than ahead: the passes descend, from a first one above 0
+        return _Plan(back + 1, jumps - 1, order.consecutive, True, False)
+    if not back:
+        return _Plan(1, max(jumps - 1, 0), min(order.consecutive, count - 1), True, jumps == 0)
+    return _Plan(back, jumps, order.consecutive, fits and (jumps > 0 or back == 1), True)
+
+
+@dataclass
+class _Runs:
+    """The runs of a plan: for each call its run (`of`), for each run its first call and its bytes."""
+
+    lengths: np.ndarray
+    plan: _Plan
+    end: int
+
+    def __post_init__(self) -> None:
+        plan, count = self.plan, self.plan.passes + self.plan.jumps
+        whole = int(not plan.apart and plan.passes > 1)  # the first pass covers the file: it has no room for a jump
+        each, more = divmod(plan.jumps, plan.passes - whole)
+        runs_of_pass = 1 + each + (np.arange(plan.passes) < more + whole)
+        runs_of_pass[:whole] = 1
+        self.pass_of = np.repeat(np.arange(plan.passes), runs_of_pass)
+        self.opens = np.concatenate(([0], np.cumsum(runs_of_pass)[:-1]))  # first run of each pass
+        calls = 1 + self._consecutive(count)
+        self.first = np.concatenate(([0], np.cumsum(calls)[:-1]))
+        self.of = np.repeat(np.arange(count), calls)
+        self.bytes = np.add.reduceat(self.lengths, self.first)
+        sizes = self.lengths[self.lengths > 0]
+        self.unit = int(np.gcd.reduce(sizes)) if len(sizes) else 1
+
+    def _consecutive(self, count: int) -> np.ndarray:
+        """Return the number of consecutive calls of each run; where bytes are touched twice, the first run fills the file."""
+        left, first = self.plan.consecutive, 0
+        if not self.plan.apart:
+            first = min(left, max(int(np.searchsorted(np.cumsum(self.lengths), self.end, side="right")) - 1, 0))
+        each, more = divmod(left - first, count)
+        if first and count > 1:
+            each, more = divmod(left - first, count - 1)
+            return np.concatenate(([first], each + (np.arange(count - 1) < more)))
+        return each + (np.arange(count) < more) + first
+
+    def apart(self, seed: int) -> np.ndarray:
+        """Return the starts of the runs such that no byte is touched twice: first runs of passes below, the others above."""
+        random, plan, count = np.random.default_rng(seed), self.plan, len(self.bytes)
+        descends = plan.jumps < plan.passes - 1 or not plan.from_zero
+        below = (
+            np.arange(plan.passes)[::-1] if descends else np.concatenate(([0], 1 + random.permutation(plan.passes - 1)))
+        )
+        is_first = np.zeros(count, bool)
+        is_first[self.opens] = True
+        above = np.flatnonzero(~is_first)
+        drawn = random.permutation(len(above))
+        place = np.empty(count, np.int64)  # rank of the run along the file
+        place[self.opens] = below
+        # the runs of a pass ascend
+        place[above] = plan.passes + drawn[np.lexsort((drawn, self.pass_of[above]))]
+        along = np.argsort(place)
+        gaps = self._gaps(count)
+        ends = np.cumsum(self.bytes[along] + gaps)
+        starts = np.empty(count, np.int64)
+        starts[along] = ends - self.bytes[along]
+        return starts
+
+    def _gaps(self, count: int) -> np.ndarray:
+        """Return the free bytes before each run along the file; all together fill the file."""
+        free = self.end - int(self.bytes.sum())
+        before = np.arange(count) >= self.plan.from_zero  # a file that starts at 0 has no gap there
+        places = max(int(before.sum()), 1)
+        each = free // places // self.unit * self.unit or free // places
+        gaps = np.where(before, each, 0)
+        gaps[-1] += free - int(gaps.sum()) if before[-1] else 0
+        return gaps
+
+    def anywhere(self, seed: int) -> np.ndarray:
+        """Return the starts of the runs of passes that overlap: each pass anywhere that its counts allow."""
+        random = np.random.default_rng(seed)
+        total = np.add.reduceat(self.bytes, self.opens)
+        slack = np.clip(self.end - total, 0, None)
+        jumps = np.diff(np.append(self.opens, len(self.bytes))) - 1
+        share = slack[self.pass_of] // (1 + jumps[self.pass_of])
+        gaps = self._rounded(random.integers(0, share + 1))
+        lowest = np.where(share >= self.unit, self.unit, np.minimum(share, 1))
+        is_first = np.zeros(len(gaps), bool)
+        is_first[self.opens] = True
+        gaps = np.where(is_first, gaps, np.maximum(gaps, lowest))
+        inside = np.add.reduceat(np.where(is_first, 0, gaps), self.opens) + total
+        gaps[0] = 0
+        # at or below the last byte of the pass before
+        bound = np.maximum(inside[:-1] - 1, 0)
+        gaps[self.opens[1:]] = self._rounded(np.minimum(gaps[self.opens[1:]], bound))
+        widest = int(np.argmax(jumps))
+        if jumps[widest]:
+            last = self.opens[widest] + jumps[widest]
+            reach = int(gaps[self.opens[widest]] + inside[widest])
+            gaps[last] += self.end - reach
+        starts = np.cumsum(gaps + self.bytes) - self.bytes
+        begin = starts[self.opens] - gaps[self.opens]
+        return starts - begin[self.pass_of]
+
+    def _rounded(self, gaps: np.ndarray) -> np.ndarray:
+        return gaps // self.unit * self.unit

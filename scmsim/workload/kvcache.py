@@ -1,0 +1,188 @@
+"""The cache of keys and values (KV) of a language-model server: blocks of tokens are put, got and evicted.
+
+A request gets the blocks of its text that are cached, up to the first that is missing, and puts the other full ones; a full
+cache gives the slot of the least recently used block to a new one (see _kvcache for the sources).  Requests are those of a
+trace in Mooncake's format, or conversations drawn with the statistics of its conversation trace.
+
+The blocks are slots of one file, as in LMCache's backend for /dev/dax (lmcache/v1/storage_backend/dax/core.py, commit
+50b60c03: one arena, a memmove for each block), moved through a mapping or by calls; or a file each, as in its local_disk
+backend (local_disk_backend.py, commit 005121ac).  A block is one transfer.  The copy to and from the GPU is not modelled.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
+    CLOSE,
+    CREATE,
+    MMAP,
+    MUNMAP,
+    NON_TEMPORAL,
+    OPEN,
+    READ,
+    ULOAD,
+    UNLINK,
+    USTORE,
+    WRITABLE_SHARED,
+    WRITE,
+)
+from scmsim.workload import _kvcache, _steps, _stream
+from scmsim.workload._stream import ops
+
+SUMMARY = (
+    "the KV cache of a language-model server: put, get and evict blocks of tokens, of a trace or of drawn requests"
+)
+PARAMS = {
+    "file": ("", "file", "trace of requests in Mooncake's format (JSON lines); without it, requests are drawn"),
+    "model": ("llama-3.1-8b", "text", "model, or the elements of a token as factors: 2x32x8x128"),
+    "element": ("2", "bytes", "bytes of an element: 2 for fp16 and bf16, 1 for fp8"),
+    "tokens": ("256", "tokens", "tokens of a block (LMCache: 256, vLLM: 16)"),
+    "capacity": ("64GiB", "bytes", "bytes of the cache"),
+    "by": (
+        "map",
+        "map|calls|files",
+        "slots of one mapped file, of one file by read and write, or a file for each block",
+    ),
+    "requests": ("200", "requests", "drawn: requests in all"),
+    "prompt": ("5900", "tokens", "drawn: median length of a conversation's first prompt"),
+    "again": ("43", "per cent", "drawn: requests that continue a conversation, in the long run"),
+    "gap": (
+        "30",
+        "requests",
+        "drawn: median requests between two turns of a conversation (all of Mooncake's trace: 480)",
+    ),
+    "seed": ("1", "seed", "drawn: seed of the requests"),
+    "interval": ("1us", "time", "trace time between two operations"),
+}
+FOLDER, FIRST = 0, 1  # object ids: the directory, the arena or the first block's file
+MOST_FILES = 1 << 20
+LARGEST = 1 << 44  # bytes of the arena: the models' files end there
+# memmove stores past the caches from 3/4 of a thread's share of the last-level cache on (glibc 2.36, sysdeps/x86/dl-cacheinfo.h);
+# without that size, from 3/4 MiB on
+PAST_CACHES = 3 << 18
+
+
+class Workload(_stream.Stream):
+    """Stream of the transfers of one cache (a records.Source); see PARAMS.
+
+    `found`, `stored` and `evicted` are the blocks of all requests that were got, put, and that lost their slot; `asked` is
+    the number of full blocks of all requests.
+
+    Raises
+    ------
+    UsageError
+        For an unknown model, a cache smaller than a block, or a trace that cannot be read.
+    """
+
+    fresh = True
+
+    def __init__(
+        self,
+        file: str = "",
+        model: str = "llama-3.1-8b",
+        element: int = 2,
+        tokens: int = 256,
+        capacity: int = 64 << 30,
+        by: str = "map",
+        requests: int = 200,
+        prompt: int = 5900,
+        again: int = 43,
+        gap: int = 30,
+        seed: int = 1,
+        interval: int = 1000,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in PARAMS}
+        _stream.choose("by of kvcache", by, ("map", "calls", "files"))
+        _stream.at_least(1, element=element, tokens=tokens, requests=requests, prompt=prompt, gap=gap)
+        if not 0 <= again <= 95:
+            raise UsageError(f"again = {again}; it must be 0 to 95 per cent")
+        if max(prompt, tokens) > _kvcache.MOST_TOKENS or gap > 1 << 40:
+            raise UsageError(f"prompt and tokens are at most {_kvcache.MOST_TOKENS:,}, and gap at most {1 << 40:,}")
+        self.unit = _kvcache.elements(model) * element * tokens
+        if not self.unit <= capacity <= LARGEST:
+            raise UsageError(
+                f"capacity {capacity:,} does not hold a block of {self.unit:,} bytes, or is above 16 TiB; give another"
+            )
+        self.file, self.tokens, self.by, self.interval, self.slots = file, tokens, by, interval, capacity // self.unit
+        self.drawn = (requests, tokens, prompt, again, gap, seed)
+        self.header = _stream.header("kvcache", **given)
+        self._count()
+        _steps.check_times(self.rows, interval)
+        paths, sizes = ["/kvcache/arena"], [self.slots * self.unit]
+        if by == "files":
+            paths, sizes = [f"/kvcache/{slot}.pt" for slot in range(self.used)], [-1] * self.used
+        self.files = _stream.table(["/kvcache", *paths], [0, *sizes], [True] + [False] * len(paths))
+
+    def _count(self) -> None:
+        """Run the cache once: the figures, and the number of rows that follows from them."""
+        requests = self.asked = self.found = self.stored = self.evicted = 0
+        for blocks, served in self._served():
+            requests += 1
+            self.asked += len(blocks)
+            self.found += len(served.read)
+            self.stored += len(served.written)
+            self.evicted += served.evicted
+        if not requests:
+            raise UsageError(f"{self.file!r} has no requests; give a trace of one JSON object a line")
+        self.used = self.stored - self.evicted  # slots that ever hold a block
+        if self.by == "files":
+            if self.used > MOST_FILES:
+                raise UsageError(f"{self.used:,} blocks need a file each, and {MOST_FILES:,} is the most; use fewer")
+            self.rows = 3 * (self.found + self.stored) + self.evicted
+        else:
+            self.rows = self.found + self.stored + (4 if self.by == "map" else 2)
+        share = f" ({100 * self.found / self.asked:.1f} %)" if self.asked else ""
+        self.header["notes"] = [
+            f"{requests:,} requests with {self.asked:,} blocks of {self.unit:,} bytes: {self.found:,} found{share}, "
+            f"{self.stored:,} stored, {self.evicted:,} evicted from {self.slots:,} slots"
+        ]
+
+    def _served(self) -> Iterator[tuple[list[int], _kvcache.Served]]:
+        """Yield each request's blocks and what the cache does for it."""
+        asked = _kvcache.recorded(self.file, self.tokens) if self.file else _kvcache.conversations(*self.drawn)
+        cache = _kvcache.Cache(self.slots)
+        for blocks in asked:
+            yield blocks, cache.serve(blocks)
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the operations, a request at a time."""
+        if self.by == "files":
+            for _, served in self._served():
+                yield self._files(served)
+            return
+        whole = {"file": FIRST, "offset": 0, "length": self.slots * self.unit}
+        yield ops(OPEN, FIRST)
+        if self.by == "map":
+            yield ops(MMAP, **whole, flag=WRITABLE_SHARED)
+        for _, served in self._served():
+            yield self._transfers(served)
+        if self.by == "map":
+            yield ops(MUNMAP, **whole)
+        yield ops(CLOSE, FIRST)
+
+    def _transfers(self, served: _kvcache.Served) -> np.ndarray:
+        """Return a request's transfers from and to slots of the arena."""
+        get, put = (ULOAD, USTORE) if self.by == "map" else (READ, WRITE)
+        past = NON_TEMPORAL if self.by == "map" and self.unit >= PAST_CACHES else 0
+        counts = (len(served.read), len(served.written))
+        slots = np.array([*served.read, *served.written], np.int64)
+        return ops(
+            np.repeat([get, put], counts), FIRST, slots * self.unit, self.unit, flag=np.repeat([0, past], counts)
+        )
+
+    def _files(self, served: _kvcache.Served) -> np.ndarray:
+        """Return a request's calls on the files of its blocks: a file is removed before its slot has a new one."""
+        read, written = (FIRST + np.array(slots, np.int64) for slots in (served.read, served.written))
+        fresh = len(written) - served.evicted
+        order = len(read) + np.arange(len(written))
+        return _stream.weave(
+            (np.arange(len(read)), ops(OPEN, read)),
+            (np.arange(len(read)), ops(READ, read, 0, self.unit)),
+            (np.arange(len(read)), ops(CLOSE, read)),
+            (order[fresh:], ops(UNLINK, written[fresh:], parent=FOLDER)),
+            (order, ops(CREATE, written, parent=FOLDER)),
+            (order, ops(WRITE, written, 0, self.unit)),
+            (order, ops(CLOSE, written)),
+        )
