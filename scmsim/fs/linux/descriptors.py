@@ -1,7 +1,7 @@
 """Group descriptors: how many blocks, inodes and directories each group has, and the counters of the whole file system.
 
 A descriptor's free blocks include those that are preallocated, and those that the running transaction freed.  The counters are per
-processor: with one processor, their value is behind by less than a batch.  Units: blocks of 4096 bytes.
+processor: with one processor, their value lags by less than a batch.  Units: blocks of 4096 bytes.
 Source: Linux 6.1 fs/ext4/{mballoc.c: ext4_mb_mark_diskspace_used, ialloc.c}, lib/percpu_counter.c.
 """
 

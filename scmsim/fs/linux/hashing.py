@@ -6,7 +6,7 @@ Source: Linux 6.1 fs/ext4/hash.c (half_md4_transform, str2hashbuf_signed, ext4fs
 # mke2fs draws a seed for each file system; the models, like the file systems of `scmsim lab`, have the one of its hash_seed option
 SEED = (0x00003D5C, 0x00400000, 0x00000080, 0x02000000)
 _MASK = (1 << 32) - 1
-_MAX = _MASK - 3  # the next one stands for the end of a directory
+_MAX = _MASK - 3  # the next one marks the end of a directory
 _CHUNK = 32  # bytes that a round takes
 _WORDS = (tuple(range(8)), (1, 3, 5, 7, 0, 2, 4, 6), (3, 7, 2, 6, 1, 5, 0, 4))  # in the order of each round
 _TURNS = ((3, 7, 11, 19), (3, 5, 9, 13), (3, 9, 11, 15))
