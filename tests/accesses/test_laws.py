@@ -40,7 +40,8 @@ def trace():
 
 def written(path, fs, source=None, **more):
     """The run of a replay whose accesses are at `path`."""
-    return scmsim.replay(source or trace(), fs, footprints="none", accesses=path, **more).runs[0]
+    params = {fs: drive.GROWING.get(fs, {}), **more.pop("params", {})}
+    return scmsim.replay(source or trace(), fs, footprints="none", params=params, accesses=path, **more).runs[0]
 
 
 @functools.cache
@@ -68,7 +69,7 @@ def champsim(path):
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_rows_add_up_to_the_counters(fs):
     run, table = rows(fs)
-    assert run.counters == scmsim.replay(trace(), fs, footprints="none").runs[0].counters
+    assert run.counters == written(None, fs).counters
     counted = table[~table.setup]
     size, kind, in_pm = counted["size"], counted["kind"], counted.device >= 0
     touched = (counted.device + size - 1) // 64 - counted.device // 64 + 1
