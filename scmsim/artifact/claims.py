@@ -21,7 +21,7 @@ from scmsim.result.run import Run
 
 EXACT, WITHIN, SHOWN = "exact", "tolerance", "shown"
 VERDICTS = ("equal", "within", "out", "differs")  # "differs": a figure without a tolerance
-# Figures that no fitted cost and no TLB takes part in; a name that ends in "_" stands for all names that begin so.
+# Figures that no fitted cost and no TLB takes part in; a name that ends in "_" means every name with this beginning.
 _STRUCTURE = (
     "calls", "operations", "repeated", "touches", "payload_", "stored_bytes_", "space_", "errors_", "pm_stored_bytes",
     "nt_stored_bytes", "pm_loaded_bytes", "flushes", "fences", "lines_written_back", "media_bytes_", "write_amplification",

@@ -57,6 +57,11 @@ experiment such as quickstart.""",
     help="What else runs (scmsim list system, or a .toml file).  [default: alone]",
 )
 @click.option(
+    "--threads",
+    metavar="N",
+    help="Show below the table what so many cores get that run the calls at once: 8, 1..16 or 1,2,4 (an estimate).",
+)
+@click.option(
     "--accesses",
     metavar="FILE",
     type=click.Path(),
@@ -105,6 +110,7 @@ def command(
     by: str | None,
     top: int,
     form: str,
+    threads: str | None,
     jobs: int | None,
     sync_at_end: bool,
     as_json: bool,
@@ -120,6 +126,7 @@ def command(
     from scmsim.result.table import check
     from scmsim.result.tables.layout import terminal_width
 
+    counts = _threads(threads, as_json or form in ("csv", "json"))
     if out is not None:
         check_writable(out)
     around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
@@ -145,13 +152,29 @@ def command(
     if out:
         result.write(out, level or "run")
         click.echo(f"wrote {out}", err=True)
+    noted = False  # a table ends with the notes
     if as_json or form == "json":
         click.echo(result.to_json())
     elif not out or form != "table" or sys.stdout.isatty():
         click.echo(result.table(by, form=form, top=top, width=terminal_width(), **given))
-        if form != "csv":
-            return
-    print_notes(result)
+        noted = form != "csv"
+    if counts:
+        from scmsim.pipeline.load import table
+
+        click.echo(f"\n{table(result.runs, counts, form == 'markdown')}")
+    if not noted:
+        print_notes(result)
+
+
+def _threads(text: str | None, data: bool) -> list[int]:
+    """Return the numbers of threads to show; `data`: the output is for a program, and has no place for them."""
+    if text is None:
+        return []
+    from scmsim.pipeline.load import parse
+
+    if data:
+        raise UsageError("--threads is shown below a table: give --format table or markdown, without --json")
+    return parse(text)
 
 
 def _written(accesses: dict[str, Any]) -> str:

@@ -3,9 +3,22 @@
 from typing import Any
 
 from scmsim.core import curves, registry, toml
-from scmsim.core.schema import flag, number, size, table, text, whole
+from scmsim.core.errors import UsageError
+from scmsim.core.schema import flag, listed, number, size, table, text, then, whole
 
 _TIME = number(0, 1e12)
+
+
+def _crowd(rows: list[list[float]]) -> list[list[float]]:
+    """Check rows of [threads, speed of reads, speed of writes], ascending in threads, from [1, 1, 1] on."""
+    threads = [row[0] for row in rows if len(row) == 3 and min(row) > 0]
+    if len(threads) != len(rows) or threads != sorted(set(threads)) or rows[:1] != [[1, 1, 1]]:
+        raise UsageError(
+            "must be rows of [threads, speed of reads, speed of writes], threads ascending, the first [1, 1, 1]"
+        )
+    return rows
+
+
 _RULE = table(
     {
         "summary": text,
@@ -13,6 +26,7 @@ _RULE = table(
         "units": whole(1, 1024),  # channels, modules or links that the bandwidths are of
         "unit": text,  # what one of them is
         "curves": text,  # file of loaded latencies, beside the medium's (see `core.curves`)
+        "crowd": then(listed(listed(number(0, 1e6))), _crowd),  # speed by number of threads, relative to one
         "granule": whole(1, 1 << 20),  # unit of writes at the medium, bytes
         "buffer": size(0, 1 << 40),  # size of the device's write buffer, bytes
         "cached": flag,  # 0: the CPU does not cache the medium, so the bandwidth includes every access's latency

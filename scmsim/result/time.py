@@ -38,7 +38,7 @@ class Estimate:
     @property
     def total_ns(self) -> float:
         """Return the sum of the terms that could be computed."""
-        return sum(self.terms.values())
+        return math.fsum(self.terms.values())  # sum() rounds differently from Python 3.12 on
 
 
 class _Absent(Exception):
@@ -139,7 +139,7 @@ def _in_flight_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any], latency:
 
 
 def _stores_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    media = _media_bytes(given, _of(medium, "granule")) / _of(medium, "write_gb_s")
+    media = media_bytes(given, _of(medium, "granule")) / _of(medium, "write_gb_s")
     return float(max(_of(given, "pm_stored_bytes") / store_gb_s(time, medium), media))
 
 
@@ -163,7 +163,7 @@ def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping
         return 0.0  # without the time of the stores, the stores hide nothing
 
 
-def _media_bytes(given: Mapping[str, Any], granule: int) -> Any:
+def media_bytes(given: Mapping[str, Any], granule: int) -> Any:
     """Return the bytes written at the medium: those of its granule if counted; a medium of words takes just what is stored."""
     return _of(given, f"media_bytes_{granule}" if granule in GRANULES else "pm_stored_bytes")
 

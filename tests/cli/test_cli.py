@@ -281,3 +281,27 @@ def test_check_knows_a_sweep_by_its_tables(tmp_path: Path, text: str, problem: s
     file.write_text(text)
     found = json.loads(run("check", str(file), "--json").stdout)["problems"]
     assert problem in [entry["key"] for entry in found], found
+
+
+def test_threads_are_shown_below_the_table(tmp_path):
+    trace = str(tmp_path / "reads.parquet")
+    run("synth", "pattern", "--op", "read", "--unit", "64KiB", "--file-size", "1MiB", "--calls", "4", "-o", trace)
+    found = run(
+        "replay", trace, "--fs", "ext4-dax", "--footprints", "none", "--medium", "nvdimm,cxl", "--threads", "1..2"
+    )
+    assert found.exit_code == 0
+    rows = found.stdout[found.stdout.index("threads at once") :].splitlines()[2:]
+    assert [row.split()[:3] for row in rows] == [
+        ["ext4-dax", medium, count] for medium in ("nvdimm", "cxl") for count in "12"
+    ]
+    written = run(
+        "replay", trace, "--fs", "ext4-dax", "--footprints", "none", "--threads", "2", "-o", f"{tmp_path}/r.json"
+    )
+    assert "threads at once" in written.stdout and (tmp_path / "r.json").exists()
+
+
+@pytest.mark.parametrize("option", ["--json", "--format=json", "--format=csv"])
+def test_threads_have_no_place_in_data(option):
+    found = run("replay", "none.parquet", "--threads", "2", option)
+    assert found.exit_code != 0
+    assert "--threads is shown below a table: give --format table or markdown, without --json" in found.output

@@ -1,5 +1,7 @@
 """Loaded latency: three formats of measured points, interpolation, and the rate of lines in flight."""
 
+import pathlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from scmsim.core import curves
 from scmsim.core.errors import UsageError
 
+STUDY = pathlib.Path(__file__).parents[1] / "verification/data/optane_study/06-bandwidth_seqwrite_latency.csv"
 OURS = "reads_percent,gb_s,ns\n100,0,100\n100,10,200\n0,0,300\n0,10,500\n"
 
 
@@ -28,6 +31,16 @@ def test_the_same_points_are_read_from_all_formats(tmp_path):
     assert curves.read(mess) == curves.read(tmp_path / "c.csv")  # a saturated device's higher latencies are left out
     (tmp_path / "study.csv").write_text(",DRAM,DRAM,Optane,Optane\nM0,500,10,9,9\nM50,300,0,8,8\n")
     assert curves.read(f"{tmp_path}/study.csv#DRAM").by_share == curves.read(mess).by_share[:1]
+
+
+def test_the_study_s_own_file():
+    """Latency of DRAM at the other socket rises from 133 ns to 184 ns at 24.7 GB/s (the device of M0)."""
+    found = curves.read(f"{STUDY}#DRAM-Remote")
+    assert (
+        found.latency(0) == 133.1 and found.latency(30) == 183.53 and found.largest() == pytest.approx(24.68, abs=0.01)
+    )
+    with pytest.raises(UsageError, match="give .*#DEVICE: DRAM, DRAM-Remote, Optane, PMEP"):
+        curves.read(STUDY)
 
 
 @pytest.mark.parametrize(

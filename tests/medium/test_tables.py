@@ -11,9 +11,16 @@ from scmsim.core.toml import ConfigError
 @pytest.mark.parametrize("name", registry.names("medium"))
 def test_every_medium_is_whole(name):
     table = medium.read(name)
-    assert set(table) - {"cached", "curves", "stream_ns", "unit", "units", "write_miss_ns", "write_miss_line_ns"} == {
-        *("summary", "source", "granule", "buffer", "load_ns", "store_ns", "fence_ns", "read_gb_s", "write_gb_s")
-    }
+    assert set(table) - {
+        "cached",
+        "crowd",
+        "curves",
+        "stream_ns",
+        "unit",
+        "units",
+        "write_miss_ns",
+        "write_miss_line_ns",
+    } == {*("summary", "source", "granule", "buffer", "load_ns", "store_ns", "fence_ns", "read_gb_s", "write_gb_s")}
     assert isinstance(table["buffer"], int) and table["read_gb_s"] > 0
 
 
@@ -58,3 +65,14 @@ def test_a_curve_of_ones_own_stands_beside_the_medium(tmp_path, monkeypatch):
         medium.read("mine")
     (tmp_path / "medium" / "m.csv").write_text("reads_percent,gb_s,ns\n100,1,7\n")
     assert medium.read("mine")["curves"].latency(0) == 7
+
+
+@pytest.mark.parametrize("rows", ["[]", "[[1, 1]]", "[[2, 1, 1]]", "[[1, 1, 1], [1, 1, 1]]", "[[1, 1, 1], [2, 0, 1]]"])
+def test_a_crowd_that_is_no_table_of_speeds_is_refused(tmp_path, monkeypatch, rows):
+    (tmp_path / "medium").mkdir()
+    (tmp_path / "medium" / "mine.toml").write_text(f'granule = 64\nbuffer = "0B"\nsource = "x"\ncrowd = {rows}\n')
+    monkeypatch.setenv(registry.OWN_FOLDER, str(tmp_path))
+    with pytest.raises(
+        ConfigError, match=r"must be rows of \[threads, speed of reads, speed of writes\], threads ascending"
+    ):
+        medium.read("mine")

@@ -1,4 +1,4 @@
-"""Estimated times beside those of a real Optane machine: random overwrites and reads of one thread, nothing fitted.
+"""Estimated times beside those of a real Optane machine: random overwrites and reads of one thread; two points are fitted.
 
 Run: python -m tests.verification.latency
 Published: Yang et al., An Empirical Guide to the Behavior and Use of Scalable Persistent Memory, FAST 2020; the numbers stand in

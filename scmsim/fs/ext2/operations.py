@@ -4,18 +4,18 @@ from scmsim.fs.ext2 import dirs, ext4_driver, map, metadata
 from scmsim.fs.ext2 import inodes as waiting_inodes
 from scmsim.fs.ext2 import transfer as ext2_transfer
 from scmsim.fs.ext4 import dirs as hashed_dirs
-from scmsim.fs.linux import driver, entries, index, inodes, placement, preallocation, transfer
+from scmsim.fs.linux import driver, entries, index, inodes, orlov, placement, preallocation, transfer
 from scmsim.fs.linux import metadata as linux_metadata
 from scmsim.jit import calling, kernels_of
 from scmsim.jit.binding import bind
 
 HOOKS = {
-    entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS,
+    entries: dirs.HOOKS, index: map.HOOKS, inodes: orlov.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS,
     placement: preallocation.HOOKS, preallocation: {"HAS_EXTENTS": False},
 }  # fmt: skip
 BY_EXT4 = {
     entries: hashed_dirs.HOOKS,
-    inodes: {**waiting_inodes.HOOKS, "note_change": ext4_driver.note_change},
+    inodes: {**orlov.HOOKS, **waiting_inodes.HOOKS, "note_change": ext4_driver.note_change},
     linux_metadata: ext4_driver.HOOKS,
     transfer: {**ext2_transfer.HOOKS, "MOST_NEW": 1},
 }

@@ -11,6 +11,7 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext4.templates import COSTS, SITES, all_templates
+from scmsim.fs.linux import device
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.mke2fs import default_journal
 from scmsim.fs.linux.mke2fs import layout as lay_out
@@ -56,8 +57,8 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
     own |= {"relatime": 1, "txn_limit": journal // 4}
-    lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
-    state = e.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
+    lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"])}
+    state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state
 

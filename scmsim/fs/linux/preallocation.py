@@ -11,6 +11,7 @@ from scmsim.alloc.mballoc import bit_length
 from scmsim.alloc.mballoc_search import allocate
 from scmsim.fs.engine.arena import give, take
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.descriptors import count_blocks
 from scmsim.jit import subroutine
 
 # A preallocation, one word each unless said otherwise:
@@ -268,6 +269,14 @@ def find(s, arena, want):
 @subroutine
 def take_blocks(s, arena, f, page, want, bits):
     """Take up to `want` adjacent blocks for the pages from `page` on and return the first (ext4_mb_new_blocks)."""
+    block = serve(s, arena, f, page, want, bits)
+    count_blocks(s, arena, block, s.got, -1)
+    return block
+
+
+@subroutine
+def serve(s, arena, f, page, want, bits):
+    """Reserve up to `want` adjacent blocks for the pages from `page` on, of a preallocation or free ones; return the first."""
     want = min(want, mballoc.GROUP)
     while want > s.free_blocks + s.windowed + s.freed_blocks:
         want >>= 1
@@ -305,7 +314,9 @@ def take_index_block(s, arena, f, page):
     """Take a block for the file's index, near the blocks before `page` (ext4_ext_new_meta_block)."""
     left = left_of(arena, f, page) if arena[f + e.LEAF_COUNT] else -1
     s.want, s.goal, s.try_goal, s.for_data, s.for_stream = 1, goal_of(s, arena, f, page, left, -1), 0, 0, 0
-    return find(s, arena, 1)
+    block = find(s, arena, 1)
+    count_blocks(s, arena, block, 1, -1)
+    return block
 
 
 @subroutine
@@ -380,6 +391,20 @@ def discard_for_space(s, arena, needed):
 
 
 @subroutine
+def release_at_once(s, arena, block, count):
+    """Free the blocks [block, block + count)."""
+    count_blocks(s, arena, block, count, 1)
+    mballoc.release(s, arena, block, count)
+
+
+@subroutine
+def release_at_commit(s, arena, block, count):
+    """Free the blocks [block, block + count) as soon as the running transaction commits."""
+    count_blocks(s, arena, block, count, 1)
+    mballoc.release_at_commit(s, arena, block, count)
+
+
+@subroutine
 def blocks_to_come(s):
     """Return the blocks that are neither free nor in use: preallocated, or free after the next commit."""
     return s.windowed + s.freed_blocks
@@ -388,8 +413,8 @@ def blocks_to_come(s):
 HOOKS = {
     "take_blocks": take_blocks,
     "take_index_block": take_index_block,
-    "release_blocks": mballoc.release,
+    "release_blocks": release_at_once,
     "discard_preallocations": discard_preallocations,
     "blocks_to_come": blocks_to_come,
 }
-JOURNAL_HOOKS = HOOKS | {"release_blocks": mballoc.release_at_commit, "committed": mballoc.commit}
+JOURNAL_HOOKS = HOOKS | {"release_blocks": release_at_commit, "committed": mballoc.commit}

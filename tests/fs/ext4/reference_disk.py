@@ -7,6 +7,8 @@ the reference of ext4's allocator.
 from dataclasses import dataclass, field
 
 from tests.reference.ext4_layout import mkfs
+from tests.reference.ext4_layout.hashing import seed_of
+from tests.reference.ext4_layout.inodes import Inodes
 from tests.reference.ext4_layout.mballoc import Mballoc, NoSpaceLeft, Request
 
 PAGE = 4096
@@ -30,6 +32,9 @@ class Node:
     """A file or directory."""
 
     inode: int
+    group: int = 0
+    is_root: bool = False
+    last_group: int | None = None
     size: int = 0
     is_dir: bool = False
     links: int = 1
@@ -48,6 +53,11 @@ class Node:
     writers: int = 1
     leaves: list[int] = field(default_factory=list)
 
+    @property
+    def number(self):
+        """Return the inode's number, as the reference of ext4's inodes calls it."""
+        return self.inode
+
     def dirty(self):
         """Return the numbers of the dirty pages in order."""
         return sorted(number for number, page in self.pages.items() if page.dirty)
@@ -64,9 +74,8 @@ class Disk:
         self.allocator = Mballoc(self.layout)
         self.allocator.reserved = 0  # the models do not keep blocks back for changes of extent trees
         self.group_inodes = self.layout.inodes_per_group
-        groups = len(self.layout.groups)
-        self.nodes, self.gone = {}, set()
-        self.inodes_left, self.next_inode, self.most_inodes = [], 12, groups * self.group_inodes
+        self.inodes = Inodes(self.layout, self.allocator, seed_of(self.layout.options.hash_seed))
+        self.nodes, self.gone, self.begun = {}, set(), None
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
         self.held, self.checkpoint_since, self.log_used = set(), 0, 0
         self.queue = []  # dirty files, oldest first
@@ -95,7 +104,7 @@ class Disk:
 
     def home(self, node):
         """Return the block near which a file without blocks starts."""
-        group = (node.inode - 1) // self.group_inodes // 16 * 16 + (not node.is_dir)
+        group = node.group // 16 * 16 + (not node.is_dir)
         return group * GROUP
 
     def take(self, node, page, want, unwritten=False):
@@ -196,13 +205,12 @@ class Disk:
             follows = run and number == run[-1][0] + 1 and block == run[-1][1] + 1 if number is not None else False
             if run and not follows:
                 self.change_blocks(node, run[0][0], [b for _, b in run])
+                self.allocator.free_blocks(run[0][1], len(run))
                 run = []
             if block is not None:
                 run.append((number, block))
         for number in numbers:
-            page = node.pages.pop(number)
-            if page.block is not None:
-                self.release([page.block])
+            del node.pages[number]
         if was_dirty and not node.dirty():
             self.queue.remove(file)
         if last == node.end - 1:
