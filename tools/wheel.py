@@ -3,9 +3,9 @@
     python tools/wheel.py [--fs 'nova*,ext4'] [--jobs 2] [-o dist]
 
 The kernels are for this version of Python and numba and for any CPU of `shipped.CPU`; the wheel's name has the version of Python,
-and `pip install --find-links dist scmsim` chooses it there.  With another numba or an older CPU, it compiles its kernels as the
-pure wheel does.  One wheel can have the kernels of several versions: run this program on the same sources in an environment of each
-version.  `--pure` builds the pure wheel alone and compiles nothing.
+by which `pip install --no-index --no-deps --find-links dist scmsim` chooses.  With another numba or an older CPU, the wheel compiles
+its kernels as the pure one does.  One wheel can have the kernels of several versions: run this program on the same sources in an
+environment of each version.  `--pure` builds the pure wheel alone and compiles nothing.
 """
 
 import argparse

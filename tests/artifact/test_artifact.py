@@ -235,6 +235,7 @@ def test_a_result_that_cannot_be_run_again_is_refused(
         artifact.make(tmp_path / "r.json", tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_a_sweep_is_packed_with_its_points(tmp_path: pathlib.Path) -> None:
     from scmsim.sweep import run as sweeps
 
@@ -250,6 +251,7 @@ def test_a_sweep_is_packed_with_its_points(tmp_path: pathlib.Path) -> None:
     assert {claim.about for claim in found.claims} == {"workload.unit=4KiB", "workload.unit=8KiB"}
 
 
+@pytest.mark.slow
 def test_published_rows_are_packed_with_their_verdicts(tmp_path: pathlib.Path) -> None:
     code, text = run("reproduce", "--quick", "--json", "VSM-1")
     (tmp_path / "r.json").write_text(text)
