@@ -11,7 +11,8 @@ import gzip
 import lzma
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import IO, Any, NamedTuple, Protocol
 
 from scmsim.accesses.rows import Rows
@@ -80,12 +81,12 @@ def writing(
         if form.name == "parquet":
             from scmsim.accesses import table
 
-            with table.Writer(draft, sites, header) as rows:
-                yield rows
+            with table.Writer(draft, sites, header) as writer:
+                yield writer
             return
         from scmsim.accesses import memory, processor
 
-        writers = {
+        writers: dict[str, Callable[[IO[bytes]], Writer]] = {
             "ramulator": memory.Ramulator,
             "dramsim3": memory.Dramsim3,
             "champsim": processor.Champsim,
@@ -96,8 +97,9 @@ def writing(
 
 
 def _opened(path: pathlib.Path, compressed: str) -> IO[bytes]:
-    if compressed == ".gz":
-        return gzip.open(path, "wb", compresslevel=1)
-    if compressed == ".xz":
-        return lzma.open(path, "wb", preset=_XZ_PRESET)
-    return open(path, "wb")
+    openers: dict[str, Any] = {
+        ".gz": partial(gzip.open, compresslevel=1),
+        ".xz": partial(lzma.open, preset=_XZ_PRESET),
+    }
+    opened: IO[bytes] = openers.get(compressed, open)(path, "wb")
+    return opened

@@ -5,6 +5,7 @@ runs the unbound kernel.  Units: bytes.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from scmsim.medium.model import write_back as count_write_back
 
 ROOM = 1 << 18  # write-backs that fit the list
 
+_PLAIN: dict[str, Any] = dict(model.STATE.fields or {})
 STATE = np.dtype(
     (
         np.record,
         [
-            *((name, *model.STATE.fields[name][:1]) for name in model.STATE.names),
+            *((name, kind) for name, (kind, *_) in _PLAIN.items()),
             ("event", "i8"),  # index of the current event in the buffer
             ("recorded", "i8"),  # write-backs in the lists below
             ("event_of", "i8", (ROOM,)),
@@ -34,7 +36,7 @@ STATE = np.dtype(
 def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
     """Return the empty state; see `model.start`."""
     plain, state = model.start(kinds, buffer_bytes), np.zeros(1, STATE).view(np.recarray)
-    for name in model.STATE.names:
+    for name in _PLAIN:
         state[name] = plain[name]
     return state
 
@@ -77,7 +79,8 @@ def simulate(
         state["recorded"] = 0
         _BOUND.simulate(state, counters, events[start:end], bins[start:end], end - start)
         count = int(state["recorded"][0])
-        yield slice(start, end), *(state[name][0, :count] for name in ("event_of", "first_byte", "end_byte"))
+        event, first, last = (state[name][0, :count] for name in ("event_of", "first_byte", "end_byte"))
+        yield slice(start, end), event, first, last
         start = end
 
 

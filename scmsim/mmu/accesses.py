@@ -32,7 +32,7 @@ _FOREIGN = 100  # at most one line in this many may be neither an access nor a m
 
 def is_access_file(path: str | os.PathLike[str]) -> bool:
     """Return whether the file is one of accesses, by its name; Parquet by its metadata, since traces are Parquet, too."""
-    return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS or is_table(path)
+    return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS or _has_table(path)
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
@@ -83,12 +83,15 @@ def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether the name is that of Parquet, which must be of `scmsim replay --accesses` to be read."""
+    return pathlib.Path(path).suffix.lower() == ".parquet"
+
+
+def _has_table(path: str | os.PathLike[str]) -> bool:
     """Return whether the file is Parquet of `scmsim replay --accesses`."""
-    if pathlib.Path(path).suffix.lower() != ".parquet":
-        return False
     from scmsim.accesses import table
 
-    return table.is_table(path)
+    return is_table(path) and table.is_table(path)
 
 
 def table_events(path: str | os.PathLike[str]) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:

@@ -29,6 +29,7 @@ class _Form(NamedTuple):
     access: re.Pattern[bytes]
     kinds: dict[bytes, int | None]  # None: not an access of memory
     base: int = 16
+    bare: bool = False  # whether addresses may lack 0x, so that decimal ones look like hexadecimal ones
     beside: re.Pattern[bytes] | None = None
 
 
@@ -42,17 +43,20 @@ _DIN: dict[bytes, int | None] = {
     **dict.fromkeys((b"2", b"i", b"I", b"f", b"F"), FETCH),
     **dict.fromkeys((b"3", b"4", b"m", b"M", b"x", b"X", b"c", b"C"), None),  # misc, copy back, invalidate
 }
-_PLAIN = _Form("hexadecimal addresses", _pattern(rb"(?:\S*?(load|store)\S*:[ \t]+)?" + _HEX), {})
+# with the event of perf script, as in `COMM TID TIME: EVENT: ADDRESS`
+_PLAIN = _Form("hexadecimal addresses", _pattern(rb"(?:(?:.*[ \t])?(\S+):[ \t]+)?" + _HEX), {}, bare=True)
+_RECORD = rb"(?:\d+[ ]+)?(?:\d+:[ ]+)?T?\d+[ ]+"  # numbers of the record and the instruction, and the thread
 _LETTER = re.compile(rb"[a-fA-F]").search
 _FORMS = (
-    _Form("pinatrace", _pattern(rb"0x[0-9a-f]+: ([RW]) 0x([0-9a-f]{1,16})"), {b"R": LOAD, b"W": STORE}),
+    # Pin's SimpleExamples/pinatrace adds the size and the value; other tools add a thread
+    _Form("pinatrace", _pattern(rb"0x[0-9a-f]+: ([RW]) 0x([0-9a-f]{1,16})\b(?:[ \t;,].*)?"), {b"R": LOAD, b"W": STORE}),
     _Form(
         "drmemtrace's view tool",
-        _pattern(rb"\d+[ ]+\d+:[ ]+\S+[ ]+(ifetch|read|write)[ ]+\d+ byte\(s\) @ 0x([0-9a-f]{1,16})\b.*"),
-        {b"ifetch": FETCH, b"read": LOAD, b"write": STORE},
+        _pattern(_RECORD + rb"(?:(ifetch|read|write)[ ]+\d+ byte\(s\) @ )?0x([0-9a-f]{1,16})\b.*"),
+        {b"ifetch": FETCH, b"read": LOAD, b"write": STORE, b"": FETCH},  # until 2021 fetches had no name
         beside=re.compile(
-            rb"^(?:[ \t]*\d+[ ]+\d+:[ ]+\S+[ ]+(?:<.*>|[0-9a-f]{2}(?: [0-9a-f]{2})*[ ]*|[\w-]+[ ]+\d+ byte\(s\) @ .*)"
-            rb"|Output format:.*|<--record#->.*|-+|View tool results:.*|.* : total instructions.*)\r?$",
+            rb"^(?:[ \t]*" + _RECORD + rb"(?:<.*>|[0-9a-f]{2}(?: [0-9a-f]{2})*[ ]*|[\w-]+[ ]+\d+ byte\(s\) @ .*)"
+            rb"|Output format:.*|<-*record#.*|-+|View tool results:.*|.* : total instructions.*)\r?$",
             re.MULTILINE,
         ),
     ),
@@ -62,7 +66,7 @@ _FORMS = (
         {b"r": LOAD, b"w": STORE, b"u": None},
         base=10,
     ),
-    _Form("dinero", _pattern(rb"([0-4rwifmxcRWIFMXC])[ \t]+" + _HEX + rb"(?:[ \t]+[0-9a-fA-F]+)?"), _DIN),
+    _Form("dinero", _pattern(rb"([0-4rwifmxcRWIFMXC])[ \t]+" + _HEX + rb"(?:[ \t]+[0-9a-fA-F]+)?"), _DIN, bare=True),
     _PLAIN,
 )
 
@@ -83,7 +87,7 @@ def read(source: IO[bytes], name: str) -> Iterator[tuple[np.ndarray, np.ndarray]
         if len(found) < len(block):
             others = [number for number, line in enumerate(block, lines + 1) if not _is_known(form, line)]
             foreign, first = foreign + len(others), first or next(iter(others), 0)
-        is_hex = is_hex or form is not _PLAIN or b"0x" in text or any(map(_LETTER, (address for _, address in found)))
+        is_hex = is_hex or not form.bare or b"0x" in text or any(map(_LETTER, (address for _, address in found)))
         lines += len(block)
         yield _batch(form, found)
     if foreign * _FOREIGN > lines:
@@ -116,7 +120,7 @@ def _is_known(form: _Form, line: bytes) -> bool:
 
 def _batch(form: _Form, found: list[tuple[bytes, bytes]]) -> tuple[np.ndarray, np.ndarray]:
     if not form.kinds:
-        codes = np.array([STORE if kind == b"store" else LOAD for kind, _ in found], np.uint8)
+        codes = np.array([STORE if b"store" in kind else LOAD for kind, _ in found], np.uint8)
     else:
         known = [(form.kinds[kind], address) for kind, address in found]
         found = [(b"", address) for code, address in known if code is not None]

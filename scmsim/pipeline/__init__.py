@@ -157,11 +157,11 @@ def replay(
     from scmsim.result import provenance
 
     source, inputs = open_source(trace)
-    rows, target = source.rows, None
+    rows, recording = source.rows, None
     if accesses is not None:
         from scmsim.pipeline.recording import Target
 
-        target = Target(accesses, accesses_format, names, inputs)
+        recording = Target(accesses, accesses_format, names, inputs)
     elif accesses_format is not None:
         raise UsageError("accesses_format without accesses (--accesses); give the file to write, too")
 
@@ -169,12 +169,12 @@ def replay(
         progress(name, 0, rows)
         model = Replay(source, name, machine, paging, medium, params, by, chosen.footprints, chunk, system)
         model.result.warnings += chosen.remarks.get(name, [])
-        if target:
-            return target.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)
+        if recording:
+            return recording.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)
         return model.run(sync_at_end, progress)
 
     runs = at_once(names, one, jobs, progress)
-    written = {"accesses": {"file": os.fspath(target.path), **target.counts}} if target else {}
+    written: dict[str, Any] = {"accesses": {"file": os.fspath(recording.path), **recording.counts}} if recording else {}
     replayed = {**({"trace": os.fspath(inputs[0])} if inputs else {"workload": source.header.get("workload")}), **given}
     return Result(provenance.build(inputs, trace=source.header, replays=[replayed], **written), runs)
 

@@ -70,8 +70,8 @@ class RecordedMedium(Medium):
 
     def take(self, events: np.ndarray) -> None:
         counters, bins = self.counting.counters, self.counting.bins[: len(events)]
-        for part, *write_backs in recorded.simulate(self.state, counters, events, bins):
+        for part, event, first, end in recorded.simulate(self.state, counters, events, bins):
             some = events[part]
             operations = some["op"].astype(np.int64)
             causes = Causes(self.first + operations, self.threads[operations], bins[part] == len(counters) - 1)
-            self.writer.add(rows_of(some, (write_backs[0], write_backs[1], write_backs[2]), causes))
+            self.writer.add(rows_of(some, (event, first, end), causes))

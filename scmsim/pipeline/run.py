@@ -240,12 +240,12 @@ class Replay:
         self._remarks(run)
 
     def _remarks(self, run: Run) -> None:
-        """Add the model's remarks on the trace's calls, and that nothing could check the model, if so."""
+        """Add the model's remarks on the trace's calls, and what of the model nothing has checked."""
         module = self.model.module
         if hasattr(module, "remarks"):
             run.warnings += module.remarks(self.model.state)
         if unchecked := getattr(module, "UNCHECKED", ""):
-            run.warnings.append(f"{run.fs} is not checked: {unchecked}")
+            run.warnings.append(f"not checked: {unchecked}")
 
 
 def _summed(cells: np.ndarray) -> dict[str, int]:

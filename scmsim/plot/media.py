@@ -53,7 +53,9 @@ def draw(media: Mapping[str, Mapping[str, Any]], path: str, style: Style | None 
     marks = chart.mark_point(size=30).encode(
         shape=alt.Shape("reads:N", title="share of reads", legend=alt.Legend(orient="bottom"))
     )
-    caption = "Latency of a line over the bandwidth of the whole medium; each medium's file has the sources of its numbers."
+    caption = (
+        "Latency of a line over the bandwidth of the whole medium; each medium's file has the sources of its numbers."
+    )
     title = {"text": "Latency over bandwidth", "subtitle": caption, "anchor": "start"}
     spec = alt.layer(lines, marks).properties(width=560, height=340).to_dict()
     save({**spec, "title": title}, path, style, caption)

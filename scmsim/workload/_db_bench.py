@@ -90,7 +90,7 @@ class Benchmark(NamedTuple):
     name: str
     does: str
     is_fresh: bool
-    count: int  # requests of each thread
+    requests: int  # of each thread
     threads: int
     keys: int  # drawn from 0 to this number
     sync: bool

@@ -6,6 +6,7 @@ Source: vdbench 5.04.06 (Vdb_scan, FsdEntry, FwdEntry, SD_entry, WD_entry, RD_en
 import fnmatch
 import pathlib
 import re
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import UsageError, unknown
@@ -62,7 +63,8 @@ _GENERAL = """
 """.split()  # of the whole file; they change no call
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
     """One entry: its kind, name, place in the file and values by full key."""
 
     kind: str
@@ -70,7 +72,7 @@ class Entry(NamedTuple):
     at: str
     values: dict[str, Any]
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: str) -> Any:
         return self.values.get(key, KEYS[self.kind][key][1])
 
     def has(self, flag: str) -> bool:
@@ -110,11 +112,11 @@ def parse(text: str, where: str, changed: dict[str, str]) -> Parameters:
         if key in KEYS and not (current and key in KEYS[current.kind] and KEYS[current.kind][key][0] == NAMES):
             current = Entry(key, values[0], at, {})
             if values[0] == "default":
-                current = current._replace(values=defaults[key])
+                current = replace(current, values=defaults[key])
             elif values[0] == "format" and key == "fwd":
-                current = current._replace(values=formats)
+                current = replace(current, values=formats)
             else:
-                current = current._replace(values=dict(defaults[key]))
+                current = replace(current, values=dict(defaults[key]))
                 made.entries[key].append(current)
             continue
         if key in ("hd", "host") and (current is None or current.kind not in ("fwd", "sd", "wd")):

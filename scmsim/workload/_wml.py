@@ -346,6 +346,9 @@ class Parser:
         made.entries = 1 if made.single else made.entries
         if made.entries + made.leafdirs < 1:
             raise self._fail(f"fileset {made.name!r} needs entries or leafdirs of at least 1", token)
+        if made.prealloc == 100 and made.entries and made.leafdirs and not made.single:
+            text = "prealloc with files and leafdirs fails in Filebench, too: they have the same names"
+            raise self._fail(f"{text}; make two filesets", token)
         if made.prealloc > 100 or not made.name:
             raise self._fail("a fileset needs a name, and prealloc is at most 100 per cent", token)
         self.result.filesets.append(made)

@@ -40,7 +40,7 @@ class Workload(lsm.Workload):
         numbers = self.line.numbers
         self.key, self.has_log, self.multiplier = numbers["key_size"], self.line.has_log, self.line.multiplier
         writing = [
-            each.count * each.threads for each in self.line.benchmarks if each.does not in ("scan", "get", "seek")
+            each.requests * each.threads for each in self.line.benchmarks if each.does not in ("scan", "get", "seek")
         ]
         super().__init__(
             workload="fill",
@@ -88,18 +88,18 @@ class Workload(lsm.Workload):
         order = random.permutation(each.keys) if does == "unique" else None
         wide = each.threads + bool(writes)
         many = max(1, _BLOCK // wide)
-        for first in range(0, each.count, many):
-            turn = np.arange(first, min(first + many, each.count))
+        for first in range(0, each.requests, many):
+            turn = np.arange(first, min(first + many, each.requests))
             if order is not None or does == "sequential":
                 key = np.repeat(turn if order is None else order[turn], wide)
             else:
                 key = random.integers(0, each.keys, len(turn) * wide)
-            kind = np.full((len(turn), wide), kind_of)
+            kinds = np.full((len(turn), wide), kind_of)
             if does == "mix":  # a hundred requests of a thread: the reads, then the writes
-                kind[turn % 100 < self.line.numbers["readwritepercent"]] = _ycsb.READ
+                kinds[turn % 100 < self.line.numbers["readwritepercent"]] = _ycsb.READ
             if writes:
-                kind[:, -1] = _ycsb.INSERT
-            kind = kind.reshape(-1)
+                kinds[:, -1] = _ycsb.INSERT
+            kind = kinds.reshape(-1)
             scan = np.where(kind == _ycsb.SCAN, max(1, self.line.numbers["seek_nexts"]), 0)
             yield _ycsb.Requests(kind, key, scan)
 
@@ -123,7 +123,7 @@ def _scanned(store: lsm.Store, each: Benchmark) -> Iterator[np.ndarray]:
     for table in tables:
         offset, length = table.block(np.arange(table.blocks))
         place = np.searchsorted(merged, table.keys[:: table.shape.per_block])
-        is_read = place < each.count
+        is_read = place < each.requests
         reads.append((place[is_read], ops(READ, table.file, offset[is_read], length[is_read], buffer=lsm.READ_BUFFER)))
     rows = weave(*reads)
     for first in range(0, len(rows), _BLOCK):

@@ -217,14 +217,14 @@ class Workload(Stream):
             )
         ops = self._of_a_file(phase, task)
         steps = calls(len(item) * len(ops), op=np.tile(ops, len(item)), file=np.repeat(file, len(ops)), thread=task)
-        op = steps["op"]
-        steps["parent"] = np.where(op == CREATE, np.repeat(parent, len(ops)), -1)
+        kind = steps["op"]
+        steps["parent"] = np.where(kind == CREATE, np.repeat(parent, len(ops)), -1)
         length = np.where(
-            op == WRITE, p.write_bytes, np.where(op == READ, p.write_bytes if phase == CREATE else p.read_bytes, 0)
+            kind == WRITE, p.write_bytes, np.where(kind == READ, p.write_bytes if phase == CREATE else p.read_bytes, 0)
         )
         steps["offset"], steps["length"] = np.where(length > 0, 0, -1), length
         if phase == READ:  # the read buffer is not the write buffer
-            steps["buffer"] = np.where(op == READ, -(-p.write_bytes // _PAGE) * _PAGE, 0)
+            steps["buffer"] = np.where(kind == READ, -(-p.write_bytes // _PAGE) * _PAGE, 0)
         return steps
 
     def _of_a_file(self, phase: int, task: int) -> list[int]:

@@ -5,6 +5,7 @@ seeds most of its random numbers by the clock: where they decide, the trace has 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice, product
 
 import numpy as np
@@ -92,7 +93,7 @@ def _expanded(parameters: Parameters, run: Entry) -> Iterator[tuple[Entry, bool,
     for number, values in enumerate(product(*looped.values())):
         changed = dict(zip(looped, values, strict=True))
         once = formats and (number == 0 or "once" not in run["format"])
-        yield run, once, [each._replace(values={**each.values, **changed}) for each in workloads]
+        yield run, once, [replace(each, values={**each.values, **changed}) for each in workloads]
 
 
 def _check_format(run: Entry) -> None:

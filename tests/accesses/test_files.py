@@ -258,4 +258,4 @@ def test_the_command_says_what_it_wrote(tmp_path):
     named = CliRunner().invoke(main, [*run, str(tmp_path / "a.txt"), "--accesses-format", "dramsim3"])
     assert named.exit_code == 0 and (tmp_path / "a.txt").read_text() == out.read_text()
     read = CliRunner().invoke(main, ["mmu", str(tmp_path / "t.parquet")], standalone_mode=False)
-    assert isinstance(read.exception, UsageError) and "not one of accesses" in str(read.exception)
+    assert isinstance(read.exception, UsageError) and "is a trace of operations" in str(read.exception)

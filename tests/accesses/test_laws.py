@@ -38,9 +38,16 @@ def trace():
     return drive.source(side(), joined([first, rest]).view(np.recarray))
 
 
+def replayed(source, fs, params=None, **more):
+    """The run of a replay in which files grow."""
+    return scmsim.replay(
+        source, fs, footprints="none", params={fs: drive.GROWING.get(fs, {}), **(params or {})}, **more
+    ).runs[0]
+
+
 def written(path, fs, source=None, **more):
     """The run of a replay whose accesses are at `path`."""
-    return scmsim.replay(source or trace(), fs, footprints="none", accesses=path, **more).runs[0]
+    return replayed(source or trace(), fs, accesses=path, **more)
 
 
 @functools.cache
@@ -68,7 +75,7 @@ def champsim(path):
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_rows_add_up_to_the_counters(fs):
     run, table = rows(fs)
-    assert run.counters == scmsim.replay(trace(), fs, footprints="none").runs[0].counters
+    assert run.counters == replayed(trace(), fs).counters
     counted = table[~table.setup]
     size, kind, in_pm = counted["size"], counted["kind"], counted.device >= 0
     touched = (counted.device + size - 1) // 64 - counted.device // 64 + 1

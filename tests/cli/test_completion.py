@@ -41,7 +41,7 @@ def completed(words: str, folder: Path | None = None, **environment: str) -> lis
         ("replay qu", ["quickstart"]),
         ("space qu", ["quickstart"]),
         ("space x --policy two", ["two-zone"]),
-        ("sweep sw", ["sweep-page-sizes", "sweep-thesis"]),
+        ("sweep sw", ["sweep-llm", "sweep-page-sizes", "sweep-thesis"]),
         ("check perf-s", ["perf-smoke"]),
         ("perf run perf-t", ["perf-thesis"]),
         ("lab run sm", ["smoke"]),

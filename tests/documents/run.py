@@ -1,9 +1,9 @@
-"""Runs every command of the tutorial and of README.md as written, in a fresh clone: one line a command, exit code 1 if one fails.
+"""Runs every command of the documents below as written, in a fresh clone: one line a command, exit code 1 if one fails.
 
     python tests/documents/run.py FOLDER [--python /usr/bin/python3]
 
 FOLDER must be empty or missing; it gets the clone, its environment (made by --python) and a cache of its own.  The commands
-run in order and share a shell's state: the working folder and the variables.  A command that both documents have is run
+run in order and share a shell's state: the working folder and the variables.  A command that two documents have is run
 once.  What is not run as written, or may leave with another code than 0, stands in RULES with the reason.
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
-DOCUMENTS = ("docs/guide/tutorial.md", "README.md")  # the tutorial makes the clone
+DOCUMENTS = ("docs/guide/tutorial.md", "README.md", "docs/guide/llm.md")  # the tutorial makes the clone
 # first word of a block of commands; the other blocks show output
 COMMANDS = ("git", "make", "source", "scmsim", "strace", "pip")
 LIMIT = 900  # seconds a command

@@ -17,7 +17,17 @@ from scmsim.lab import kernel, machine, qemu
 from tests.verification import mapped_cases as m
 
 FS, LARGE = "hugetlbfs", 2 << 20
-WEIGHTS = {"touch": 30, "run": 14, "msync": 4, "munmap": 6, "mmap": 8, "madvise": 4, "truncate": 4, "punch": 4, "fallocate": 3}
+WEIGHTS = {
+    "touch": 30,
+    "run": 14,
+    "msync": 4,
+    "munmap": 6,
+    "mmap": 8,
+    "madvise": 4,
+    "truncate": 4,
+    "punch": 4,
+    "fallocate": 3,
+}
 
 
 def part(draw: random.Random, pages: int) -> tuple[int, int]:

@@ -164,7 +164,9 @@ def main() -> None:
     parser.add_argument("--seeds", default="201:241", help="FIRST:END[:STEP]")
     parser.add_argument("--real", type=pathlib.Path, help="the folder of layout_cases.py")
     options = parser.parse_args()
-    print("| kind | histories | all files equal | directories too | files | equal | inodes equal |\n|---|---|---|---|---|---|---|")
+    print(
+        "| kind | histories | all files equal | directories too | files | equal | inodes equal |\n|---|---|---|---|---|---|---|"
+    )
     for kind in options.kinds.split(","):
         told = [_judge(options, kind, seed) for seed in range(*map(int, options.seeds.split(":")))]
         sums = np.sum(told, axis=0).tolist()
@@ -193,7 +195,9 @@ def _judge(options: argparse.Namespace, kind: str, seed: int) -> tuple[int, ...]
     files = [path for path in history.paths if path not in folders]
     bad = [path for path in wrong if path not in folders]
     if wrong:
-        print(f"{kind} {seed}: {len(bad)} of {len(files)} files differ, {len(wrong) - len(bad)} directories: {' '.join(wrong[:4])}")
+        print(
+            f"{kind} {seed}: {len(bad)} of {len(files)} files differ, {len(wrong) - len(bad)} directories: {' '.join(wrong[:4])}"
+        )
     return int(not bad), int(not wrong), len(files), len(files) - len(bad), inodes
 
 

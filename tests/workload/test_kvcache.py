@@ -212,3 +212,24 @@ def test_what_cannot_be_is_refused(tmp_path):
     (tmp_path / "b.jsonl").write_bytes(b"\xff\xfe\n")
     with pytest.raises(UsageError, match="not UTF-8"):
         kvcache.Workload(file=str(tmp_path / "b.jsonl"))
+
+
+def walks(fs, **settings):
+    """Return the walks of the program, and faults by size, of a small mapped cache: 4 slots of 2 MiB."""
+    work = kvcache.Workload(requests=8, gap=1, prompt=40, tokens=16, capacity=8 << 20)
+    assert work.unit == 2 << 20 and work.found
+    counted = scmsim.replay(work, fs, params={fs: {"capacity": "1GiB", **settings}}).runs[0].counters
+    return counted["dtlb_user_misses_walk_completed"], counted["page_faults_pte"], counted["page_faults_pmd"]
+
+
+def test_four_systems_with_pages_of_2_mib_have_the_same_walks_and_faults():
+    found = {walks("tmpfs", huge="always"), walks("hugetlbfs"), walks("device-dax"), walks("famfs")}
+    assert len(found) == 1 and found.pop()[1:] == (0, 4)
+
+
+@pytest.mark.slow
+def test_systems_with_pages_of_4_kib_have_the_same_walks_and_more_of_them():
+    """Equal but for entries that the kernel's own look-ups displace between two touches of a page."""
+    one, other, large = walks("device-dax", align="4KiB"), walks("nova-cow"), walks("device-dax")
+    assert one[1:] == other[1:] == (2048, 0)
+    assert one[0] == pytest.approx(other[0], rel=1e-3) and one[0] > 100 * large[0]

@@ -1,6 +1,6 @@
 """Run famfs's operations one by one.
 
-The first call that gives a file a length (fallocate, truncate or write) stands for `famfs creat` or `famfs cp`: it
+The first call that gives a file a length (fallocate, truncate or write) represents `famfs creat` or `famfs cp`: it
 preallocates the file and logs it.  From then on famfs only moves data: a write ends at the file's end, a truncate or
 fallocate does nothing, and an unlinked file keeps its memory.  With growth = logged, each of these calls is done, and
 its file's entry is stored again.

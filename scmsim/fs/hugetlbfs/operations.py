@@ -53,7 +53,7 @@ def adopt(s, arena, out, row):
 
 @subroutine
 def is_refused(s, arena, op, row):
-    """Return whether Linux refuses a call: writes, reads of a device, and lengths that are no multiple of the page."""
+    """Return whether Linux refuses a call: writes, reads of a device, and lengths that are not multiples of the page."""
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
         return False
     if op.op == r.TRUNCATE:

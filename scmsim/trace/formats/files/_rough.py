@@ -69,12 +69,12 @@ class FileCounters:
     def calls(self) -> int:
         """Return the number of rows."""
         opens = self.opens * (1 + self.closes)
-        return opens + self.stats + self.syncs + self.data_syncs + self.reads.total.count + self.writes.total.count
+        return opens + self.stats + self.syncs + self.data_syncs + self.reads.total.calls + self.writes.total.calls
 
     def problem(self) -> str:
         """Return why the counters cannot be those of a file; empty if they can."""
         for name, moved in (("read", self.reads), ("written", self.writes)):
-            if moved.total.bytes and not moved.total.count:
+            if moved.total.bytes and not moved.total.calls:
                 return f"{moved.total.bytes} bytes {name} by no call"
             if max(moved.total.bytes, moved.order.end) >= FAR:
                 return f"{max(moved.total.bytes, moved.order.end)} bytes {name} lie beyond 2^60"
@@ -106,7 +106,7 @@ def add_rows(segments: Segments, counters: FileCounters, file: int, *, creates: 
     ):
         times = moved.span.spread(len(lengths))
         segments.add_all(times, op, file, offsets(lengths, moved.order, seed + op), lengths, one.thread)
-    synced = one.writes.span if one.writes.total.count else one.opened
+    synced = one.writes.span if one.writes.total.calls else one.opened
     add(FSYNC, synced.after(one.syncs))
     add(FSYNC, synced.after(one.data_syncs), DATA_ONLY)
     add(CLOSE, one.closed.after(one.opens if one.closes else 0))

@@ -31,7 +31,7 @@ Known = tuple[int, int]  # a size, and how many calls have it
 class Total(NamedTuple):
     """The calls of one direction: their number, their bytes and their numbers by class of size (empty: not counted)."""
 
-    count: int
+    calls: int
     bytes: int
     classes: tuple[int, ...] = ()
 
@@ -146,11 +146,11 @@ def _groups(total: Total, fixed: list[Known]) -> list[Known]:
     """Return sizes and their numbers: exactly the count and the bytes of `total`."""
     if _excess(total, fixed):
         fixed = []
-    if sum(total.classes) != total.count or _excess(
+    if sum(total.classes) != total.calls or _excess(
         total, fixed
     ):  # no histogram, or counters that contradict each other
-        low, more = divmod(total.bytes, max(total.count, 1))
-        return [(low, total.count - more), (low + 1, more)]
+        low, more = divmod(total.bytes, max(total.calls, 1))
+        return [(low, total.calls - more), (low + 1, more)]
     rest = total.bytes - sum(size * count for size, count in fixed)
     least, most = _range(total, fixed)
     above, room, out = rest - least, most - least, list(fixed)
