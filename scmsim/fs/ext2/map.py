@@ -97,7 +97,7 @@ def reach(s, arena, f, page, want):
         while parent >= 0 and not has_slot(arena, f, parent):
             slot = parent
             parent = parent_of_slot(slot)
-        arena[arena[f + e.LEAVES] + slot] = placement.take_index_block(s, arena, f, page)
+        arena[arena[f + e.LEAVES] + slot] = placement.take_index_block(s, arena, f, page, slot)
         arena[f + e.LEAF_COUNT] = max(arena[f + e.LEAF_COUNT], slot + 1)
         s.meta_blocks += 1
         s.new_pointers += 1

@@ -19,6 +19,10 @@ from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
+KEPT_SHARE, MOST_KEPT = (
+    50,
+    4096,
+)  # the share of the blocks, and the most, that files cannot have (ext4_calculate_resv_clusters)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 # See pipeline/periods.py; each operation sets `now` before it is read, and only `quiet_until` reads `stamped_at`.
 STATISTICS = ("now", "stamped_at", "closes", "commits", "ignored")
@@ -56,7 +60,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
-    own |= {"relatime": 1, "txn_limit": journal // 4}
+    own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
     lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"])}
     state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))

@@ -127,6 +127,10 @@ STATE = np.dtype(
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
             ("windowed", "i8"),  # unused blocks of all preallocations
+            (
+                "uncut_page",
+                "i8",
+            ),  # last page of the current request, of which only the first pages fit on the device; -1: none
             ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("group_count", "i8"),
             ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
@@ -171,6 +175,7 @@ ON_DEVICE = np.dtype(
             *STATE.descr,
             *mballoc.FIELDS,
             *descriptors.FIELDS,
+            ("kept_blocks", "i8"),  # free blocks that only index blocks may take (s_resv_clusters)
             ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
@@ -207,7 +212,7 @@ def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str,
     for name, count in {"rows": rows * ROW_WORDS, **lists}.items():
         record[name] = record.arena_top
         record.arena_top += count
-    for name, value in ({"row_count": rows, "oldest": -1, "newest": -1} | fields).items():
+    for name, value in ({"row_count": rows, "oldest": -1, "newest": -1, "uncut_page": -1} | fields).items():
         record[name] = value
     table = file_table(state)
     table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1

@@ -59,7 +59,7 @@ class Slow(Data):
         page = 0
         if root or (node.is_dir and self.files.first_size[file] >= 0):
             block = self.layout.root_block if root else self.take(node, 0, 1)[0]
-            node.pages[0], node.end, node.extents, page = Page(block), 1, 1, 1
+            node.pages[0], node.end, page = Page(block), 1, 1
         while page < pages and self.available() > 0:
             page += self.allocate(node, page, pages - page)
         self.close_window(node)

@@ -1,4 +1,4 @@
-"""The choice of inodes and groups beside the reference of ext4's, which is exact to a real kernel (tests/verification/layout_cases)."""
+"""The choice of inodes and groups beside the reference of ext4's, which is exact to a real kernel (layout_cases.py)."""
 
 import numpy as np
 import pytest
