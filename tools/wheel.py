@@ -2,10 +2,10 @@
 
     python tools/wheel.py [--fs 'nova*,ext4'] [--jobs 2] [-o dist]
 
-The kernels are for this version of Python and numba and for any CPU of `shipped.CPU`; the wheel's name has the version of Python,
-by which `pip install --no-index --no-deps --find-links dist scmsim` chooses.  With another numba or an older CPU, the wheel compiles
-its kernels as the pure one does.  One wheel can have the kernels of several versions: run this program on the same sources in an
-environment of each version.  `--pure` builds the pure wheel alone and compiles nothing.
+The kernels are for this version of Python and numba and for any CPU of `shipped.CPU`.  The wheel's name has the version of Python,
+by which `pip install --no-index --no-deps --find-links dist scmsim` chooses.  With another numba or an older CPU, the wheel
+compiles its kernels as the pure one does.  One wheel can have the kernels of several versions: run this program on the same sources
+in an environment of each version.  `--pure` builds the pure wheel alone and compiles nothing.
 """
 
 import argparse

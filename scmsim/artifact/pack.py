@@ -38,7 +38,7 @@ def make(result: str | os.PathLike[str], folder: str | os.PathLike[str]) -> path
     result : path
         A result of `scmsim replay` (.json, .parquet), the folder of a sweep, or what `scmsim reproduce --json` printed.
     folder : path
-        A folder that does not exist or is empty.  It appears whole or not at all.
+        A folder that does not exist or is empty.  It appears only when it is complete.
 
     Raises
     ------

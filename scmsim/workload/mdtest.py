@@ -33,7 +33,7 @@ SUMMARY = (
     "mdtest: its command line, as creates, stats, reads, renames and removes of files and directories, call by call"
 )
 PARAMS = {
-    "command": ("-n 1000", "text", "mdtest's command line, such as '-n 1000 -F -w 4k -e 4k'"),
+    "command": ("", "text", "mdtest's command line, such as '-n 1000 -F -w 4k -e 4k'"),
     "tasks": ("1", "tasks", "MPI processes (mpirun -n)"),
     "seed": ("1", "seed", "seed of -R, which mdtest takes from the clock without --random-seed"),
     "interval": ("1us", "time", "trace time between two calls"),
@@ -57,7 +57,9 @@ class Workload(Stream):
         For a flag that is not modelled, or a combination that mdtest refuses; all mistakes are named.
     """
 
-    def __init__(self, command: str = "-n 1000", tasks: int = 1, seed: int = 1, interval: int = 1000) -> None:
+    def __init__(self, command: str = "", tasks: int = 1, seed: int = 1, interval: int = 1000) -> None:
+        if not command:
+            raise UsageError("give mdtest's command line, such as -- -n 1000 -F -w 4k -e 4k")
         if not 1 <= seed < 1 << 31:
             raise UsageError(f"seed {seed} is not one of C's rand; give 1 to 2147483647")
         self.plan, notes = plan(command, tasks, seed)

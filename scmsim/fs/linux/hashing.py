@@ -15,7 +15,7 @@ _ADDED = (0, 0x5A827999, 0x6ED9EBA1)
 
 def half_md4(name: bytes) -> int:
     """Return the hash of a name."""
-    state = SEED
+    state: tuple[int, ...] = SEED
     for at in range(0, len(name), _CHUNK):
         state = _mixed(state, _numbers(name[at:]))
     return min(state[1] & ~1, _MAX)
