@@ -113,7 +113,7 @@ def _verdict(packed: Figure, found: Figure, known: str, percent: float | None, c
 
 
 def of_rows(packed: Iterable[Mapping[str, Any]], found: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
-    """Yield a claim for each published row that was run: an exact row must be equal, another must keep its verdict."""
+    """Yield a claim for each published row that was run: an exact row must be equal, any other must keep its verdict."""
     by_id = {row["id"]: row for row in found}
     for row in packed:
         if row["simulated"] is None:

@@ -4,7 +4,7 @@ import warnings
 
 
 class Watcher:
-    """Silent default, for use as a library."""
+    """Default hooks around compilation, for scmsim as a library: they report only a cache that cannot be written."""
 
     def begins(self, module: str) -> None:
         """Note that the compiling of a function of `module` begins; functions that it calls are compiled before it ends."""

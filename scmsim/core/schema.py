@@ -45,7 +45,7 @@ class Mistakes:
         self.found.append((at, str(rule)))
 
     def take(self, at: Path, rule: Rule, value: Any) -> Any:
-        """Return what the rule keeps of a part; None, with the mistakes noted, if the part breaks the rule."""
+        """Return the value that the rule makes of a part; note the mistakes and return None if the part breaks the rule."""
         try:
             return rule(value)
         except Broken as broken:

@@ -29,7 +29,7 @@ from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
 _LOG = logging.getLogger("scmsim")
 _DATA = pathlib.Path(__file__).parent / "data"
-GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with little below: for models that were not measured
+GENERAL = "tmpfs"  # adds little to the general layers (system call, VFS, slab): used for models that were not measured
 _NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: no other kind of call resembles their faults
 _OF_PROGRAMS = ("user library", "user copy", "operation log", "staging", "mapped access")  # mechanisms in user space
 NONE_AT_ALL = "none"  # given instead of a kernel: no footprints

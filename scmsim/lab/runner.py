@@ -207,7 +207,7 @@ def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: Measured, setting: 
 
 
 def _keep_extents(path: pathlib.Path, job: Job, system: System, measured: Measured) -> None:
-    """Write where a guest's files and free space were at its end."""
+    """Write the extents of a guest's files and free space at the end of its run."""
     from scmsim.lab import layout
     from scmsim.trace import open_trace
 

@@ -1,7 +1,7 @@
 """Touches of each call, in the order of its first touches: the input of footprints.
 
-A TLB's misses need no more: the first touch of every page in each thousand runs on pages determines them within a few percent
-(docs/validation/tlb.md).  A touch records the function that made it, and the slab cache of its page at the end of the run.
+The first touch of each page in every 1,000 page runs (a run: consecutive accesses to one page) determines the TLB misses within
+a few percent (docs/validation/tlb.md).  A touch records the function that made it, and its page's slab cache at the end of the run.
 """
 
 import json

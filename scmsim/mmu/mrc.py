@@ -150,7 +150,7 @@ class Sample:
         group = (mixed[chosen] >> np.int64(57)) & (_GROUPS - 1)
         self._taken += np.bincount(group, minlength=_GROUPS)
         seen = distances >= 0
-        # first capacity that holds it
+        # index of the smallest capacity at which the access hits
         fits = np.searchsorted(self.capacities, distances[seen] / self.rate, side="right")
         columns = len(self.capacities) + 1
         cells = np.bincount(group[seen] * columns + fits, minlength=_GROUPS * columns).reshape(_GROUPS, columns)

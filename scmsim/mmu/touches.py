@@ -43,7 +43,7 @@ PAGE = np.dtype(  # of PLACE: first as loads see it, then as stores do
             ("order", "i4"),
             ("kind", "i4"),
             ("which", "i4"),
-            ("name", "i4"),  # the same for rows with the same tag
+            ("name", "i4"),  # number of the tag: rows with equal tags have equal numbers
             ("sure", "i4"),  # number of pages that surely stay in its set, see `needless`
         ],
     )
@@ -68,8 +68,8 @@ SEQUENCE = np.dtype(
         np.record,
         [
             ("row", "i4"),  # row of its set, which starts at slot row << ROW_SHIFT
-            ("was", "i4"),  # state of its set before it; the next four fields depend on that state
-            ("becomes", "i4"),  # state after it
+            ("was", "i4"),  # state of the set before the sequence; the next four fields depend on that state
+            ("becomes", "i4"),  # state of the set after the sequence
             ("idle", "i4"),  # 1: nothing misses or changes
             ("missed", "i4"),  # first of the touches that miss
             ("missed_behind", "i4"),
@@ -166,7 +166,7 @@ class Table(NamedTuple):
 
 
 def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np.ndarray, objects: np.ndarray) -> Table:
-    """Prepare touches for the machine of a state.
+    """Return the table of touches for the machine that `state` models.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
 
 
 def absent(request: Request, why: str) -> dict[str, str]:
-    """Return all fields that were to be counted, each with the same reason; at least those of the thesis' 18 events."""
+    """Return the reason `why` for each field that should have been counted; without a request, for those of the thesis."""
     return dict.fromkeys(fields(events.table(REFERENCE), request), why)
 
 

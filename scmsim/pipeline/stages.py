@@ -140,7 +140,7 @@ class Placement(Stage):
         self.policy.place(self.pages, events, len(events))
 
     def measured_orders(self, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Return the page sizes under this policy (log2) of kernel memory that was measured on another machine."""
+        """Return log2 of the page sizes that this policy gives to kernel memory measured on another machine."""
         return measured_orders(self.pages, vaddr, order) if "giant" in self.pages.dtype.fields else order
 
     def watched(self) -> list[Watched]:

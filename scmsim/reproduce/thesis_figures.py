@@ -134,7 +134,7 @@ def _iozone(figure: int, quick: bool) -> Chart:
 
 
 def _traffic(kind: str, where: str, total: int) -> Chart:
-    """Draw Figures 18 to 31: loads, stores and their sum over the unit."""
+    """Draw Figures 18 to 31: loads, stores and their sum, plotted against the unit."""
     systems = f"{DAX},{NOVA}" if kind == "fwrite" else ALL
     rows: Rows = []
     for unit in UNITS:

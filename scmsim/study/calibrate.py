@@ -34,7 +34,7 @@ COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_
 _PULL = 0.02  # weight of the table's values: a cost may double if that takes 2 % off the error of one cell
 _PAGING = {"linux": {"user_page": "2MiB"}}
 
-_LEAST = 1.0  # per call: cells that do nothing determine nothing
+_LEAST = 1.0  # count per call; the fit leaves out a cell whose counter is not above it
 # Passes over names (see lab.plan): those with one cost each, and sums of them.
 FIT_NAMES = (
     "create", "create_sync", "stat", "openclose", "unlink0", "rename", "rename_sync", "link", "link_sync", "unlinkl", "mkdir",

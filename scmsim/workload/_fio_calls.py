@@ -1,4 +1,4 @@
-"""From the rows of fio's compiled loop to the calls of the job's engine, and the reads that verify what was written.
+"""Turn rows of fio's compiled loop into calls of the job's engine, and generate the reads that verify what was written.
 
 Source: fio 3.33, engines (sync.c, mmap.c, ftruncate.c, falloc.c, fileoperations.c), iolog.c (log_io_piece), backend.c
 (do_verify).

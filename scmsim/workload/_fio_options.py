@@ -60,7 +60,7 @@ _DIRECTIONS = {
 }  # fmt: skip
 _TRIMS = ("trim", "randtrim")
 _SUFFIXES = {"": 1, **{letter: 1024**power for power, letter in enumerate("kmgtp", 1)}}
-# fio's default kb_base swaps them
+# fio's default, kb_base=1024, swaps the units: k is 1024, ki is 1000
 _SUFFIXES.update({f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)})
 _TIME = re.compile(r"\d{1,12}(d|h|m|s|ms|us|)")
 

@@ -279,7 +279,11 @@ class Parser:
             named = self._peek()[:40]
             raise self._fail(f"{unknown('attribute of a random variable', named, _RANDVAR_ATTRIBUTES)}")
         kind = str(given.get("type", "tabular" if table else "gamma"))
-        if kind not in ("gamma", "uniform", "tabular") or (kind == "tabular") != bool(table):
+        if (kind == "tabular") != bool(table):
+            raise self._fail(
+                f"type={kind} with{'' if table else 'out'} a randtable; a randtable is for type=tabular", token
+            )
+        if kind not in ("gamma", "uniform", "tabular"):
             raise self._fail(f"{unknown('type of a random variable', kind, ('gamma', 'uniform', 'tabular'))}", token)
         numbers = {name: self._whole(given.get(name, 0), name, token) for name in ("mean", "min", "round", "seed")}
         shape = self._whole(given.get("gamma", 1500), "gamma", token) / 1000
@@ -331,7 +335,7 @@ class Parser:
             self._take(",")
             self.variables[name.removeprefix("$")] = self._randvar(token)
         else:
-            raise self._fail(f"{unknown('thing to define', token.text[:40], ('fileset', 'file', 'process'))}", token)
+            raise self._fail(f"{unknown('kind of definition', token.text[:40], ('fileset', 'file', 'process'))}", token)
 
     def _fileset(self, token: Token) -> None:
         given = self._attributes(_FILESET_ATTRIBUTES, "fileset")
@@ -377,7 +381,7 @@ class Parser:
             self._take("flowop")
             kind = self._take()
             if kind.text not in FLOWOPS:
-                raise self._fail(f"{unknown('flowop that is modelled', kind.text[:40], FLOWOPS)}", kind)
+                raise self._fail(f"{unknown('modelled flowop', kind.text[:40], FLOWOPS)}", kind)
             if kind.text in _PACING:
                 self.result.pacing[kind.text] = None
             made.flowops.append(Flowop(kind.text, kind.line, self._attributes(_FLOWOP_ATTRIBUTES, "flowop")))

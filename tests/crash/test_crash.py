@@ -159,7 +159,7 @@ def test_a_commit_before_the_fence_of_the_data_is_found():
     report = check("nova-cow", [*ROWS[:2], ("write", 1, 0, 4096)], first=2, change=early)
     failure = report.failures[0]
     assert len(failure.lost) == 1 and failure.before == "the fence of 'log commit'"
-    assert "data copy" in failure.lost[0] or "has not arrived whole" in failure.wrong
+    assert "data copy" in failure.lost[0] or "is not completely durable" in failure.wrong
 
 
 def test_ext4_needs_both_fences_of_a_commit():

@@ -65,11 +65,14 @@ def test_language():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (TINY % "wakeup name=l", "no flowop that is modelled named 'wakeup'"),
+        (TINY % "wakeup name=l", "no modelled flowop named 'wakeup'"),
         (TINY % "read name=r,index=3", "did you mean 'indexed'"),
         (TINY.replace("$n,", "$m,") % "hog value=1", "w.f:4: variable $m is not set before"),
         (TINY.replace("entries=$n", "entries=0") % "hog value=1", "entries or leafdirs of at least 1"),
-        (TINY.replace("set $n=10", "set $n = randvar(type=tabular)") % "hog value=1", "no type of a random variable"),
+        (
+            TINY.replace("set $n=10", "set $n = randvar(type=tabular)") % "hog value=1",
+            "type=tabular without a randtable",
+        ),
         (
             TINY.replace("set $n=10", "set $n = randvar(type=gamma, mode=3)") % "hog value=1",
             "no attribute of a random variable named 'mode'",

@@ -119,8 +119,8 @@ def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     reserved = (templates.INODE_TABLE + -(-rows * templates.INODE_BYTES // (2 << 20)) * (2 << 20)) // templates.BLOCK
     if not SMALLEST <= capacity <= LARGEST or blocks <= reserved:
         raise UsageError(
-            f"capacity {format_bytes(capacity)} does not work; take a larger capacity: the tables and a file need "
-            f"{format_bytes(max(SMALLEST, (reserved + 1) * templates.BLOCK))}, and the model ends at 16TiB"
+            f"capacity {format_bytes(capacity)} is out of range; give "
+            f"{format_bytes(max(SMALLEST, (reserved + 1) * templates.BLOCK))} (the tables and a file) to 16TiB"
         )
     percent = params.get("normal_percent", variant.normal_percent)
     if not 1 <= percent <= 100:

@@ -106,7 +106,7 @@ def reach(s, arena, f, page, want):
 
 @subroutine
 def added(s, arena, f, page, count):
-    """Record the change of the block that points to `page`; if it is new, also those of the block above it and its bitmap."""
+    """Record the change of the pointer block of `page`; of each new pointer block also its bitmap and its parent."""
     slot = slot_of(page)
     fresh = s.new_pointers
     while slot >= 0:

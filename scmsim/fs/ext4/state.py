@@ -22,7 +22,7 @@ LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 KEPT_SHARE, MOST_KEPT = (
     50,
     4096,
-)  # the share of the blocks, and the most, that files cannot have (ext4_calculate_resv_clusters)
+)  # blocks kept back: 1/KEPT_SHARE of all, at most MOST_KEPT (ext4_calculate_resv_clusters)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 # See pipeline/periods.py; each operation sets `now` before it is read, and only `quiet_until` reads `stamped_at`.
 STATISTICS = ("now", "stamped_at", "closes", "commits", "ignored")

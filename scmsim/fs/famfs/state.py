@@ -74,8 +74,8 @@ def start(params: dict, files: Files) -> State:
         raise UsageError(f"log {format_bytes(log)} does not work; give a multiple of 2MiB from 8MiB on")
     if units <= reserved or capacity > LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(capacity)} does not work; take a larger capacity: superblock, log and a file need "
-            f"{format_bytes((reserved + 1) << t.UNIT_SHIFT)}, and the model ends at 16TiB"
+            f"capacity {format_bytes(capacity)} is out of range; give {format_bytes((reserved + 1) << t.UNIT_SHIFT)} (superblock, "
+            "log and one file) to 16TiB"
         )
     _check_strips(params)
     words = 64 + (len(files) + 1) * FILE_WORDS + first_fit.arena_words(units)

@@ -1,6 +1,6 @@
 """Map the memory of hugetlbfs and device-dax: a fault sets one entry of the page's size.
 
-A mapping begins at a multiple of the page in the file and at the same multiple in the program.  A fault of hugetlbfs takes a page
+A mapping's offset in the file and its address are multiples of the page size.  A fault of hugetlbfs takes a page
 of the pool and clears it, for a load too.  Nothing is ever cleaned or write-protected.
 Source: Linux 6.1 mm/hugetlb.c (hugetlb_no_page), drivers/dax/device.c (check_vma, __dev_dax_pmd_fault,
 __dev_dax_pud_fault).  Simplified: private mappings are refused (hugetlbfs copies whole pages for them).

@@ -55,8 +55,7 @@ def start(params: dict, files: Files, *, device: bool) -> State:
     count = capacity // page
     if count < 1 or capacity > LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(capacity)} does not work; take a larger capacity: a page takes {format_bytes(page)}, "
-            "and the model ends at 16TiB"
+            f"capacity {format_bytes(capacity)} is out of range; give {format_bytes(page)} (a page) to 16TiB"
         )
     words = 64 + (len(files) + 1) * FILE_WORDS + first_fit.arena_words(min(count, 2 * first_fit.AT_ONCE))
     sites = t.SITES if device else t.SITES_IN_DRAM

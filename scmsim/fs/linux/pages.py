@@ -23,7 +23,7 @@ from scmsim.jit import subroutine
 
 ENDS_AT_SIZE = True  # whether a hole is punched up to the page that contains the file's end, at most
 DOES_A_PART = True  # whether fallocate keeps the blocks that it got before the device was full
-SEPARATE = e.IS_UNWRITTEN  # flags in which the pages of an extent are equal
+SEPARATE = e.IS_UNWRITTEN  # flags that must be equal in all pages of an extent
 
 
 @subroutine

@@ -292,7 +292,7 @@ def tree_leaf(s, arena, file, page):
 
 @subroutine
 def is_new_node(arena, leaf, page):
-    """Return whether a small entry is the first in its node of 64 of the kernel's tree (include/linux/xarray.h: XA_CHUNK_SIZE)."""
+    """Return whether a small entry is the first in its xarray node of 64 slots (include/linux/xarray.h: XA_CHUNK_SIZE)."""
     for at in range(leaf - (page & 63), leaf - (page & 63) + 64):
         if arena[at]:
             return False

@@ -125,7 +125,9 @@ class RecoveryModel(Base):
     def _whole(self, image: Image, file: int, life: int, number: int) -> tuple[Any, tuple]:
         key, length, what = self.log[file, life][number]
         if image.marked(key) < length:
-            raise Unrecoverable("the tail of its log, or its directory's, covers an entry that has not arrived whole")
+            raise Unrecoverable(
+                "the tail of the log of the file or its directory covers an entry that is not completely durable"
+            )
         return key, what
 
     def _rolled_back(self, image: Image) -> Image:
@@ -136,7 +138,7 @@ class RecoveryModel(Base):
         rolled = Image(image)
         for number, (key, old) in enumerate(self.undo[transaction]):
             if image.marked(("undo", transaction, number)) < RECORD_BYTES:
-                raise Unrecoverable("the journal is open, but a record of it has not arrived whole")
+                raise Unrecoverable("the journal is open, but a record of the journal is not completely durable")
             rolled.words[key] = old
         return rolled
 

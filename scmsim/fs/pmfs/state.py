@@ -114,8 +114,8 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(params['capacity'])} does not work; take a larger capacity: the journal, the inode table and "
-            f"a data block need {format_bytes(smallest)}, and the model ends at 1PiB"
+            f"capacity {format_bytes(params['capacity'])} is out of range; give {format_bytes(smallest)} (the journal, the inode "
+            "table and a data block) to 1PiB"
         )
     journals = params["journal"] * variant.journals
     if not 64 << 10 <= params["journal"] <= journals <= params["capacity"] // 4:

@@ -56,7 +56,7 @@ def entry_at(s, at):
 
 @subroutine
 def words_changed(count, linked):
-    """Return how many entry words change with `count` units; `linked`: the end of the chain before them changes too."""
+    """Return how many entry words change when `count` units are allocated; `linked`: 1 if the unit before them points to them."""
     return count + linked
 
 

@@ -10,7 +10,7 @@ def changed(s, arena, out, row):
 
 @subroutine
 def make(s, arena, row):
-    """Give a new file an inode; by default it has one."""
+    """Give a new file an inode; the default does nothing, because the file already has one."""
 
 
 @subroutine

@@ -58,7 +58,7 @@ def missing(arena, row, first, stop):
 
 @subroutine
 def own_units(op):
-    """Return how many units an operation takes that only a variant has."""
+    """Return how many units a variant's own operation takes; the base has none."""
     return 0
 
 

@@ -112,8 +112,8 @@ def build(
     least = areas + SMALLEST + 256 * rows
     if not least <= params["capacity"] <= LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(params['capacity'])} does not work; take a larger capacity: the driver's areas and the tables "
-            f"need {format_bytes(least)}, and the model ends at 1PiB"
+            f"capacity {format_bytes(params['capacity'])} is out of range; give {format_bytes(least)} (the driver's areas and the "
+            "tables) to 1PiB"
         )
     words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(table, templates.COSTS, list(templates.SITES)))

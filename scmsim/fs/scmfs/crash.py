@@ -231,7 +231,7 @@ class RecoveryModel(Base):
         for version in self.given.get(file, []):
             if image.word(("counted", version)) and not image.word(("gone", version)):
                 if image.marked(("record", version)) < self.records[version]:
-                    raise Unrecoverable("its directory counts a record that has not arrived whole")
+                    raise Unrecoverable("its directory counts a record that is not completely durable")
                 names.add(version)
         base = self.base.get(file, {})
         if not names:

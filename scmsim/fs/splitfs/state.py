@@ -23,7 +23,7 @@ from scmsim.fs.splitfs.templates import COSTS, ENTRY, SITES, all_templates
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
-# A file's record, one word each: fields that ext4 uses for the page cache only.
+# Fields of a file's record that ext4 needs for the page cache only, reused.
 STAGED = e.FIRST_DIRTY_PAGE  # first page that waits for a relink
 STAGED_END = e.DIRTY_SINCE_NS  # page after the last one that waits; 0: none waits
 TO_COPY = e.OLDER  # bytes in partly written pages, which the relink copies

@@ -70,7 +70,7 @@ class RecoveryModel(Pmfs):
                 continue
             length, replacements = self.logs[number - 1]
             if image.marked(("log", number)) < length:
-                raise Unrecoverable("its transactional log lists the data, which has not arrived whole")
+                raise Unrecoverable("its transactional log lists the data, which is not completely durable")
             rolled.words.update(replacements)
         return rolled
 

@@ -239,7 +239,7 @@ def shape_of(machine: str) -> tuple[np.ndarray, int]:
     for c in (1, 2):
         if shape[k.NEAR + c, k.LAST] < 0:
             raise UsageError(
-                f"{machine}: its first level has no pages of {format_bytes(PAGES[c])}; choose another machine"
+                f"the first-level TLB of {machine} holds no pages of {format_bytes(PAGES[c])}; choose another machine"
             )
     return shape, at
 

@@ -23,8 +23,14 @@ from scmsim.result.extents import without
 from scmsim.study.page_size.rules import HUGE
 
 EQUAL, SAME_PAGES, OFF = "equal", "same pages", "off"
-PLACED = ("file", "logical", "physical", "length", "unwritten")  # of an equal extent
-CUT = ("file", "logical", "length", "unwritten")  # of an extent that is equal but for its place
+PLACED = (
+    "file",
+    "logical",
+    "physical",
+    "length",
+    "unwritten",
+)  # fields that are equal in an extent at the kernel's place
+CUT = ("file", "logical", "length", "unwritten")  # fields that are equal in an extent at another place
 
 
 class Synced:

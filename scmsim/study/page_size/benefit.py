@@ -55,7 +55,7 @@ class Worth(NamedTuple):
 
 
 def setting_of(fs: str, given: Mapping[str, Any]) -> str:
-    """Return the parameter that lets a model map 2 MiB at once, as KEY=VALUE; "" if it has none, or it is given."""
+    """Return the parameter that lets a model map 2 MiB at once, as KEY=VALUE; "" if the model has none or `given` sets it."""
     known = registry.literals("fs", fs)["PARAMS"]
     return next((f"{key}={value}" for key, value in LARGE_PAGES.items() if key in known and key not in given), "")
 

@@ -140,7 +140,8 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
             at += 1
         if at == len(calls):
             raise UsageError(
-                f"the touches are not of {trace!r}: its call {number} is {kind}; name the trace they were recorded with"
+                f"the touches were not recorded with {trace!r}: its call {number} is a {kind}, theirs is not; "
+                "give the trace of the recording"
             )
         yield number, calls[at]
         at += 1

@@ -64,7 +64,7 @@ class Importer:
         self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared
         self._cwd = cwd
         self.threads = 0
-        self.nodes: list[Node | str] = []  # by number; only the name of a file that nothing refers to any more
+        self.nodes: list[Node | str] = []  # by number; of a file that nothing refers to any more, its name alone
         self.closed: dict[int, int] = {}  # number of such a file -> its length before the trace
         self._buffer = array("q")
         self.drained = 0  # rows taken out of the buffer
@@ -242,7 +242,7 @@ class Importer:
         return found
 
     def adopt(self, raw: str) -> Description:
-        """Make a description whose open the trace does not show, from what -y prints; its position is unknown."""
+        """Make the description of a descriptor whose open() is not in the trace, from the path of -y; its position is unknown."""
         path, deleted = self.shown(raw)
         if not path.startswith("/") or is_special(path):
             return Description(None, raw, path=path if path.startswith("/") else "")

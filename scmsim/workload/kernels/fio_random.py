@@ -47,7 +47,7 @@ def lfsr_next(lfsr):
     value = lfsr["value"]
     while True:
         value = (value >> 1 | lfsr["top"]) ^ (0 if value & 1 else lfsr["taps"])
-        if not lfsr["begun"]:  # fio's very first step counts twice
+        if not lfsr["begun"]:  # as in fio, the first draw advances the register twice
             lfsr["begun"] = 1
             continue
         if value <= lfsr["greatest"]:

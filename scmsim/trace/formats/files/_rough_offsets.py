@@ -57,7 +57,7 @@ def _plan(count: int, order: Order, *, fits: bool) -> _Plan:
     """Return how many passes and jumps have the counted numbers of ascending and of consecutive calls."""
     back = count - order.ascending
     jumps = order.ascending - order.consecutive
-    if fits and jumps < back and jumps:  # more jumps back than ahead: the passes descend, from a first one above 0
+    if fits and jumps < back and jumps:  # more jumps back than ahead: the passes descend, and the first starts above 0
         return _Plan(back + 1, jumps - 1, order.consecutive, True, False)
     if not back:
         return _Plan(1, max(jumps - 1, 0), min(order.consecutive, count - 1), True, jumps == 0)

@@ -53,7 +53,7 @@ def _take(builder: TraceBuilder, line: str) -> str | None:
     if len(words) == 8:
         return _transfer(builder, ns, op, inode, size, words[5:])
     if op not in ("OPEN", "CLOSE", "FSYNC", "FDATASYNC"):
-        raise BadLine(f"{clip(op)!r} with 5 columns is not OPEN, CLOSE, FSYNC or FDATASYNC")
+        raise BadLine(f"{clip(op)!r} in a line of 5 columns; these have OPEN, CLOSE, FSYNC or FDATASYNC")
     now, file = builder.at(ns), builder.file(f"/inode/{inode}", size)
     if op in ("OPEN", "CLOSE"):
         return builder.other(now, OPEN if op == "OPEN" else CLOSE, file)
