@@ -120,7 +120,7 @@ def test_strips_are_runs_of_different_buckets_and_chunks_take_turns(strips, orde
         ({"chunk": "3MiB"}, "chunk 3MiB does not work; choose a power of two"),
         ({"strips": 2, "capacity": "4GiB", "buckets": 8}, "less than 1GiB each"),
         ({"log": "9MiB"}, "log 9MiB does not work"),
-        ({"capacity": "10MiB"}, "take a larger capacity"),
+        ({"capacity": "10MiB"}, "out of range"),
         ({"chase": 5000}, "chase 5000 does not work"),
     ],
 )

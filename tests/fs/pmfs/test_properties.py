@@ -103,6 +103,6 @@ def test_a_copy_past_the_caches_is_charged_its_own_loop():
 @pytest.mark.parametrize("fs", ["pmfs-1g", "vsm-1g"])
 def test_a_device_has_room_for_two_blocks(fs):
     """Of 1 GiB each, and says so."""
-    with pytest.raises(UsageError, match="larger capacity"):
+    with pytest.raises(UsageError, match="out of range"):
         drive.Model(fs, drive.files(0, dirs=[0]), capacity="1GiB")
     drive.Model(fs, drive.files(0, dirs=[0]), capacity="2GiB")
