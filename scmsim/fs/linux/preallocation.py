@@ -232,10 +232,14 @@ def take_blocks(s, arena, f, page, want, bits):
 @subroutine
 def serve(s, arena, f, page, want, bits):
     """Reserve up to `want` adjacent blocks for the pages from `page` on, of a preallocation or free ones; return the first."""
-    want = min(want, mballoc.GROUP)
-    while want > s.free_blocks + blocks_to_come(s):
-        want >>= 1
     is_file = arena[f + e.IS_DIR] == 0
+    want, left = min(want, mballoc.GROUP), s.free_blocks + blocks_to_come(s)
+    # write-back claimed its blocks when its pages became dirty, so those kept for index blocks do not limit it
+    # (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
+    if s.reserved > 0 and is_file and not bits & e.IS_UNWRITTEN:
+        left += s.kept_blocks
+    while want > left:
+        want >>= 1
     block = take_own(s, arena, f, page, want) if is_file else -1
     if block >= 0:
         return block
