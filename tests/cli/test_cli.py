@@ -95,7 +95,7 @@ def test_every_command_can_be_quiet() -> None:
         (["list", "fs", "nova-cwo"], "no file system named 'nova-cwo'; did you mean 'nova-cow'? "),
         (
             ["list", "--jsno"],
-            "no option named '--jsno'; did you mean '--json'? choose from --params, --json, --quiet, --help",
+            "no option named '--jsno'; did you mean '--json'? choose from --params, --plot, --json, --quiet, --help",
         ),
         (["check"], "missing argument 'FILE'; see 'scmsim check --help'"),
         (["check", "no/such.toml"], "no file 'no/such.toml'; "),
