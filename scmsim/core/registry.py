@@ -223,7 +223,7 @@ def _assigned(file: pathlib.Path) -> dict[str, Any]:
 
 
 def _literal(node: ast.expr, file: pathlib.Path) -> Any:
-    """Return a literal; a table may include a table of a file beside it: {**_linear.PARAMS, "page": ...}."""
+    """Return a literal; a table may include one of a file beside it, or of a bundled file: {**_linear.PARAMS, "page": ...}."""
     if not isinstance(node, ast.Dict) or None not in node.keys:
         return ast.literal_eval(node)
     found: dict[str, Any] = {}
@@ -231,7 +231,8 @@ def _literal(node: ast.expr, file: pathlib.Path) -> Any:
         if key is not None:
             found[ast.literal_eval(key)] = ast.literal_eval(value)
         elif isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
-            found |= _assigned(file.with_name(f"{value.value.id}.py"))[value.attr]
+            beside = file.with_name(f"{value.value.id}.py")
+            found |= _assigned(beside if beside.exists() else _ROOT / file.parent.name / beside.name)[value.attr]
         else:
             raise ValueError("not a literal")
     return found

@@ -98,3 +98,12 @@ def test_the_name_of_a_bundled_one_cannot_be_taken(write, tmp_path: pathlib.Path
     (tmp_path / "fs" / "nova_cow.py").write_text(SOUND)
     assert "has the name of the bundled fs 'nova-cow'" in error_line("replay", TRACE, "--fs", "nova-cow")
     assert "ext4-dax" in registry.names("fs")
+
+
+def test_the_paging_policy_of_the_documentation_has_the_bundled_parameters(write, tmp_path: pathlib.Path) -> None:
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    example = page.partition('    """Persistent memory in the vmalloc area')
+    lines = (example[1] + example[2]).partition("\nand then")[0].splitlines()
+    (tmp_path / "paging").mkdir()
+    (tmp_path / "paging" / "vmalloc_2m.py").write_text("\n".join(line[4:] for line in lines))
+    assert registry.literals("paging", "vmalloc-2m")["PARAMS"] == registry.literals("paging", "base-4k")["PARAMS"]
