@@ -15,7 +15,6 @@ from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext4 import state as ext4_state
 from scmsim.fs.ext4.templates import COSTS as EXT4_COSTS
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.descriptors import count_blocks
 from scmsim.fs.mapping.driver import lay_costs, lay_table
 from scmsim.fs.mapping.mechanisms import SITES as MAPPING_SITES
 from scmsim.fs.mapping.words import FILE_WORDS
@@ -23,7 +22,7 @@ from scmsim.fs.splitfs.templates import COSTS, ENTRY, SITES, all_templates
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
-# Fields of a file's record that ext4 needs for the page cache only, reused.
+# A file's record, one word each: fields that ext4 uses for the page cache only.
 STAGED = e.FIRST_DIRTY_PAGE  # first page that waits for a relink
 STAGED_END = e.DIRTY_SINCE_NS  # page after the last one that waits; 0: none waits
 TO_COPY = e.OLDER  # bytes in partly written pages, which the relink copies
@@ -87,9 +86,7 @@ def start(params: dict, files: Files) -> State:
     record.relatime = 0  # the library reads what it has mapped
     record.mode, record.filled = MODES.index(params["mode"]), params["staging"]
     for name, length in (("entries", logs), ("scratch", scratch)):
-        first = take_run(record, state.arena, length // e.BLOCK)
-        count_blocks(record, state.arena, first, length // e.BLOCK, -1)
-        record[f"{name}_at"] = first * e.BLOCK
+        record[f"{name}_at"] = take_run(record, state.arena, length // e.BLOCK) * e.BLOCK
         record[f"{name}_bytes"] = length
         record.meta_blocks += length // e.BLOCK
     return state
