@@ -61,12 +61,11 @@ class Writer:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self.sites, self.counts = sites, {}
+        self.sites, self.counts = sites, {"rows": 0}
         self.waiting: list[Any] = []
         none = Rows(*(np.zeros(0, bool if name == "setup" else np.int64) for name in Rows._fields))
         schema = pa.table(columns(none, sites)).schema.with_metadata({KEY: json.dumps(header, ensure_ascii=False)})
         self.file = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
-        self.counts = {"rows": 0}
 
     def __enter__(self) -> "Writer":
         return self

@@ -17,14 +17,14 @@ class Accesses(NamedTuple):
     fs: str | None
     batches: Iterator[tuple[Any, Any]]
 
-    def note(self, file: str) -> str:
-        """Return what was counted, as a line for stderr; empty for a file of addresses."""
+    def note(self, file: str, replays: str = "--fs") -> str:
+        """Return what was counted, as a line for stderr; empty for a file of addresses.  `replays` replays a trace instead."""
         name = printable(file)
         return {
             REQUEST: f"scmsim: {name} holds requests of block devices: an access is a page of 4 KiB that a request touches; "
-            "--fs replays them on a file system",
+            f"{replays} replays them on a file system",
             OBJECT: f"scmsim: {name} holds requests of objects: an access is a request, and an entry holds one object of any "
-            "size; --fs replays them on a file system",
+            f"size; {replays} replays them on a file system",
             REPLAY: f"scmsim: {name} holds operations, not addresses: they were replayed on {self.fs} (--fs), and an access is "
             "its touch of a 4 KiB page",
         }.get(self.access, "")

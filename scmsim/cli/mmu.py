@@ -53,7 +53,7 @@ def command(
         else:
             counts = mmu.simulate_accesses(requests.batches, machine, page, contiguous=contiguous)
     if requests:
-        click.echo(requests.note(file).replace("--fs replays", "'scmsim replay' replays"), err=True)
+        click.echo(requests.note(file, "'scmsim replay'"), err=True)
     how = {"l1": l1, "l2": l2, "page": page} if l1 else {"machine": machine, "page": page, "contiguous": contiguous}
     if as_json:
         click.echo(json.dumps({"file": file, **how, "results": [counts]}))

@@ -44,11 +44,11 @@ class Workloads(Group):
         from scmsim.core import registry
         from scmsim.core.errors import UnknownName
 
-        if cmd_name.replace("_", "-") in registry.names("workload"):
-            cmd_name = cmd_name.replace("_", "-")  # db_bench
-        if cmd_name not in registry.names("workload"):
-            if near := _NEAREST.get(cmd_name.lower().replace("_", "-")):
-                raise UnknownName(f"no workload named {cmd_name!r}; the nearest is: scmsim synth {near}")
+        if (dashed := cmd_name.replace("_", "-")) in registry.names("workload"):
+            cmd_name = dashed  # db_bench
+        elif near := _NEAREST.get(dashed.lower()):
+            raise UnknownName(f"no workload named {cmd_name!r}; the nearest is: scmsim synth {near}")
+        else:
             registry.path("workload", cmd_name)  # raises UnknownName with the nearest match
         literals = registry.literals("workload", cmd_name)
         takes = literals.get("COMMAND", "")
@@ -93,9 +93,8 @@ def _given(name: str, options: dict[str, Any], literals: dict[str, Any]) -> dict
     files = [name for name, about in literals["PARAMS"].items() if about[1] == "file"]
     words = list(options.pop("words", ()) or (options[files[0]] if takes and files else ()))
     given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
-    if (
-        len(words) > 1 and words[0].rpartition("/")[2].replace("_", "-") == name
-    ):  # a command line pasted with its program
+    # a command line pasted with its program
+    if len(words) > 1 and words[0].rpartition("/")[2].replace("_", "-") == name:
         words = words[1:]
     if takes and files:
         given[files[0]] = words[0] if words and not words[0].startswith("-") else ""

@@ -31,11 +31,8 @@ STATE = np.dtype(
             ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
             ("buffer_256", "i8", (BUFFER_SLOTS,)),
             ("buffer_4096", "i8", (BUFFER_SLOTS,)),
-            (
-                "streamed",
-                "i8",
-                (BUFFER_SLOTS,),
-            ),  # granules of 256 bytes, number + 1, that non-temporal stores wrote last
+            # granules of 256 bytes, number + 1, that non-temporal stores wrote last
+            ("streamed", "i8", (BUFFER_SLOTS,)),
             ("mask_64", "i8"),  # granules that fit the buffer (a power of two) - 1; -1 without a buffer
             ("mask_256", "i8"),
             ("mask_4096", "i8"),

@@ -13,6 +13,7 @@ from scmsim.fs.engine.events import MOST_REFUSED, emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.famfs import data, state, templates
 from scmsim.fs.famfs.units import allocate, release_from, units_of
+from scmsim.fs.linux import cached_names
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -137,41 +138,9 @@ def set_file(s, row):
 @subroutine
 def create(s, arena, out, op, row, parent):
     """Run create and mkdir: a file is a name without a map, a directory has an entry of the log."""
-    is_dir = op.op == r.MKDIR
-    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
-    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
-    emit_template(s, out, q.MKDIR if is_dir else q.CREATE)
-    if is_dir:
+    cached_names.make(s, arena, out, op, row)
+    if op.op == r.MKDIR:
         data.append(s, arena, out, row)
-
-
-@subroutine
-def unlink(s, arena, out, op, row, parent):
-    """Run unlink and rmdir."""
-    arena[row + file_row.LINKS] -= 1
-    emit_template(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
-
-
-@subroutine
-def link(s, arena, out, op, row, parent):
-    """Run link, whose name is in this mount alone."""
-    arena[row + file_row.LINKS] += 1
-    emit_template(s, out, q.LINK)
-
-
-@subroutine
-def rename(s, arena, out, row, parent, replaced):
-    """Run rename, which changes names in this mount alone: the log keeps the name of the creation."""
-    emit_template(s, out, q.RENAME)
-    if replaced:
-        arena[replaced + file_row.LINKS] -= 1
-
-
-@subroutine
-def read_directory(s, arena, out, row):
-    """Run readdir of names in the kernel's cache."""
-    s.reg[q.COUNT] = 0
-    emit_template(s, out, q.LIST)
 
 
 @subroutine
@@ -241,10 +210,10 @@ HOOKS = {
         "fallocate": fallocate,
         "truncate": truncate,
         "create": create,
-        "unlink": unlink,
-        "link": link,
-        "rename": rename,
-        "read_directory": read_directory,
+        "unlink": cached_names.unlink,
+        "link": cached_names.link,
+        "rename": cached_names.rename,
+        "read_directory": cached_names.read_directory,
         "evict": evict,
         "on_first_open": data.ask_map,
         "any_step": any_step,

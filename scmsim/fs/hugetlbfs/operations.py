@@ -10,6 +10,7 @@ from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import MOST_REFUSED, emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.hugetlbfs import pages, state, templates
+from scmsim.fs.linux import cached_names
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -137,40 +138,8 @@ def set_file(s, row):
 @subroutine
 def create(s, arena, out, op, row, parent):
     """Run create and mkdir."""
-    is_dir = op.op == r.MKDIR
-    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
-    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
-    emit_template(s, out, q.MKDIR if is_dir else q.CREATE)
+    cached_names.make(s, arena, out, op, row)
     own(s, arena, row)
-
-
-@subroutine
-def unlink(s, arena, out, op, row, parent):
-    """Run unlink and rmdir."""
-    arena[row + file_row.LINKS] -= 1
-    emit_template(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
-
-
-@subroutine
-def link(s, arena, out, op, row, parent):
-    """Run link."""
-    arena[row + file_row.LINKS] += 1
-    emit_template(s, out, q.LINK)
-
-
-@subroutine
-def rename(s, arena, out, row, parent, replaced):
-    """Run rename."""
-    emit_template(s, out, q.RENAME)
-    if replaced:
-        arena[replaced + file_row.LINKS] -= 1
-
-
-@subroutine
-def read_directory(s, arena, out, row):
-    """Run readdir."""
-    s.reg[q.COUNT] = 0
-    emit_template(s, out, q.LIST)
 
 
 @subroutine
@@ -224,10 +193,10 @@ HOOKS = {
         "fallocate": fallocate,
         "truncate": truncate,
         "create": create,
-        "unlink": unlink,
-        "link": link,
-        "rename": rename,
-        "read_directory": read_directory,
+        "unlink": cached_names.unlink,
+        "link": cached_names.link,
+        "rename": cached_names.rename,
+        "read_directory": cached_names.read_directory,
         "evict": evict,
         "any_step": any_step,
     },

@@ -125,9 +125,7 @@ class RecoveryModel(Base):
     def _whole(self, image: Image, file: int, life: int, number: int) -> tuple[Any, tuple]:
         key, length, what = self.log[file, life][number]
         if image.marked(key) < length:
-            raise Unrecoverable(
-                "the tail of the log of the file or its directory covers an entry that is not completely durable"
-            )
+            raise Unrecoverable("the log tail of the file or directory covers an entry that is not completely durable")
         return key, what
 
     def _rolled_back(self, image: Image) -> Image:
