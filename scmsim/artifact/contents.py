@@ -57,7 +57,7 @@ def read_index(folder: pathlib.Path) -> dict[str, Any]:
         raise UsageError(f"{INDEX} in {where} is not the index of an artifact; get the artifact again")
     if index["format"] != FORMAT:
         raise UsageError(
-            f"{where} has format {index['format']}, this scmsim reads {FORMAT}; verify it with the scmsim named in its README"
+            f"{where} has format {index['format']}, this scmsim reads {FORMAT}; verify it with the version that its README names"
         )
     _check(index, where)
     return index

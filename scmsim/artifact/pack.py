@@ -87,8 +87,8 @@ def _replay(result: Result, draft: pathlib.Path) -> dict[str, Any]:
     replays = manifest.get("replays")
     if not isinstance(replays, list) or not replays or any(run.events for run in result.runs):
         raise UsageError(
-            "this result cannot be run again from its manifest: it is a measurement, or an older scmsim computed it; replay the "
-            "trace with this version, with -o R.json"
+            "this result cannot be run again from its manifest: it is a measurement, or was computed by an older scmsim; replay "
+            "the trace with this version, with -o R.json"
         )
     _same_sources(manifest)
     inputs = recipe.Inputs(draft, manifest.get("inputs", {}))
@@ -136,9 +136,7 @@ def _reproduction(path: pathlib.Path) -> dict[str, Any] | None:
     if not isinstance(found, dict) or not isinstance(found.get("rows"), list) or "summary" not in found:
         return None
     if not isinstance(found.get("manifest"), dict):
-        raise UsageError(
-            f"{str(path)!r} was printed by an older scmsim and has no manifest; run reproduce --json again"
-        )
+        raise UsageError(f"{str(path)!r} has no manifest, like results of an older scmsim; run reproduce --json again")
     return found
 
 

@@ -8,7 +8,7 @@ from scmsim.artifact import rerun
 _KINDS = {
     "replay": "a replay: `experiment.toml` names the models, `inputs/` has the trace and whatever else the run reads",
     "sweep": "a sweep: `sweep.toml` has its points, `inputs/` whatever they read",
-    "reproduce": "the published figures of four papers beside the models'; scmsim itself contains both",
+    "reproduce": "the published figures of four papers beside the models'; both are part of scmsim",
 }
 
 
@@ -42,7 +42,7 @@ folder. Exit code 0: reproduced; 1: a file has changed, or a claim is not met.
 - **tolerance**: figures with fitted costs or a modelled TLB. They may differ by the tolerance of `scmsim compare`, in percent.
 - **shown**: figures without a tolerance. They are compared, and have no verdict.
 
-The same version of scmsim gives the same figures on every machine. A tolerance is for other versions.
+On every machine the same figures come from the same version of scmsim. A tolerance is for other versions.
 
 ## Made with
 scmsim {made["scmsim"]} (sources {made["sources"]}), Python {made["python"]}, {packages}; {made["kernel"]}, {made["cpu"]};

@@ -19,7 +19,9 @@ OTHERS = set(
     "--directory --filter --force --fsys-tarfile --governor --help --log-file --map --match-tag --membind "
     "--metric-only --namespaces --no-install-recommends --ns --output --parents --percore-show-thread "
     "--probe --reconfig --seccomp-bpf --show-lost-events --show-mmap-events --sparse --stats --tool "
-    "--topdown --trace-children --trace-mem --trace-sched --trace-syscalls --yes ".split()
+    "--topdown --trace-children --trace-mem --trace-sched --trace-syscalls --yes "
+    # darshan-parser, db_bench, mdtest and what starts it
+    "--benchmarks --compression --duration --file --np --ntasks --num --perf --random-seed --reads --use --writes ".split()
 )
 SENTENCES = {"scmsim reads", "scmsim to read"}
 
