@@ -101,7 +101,7 @@ def test_lackey_counts_loads_stores_and_fetches(tmp_path, packed):
 
 
 def test_champsim_instructions(tmp_path):
-    table = np.zeros(2, accesses._INSTRUCTION)
+    table = np.zeros(2, INSTRUCTION)
     table["ip"], table["loads"][:, 0], table["stores"][1, 0] = [0x1000, 0x1004], [0x9000, 0xA000], 0xB000
     table.tofile(tmp_path / "t.champsim")
     (counts,) = json.loads(run("mmu", tmp_path / "t.champsim", "--json").stdout)["results"]
