@@ -114,7 +114,7 @@ def _try_group(s, arena, group, criterion):
 @kernel
 def _search(s, arena):
     """Go through the criteria and groups until a run is found."""
-    start = (s.stream_block if s.for_stream else s.goal) >> m.GROUP_SHIFT
+    start = s.goal >> m.GROUP_SHIFT
     criterion = 0 if s.power else 1
     while criterion < 4 and s.status == m.CONTINUE:
         group, tried, following = start, 0, criterion
@@ -142,6 +142,8 @@ def allocate(s, arena):
     s.power = bits - 1 if m.ORDER_REQUEST <= bits <= m.ORDERS and s.want == 1 << (bits - 1) else 0
     _find_by_goal(s, arena)
     if s.status != m.FOUND:
+        if s.for_stream:  # for good: a search after a discard begins there, too
+            s.goal = s.stream_block
         _search(s, arena)
     if s.status != m.FOUND and s.best_length > 0:
         _use_best(s, arena)

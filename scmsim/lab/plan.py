@@ -331,6 +331,18 @@ def _parents(paths: Sequence[str]) -> Iterator[int]:
     )
 
 
+def guest_paths(paths: Sequence[str]) -> list[str]:
+    """Return the path that each file has in a guest: a file's name there is its row (guest_operations.c)."""
+    above, found = list(_parents(paths)), [f"f{row:06d}" for row in range(len(paths))]
+    for row in range(len(paths)):
+        up = above[row]
+        for _ in range(48):  # deeper paths are cut, see `_break_loops`
+            if up < 0:
+                break
+            found[row], up = f"f{up:06d}/{found[row]}", above[up]
+    return [f"/{path}" for path in found]
+
+
 def _break_loops(files: np.ndarray) -> None:
     """Move files whose path has a loop to the mount point: a hostile trace may name a file as its own ancestor."""
     depth, parents = np.zeros(len(files), np.int64), files["parent"]

@@ -125,7 +125,8 @@ def capacity_with(fs, files, free):
     """Smallest capacity (bytes) that leaves `free` blocks for data and directories."""
     capacity = 24 << 20
     while True:
-        left = int(begin(fs, files, capacity=capacity).state.record.free_blocks[0])
+        record = begin(fs, files, capacity=capacity).state.record[0]
+        left = int(record.free_blocks) - (int(record.kept_blocks) if "kept_blocks" in record.dtype.names else 0)
         if left == free:
             return capacity
         capacity -= 4096 * max(left - free, -1)

@@ -7,7 +7,7 @@ fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.ext2 import metadata
+from scmsim.fs.ext2 import map, metadata
 from scmsim.fs.ext2.metadata import inode_block, store_dirty, store_index
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
@@ -43,6 +43,18 @@ def sync(s, arena, out, op, f):
 @subroutine
 def note_change(s, arena, f):
     """Ignore a change: only new blocks and times concern an fsync."""
+
+
+@subroutine
+def reach(s, arena, f, page, want):
+    """Add missing pointer blocks; return how many of `want` pages get a block at once.
+
+    Those of a new pointer block do; else one does, for a look-up of a hole below a pointer block finds one page
+    (ext4_ind_map_blocks without CREATE).
+    """
+    before = s.new_pointers
+    count = map.reach(s, arena, f, page, want)
+    return count if s.new_pointers > before else 1
 
 
 HOOKS = {**metadata.HOOKS, "forget": forget, "sync": sync}

@@ -9,6 +9,8 @@ the table block is dirty (there 360 s).
 """
 
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.descriptors import count_inode
+from scmsim.fs.linux.orlov import group_of, make_available
 from scmsim.jit import subroutine
 
 SECOND = 10**9  # ns
@@ -62,8 +64,7 @@ def end_wait(s, arena, index):
         arena[d + WAITING] = max(arena[d + WAITING] - 1, 0)
         if arena[d + LAST_SECOND] == arena[at + FREED] >> NUMBER_BITS:
             arena[d + JUST_FREED] = max(arena[d + JUST_FREED] - 1, 0)
-    arena[s.free_inodes + s.free_inode_count] = arena[at + FREED] & ((1 << NUMBER_BITS) - 1)
-    s.free_inode_count += 1
+    make_available(s, arena, arena[at + FREED] & ((1 << NUMBER_BITS) - 1))
     s.recent_count -= 1
     if index == 0:
         s.recent_first = (s.recent_first + 1) % s.recent_room
@@ -83,7 +84,7 @@ def age(s, arena):
         newest = s.recent + (s.recent_first + s.recent_count - 1) % s.recent_room * ENTRY_WORDS
         if arena[newest + FREED] >> NUMBER_BITS == second:
             end_wait(s, arena, s.recent_count - 1)
-        elif s.next_inode > s.inode_count:
+        elif s.fresh_inodes == 0:
             end_wait(s, arena, 0)
 
 
@@ -92,6 +93,7 @@ def give_number(s, arena, f):
     """Put the inode of a deleted file into the ring."""
     if s.recent_count == s.recent_room:
         end_wait(s, arena, 0)
+    count_inode(s, arena, group_of(s, arena, f), arena[f + e.IS_DIR], 1)
     second, row = s.now // SECOND, family(s, arena, arena[f + e.PARENT])
     at = s.recent + (s.recent_first + s.recent_count) % s.recent_room * ENTRY_WORDS
     arena[at + FREED], arena[at + FAMILY] = second << NUMBER_BITS | arena[f + e.INODE], row

@@ -97,7 +97,7 @@ def reach(s, arena, f, page, want):
         while parent >= 0 and not has_slot(arena, f, parent):
             slot = parent
             parent = parent_of_slot(slot)
-        arena[arena[f + e.LEAVES] + slot] = placement.take_index_block(s, arena, f, page)
+        arena[arena[f + e.LEAVES] + slot] = placement.take_index_block(s, arena, f, page, slot)
         arena[f + e.LEAF_COUNT] = max(arena[f + e.LEAF_COUNT], slot + 1)
         s.meta_blocks += 1
         s.new_pointers += 1
@@ -106,7 +106,7 @@ def reach(s, arena, f, page, want):
 
 @subroutine
 def added(s, arena, f, page, count):
-    """Record the change of the block that points to `page`; if it is new, also those of the block above it and its bitmap."""
+    """Record the change of the pointer block of `page`; of each new pointer block also its bitmap and its parent."""
     slot = slot_of(page)
     fresh = s.new_pointers
     while slot >= 0:

@@ -12,6 +12,7 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext2.templates import SITES, all_templates, costs_of
+from scmsim.fs.linux import device
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.mke2fs import layout as lay_out
 from scmsim.fs.linux.templates import BLOCK
@@ -59,9 +60,9 @@ def start(
     waiting = len(files) + 1 + layout.fields["group_inodes"] if by_ext4 else 0
     own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting}
     # one operation may change each of the device's pointer blocks
-    lists = {"txn": e.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
-    lists |= {"free_inodes": len(files) + 1 + waiting, "recent": 2 * waiting}
-    state = e.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
+    lists = {"txn": device.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
+    lists["recent"] = 2 * waiting
+    state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(names, dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 

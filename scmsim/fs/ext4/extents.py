@@ -6,7 +6,7 @@ Source: Linux fs/ext4/extents.c.
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.ext4.jbd2 import join
-from scmsim.fs.linux import placement
+from scmsim.fs.linux import metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import blocks_left, change_groups
 from scmsim.jit import subroutine
@@ -27,8 +27,34 @@ def change_leaf(s, arena, f, page, count):
 
 @subroutine
 def blocks_kept(arena, f):
-    """Return the number of leaves after a truncation; leaves are freed with the file's last page."""
-    return arena[f + e.LEAF_COUNT] if arena[f + e.PAGE_COUNT] else 0
+    """Return the number of leaves after a truncation; leaves are freed with the file's last extent."""
+    return arena[f + e.LEAF_COUNT] if arena[f + e.EXTENTS] else 0
+
+
+@subroutine
+def drop_leaf(s, arena, f):
+    """Free the file's only leaf, whose extents fit in the inode or are gone."""
+    block = arena[arena[f + e.LEAVES]]
+    change_groups(s, arena, block, 1)
+    metadata.forget(s, arena, block)
+    placement.release_blocks(s, arena, block, 1)
+    arena[arena[f + e.LEAVES]], arena[f + e.LEAF_COUNT] = 0, 0
+    s.meta_blocks -= 1
+
+
+@subroutine
+def merged(s, arena, f):
+    """Move the extents of a file's only leaf into the inode if they fit there (ext4_ext_try_to_merge_up)."""
+    if arena[f + e.LEAF_COUNT] == 1 and arena[f + e.EXTENTS] <= INLINE:
+        drop_leaf(s, arena, f)
+
+
+@subroutine
+def punched(s, arena, f):
+    """Free an only leaf that has no extent any more; add a leaf for an extent that was split."""
+    if arena[f + e.LEAF_COUNT] == 1 and arena[f + e.EXTENTS] == 0:
+        drop_leaf(s, arena, f)
+    ensure_index(s, arena, f)
 
 
 @subroutine
@@ -45,12 +71,12 @@ def ensure_index(s, arena, f):
 def grow(s, arena):
     """Give the file `s.grow_file` the leaves that it needs, while blocks are left; return False if the arena must grow."""
     f = s.grow_file
-    while f and not ensure_index(s, arena, f) and blocks_left(s) > 0:
+    while f and not ensure_index(s, arena, f) and blocks_left(s) + s.kept_blocks > 0:
         leaves = arena[f + e.LEAF_COUNT]
         if not has_room(s, arena, 4 * leaves + e.ROOM):
             return False
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
-        leaf = placement.take_index_block(s, arena, f, arena[f + e.PAGE_COUNT])
+        leaf = placement.take_index_block(s, arena, f, arena[f + e.PAGE_COUNT], leaves)
         arena[arena[f + e.LEAVES] + leaves] = leaf
         arena[f + e.LEAF_COUNT] += 1
         s.meta_blocks += 1
@@ -116,6 +142,8 @@ def write_short(s, arena, f, page, count):
 
 HOOKS = {
     "added": change_leaf,
+    "merged": merged,
+    "punched": punched,
     "to_write": write_short,
     "freed": change_leaf,
     "blocks_kept": blocks_kept,

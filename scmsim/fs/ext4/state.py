@@ -11,6 +11,7 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext4.templates import COSTS, SITES, all_templates
+from scmsim.fs.linux import device
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.mke2fs import default_journal
 from scmsim.fs.linux.mke2fs import layout as lay_out
@@ -18,6 +19,10 @@ from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
+KEPT_SHARE, MOST_KEPT = (
+    50,
+    4096,
+)  # blocks kept back: 1/KEPT_SHARE of all, at most MOST_KEPT (ext4_calculate_resv_clusters)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 # See pipeline/periods.py; each operation sets `now` before it is read, and only `quiet_until` reads `stamped_at`.
 STATISTICS = ("now", "stamped_at", "closes", "commits", "ignored")
@@ -55,9 +60,9 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
-    own |= {"relatime": 1, "txn_limit": journal // 4}
-    lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
-    state = e.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
+    own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
+    lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"])}
+    state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state
 

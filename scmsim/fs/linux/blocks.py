@@ -1,7 +1,7 @@
 """Blocks of files: runs of pages, allocation, and the metadata blocks that an allocation changes.
 
-Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{extents.c,balloc.c}.  Simplified: an extent merges only with
-the extent before it.
+Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{extents.c,balloc.c}.  Simplified: extents that continue one
+another are one, however long it is.
 """
 
 from scmsim.fs.engine.arena import has_room
@@ -69,27 +69,30 @@ def change_groups(s, arena, block, count):
 
 
 @subroutine
-def starts(arena, f, page, end):
-    """Count how many of two pages are the first page of an extent."""
-    count = 0
-    for at in (page, end):
-        if at < arena[f + e.PAGE_COUNT]:
-            words = arena[f + e.PAGES] + at
-            count += arena[words] != 0 and (at == 0 or arena[words - 1] != arena[words] - e.ONE_BLOCK)
-    return count
+def starts_extent(arena, f, page):
+    """Return 1 if an extent starts at a page, else 0."""
+    if page >= arena[f + e.PAGE_COUNT]:
+        return 0
+    words = arena[f + e.PAGES] + page
+    word, before = arena[words], arena[words - 1] if page else 0
+    continues = before >> e.BLOCK_SHIFT == (word >> e.BLOCK_SHIFT) - 1 and (word ^ before) & e.IS_UNWRITTEN == 0
+    return 0 if word >> e.BLOCK_SHIFT == 0 or (page and continues) else 1
+
+
+@subroutine
+def starts_at_ends(arena, f, page, count):
+    """Count the extents that start at the first page of a run, or at the page after it."""
+    return starts_extent(arena, f, page) + starts_extent(arena, f, page + count)
 
 
 @subroutine
 def write_extents(arena, f, page, count):
-    """Mark `count` unwritten pages from `page` on, of one extent, as written; return how many extents this adds.
-
-    It adds none where the written pages continue the extent before them (ext4_ext_convert_to_initialized).
-    """
-    before = starts(arena, f, page, page + count)
+    """Mark `count` unwritten pages from `page` on, of one extent, as written; extents that continue one another merge."""
+    before = starts_at_ends(arena, f, page, count)
     words = arena[f + e.PAGES] + page
     for at in range(words, words + count):
-        arena[at] -= e.IS_UNWRITTEN
-    return starts(arena, f, page, page + count) - before
+        arena[at] &= ~e.IS_UNWRITTEN
+    arena[f + e.EXTENTS] += starts_at_ends(arena, f, page, count) - before
 
 
 @subroutine
@@ -100,12 +103,11 @@ def add_blocks(s, arena, f, page, want, bits):
     """
     block = placement.take_blocks(s, arena, f, page, index.reach(s, arena, f, page, want), bits)
     count = s.got
-    words = arena[f + e.PAGES] + page
-    if page == 0 or arena[words - 1] >> e.BLOCK_SHIFT != block - 1:
-        arena[f + e.EXTENTS] += 1
+    words, before = arena[f + e.PAGES] + page, starts_extent(arena, f, page + count)
     for i in range(count):
         arena[words + i] |= (block + i) << e.BLOCK_SHIFT | bits
     arena[f + e.PAGE_COUNT] = max(arena[f + e.PAGE_COUNT], page + count)
+    arena[f + e.EXTENTS] += starts_at_ends(arena, f, page, count) - before
     s.data_blocks += count
     return count
 
@@ -117,6 +119,7 @@ def add_changed(s, arena, f, page, want, bits):
     count = add_blocks(s, arena, f, page, want, bits)
     change_groups(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT, count)
     index.added(s, arena, f, page, count)
+    index.merged(s, arena, f)
     return count
 
 

@@ -94,6 +94,7 @@ def perform(s, arena, out, op):
 @subroutine
 def check_prefix(s, arena, op, last):
     """Return whether a write up to the end of page `last` has its blocks; Linux's loops over pages and extents write what fits."""
+    s.uncut_page = (op.offset + op.length - 1) >> 12
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     return DONE if blocks_needed(arena, f, op.offset >> 12, last) <= blocks_left(s) else FULL
 
@@ -103,6 +104,7 @@ def end(s, out):
     """Reset the per-operation state for the next operation."""
     metadata.charge_joins(s, out)
     s.settled = s.progress = 0
+    s.uncut_page = -1
 
 
 HOOKS = {

@@ -13,7 +13,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import PREALLOCATION
 from scmsim.fs.linux.calls import data_call, plain_call
-from scmsim.fs.linux.files import call, create
+from scmsim.fs.linux.files import call, enter, make
 from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import subroutine
 
@@ -66,7 +66,9 @@ def create_known(s, arena, out, op, row):
         return FULL
     if not has_room(s, arena, e.ROOM):
         return NO_ROOM
-    call(s, arena, out, create(s, arena, out, op, row, d), q.CREATE)
+    f = make(s, arena, op, row, d)
+    enter(s, arena, out, row, d, f)
+    call(s, arena, out, f, q.CREATE)
     return DONE
 
 

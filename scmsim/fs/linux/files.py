@@ -3,6 +3,7 @@
 Source: Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
 """
 
+from scmsim.core import records as r
 from scmsim.fs.engine.arena import take
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import entries, inodes, metadata
@@ -13,14 +14,14 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def new_record(s, arena, row):
-    """Create and return the record of a new, empty file with an inode number; takes 2**RECORD_ORDER words."""
+def new_record(s, arena, row, d, is_dir):
+    """Create and return the record of a new, empty file in directory `d`, with an inode; takes 2**RECORD_ORDER words."""
     f = take(s, arena, e.RECORD_ORDER)
     arena[row + e.ROW_RECORD] = f
     arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
     arena[f + e.LINKS] = 1
     arena[f + e.STAMP] = -1  # equals no time stamp, so the first write sets the times
-    arena[f + e.INODE] = inodes.take_number(s, arena, row)
+    arena[f + e.INODE] = inodes.take_number(s, arena, row, d, is_dir)
     return f
 
 
@@ -65,19 +66,25 @@ def change_inode_use(s, arena, f):
 
 
 @subroutine
-def create(s, arena, out, op, row, d):
-    """Create a file with its entry in directory `d`, which has room for it; return its record."""
-    f = new_record(s, arena, row)
+def make(s, arena, op, row, d):
+    """Create and return the record of a file that will have an entry in directory `d`."""
+    f = new_record(s, arena, row, d, op.op == r.MKDIR)
+    inodes.begin_group(s, arena)
     if op.parent >= 0:
         arena[f + e.PARENT] = s.rows + op.parent * e.ROW_WORDS
     arena[f + e.OPENS], arena[f + e.FRESH] = 1, 1
+    return f
+
+
+@subroutine
+def enter(s, arena, out, row, d, f):
+    """Add the entry of a new file to directory `d`, which has room for it."""
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
     change_entry(s, arena, out, row, d, e.ENTRY_ADDED)
     arena[row + e.ROW_SIZE] = -1
     dirty_inode(s, arena, out, f)
     change_inode_use(s, arena, f)
     s.reg[q.SCANNED] = inodes.passed_over(s, arena, f)
-    return f
 
 
 @subroutine

@@ -42,6 +42,16 @@ def added(s, arena, f, page, count):
 
 
 @subroutine
+def merged(s, arena, f):
+    """Free the index block that a file does not need any more, after pages got blocks or became written."""
+
+
+@subroutine
+def punched(s, arena, f):
+    """Free the index blocks that lead to no page any more, or set `s.grow_file`, after a hole was punched."""
+
+
+@subroutine
 def to_write(s, arena, f, page, count):
     """Record the index changes before `count` unwritten pages from `page` on, of one extent, become written.
 

@@ -1,4 +1,4 @@
-"""Inode numbers: the number freed last is used first (ext4: the lowest free number).
+"""Inode numbers: the number freed last is used first.  File systems with groups bind `orlov`.
 
 A family may bind its own rules for the reuse of a freed number (see `scmsim.jit.binding`).
 """
@@ -19,8 +19,8 @@ def all_used(s):
 
 
 @subroutine
-def take_number(s, arena, row):
-    """Take an inode number for the file of table row `row`."""
+def take_number(s, arena, row, d, is_dir):
+    """Take an inode number for the new file of table row `row` in directory `d`."""
     if s.free_inode_count:
         s.free_inode_count -= 1
         return arena[s.free_inodes + s.free_inode_count]
@@ -28,6 +28,11 @@ def take_number(s, arena, row):
         return e.ROOT_INODE
     s.next_inode += 1
     return s.next_inode - 1
+
+
+@subroutine
+def begin_group(s, arena):
+    """Record that a group's bitmap of blocks is stored from its first inode on."""
 
 
 @subroutine

@@ -25,9 +25,10 @@ from scmsim.fs.linux.files import (
     call,
     change_entry,
     change_inode_use,
-    create,
     dirty_inode,
+    enter,
     entry_bytes,
+    make,
     new_record,
 )
 from scmsim.jit import subroutine
@@ -50,7 +51,7 @@ def touch(s, arena, row):
     if not has_room(s, arena, e.ROOM + 3 * last_of_folio(s, count) + PREALLOCATION * min(count + 1, e.FLUSH_PAGES)):
         return 0
     inodes.age(s, arena)
-    f = new_record(s, arena, row)
+    f = new_record(s, arena, row, arena[arena[row + e.ROW_FOLDER]], is_dir)
     arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + e.READ_STAMP] = is_dir, size, -1
     if count:
         reserve_pages(s, arena, f, count - 1)
@@ -102,28 +103,28 @@ def grow_directory(s, arena, d, count):
 
 
 @subroutine
-def has_place(s, arena, op, row, d):
-    """Reserve a place for one more entry in directory `d`, and an inode for a new file; False: the device is full."""
+def growth_for(s, arena, op, row, d):
+    """Return the blocks by which directory `d` must grow for one more entry; -1: no room for them, or no inode is left."""
     more = entries.growth(s, arena, row, d)
     blocks = more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS
     if blocks and blocks + index.MOST_ABOVE > blocks_left(s):
-        return False
+        return -1
     inodes.age(s, arena)
-    if op.op != r.LINK and inodes.all_used(s):
-        return False
-    grow_directory(s, arena, d, more)
-    return True
+    return -1 if op.op != r.LINK and inodes.all_used(s) else more
 
 
 @subroutine
 def add_file(s, arena, out, op, row, d):
     """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
-    if not has_place(s, arena, op, row, d):
+    more = growth_for(s, arena, op, row, d)
+    if more < 0:
         return FULL
-    f = create(s, arena, out, op, row, d)
+    f = make(s, arena, op, row, d)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR], arena[f + e.OPENS] = 1, 0
         grow_directory(s, arena, f, entries.FIRST_BLOCKS)
+    grow_directory(s, arena, d, more)
+    enter(s, arena, out, row, d, f)
     call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
     return DONE
 
@@ -131,8 +132,10 @@ def add_file(s, arena, out, op, row, d):
 @subroutine
 def link(s, arena, out, op, row, d):
     """Run link: add another entry of a file in directory `d`; return the outcome."""
-    if not has_place(s, arena, op, row, d):
+    more = growth_for(s, arena, op, row, d)
+    if more < 0:
         return FULL
+    grow_directory(s, arena, d, more)
     f = arena[row]
     arena[f + e.LINKS] += 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)

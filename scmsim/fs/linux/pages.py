@@ -9,10 +9,21 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, change_groups, reserve_pages
+from scmsim.fs.linux.blocks import (
+    add_changed,
+    blocks_left,
+    blocks_needed,
+    change_groups,
+    reserve_pages,
+    starts_at_ends,
+)
 from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.writeback import unqueue_clean
 from scmsim.jit import subroutine
+
+ENDS_AT_SIZE = True  # whether a hole is punched up to the page that contains the file's end, at most
+DOES_A_PART = True  # whether fallocate keeps the blocks that it got before the device was full
+SEPARATE = e.IS_UNWRITTEN  # flags that must be equal in all pages of an extent
 
 
 @subroutine
@@ -25,10 +36,14 @@ def free_pages(s, arena, out, f, page, last):
     while at <= last:
         words = arena[f + e.PAGES] + at
         block = arena[words] >> e.BLOCK_SHIFT
-        count = 1
+        count, before = 1, 0
         if block:
+            state = arena[words] & SEPARATE
             while at + count <= last and arena[words + count] >> e.BLOCK_SHIFT == block + count:
+                if arena[words + count] & SEPARATE != state:
+                    break
                 count += 1
+            before = starts_at_ends(arena, f, at, count)
             change_groups(s, arena, block, count)
             index.freed(s, arena, f, at, count)
             placement.release_blocks(s, arena, block, count)
@@ -41,6 +56,8 @@ def free_pages(s, arena, out, f, page, last):
                 s.reserved -= block == 0  # a page without a block holds a reserved one (delayed allocation)
                 s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
             arena[i] = 0
+        if block:
+            arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count) - before
         at += count
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
@@ -64,8 +81,6 @@ def free_leaves(s, arena, f, keep):
             if above >= 0 and above < keep:
                 metadata.join(s, arena, arena[arena[f + e.LEAVES] + above])
     arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
-    if arena[f + e.PAGE_COUNT] == 0:
-        arena[f + e.EXTENTS] = 0
 
 
 @subroutine
@@ -88,10 +103,10 @@ def split_parts(s, arena, out, f, at, end):
 
 @subroutine
 def truncate(s, arena, out, op, f):
-    """Run truncate: free the pages past the new size and clear the rest of its last page."""
+    """Run truncate: free the pages past the new size, even if it is the old one, and clear the rest of its last page."""
     size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
-    if size < arena[f + e.SIZE]:
+    if size <= arena[f + e.SIZE]:
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
         placement.discard_preallocations(s, arena, f)
         free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
@@ -103,21 +118,36 @@ def truncate(s, arena, out, op, f):
 
 
 @subroutine
+def last_that_fits(s, arena, f, first, last):
+    """Return the last page of [first, last] up to which the device has blocks for the holes; first - 1: it has none."""
+    low, high = first, last
+    while low <= high:
+        middle = (low + high) >> 1
+        if blocks_needed(arena, f, first, middle) <= blocks_left(s):
+            low = middle + 1
+        else:
+            high = middle - 1
+    return high
+
+
+@subroutine
 def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
-    s.reg[q.COUNT] = 0
+    s.reg[q.COUNT], following = 0, 0
     while page <= last:
         if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page]:
             page += 1
             continue
-        count = 1
-        while page + count <= last and (
+        count, wanted = 1, max(last, s.uncut_page)
+        while page + count <= wanted and (
             page + count >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page + count] == 0
         ):
             count += 1
         count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
         arena[f + e.MAPPED] += count
-        s.reg[q.COUNT] += 1
+        block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
+        s.reg[q.COUNT] += block != following
+        following = block + count
         page += count
     emit_template(s, out, q.FALLOCATED)
 
@@ -140,14 +170,20 @@ def note_change(s, arena, out, f):
 @subroutine
 def punch_hole(s, arena, out, f, at, end):
     """Turn the bytes [at, end) into a hole: clear partial pages, free whole pages."""
+    if ENDS_AT_SIZE and end > arena[f + e.SIZE]:
+        end = (arena[f + e.SIZE] & ~4095) + e.BLOCK
+    if at >= end or (ENDS_AT_SIZE and at >= arena[f + e.SIZE]):
+        return
     split_parts(s, arena, out, f, at, end)
     if at >> 12 == (end - 1) >> 12:
         clear_part(s, arena, out, f, at, (end - at) & 4095)
     else:
         clear_part(s, arena, out, f, at, -at & 4095)
         clear_part(s, arena, out, f, end & ~4095, end & 4095)
-    placement.discard_preallocations(s, arena, f)
-    free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
+    if (at + 4095) >> 12 < end >> 12:
+        placement.discard_preallocations(s, arena, f)
+        free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
+        index.punched(s, arena, f)
 
 
 @subroutine
@@ -158,17 +194,24 @@ def fallocate(s, arena, out, op, f):
     if op.length <= 0 or op.offset < 0:
         emit_template(s, out, q.OTHER)
         return DONE
-    punches = op.flag & r.PUNCH_HOLE != 0
+    punches, outcome = op.flag & r.PUNCH_HOLE != 0, DONE
     if not punches:
         outcome = reserve_range(s, arena, out, f, first, last)
-        if outcome != DONE:
+        if outcome == FULL and DOES_A_PART:
+            s.uncut_page = last
+            last = last_that_fits(s, arena, f, first, last)
+            end = min(end, (last + 1) << 12)
+            if last >= first and reserve_range(s, arena, out, f, first, last) == NO_ROOM:
+                return NO_ROOM
+        if outcome == NO_ROOM or last < first or (outcome == FULL and not DOES_A_PART):
             return outcome
     call(s, arena, out, f, q.FALLOCATE)
     if punches:
         punch_hole(s, arena, out, f, op.offset, end)
     else:
         fill_holes(s, arena, out, f, first, last)
+        index.ensure_index(s, arena, f)
         if not op.flag & r.KEEP_SIZE:
             arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
     note_change(s, arena, out, f)
-    return DONE
+    return outcome

@@ -17,8 +17,8 @@ def take_blocks(s, arena, f, page, want, bits):
 
 
 @subroutine
-def take_index_block(s, arena, f, page):
-    """Take a block for the file's index, on the way to `page`."""
+def take_index_block(s, arena, f, page, slot):
+    """Take a block for the file's index, in its slot, on the way to `page`."""
     return first_fit.allocate(s, arena, 1)
 
 
@@ -35,7 +35,7 @@ def discard_preallocations(s, arena, f):
 
 @subroutine
 def blocks_to_come(s):
-    """Return the blocks that are neither free nor in use: reserved for files, or free after the next commit."""
+    """Return the blocks that are reserved for files, or free after the next commit, less those that files cannot have."""
     return 0
 
 

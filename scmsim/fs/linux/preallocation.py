@@ -1,16 +1,18 @@
 """Blocks of files by ext4's multiblock allocator: preallocations of a file and of a locality group, normalised requests.
 
 Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_new_blocks, ext4_mb_use_preallocated,
-ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_add_n_trim, ext4_discard_preallocations) and
-balloc.c (ext4_inode_to_goal_block).  One processor, so one locality group.  On a full device, blocks that wait for a commit become
-free without it.
+ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_add_n_trim, ext4_discard_preallocations).  One
+processor, so one locality group.  On a full device, blocks that wait for a commit become free without it.
 """
 
 from scmsim.alloc import mballoc
 from scmsim.alloc.mballoc import bit_length
 from scmsim.alloc.mballoc_search import allocate
 from scmsim.fs.engine.arena import give, take
+from scmsim.fs.linux import goals
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.descriptors import count_blocks
+from scmsim.fs.linux.goals import block_of, left_of, right_of
 from scmsim.jit import subroutine
 
 # A preallocation, one word each unless said otherwise:
@@ -24,52 +26,6 @@ GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_pr
 MOST_LISTED, KEPT_LISTED = 8, 5  # preallocations of a list, and how many a trimmed list keeps
 MEBI = 256  # blocks
 HAS_EXTENTS = True  # False: pointer blocks, for which the kernel does not report the neighbours of a request
-
-
-@subroutine
-def inode_goal(s, arena, f):
-    """Return the block near which a file without blocks starts (ext4_inode_to_goal_block)."""
-    group = (arena[f + e.INODE] - 1) // s.group_inodes
-    if s.flex_shift >= mballoc.RESERVED_FLEX_SHIFT:
-        # the first group of a flex group is for directories, regular files start in the second
-        group = (group >> s.flex_shift << s.flex_shift) + (arena[f + e.IS_DIR] == 0)
-    return group << mballoc.GROUP_SHIFT
-
-
-@subroutine
-def left_of(arena, f, page):
-    """Return the last page before `page` that has a block, -1 if there is none."""
-    at = min(page, arena[f + e.PAGE_COUNT]) - 1
-    while at >= 0 and arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT == 0:
-        at -= 1
-    return at
-
-
-@subroutine
-def right_of(arena, f, page):
-    """Return the first page from `page` on that has a block, -1 if there is none."""
-    at, end = page, arena[f + e.PAGE_COUNT]
-    while at < end and arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT == 0:
-        at += 1
-    return at if at < end else -1
-
-
-@subroutine
-def block_of(arena, f, page):
-    """Return the block of a page that has one."""
-    return arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
-
-
-@subroutine
-def goal_of(s, arena, f, page, left, right):
-    """Return the block at which the search for `page` starts: at its distance from a neighbour (ext4_ext_find_goal)."""
-    if left >= 0:
-        goal = block_of(arena, f, left) + page - left
-    elif right >= 0:
-        goal = block_of(arena, f, right) - (right - page)
-    else:
-        goal = inode_goal(s, arena, f)
-    return goal if 0 <= goal < s.blocks else 0
 
 
 @subroutine
@@ -268,15 +224,27 @@ def find(s, arena, want):
 @subroutine
 def take_blocks(s, arena, f, page, want, bits):
     """Take up to `want` adjacent blocks for the pages from `page` on and return the first (ext4_mb_new_blocks)."""
-    want = min(want, mballoc.GROUP)
-    while want > s.free_blocks + s.windowed + s.freed_blocks:
-        want >>= 1
+    block = serve(s, arena, f, page, want, bits)
+    count_blocks(s, arena, block, s.got, -1)
+    return block
+
+
+@subroutine
+def serve(s, arena, f, page, want, bits):
+    """Reserve up to `want` adjacent blocks for the pages from `page` on, of a preallocation or free ones; return the first."""
     is_file = arena[f + e.IS_DIR] == 0
+    want, left = min(want, mballoc.GROUP), s.free_blocks + blocks_to_come(s)
+    # write-back claimed its blocks when its pages became dirty, so those kept for index blocks do not limit it
+    # (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
+    if s.reserved > 0 and is_file and not bits & e.IS_UNWRITTEN:
+        left += s.kept_blocks
+    while want > left:
+        want >>= 1
     block = take_own(s, arena, f, page, want) if is_file else -1
     if block >= 0:
         return block
     left, right = left_of(arena, f, page), right_of(arena, f, page)
-    goal = goal_of(s, arena, f, page, left, right)
+    goal = goals.of_page(s, arena, f, page, left, right)
     size = (arena[f + e.SIZE] + 4095) >> 12
     is_small = is_file and max(page + want, size) <= STREAM_REQUEST
     if is_small:
@@ -301,11 +269,12 @@ def take_blocks(s, arena, f, page, want, bits):
 
 
 @subroutine
-def take_index_block(s, arena, f, page):
-    """Take a block for the file's index, near the blocks before `page` (ext4_ext_new_meta_block)."""
-    left = left_of(arena, f, page) if arena[f + e.LEAF_COUNT] else -1
-    s.want, s.goal, s.try_goal, s.for_data, s.for_stream = 1, goal_of(s, arena, f, page, left, -1), 0, 0, 0
-    return find(s, arena, 1)
+def take_index_block(s, arena, f, page, slot):
+    """Take a block for the file's index, in its slot, on the way to `page` (ext4_new_meta_blocks)."""
+    s.want, s.goal, s.try_goal, s.for_data, s.for_stream = 1, goals.of_index(s, arena, f, page, slot), 0, 0, 0
+    block = find(s, arena, 1)
+    count_blocks(s, arena, block, 1, -1)
+    return block
 
 
 @subroutine
@@ -380,16 +349,30 @@ def discard_for_space(s, arena, needed):
 
 
 @subroutine
+def release_at_once(s, arena, block, count):
+    """Free the blocks [block, block + count)."""
+    count_blocks(s, arena, block, count, 1)
+    mballoc.release(s, arena, block, count)
+
+
+@subroutine
+def release_at_commit(s, arena, block, count):
+    """Free the blocks [block, block + count) as soon as the running transaction commits."""
+    count_blocks(s, arena, block, count, 1)
+    mballoc.release_at_commit(s, arena, block, count)
+
+
+@subroutine
 def blocks_to_come(s):
-    """Return the blocks that are neither free nor in use: preallocated, or free after the next commit."""
-    return s.windowed + s.freed_blocks
+    """Return the blocks that are preallocated, or free after the next commit, less those that are kept for index blocks."""
+    return s.windowed + s.freed_blocks - s.kept_blocks
 
 
 HOOKS = {
     "take_blocks": take_blocks,
     "take_index_block": take_index_block,
-    "release_blocks": mballoc.release,
+    "release_blocks": release_at_once,
     "discard_preallocations": discard_preallocations,
     "blocks_to_come": blocks_to_come,
 }
-JOURNAL_HOOKS = HOOKS | {"release_blocks": mballoc.release_at_commit, "committed": mballoc.commit}
+JOURNAL_HOOKS = HOOKS | {"release_blocks": release_at_commit, "committed": mballoc.commit}

@@ -52,6 +52,8 @@ def write_back(s, arena, out, limit):
 @subroutine
 def run_background_work(s, arena, out):
     """Run timed write-back, checkpoints and commits due since the last operation; return False if they are not finished."""
+    if s.grow_file and not index.grow(s, arena):  # left by the operation before
+        return False
     while s.now >= s.next_tick:
         # nothing waits to be stored: skip all ticks up to now
         if s.oldest < 0 and s.checkpoint_blocks == 0:

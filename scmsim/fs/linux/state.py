@@ -11,9 +11,9 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import extents as x
-from scmsim.fs.engine.events import HEADER, State, new_state
+from scmsim.fs.engine.events import HEADER, State
 from scmsim.fs.engine.space import space_columns, space_report
-from scmsim.fs.linux import mke2fs
+from scmsim.fs.linux import descriptors, mke2fs
 from scmsim.fs.linux.templates import BLOCK, FRAMES
 
 GROUP_BLOCKS, INODES_PER_BLOCK = mke2fs.GROUP_BLOCKS, mke2fs.INODES_PER_BLOCK
@@ -40,6 +40,7 @@ DATA_TID = 14  # last transaction that an fdatasync has to commit
 STAMP = 15  # time stamp of the last write, see `transfer.time_stamp`; -1: none
 IS_DIR = 16  # 1: a directory
 PREALLOCATIONS = 17  # arena offset of the preallocation used last, see `preallocation`; 0: none
+LAST_GROUP = 18  # 1 + group in which a directory's newest file got its inode, see `orlov`; 0: none
 EXTENTS = 19  # extents
 LEAVES = 20  # table (2 words): index -> block of an extent leaf or of a pointer block
 LEAF_COUNT = 22  # entries of LEAVES in use
@@ -59,7 +60,9 @@ ROW_RECORD = 0  # arena offset of the file's record; 0: the trace has not used t
 ROW_SIZE = 1  # bytes before the trace; -1: no such file, REMOVED: the file and its name are gone
 ROW_NAME = 2  # bytes of the name
 ROW_DIR = 3  # 1: a directory
-ROW_WORDS = 4
+ROW_FOLDER = 4  # row of the directory that it was in before the trace
+ROW_HASH = 5  # of the name, for a directory in the root (`hashing`)
+ROW_WORDS = 6
 REMOVED = -2
 
 # A page's packed word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
@@ -124,6 +127,10 @@ STATE = np.dtype(
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
             ("windowed", "i8"),  # unused blocks of all preallocations
+            (
+                "uncut_page",
+                "i8",
+            ),  # last page of the current request, of which only the first pages fit on the device; -1: none
             ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("group_count", "i8"),
             ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
@@ -167,6 +174,8 @@ ON_DEVICE = np.dtype(
         [
             *STATE.descr,
             *mballoc.FIELDS,
+            *descriptors.FIELDS,
+            ("kept_blocks", "i8"),  # free blocks that only index blocks may take (s_resv_clusters)
             ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
@@ -197,57 +206,18 @@ def known_folders(files: Files) -> list[int]:
     return [len(files), *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
 
 
-def build(
-    dtype: np.dtype, files: Files, layout: mke2fs.Layout, dax: bool, own: dict[str, int], lists: dict[str, int], cost: np.ndarray,
-    *, alignment: int = BLOCK,
-) -> State:  # fmt: skip
-    """Return the state of an empty file system.
-
-    `dtype` is ON_DEVICE and the family's additional fields, `own` holds values of fields (limits, times), `lists` the words of
-    the family's lists, `cost` the cost table.  The first free block is at a multiple of `alignment` bytes.
-    """
-    blocks, own = layout.blocks, own | layout.fields
-    folders, rows, bitmap = known_folders(files), len(files) + 1, -(-blocks // 64)
-    lists = {
-        "free_inodes": rows,
-        "locality_lists": LOCALITY_LISTS,
-        "joined": bitmap,
-        "logged": bitmap,
-        "txn": most_joined(blocks, own["txn_limit"]),
-    } | lists
-    words = rows * ROW_WORDS + sum(lists.values()) + mballoc.arena_words(blocks) + 64 * len(folders) + (1 << 16)
-    state = new_state(dtype, 1 << words.bit_length(), cost)
-    mballoc.attach(state, layout.used, layout.stored, blocks)
-    own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD}
-    lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
-    _known_folders(state, folders, layout.root)
-    _align(state, alignment)
-    return state
-
-
-def _align(state: State, alignment: int) -> None:
-    """Take the free blocks before the first one at a multiple of `alignment` bytes."""
-    record, arena = state.record[0], state.arena
-    at, unit = int(mballoc.next_block(record, arena, 0, record.blocks, True)), max(alignment // BLOCK, 1)
-    end = min(-(-at // unit) * unit, int(record.blocks))
-    while at < end:
-        count = int(mballoc.next_block(record, arena, at, end, False)) - at
-        mballoc.mark_run_used(record, arena, at, count)
-        record.fixed_blocks += count
-        at = int(mballoc.next_block(record, arena, at + count, end, True)) if at + count < end else end
-
-
 def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
     """Set fields of the state record; place the file table and `lists` (name -> words) in the arena."""
     record, rows = state.record[0], len(files) + 1
     for name, count in {"rows": rows * ROW_WORDS, **lists}.items():
         record[name] = record.arena_top
         record.arena_top += count
-    for name, value in ({"row_count": rows, "oldest": -1, "newest": -1} | fields).items():
+    for name, value in ({"row_count": rows, "oldest": -1, "newest": -1, "uncut_page": -1} | fields).items():
         record[name] = value
     table = file_table(state)
     table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
     table[:-1, ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+    table[:, ROW_FOLDER] = record.rows + (rows - 1) * ROW_WORDS
 
 
 def file_table(state: State) -> np.ndarray:
@@ -265,27 +235,6 @@ def add_folder(state: State, row: int, inode: int) -> int:
     arena[f + IS_DIR], arena[f + LINKS], arena[f + STAMP], arena[f + INODE] = 1, 1, -1, inode
     arena[f + PARENT] = record.rows + (record.row_count - 1) * ROW_WORDS
     return f
-
-
-def most_joined(blocks: int, limit: int) -> int:
-    """Return the most entries of a transaction's list: the operation that passes its limit may touch each group once more."""
-    return limit + 2 * -(-blocks // GROUP_BLOCKS) + 4 * FLUSH_PAGES
-
-
-def _known_folders(state: State, folders: list[int], root: int) -> None:
-    """Create the records of the initial directories, with one block each; the first is the root, in block `root`."""
-    record, arena = state.record[0], state.arena
-    at, end = root, int(record.blocks)
-    for index, folder in enumerate(folders):
-        if index:
-            at = int(mballoc.next_block(record, arena, at, end, True))
-            mballoc.mark_used(record, arena, at, 1)
-        f = add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
-        arena[f + PAGES], arena[f + PAGE_COUNT], arena[f + EXTENTS] = record.arena_top, 1, 1
-        arena[record.arena_top] = at << BLOCK_SHIFT
-        record.arena_top += 1
-    record.next_inode += len(folders) - 1
-    record.meta_blocks += len(folders)
 
 
 def known_files(state: State) -> tuple[np.ndarray, np.ndarray]:

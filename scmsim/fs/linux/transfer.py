@@ -11,7 +11,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, metadata
+from scmsim.fs.linux import index, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -69,12 +69,14 @@ def add_zeroed(s, arena, out, f, page, count):
     """DAX: give zeroed blocks to the first of `count` pages from `page` on, which are holes or unwritten; return how many."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
-        count = add_changed(s, arena, f, page, min(count, MOST_NEW), s.page_bits)
+        want = count if s.uncut_page < 0 else page_run(s, arena, f, page, s.uncut_page)
+        count = add_changed(s, arena, f, page, min(want, MOST_NEW), s.page_bits)
         arena[f + e.MAPPED] += count
         zeroed = count
     else:
         first, zeroed, splits = index.to_write(s, arena, f, page, count)
-        arena[f + e.EXTENTS] += max(write_extents(arena, f, first, zeroed), 0)
+        write_extents(arena, f, first, zeroed)
+        index.merged(s, arena, f)
     block = arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT
     group = block // e.GROUP_BLOCKS
     s.reg[q.BITMAP] = q.BUFFERS + block_bitmap(s, group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
@@ -342,4 +344,6 @@ def transfer(s, arena, out, op, row):
             write_slice(s, arena, out, op, row, f)
             if not index.ensure_index(s, arena, f):
                 return NO_ROOM
+    if s.uncut_page >= 0:
+        placement.discard_preallocations(s, arena, f)  # ext4_truncate after a write in part
     return DONE

@@ -4,9 +4,10 @@ Source: Linux 5.13 fs/fs-writeback.c, fs/ext4/inode.c: ext4_writepages, mpage_pr
 """
 
 from scmsim.fs.engine.events import emit_template
+from scmsim.fs.linux import index
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import add_changed, page_run
+from scmsim.fs.linux.blocks import add_changed, page_run, write_extents
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.jit import subroutine
 
@@ -70,8 +71,11 @@ def flush_run(s, arena, out, f, page, most):
         s.reg[q.HAS] = frames * e.BLOCK
         emit_template(s, out, q.FLUSH_LOAD)
         at += frames
+    if bits & e.IS_UNWRITTEN:
+        write_extents(arena, f, page, count)
+        index.merged(s, arena, f)
     for i in range(words, words + count):
-        arena[i] &= ~(e.IS_DIRTY | e.IS_UNWRITTEN)
+        arena[i] &= ~e.IS_DIRTY
     return count
 
 

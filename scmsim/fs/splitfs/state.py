@@ -15,6 +15,7 @@ from scmsim.fs.engine.events import State, load_templates
 from scmsim.fs.ext4 import state as ext4_state
 from scmsim.fs.ext4.templates import COSTS as EXT4_COSTS
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.descriptors import count_blocks
 from scmsim.fs.mapping.driver import lay_costs, lay_table
 from scmsim.fs.mapping.mechanisms import SITES as MAPPING_SITES
 from scmsim.fs.mapping.words import FILE_WORDS
@@ -22,7 +23,7 @@ from scmsim.fs.splitfs.templates import COSTS, ENTRY, SITES, all_templates
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
-# A file's record, one word each: fields that ext4 uses for the page cache only.
+# Fields of a file's record that ext4 needs for the page cache only, reused.
 STAGED = e.FIRST_DIRTY_PAGE  # first page that waits for a relink
 STAGED_END = e.DIRTY_SINCE_NS  # page after the last one that waits; 0: none waits
 TO_COPY = e.OLDER  # bytes in partly written pages, which the relink copies
@@ -86,7 +87,9 @@ def start(params: dict, files: Files) -> State:
     record.relatime = 0  # the library reads what it has mapped
     record.mode, record.filled = MODES.index(params["mode"]), params["staging"]
     for name, length in (("entries", logs), ("scratch", scratch)):
-        record[f"{name}_at"] = take_run(record, state.arena, length // e.BLOCK) * e.BLOCK
+        first = take_run(record, state.arena, length // e.BLOCK)
+        count_blocks(record, state.arena, first, length // e.BLOCK, -1)
+        record[f"{name}_at"] = first * e.BLOCK
         record[f"{name}_bytes"] = length
         record.meta_blocks += length // e.BLOCK
     return state

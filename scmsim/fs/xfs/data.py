@@ -14,7 +14,7 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import holes, page_run, starts, write_extents
+from scmsim.fs.linux.blocks import holes, page_run, starts_at_ends, write_extents
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
@@ -65,11 +65,11 @@ def add_blocks(s, arena, f, page, want, mark):
     block = allocate(s, arena, want)
     words = arena[f + e.PAGES] + page
     # count extents around the run before and after: the new ones may join their neighbours
-    arena[f + e.EXTENTS] -= starts(arena, f, page, page + s.got)
+    arena[f + e.EXTENTS] -= starts_at_ends(arena, f, page, s.got)
     for i in range(s.got):
         arena[words + i] = (block + i) << e.BLOCK_SHIFT | mark
     arena[f + e.PAGE_COUNT] = max(arena[f + e.PAGE_COUNT], page + s.got)
-    arena[f + e.EXTENTS] += starts(arena, f, page, page + s.got)
+    arena[f + e.EXTENTS] += starts_at_ends(arena, f, page, s.got)
     arena[f + e.MAPPED] += s.got
     s.data_blocks += s.got
     return s.got
@@ -84,7 +84,7 @@ def map_run(s, arena, out, f, page, count):
     if new:
         count = add_blocks(s, arena, f, page, count, 0)
     else:
-        arena[f + e.EXTENTS] += write_extents(arena, f, page, count)
+        write_extents(arena, f, page, count)
     block = arena[words] >> e.BLOCK_SHIFT
     if new:
         log_free_space(s, arena, block)
@@ -149,10 +149,10 @@ def free_pages(s, arena, out, f, page, last):
             s.freed_extents += 1
             s.data_blocks -= count
             arena[f + e.MAPPED] -= count
-        arena[f + e.EXTENTS] -= starts(arena, f, at, at + count)
+        arena[f + e.EXTENTS] -= starts_at_ends(arena, f, at, count)
         for i in range(words, words + count):
             arena[i] = 0
-        arena[f + e.EXTENTS] += starts(arena, f, at, at + count)
+        arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count)
         at += count
     if last == arena[f + e.PAGE_COUNT] - 1:
         arena[f + e.PAGE_COUNT] = min(arena[f + e.PAGE_COUNT], page)
@@ -208,4 +208,7 @@ def fill_holes(s, arena, out, f, page, last):
     log_extents(s, arena, out, f, last)
 
 
-PAGES = {"free_pages": free_pages, "fill_holes": fill_holes, "reserve_range": reserve_range, "note_change": note_change}
+PAGES = {
+    "free_pages": free_pages, "fill_holes": fill_holes, "reserve_range": reserve_range, "note_change": note_change,
+    "ENDS_AT_SIZE": False, "DOES_A_PART": False,
+}  # fmt: skip

@@ -16,21 +16,29 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine.extents import FREE
 from scmsim.lab import qemu
 from scmsim.lab.layout import in_order
+from scmsim.lab.plan import guest_paths
 from scmsim.pipeline import place
 from scmsim.pipeline.arguments import Progress
 from scmsim.result.extents import without
 from scmsim.study.page_size.rules import HUGE
 
 EQUAL, SAME_PAGES, OFF = "equal", "same pages", "off"
-PLACED = ("file", "logical", "physical", "length", "unwritten")  # of an equal extent
-CUT = ("file", "logical", "length", "unwritten")  # of an extent that is equal but for its place
+PLACED = (
+    "file",
+    "logical",
+    "physical",
+    "length",
+    "unwritten",
+)  # fields that are equal in an extent at the kernel's place
+CUT = ("file", "logical", "length", "unwritten")  # fields that are equal in an extent at another place
 
 
 class Synced:
-    """A trace with a sync after its last operation, as the lab's guest makes one before it reports its extents."""
+    """A trace as the lab's guest runs it: files have the guest's names, and a sync after the last operation precedes the report."""
 
     def __init__(self, source: Source) -> None:
-        self.files: Files = source.files
+        files = source.files
+        self.files = Files(guest_paths(files.path), files.first_size, files.is_dir)
         self.header, self.rows, self._source = source.header, source.rows + 1, source
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:

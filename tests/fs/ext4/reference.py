@@ -28,25 +28,38 @@ class Slow(Data):
 
     # Files
 
-    def node(self, file, fresh=False):
+    def folder_of(self, file):
+        """Return the node of the directory that a file was in before the trace."""
+        above = self.files.path[file].rpartition("/")[0]
+        rows = [row for row, path in enumerate(self.files.path) if path == above and self.was_dir(row)]
+        return self.nodes.get(rows[-1] if rows else len(self.files), self.nodes[len(self.files)])
+
+    def was_dir(self, file):
+        """Return whether a file is a directory from before the trace."""
+        return bool(self.files.is_dir[file]) and self.files.first_size[file] >= 0
+
+    def new_inode(self, file, folder, is_dir):
+        """Take an inode for a file or directory; return its number and group."""
+        stored = [group.uninit for group in self.allocator.groups.all]
+        number, group = self.inodes.take(folder, self.files.path[file].rpartition("/")[2], is_dir)
+        self.begun = group if stored[group] else None
+        return number, group
+
+    def node(self, file, fresh=False, folder=None, makes_dir=False):
         """Return the file's node; a file used for the first time is from before the trace unless `fresh`."""
         if file in self.nodes:
             return self.nodes[file]
         root = file == len(self.files)
         before = 0 if root or file in self.gone or fresh else max(int(self.files.first_size[file]), 0)
-        if root:
-            inode = 2
-        elif self.inodes_left:
-            inode = self.inodes_left.pop()
-        else:
-            inode, self.next_inode = self.next_inode, self.next_inode + 1
-        node = self.nodes[file] = Node(inode, before, parent=len(self.files), read_stamp=0 if fresh else -1)
-        node.is_dir = root or (bool(self.files.is_dir[file]) and file not in self.gone and not fresh)
+        is_dir = root or (bool(self.files.is_dir[file]) and file not in self.gone and not fresh)
+        inode, group = (2, 0) if root else self.new_inode(file, folder or self.folder_of(file), is_dir or makes_dir)
+        node = self.nodes[file] = Node(inode, size=before, parent=len(self.files), read_stamp=0 if fresh else -1)
+        node.group, node.is_root, node.is_dir = group, root, is_dir
         pages = 1 if node.is_dir else -(-before // PAGE)
         page = 0
         if root or (node.is_dir and self.files.first_size[file] >= 0):
-            block = self.layout.root_block if root else self.allocator.claim(1)
-            node.pages[0], node.end, node.extents, page = Page(block), 1, 1, 1
+            block = self.layout.root_block if root else self.take(node, 0, 1)[0]
+            node.pages[0], node.end, page = Page(block), 1, 1
         while page < pages and self.available() > 0:
             page += self.allocate(node, page, pages - page)
         self.close_window(node)
@@ -99,7 +112,7 @@ class Slow(Data):
         self.close_window(node)
         self.free_pages(node, file, 0, node.end)
         self.free_leaves(node)
-        self.inodes_left.append(node.inode)
+        self.inodes.give(node.inode, node.is_dir)
         del self.nodes[file]
         self.gone.add(file)
 
@@ -119,19 +132,21 @@ class Slow(Data):
     def create(self, file, parent, is_dir):
         """Perform create or mkdir; return False if there is no room."""
         need = self.blocks_for_entry(parent, file)
-        no_inode = not self.inodes_left and self.next_inode > self.most_inodes
+        no_inode = self.inodes.free.exact == 0
         if need + is_dir > self.available() or no_inode:
             return False
+        node = self.node(file, True, parent, is_dir)
+        if self.begun is not None:
+            self.join(self.layout.groups[self.begun].block_bitmap)
+        if is_dir:
+            node.is_dir = True
+            self.grow_directory(node, 1)
         self.grow_directory(parent, need)
-        node = self.node(file, fresh=True)
         node.opens = 0 if is_dir else 1
         parent.used += self.entry_bytes(file)
         self.change_entry(parent, file)
         self.change_inode(node)
         self.change_inode_use(node)
-        if is_dir:
-            node.is_dir = True
-            self.grow_directory(node, 1)
         return True
 
     def link(self, file, parent):

@@ -40,6 +40,8 @@ class Data(Disk):
             changed |= first.unwritten
             for number in run:
                 node.pages[number].dirty = node.pages[number].unwritten = False
+            if changed:
+                self.merge_leaf(node)
             self.data += PAGE * len(run)
             left = left[len(run) :]
         if changed:
@@ -59,9 +61,10 @@ class Data(Disk):
 
     def write(self, file, node, offset, length):
         """Perform write, in part if not all of it fits; return False if the device is full."""
-        length = self.fitting(node, offset, length)
+        asked, length = length, self.fitting(node, offset, length)
         if not length:
             return False
+        self.uncut = (offset + asked - 1) // PAGE if length < asked else -1
         if node.stamp != self.file_time():
             node.stamp = self.file_time()
             self.change_inode(node)
@@ -74,6 +77,9 @@ class Data(Disk):
                 self.write_cached(file, node, at, stop)
             at = stop
             self.grow_leaves(node)
+        if self.uncut >= 0:
+            self.close_window(node)
+        self.uncut = -1
         return True
 
     def write_dax(self, node, at, end):
@@ -90,16 +96,18 @@ class Data(Disk):
             if first is None or first.unwritten:
                 changed = True
                 if first is None:
-                    count = self.allocate(node, page, count)
+                    while self.uncut >= page + count and page + count not in node.pages:
+                        count += 1
+                    count = self.allocate(node, page, min(count, 4096))
                     self.change_blocks(node, page, [node.pages[page + i].block for i in range(count)])
                 else:
-                    before, own = self.extents_of(node), range(page, page + count)
+                    own = range(page, page + count)
+                    self.change_leaf(node, page)
                     zeroed = own if self.by_dax_io else self.zeroed_with(node, own)
                     for number in zeroed:
                         node.pages[number].unwritten = False
                     self.zeroing += PAGE * (len(zeroed) - count)
-                    node.extents += max(self.extents_of(node) - before, 0)
-                    self.change_leaf(node, page)
+                    self.merge_leaf(node)
                 if not self.by_dax_io:
                     self.zeroing += PAGE * count
                 else:
@@ -200,11 +208,11 @@ class Data(Disk):
 
     def truncate(self, file, node, size):
         """Perform truncate."""
-        if size < node.size:
+        if size <= node.size:
             self.close_window(node)
             self.free_pages(node, file, -(-size // PAGE), node.end)
             self.clear(node, size, -size % PAGE)
-            if node.end == 0:
+            if not self.extents_of(node):
                 self.free_leaves(node)
         node.size = size
         self.join(0)
@@ -215,28 +223,40 @@ class Data(Disk):
         """Perform fallocate; return False if the device is full."""
         end = offset + length
         if punch:
-            if offset // PAGE == (end - 1) // PAGE:
+            if end > node.size:
+                end = node.size // PAGE * PAGE + PAGE
+            if offset >= min(end, node.size):
+                pass
+            elif offset // PAGE == (end - 1) // PAGE:
                 self.clear(node, offset, length % PAGE)
             else:
                 self.clear(node, offset, -offset % PAGE)
                 self.clear(node, end - end % PAGE, end % PAGE)
-            self.close_window(node)
-            self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
+            if offset < min(end, node.size) and -(-offset // PAGE) < end // PAGE:
+                self.close_window(node)
+                self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
+                if not self.extents_of(node) and len(node.leaves) == 1:
+                    self.free_leaves(node)
+                self.grow_leaves(node)
         else:
             numbers = range(offset // PAGE, (end - 1) // PAGE + 1)
-            if sum(number not in node.pages for number in numbers) > self.available():
+            asked = numbers[-1]
+            while len(numbers) and sum(number not in node.pages for number in numbers) > self.available():
+                numbers = numbers[:-1]
+            if not len(numbers):
                 return False
-            at = numbers[0]
+            end, whole, at = min(end, (numbers[-1] + 1) * PAGE), numbers[-1] == asked, numbers[0]
             while at <= numbers[-1]:
                 count = 0
-                while at + count <= numbers[-1] and at + count not in node.pages:
+                while at + count <= asked and at + count not in node.pages:
                     count += 1
                 if count:
                     count = self.allocate(node, at, count, unwritten=True)
                     self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
                 at += max(count, 1)
+            self.grow_leaves(node)
             if not keep_size:
                 node.size = max(node.size, end)
         self.change_inode(node)
         node.data_tid = self.tid
-        return True
+        return punch or whole

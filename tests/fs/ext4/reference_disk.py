@@ -7,6 +7,8 @@ the reference of ext4's allocator.
 from dataclasses import dataclass, field
 
 from tests.reference.ext4_layout import mkfs
+from tests.reference.ext4_layout.hashing import seed_of
+from tests.reference.ext4_layout.inodes import Inodes
 from tests.reference.ext4_layout.mballoc import Mballoc, NoSpaceLeft, Request
 
 PAGE = 4096
@@ -30,6 +32,9 @@ class Node:
     """A file or directory."""
 
     inode: int
+    group: int = 0
+    is_root: bool = False
+    last_group: int | None = None
     size: int = 0
     is_dir: bool = False
     links: int = 1
@@ -37,7 +42,6 @@ class Node:
     parent: int = -1
     used: int = 0  # bytes of directory entries
     end: int = 0  # first page after all pages that were ever mapped
-    extents: int = 0
     tid: int = 0
     data_tid: int = 0
     stamp: int = -1
@@ -47,6 +51,11 @@ class Node:
     preallocations: list = field(default_factory=list)
     writers: int = 1
     leaves: list[int] = field(default_factory=list)
+
+    @property
+    def number(self):
+        """Return the inode's number, as the reference of ext4's inodes calls it."""
+        return self.inode
 
     def dirty(self):
         """Return the numbers of the dirty pages in order."""
@@ -62,13 +71,12 @@ class Disk:
         self.blocks, self.journal = capacity // PAGE, journal // PAGE
         self.layout = mkfs.make(mkfs.Mkfs(capacity, journal_blocks=self.journal))
         self.allocator = Mballoc(self.layout)
-        self.allocator.reserved = 0  # the models do not keep blocks back for changes of extent trees
         self.group_inodes = self.layout.inodes_per_group
-        groups = len(self.layout.groups)
-        self.nodes, self.gone = {}, set()
-        self.inodes_left, self.next_inode, self.most_inodes = [], 12, groups * self.group_inodes
+        self.inodes = Inodes(self.layout, self.allocator, seed_of(self.layout.options.hash_seed))
+        self.nodes, self.gone, self.begun = {}, set(), None
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
         self.held, self.checkpoint_since, self.log_used = set(), 0, 0
+        self.uncut = -1  # last page of a request that does not fit as a whole
         self.queue = []  # dirty files, oldest first
         self.tick, self.now, self.closes, self.commits, self.failed, self.short_writes = 5 * SECONDS, 0, 0, 0, 0, 0
 
@@ -85,7 +93,7 @@ class Disk:
     def available(self):
         """Return how many blocks can still be reserved."""
         promised = sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
-        return self.free_count() - promised
+        return self.free_count() - promised - self.allocator.reserved
 
     def neighbour(self, node, page, step):
         """Return the nearest page with a block before or after `page`, and its block; (0, 0) if there is none."""
@@ -95,7 +103,7 @@ class Disk:
 
     def home(self, node):
         """Return the block near which a file without blocks starts."""
-        group = (node.inode - 1) // self.group_inodes // 16 * 16 + (not node.is_dir)
+        group = node.group // 16 * 16 + (not node.is_dir)
         return group * GROUP
 
     def take(self, node, page, want, unwritten=False):
@@ -111,7 +119,7 @@ class Disk:
         """Take a block for an extent leaf."""
         left = self.neighbour(node, node.end, -1) if node.leaves else (0, 0)
         goal = left[1] + node.end - left[0] if left[1] else self.home(node)
-        return self.served(node, Request(node, node.end, 1, goal, data=False))[0]
+        return self.served(node, Request(node, node.end, 1, goal, data=False, reserved=True))[0]
 
     def served(self, node, request):
         """Return the blocks that a request gets; on a full device, those that wait for a commit become free before it."""
@@ -135,15 +143,13 @@ class Disk:
     def allocate(self, node, page, want, **state):
         """Allocate contiguous blocks for up to `want` pages from `page` on; return for how many."""
         taken = self.take(node, page, want, **state)
-        before = node.pages.get(page - 1)
-        if not (before and before.block is not None and before.block == taken[0] - 1):
-            node.extents += 1
         for number, block in enumerate(taken, page):
             entry = node.pages.setdefault(number, Page())
             entry.block = block
             for name, value in state.items():
                 setattr(entry, name, value)
         node.end = max(node.end, page + len(taken))
+        self.merge_leaf(node)
         return len(taken)
 
     def change_blocks(self, node, page, blocks):
@@ -169,21 +175,26 @@ class Disk:
 
     def grow_leaves(self, node):
         """Add leaves for extents that do not fit in the inode or the existing leaves."""
-        while node.extents > 4 and node.extents > 340 * len(node.leaves) and self.available() > 0:
+        while self.extents_of(node) > max(4, 340 * len(node.leaves)) and self.available() + self.allocator.reserved > 0:
             block = self.take_leaf(node)
             node.leaves.append(block)
             self.join(block)
             self.join(self.layout.groups[block // GROUP].block_bitmap)
             self.join(1 + block // GROUP // 64)
 
+    def merge_leaf(self, node):
+        """Move the extents of the only leaf into the inode, if they fit there."""
+        if len(node.leaves) == 1 and self.extents_of(node) <= 4:
+            self.free_leaves(node)
+
     def free_leaves(self, node):
-        """Free the extent leaves of a file without blocks."""
+        """Free the extent leaves of a file."""
         self.release(node.leaves)
         for block in node.leaves:
             self.join(self.layout.groups[block // GROUP].block_bitmap)
             self.join(1 + block // GROUP // 64)
             self.forget(block)
-        node.leaves, node.extents = [], 0
+        node.leaves = []
 
     def free_pages(self, node, file, first, last):
         """Free the pages [first, last]."""
@@ -193,16 +204,17 @@ class Disk:
         run = []
         for number in [*numbers, None]:
             block = node.pages[number].block if number is not None else None
-            follows = run and number == run[-1][0] + 1 and block == run[-1][1] + 1 if number is not None else False
+            unwritten = number is not None and node.pages[number].unwritten
+            follows = number is not None and run and (number, block) == (run[-1][0] + 1, run[-1][1] + 1)
+            follows = follows and unwritten == node.pages[run[-1][0]].unwritten
             if run and not follows:
                 self.change_blocks(node, run[0][0], [b for _, b in run])
+                self.allocator.free_blocks(run[0][1], len(run))
                 run = []
             if block is not None:
                 run.append((number, block))
         for number in numbers:
-            page = node.pages.pop(number)
-            if page.block is not None:
-                self.release([page.block])
+            del node.pages[number]
         if was_dirty and not node.dirty():
             self.queue.remove(file)
         if last == node.end - 1:

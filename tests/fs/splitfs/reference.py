@@ -66,11 +66,11 @@ class Split(Slow):
                 library.append(file, range(page, page + count), PAGE * count - used)
             elif old.unwritten:
                 library.map(file, range(page, page + count))
-                before, zeroed = self.extents_of(node), self.zeroed_with(node, range(page, page + count))
+                zeroed = self.zeroed_with(node, range(page, page + count))
                 for number in zeroed:
                     node.pages[number].unwritten = False
                 self.zeroing += PAGE * len(zeroed)
-                node.extents += max(self.extents_of(node) - before, 0)
+                self.merge_leaf(node)
                 self.change_leaf(node, page)
             else:
                 first, last = self.staged.get(id(node), (0, 0))

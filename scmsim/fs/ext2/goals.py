@@ -1,0 +1,72 @@
+"""Goals of requests for blocks with pointer blocks: at the block that the pointer before points to.
+
+A file without blocks starts in its group's sixteenth that the number of the writing process selects; here that is process 1, as in
+the guests of `scmsim lab`.  Source: Linux 6.1 fs/ext4/{indirect.c: ext4_find_near, balloc.c: ext4_inode_to_goal_block}.
+"""
+
+from scmsim.alloc import mballoc
+from scmsim.fs.ext2 import map
+from scmsim.fs.linux import state as e
+from scmsim.jit import subroutine
+
+PROCESS, COLOURS = 1, 16
+
+
+@subroutine
+def inode_goal(s, arena, f):
+    """Return the block near which a file without blocks starts."""
+    start = (arena[f + e.INODE] - 1) // s.group_inodes << mballoc.GROUP_SHIFT
+    last = s.blocks - 1
+    blocks = mballoc.GROUP if start + mballoc.GROUP <= last else last - start
+    return start + PROCESS % COLOURS * (blocks // COLOURS)
+
+
+@subroutine
+def block_in(arena, f, slot):
+    """Return the pointer block in a slot, 0 if the file has none."""
+    return arena[arena[f + e.LEAVES] + slot] if map.has_slot(arena, f, slot) else 0
+
+
+@subroutine
+def direct_before(s, arena, f, page):
+    """Return the block of the last direct page before `page`, or the inode's goal."""
+    at = min(page, arena[f + e.PAGE_COUNT]) - 1
+    while at >= 0:
+        block = arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT
+        if block:
+            return block
+        at -= 1
+    return inode_goal(s, arena, f)
+
+
+@subroutine
+def of_page(s, arena, f, page, left, right):
+    """Return the block at which the search for `page` starts."""
+    slot = map.slot_of(page)
+    if slot < 0:
+        return direct_before(s, arena, f, page)
+    first = map.DIRECT + ((page - map.DIRECT) >> map.FAN_SHIFT << map.FAN_SHIFT)
+    if left >= first:
+        return arena[arena[f + e.PAGES] + left] >> e.BLOCK_SHIFT
+    return block_in(arena, f, slot)
+
+
+@subroutine
+def of_index(s, arena, f, page, slot):
+    """Return the block at which the search for the pointer block of a slot starts."""
+    above = map.parent_of_slot(slot)
+    if above < 0:
+        for before in (map.DOUBLE, 0):
+            if slot > before and block_in(arena, f, before):
+                return block_in(arena, f, before)
+        return direct_before(s, arena, f, map.DIRECT)
+    step = map.GROUP if above == map.TRIPLE else 1
+    before = slot - step
+    while before > above:
+        if block_in(arena, f, before):
+            return block_in(arena, f, before)
+        before -= step
+    return block_in(arena, f, above)
+
+
+HOOKS = {"inode_goal": inode_goal, "of_page": of_page, "of_index": of_index}
