@@ -5,7 +5,7 @@ from scmsim.fs.ext2 import goals as own_goals
 from scmsim.fs.ext2 import inodes as waiting_inodes
 from scmsim.fs.ext2 import transfer as ext2_transfer
 from scmsim.fs.ext4 import dirs as hashed_dirs
-from scmsim.fs.linux import driver, entries, goals, index, inodes, orlov, placement, preallocation, transfer
+from scmsim.fs.linux import driver, entries, goals, index, inodes, orlov, pages, placement, preallocation, transfer
 from scmsim.fs.linux import metadata as linux_metadata
 from scmsim.jit import calling, kernels_of
 from scmsim.jit.binding import bind
@@ -13,12 +13,14 @@ from scmsim.jit.binding import bind
 HOOKS = {
     entries: dirs.HOOKS, index: map.HOOKS, inodes: orlov.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS,
     placement: preallocation.HOOKS, preallocation: {"HAS_EXTENTS": False}, goals: own_goals.HOOKS,
+    pages: {"AT_SAME_SIZE": False},
 }  # fmt: skip
 BY_EXT4 = {
     entries: hashed_dirs.HOOKS,
     inodes: {**orlov.HOOKS, **waiting_inodes.HOOKS, "note_change": ext4_driver.note_change},
     linux_metadata: ext4_driver.HOOKS,
     index: {**map.HOOKS, "reach": ext4_driver.reach},
+    pages: {},
 }
 emit = driver.emitter(bind("ext2", driver, HOOKS))
 emit_by_ext4 = driver.emitter(bind("ext2_by_ext4", driver, HOOKS | BY_EXT4))

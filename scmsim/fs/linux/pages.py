@@ -21,6 +21,7 @@ from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.writeback import unqueue_clean
 from scmsim.jit import subroutine
 
+AT_SAME_SIZE = True  # whether a truncate to the file's size frees the blocks past it (ext4_setattr)
 ENDS_AT_SIZE = True  # whether a hole is punched up to the page that contains the file's end, at most
 DOES_A_PART = True  # whether fallocate keeps the blocks that it got before the device was full
 SEPARATE = e.IS_UNWRITTEN  # flags that must be equal in all pages of an extent
@@ -103,10 +104,10 @@ def split_parts(s, arena, out, f, at, end):
 
 @subroutine
 def truncate(s, arena, out, op, f):
-    """Run truncate: free the pages past the new size, even if it is the old one, and clear the rest of its last page."""
+    """Run truncate: free the pages past the new size and clear the rest of its last page."""
     size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
-    if size <= arena[f + e.SIZE]:
+    if size < arena[f + e.SIZE] or (AT_SAME_SIZE and size == arena[f + e.SIZE]):
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
         placement.discard_preallocations(s, arena, f)
         free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])

@@ -34,7 +34,7 @@ _HOOKS = {
     index: {"whole": huge.whole}, transfer: _TRANSFER,
     pages: {
         "split_parts": huge.split_parts, "reserve_range": huge.reserve_range, "fill_holes": huge.fill_holes,
-        "ENDS_AT_SIZE": False, "DOES_A_PART": False, "SEPARATE": 0,
+        "AT_SAME_SIZE": False, "ENDS_AT_SIZE": False, "DOES_A_PART": False, "SEPARATE": 0,
     },
 }  # fmt: skip
 emit = driver.emitter(bind("tmpfs", driver, _HOOKS))
