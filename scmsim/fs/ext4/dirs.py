@@ -17,6 +17,10 @@ from scmsim.jit import subroutine
 
 LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
 LEAF_FILL = 3072  # bytes of entries in each of several leaves: they split in half, so they are 3/4 full on average
+# Of the bytes that renames add, up to those of all entries, this share is lost in leaves: names leave one leaf and enter another,
+# full leaves split, and leaves that become emptier do not join (fitted to rename_sync of ext2, see docs/models/ext2.md).
+RENAME_SHARE = 6
+RENAMED = e.FIRST_DIRTY_PAGE  # bytes of entries that renames added to a directory, which has no dirty pages
 DOTS = 2  # entries "." and "..", before all others in a directory with one block
 TAIL = 1  # the entry that holds a block's checksum
 
@@ -126,6 +130,17 @@ def growth(s, arena, row, d):
 
 
 @subroutine
+def growth_by_rename(s, arena, row, d):
+    """Return the blocks by which directory `d` must grow to hold the new and the old entry of table row `row` (ext4_rename)."""
+    added, blocks = entry_bytes(arena, row), arena[d + e.PAGE_COUNT]
+    if blocks <= 1:
+        return growth(s, arena, row, d)
+    arena[d + RENAMED] += added
+    used = arena[d + e.ENTRIES] + added + min(arena[d + RENAMED], arena[d + e.ENTRIES]) // RENAME_SHARE
+    return 1 if used > (blocks - 1) * LEAF_FILL else 0
+
+
+@subroutine
 def search(s, arena, out, row, d, change):
     """Find the entry of table row `row` in directory `d` and change it; return its page."""
     look_at_entries(s, arena, row, d, change)
@@ -133,4 +148,4 @@ def search(s, arena, out, row, d, change):
     return 1 + ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % leaves if leaves > 0 else 0
 
 
-HOOKS = {"FIRST_BLOCKS": 1, "growth": growth, "search": search}
+HOOKS = {"FIRST_BLOCKS": 1, "growth": growth, "growth_by_rename": growth_by_rename, "search": search}

@@ -15,6 +15,12 @@ def growth(s, arena, row, d):
 
 
 @subroutine
+def growth_by_rename(s, arena, row, d):
+    """Return the blocks by which directory `d` must grow to give the entry of table row `row` a new name."""
+    return 0
+
+
+@subroutine
 def search(s, arena, out, row, d, change):
     """Emit the search for the entry of table row `row` in directory `d`, which has blocks: at most 2 events.
 

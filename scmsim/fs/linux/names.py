@@ -174,6 +174,11 @@ def lose_link(s, arena, out, row, f):
 @subroutine
 def move_entry(s, arena, out, row, d, replaces):
     """Change the entry of a rename, which `replaces` another entry or not; return the outcome."""
+    if not replaces:
+        more = entries.growth_by_rename(s, arena, row, d)
+        if more and more + index.MOST_ABOVE > blocks_left(s):
+            return FULL
+        grow_directory(s, arena, d, more)
     f = arena[row]
     change_entry(s, arena, out, row, d, e.ENTRY_RENAMED)
     dirty_inode(s, arena, out, f)

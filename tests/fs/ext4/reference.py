@@ -83,6 +83,14 @@ class Slow(Data):
             return 2 if used > 4084 else 0
         return int(used > 3072 * (parent.end - 1))
 
+    def blocks_for_new_name(self, parent, file):
+        """Return how many blocks a directory needs for a file's new name, beside its old one."""
+        if parent.end <= 1:
+            return self.blocks_for_entry(parent, file)
+        parent.renamed += self.entry_bytes(file)
+        lost = min(parent.renamed, parent.used) // 6
+        return int(parent.used + lost + self.entry_bytes(file) > 3072 * (parent.end - 1))
+
     def grow_directory(self, node, count):
         """Add blocks to a directory."""
         for _ in range(count):
@@ -270,9 +278,14 @@ class Slow(Data):
             return self.link(file, folder)
         node = self.node(file)
         if name == "rename":
+            replaces = file2 >= 0 and file2 != file
+            need = 0 if replaces else self.blocks_for_new_name(folder, file)
+            if need > self.available():
+                return False
+            self.grow_directory(folder, need)
             self.change_entry(folder, file)
             self.change_inode(node)
-            if file2 >= 0 and file2 != file:
+            if replaces:
                 if file2 in self.nodes:
                     self.lose_link(file2)
                 self.gone.add(file2)

@@ -41,6 +41,7 @@ class Node:
     opens: int = 0
     parent: int = -1
     used: int = 0  # bytes of directory entries
+    renamed: int = 0  # bytes of them that renames added
     end: int = 0  # first page after all pages that were ever mapped
     tid: int = 0
     data_tid: int = 0
