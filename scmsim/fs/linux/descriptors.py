@@ -16,6 +16,7 @@ MADE = 2  # directories that mke2fs makes there
 
 FIELDS = [
     ("descriptors", "i8"),  # arena offset of the table of descriptors
+    ("homes", "i8"),  # arena offset of the table of files' directories
     ("inode_bits", "i8"),  # arena offset of a bitmap of inodes: 1 = was used and is free
     # Free blocks, free inodes and directories: what the counter shows, and what it lacks
     ("free_shown", "i8"),
@@ -36,6 +37,11 @@ FRESH = 3  # index of the first inode that was never used
 GIVEN = 4  # free inodes before it
 FIRST_WORD = 5  # word of the bitmap; no word before it has a free inode
 WORDS = 6
+
+# A row of the table of files' directories, one word each:
+FOLDER = 0  # row of the directory that held the file before the trace
+HASH = 1  # hash of the name, for a directory in the root (`hashing`)
+HOME_WORDS = 2
 
 
 def arena_words(groups: int, group_inodes: int) -> int:

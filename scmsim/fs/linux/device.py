@@ -27,6 +27,7 @@ def build(
     blocks, own = layout.blocks, own | layout.fields
     folders, rows, bitmap = e.known_folders(files), len(files) + 1, -(-blocks // 64)
     lists = {
+        "homes": rows * descriptors.HOME_WORDS,
         "locality_lists": e.LOCALITY_LISTS,
         "joined": bitmap,
         "logged": bitmap,
@@ -51,28 +52,35 @@ def most_joined(blocks: int, limit: int) -> int:
     return limit + 2 * -(-blocks // e.GROUP_BLOCKS) + 4 * e.FLUSH_PAGES
 
 
+def _homes(state: State, rows: int) -> np.ndarray:
+    """Return the table of files' directories, a view of the arena."""
+    at = int(state.record[0].homes)
+    return state.arena[at : at + rows * descriptors.HOME_WORDS].reshape(-1, descriptors.HOME_WORDS)
+
+
 def _name_folders(state: State, files: Files, folders: list[int]) -> None:
     """Set each file's directory before the trace, and the hashes of the names of directories in the root."""
-    table, first = e.file_table(state), int(state.record[0].rows)
+    homes, first = _homes(state, len(files) + 1), int(state.record[0].rows)
     rows = {files.path[folder]: first + folder * e.ROW_WORDS for folder in folders[1:]}
     root = first + len(files) * e.ROW_WORDS
+    homes[-1, descriptors.FOLDER] = root
     for row, path in enumerate(files.path):
         above, _, name = path.rpartition("/")
-        table[row, e.ROW_FOLDER] = rows.get(above, root)
+        homes[row, descriptors.FOLDER] = rows.get(above, root)
         if files.is_dir[row] and above not in rows:
-            table[row, e.ROW_HASH] = hashing.half_md4(name.encode())
+            homes[row, descriptors.HASH] = hashing.half_md4(name.encode())
 
 
 def _known_folders(state: State, folders: list[int], root: int) -> None:
     """Create the records of the initial directories, with one block each; the first is the root, in block `root`."""
     record, arena = state.record[0], state.arena
-    table = e.file_table(state)
+    homes = _homes(state, int(record.row_count))
     for folder in folders:
         if folder == folders[0]:
             number, block = e.ROOT_INODE, root
         else:
-            above = int(arena[table[folder, e.ROW_FOLDER]] or arena[record.rows + folders[0] * e.ROW_WORDS])
-            number = int(orlov.take(record, arena, above, True, table[folder, e.ROW_HASH]))
+            above = int(arena[homes[folder, descriptors.FOLDER]] or arena[record.rows + folders[0] * e.ROW_WORDS])
+            number = int(orlov.take(record, arena, above, True, homes[folder, descriptors.HASH]))
             block = _block_for(state, number)
         f = e.add_folder(state, folder, number)
         arena[f + e.PAGES], arena[f + e.PAGE_COUNT], arena[f + e.EXTENTS] = record.arena_top, 1, 1

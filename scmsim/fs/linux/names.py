@@ -51,7 +51,7 @@ def touch(s, arena, row):
     if not has_room(s, arena, e.ROOM + 3 * last_of_folio(s, count) + PREALLOCATION * min(count + 1, e.FLUSH_PAGES)):
         return 0
     inodes.age(s, arena)
-    f = new_record(s, arena, row, arena[arena[row + e.ROW_FOLDER]], is_dir)
+    f = new_record(s, arena, row, inodes.folder_of(s, arena, row), is_dir)
     arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + e.READ_STAMP] = is_dir, size, -1
     if count:
         reserve_pages(s, arena, f, count - 1)

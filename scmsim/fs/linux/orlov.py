@@ -173,10 +173,22 @@ def take(s, arena, d, is_dir, name_hash):
     return group * s.group_inodes + index + 1
 
 
+@kernel
+def home_of(s, row):
+    """Return the arena offset of what is known of the directory of table row `row` before the trace."""
+    return s.homes + (row - s.rows) // e.ROW_WORDS * g.HOME_WORDS
+
+
 @subroutine
 def take_number(s, arena, row, d, is_dir):
     """Take an inode number for the new file of table row `row` in directory `d`."""
-    return take(s, arena, d, is_dir, arena[row + e.ROW_HASH])
+    return take(s, arena, d, is_dir, arena[home_of(s, row) + g.HASH])
+
+
+@subroutine
+def folder_of(s, arena, row):
+    """Return the record of the directory that held the file of table row `row` before the trace."""
+    return arena[arena[home_of(s, row) + g.FOLDER]]
 
 
 @subroutine
@@ -211,4 +223,4 @@ def give_number(s, arena, f):
     make_available(s, arena, arena[f + e.INODE])
 
 
-HOOKS = {"take_number": take_number, "all_used": all_used, "begin_group": begin_group, "give_number": give_number}
+HOOKS = {"take_number": take_number, "folder_of": folder_of, "all_used": all_used, "begin_group": begin_group, "give_number": give_number}

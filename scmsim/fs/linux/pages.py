@@ -134,10 +134,10 @@ def last_that_fits(s, arena, f, first, last):
 @subroutine
 def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
-    s.reg[q.COUNT], following = 0, 0
+    s.reg[q.COUNT], following = 0, -1
     while page <= last:
         if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page]:
-            page += 1
+            page, following = page + 1, -1
             continue
         count, wanted = 1, max(last, s.uncut_page)
         while page + count <= wanted and (
@@ -183,8 +183,8 @@ def punch_hole(s, arena, out, f, at, end):
         clear_part(s, arena, out, f, end & ~4095, end & 4095)
     if (at + 4095) >> 12 < end >> 12:
         placement.discard_preallocations(s, arena, f)
-        free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
-        index.punched(s, arena, f)
+    free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
+    index.punched(s, arena, f)
 
 
 @subroutine

@@ -60,9 +60,7 @@ ROW_RECORD = 0  # arena offset of the file's record; 0: the trace has not used t
 ROW_SIZE = 1  # bytes before the trace; -1: no such file, REMOVED: the file and its name are gone
 ROW_NAME = 2  # bytes of the name
 ROW_DIR = 3  # 1: a directory
-ROW_FOLDER = 4  # row of the directory that it was in before the trace
-ROW_HASH = 5  # of the name, for a directory in the root (`hashing`)
-ROW_WORDS = 6
+ROW_WORDS = 4
 REMOVED = -2
 
 # A page's packed word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
@@ -217,7 +215,6 @@ def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str,
     table = file_table(state)
     table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
     table[:-1, ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
-    table[:, ROW_FOLDER] = record.rows + (rows - 1) * ROW_WORDS
 
 
 def file_table(state: State) -> np.ndarray:
