@@ -223,4 +223,10 @@ def give_number(s, arena, f):
     make_available(s, arena, arena[f + e.INODE])
 
 
-HOOKS = {"take_number": take_number, "folder_of": folder_of, "all_used": all_used, "begin_group": begin_group, "give_number": give_number}
+HOOKS = {
+    "take_number": take_number,
+    "folder_of": folder_of,
+    "all_used": all_used,
+    "begin_group": begin_group,
+    "give_number": give_number,
+}
