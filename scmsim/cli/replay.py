@@ -62,6 +62,11 @@ experiment such as quickstart.""",
     help="Show below the table what so many cores get that run the calls at once: 8, 1..16 or 1,2,4 (an estimate).",
 )
 @click.option(
+    "--sensitivity",
+    is_flag=True,
+    help="Show below the table what the times do if latency, bandwidth, TLBs or pages differ (up to 4 more replays).",
+)
+@click.option(
     "--accesses",
     metavar="FILE",
     type=click.Path(),
@@ -111,6 +116,7 @@ def command(
     top: int,
     form: str,
     threads: str | None,
+    sensitivity: bool,
     jobs: int | None,
     sync_at_end: bool,
     as_json: bool,
@@ -127,6 +133,8 @@ def command(
     from scmsim.result.tables.layout import terminal_width
 
     counts = _threads(threads, as_json or form in ("csv", "json"))
+    if sensitivity and form == "csv":
+        raise UsageError("--sensitivity has no place in CSV: give --format table, markdown or json")
     if out is not None:
         check_writable(out)
     around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
@@ -144,8 +152,9 @@ def command(
         job["sync_at_end"] |= sync_at_end
         job |= around
     level = None if by is None else "site" if by == "site" else "group"
+    changes: list[Any] = []
     with _costs(costs):
-        result = run_all(replays, _params(assignments), by, jobs)
+        result = run_all(replays, _params(assignments), by, jobs, changes if sensitivity else None)
     result.manifest["costs"] = {path: digest(path) for path in costs}
     if accesses is not None:
         click.echo(_written(result.manifest["accesses"]), err=True)
@@ -162,6 +171,10 @@ def command(
         from scmsim.pipeline.load import table
 
         click.echo(f"\n{table(result.runs, counts, form == 'markdown')}")
+    for change in changes if form in ("table", "markdown") and not as_json else ():
+        from scmsim.study.sensitivity import text
+
+        click.echo(f"\n{text(change, form == 'markdown', terminal_width())}")
     if not noted:
         print_notes(result)
 
@@ -282,8 +295,17 @@ def _compile_ahead(replays: list[dict], jobs: int) -> None:
         )
 
 
-def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | None, jobs: int | None = None) -> Any:
-    """Run all replays with progress on stderr, `jobs` file systems at once (None: one per CPU); return one Result."""
+def run_all(
+    replays: list[dict],
+    params: dict[str, dict[str, str]],
+    by: str | None,
+    jobs: int | None = None,
+    changes: list[Any] | None = None,
+) -> Any:
+    """Run all replays with progress on stderr, `jobs` file systems at once (None: one per CPU); return one Result.
+
+    If `changes` is a list, the sensitivity of each replay is appended to it, and is in the manifest.
+    """
     from scmsim.cli._progress import Progress
     from scmsim.pipeline import replay
     from scmsim.pipeline.arguments import models_of, names_of
@@ -298,10 +320,17 @@ def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | No
             if job["params"]:  # an experiment may hold parameters of models that this run leaves out
                 merged = {k: v for k, v in merged.items() if k in known or k in params}
             merged = {k: v for k, v in merged.items() if k in known or k not in elsewhere}
-            one = replay(**{**job, "params": merged}, by=by or "site", jobs=jobs, progress=progress)
+            given = {**job, "params": merged, "jobs": jobs, "progress": progress}
+            one = replay(**given, by=by or "site")
+            if changes is not None:
+                from scmsim.study import sensitivity
+
+                changes.append(sensitivity.sensitivity(one.runs, given))
+                one.manifest["sensitivity"] = [sensitivity.table(changes[-1])]
             if result is None:
                 result = one
             else:
                 result.runs += one.runs
-                result.manifest["replays"] += one.manifest["replays"]
+                for key in ("replays", *(["sensitivity"] if changes else [])):
+                    result.manifest[key] += one.manifest[key]
     return result
