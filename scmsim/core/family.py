@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from scmsim.core import toml
+from scmsim.core import signature, toml
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, whole
 from scmsim.core.units import parse_param
@@ -92,9 +92,16 @@ def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mappi
         variant = dict(row["variant"])
         for parameter, values in row["by"].items():
             variant |= values[params[parameter]]
-        return start(params, files, **variant)
+        return start(_Parameters(params), files, **variant)
 
     return started
+
+
+class _Parameters(dict[str, Any]):
+    """The parameters of a model; code that needs one that its row does not name is a mistake in the row."""
+
+    def __missing__(self, key: str) -> Any:
+        raise UsageError(f"its code needs the parameter {key!r}: name it in the row's 'parameters'")
 
 
 def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
@@ -104,7 +111,7 @@ def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def _read(file: pathlib.Path, changed_ns: int) -> dict[str, dict[str, Any]]:
-    found = toml.load(file, both(_FILE, _references))
+    found = toml.load(file, both(_FILE, _references, functools.partial(_starts, file)))
     return {name: _completed(found, row) for name, row in found["model"].items()}
 
 
@@ -132,7 +139,7 @@ def _table(of: Any, key: str) -> dict[str, Any]:
 
 def _references(family: Any) -> None:
     """Check a whole file: each row has a source, each named parameter is declared, `by` covers each choice of its parameter."""
-    mistakes = Mistakes()
+    mistakes, used = Mistakes(), set()
     for name, own in _table(family, "model").items():
         if not _NAME.fullmatch(name):
             mistakes.note(("model", name), "must be lower-case words joined by dashes")
@@ -145,6 +152,11 @@ def _references(family: Any) -> None:
         for i, key in enumerate(row["parameters"] if isinstance(row["parameters"], list) else ()):
             if key not in known:
                 mistakes.note((*named_by, "parameters", i), unknown("parameter", key, known))
+        names = row["parameters"] if isinstance(row["parameters"], list) else []
+        used.update(key for key in names if isinstance(key, str))
+        for key in _table(own, "parameter"):
+            if key not in names:
+                mistakes.note(("model", name, "parameter", key), unknown("parameter of this row", key, names))
         for key, values in row["by"].items():
             at = ("model", name, "by", key) if key in _table(own, "by") else ("by", key)
             choices = known[key][1].split("|") if isinstance(known.get(key), list) and len(known[key]) == 3 else []
@@ -152,7 +164,51 @@ def _references(family: Any) -> None:
                 mistakes.note(at, unknown("parameter of this row", key, row["parameters"]))
             elif isinstance(values, dict) and sorted(values) != sorted(choices):
                 mistakes.note(at, f"must have a table for each of {', '.join(choices)}")
-    mistakes.found = list(dict.fromkeys(mistakes.found))  # a mistake above the rows was noted once a row
+    for key in _table(family, "parameter"):
+        if used and key not in used:
+            mistakes.note(
+                ("parameter", key), f"no row has it in its parameters; {unknown('parameter', key, sorted(used))}"
+            )
+    _raise_once(mistakes)
+
+
+def _starts(file: pathlib.Path, family: Any) -> None:
+    """Check that each row gives `start` the arguments that it has, and all that it needs."""
+    mistakes = Mistakes()
+    for name, own in _table(family, "model").items():
+        row = _completed(family, own if isinstance(own, dict) else {})
+        taken = signature.arguments(file, row["code"]["start"]) if isinstance(row["code"]["start"], str) else None
+        if taken is None:
+            continue
+        tables = [(("variant",), row["variant"])]
+        for key, values in row["by"].items():
+            tables += [
+                (("by", key, value), _table(values, value)) for value in (values if isinstance(values, dict) else ())
+            ]
+        for at, given in tables:
+            for key, value in given.items():
+                place = (
+                    (*at, key)
+                    if key in _within(family, at) and key not in _within(own, at)
+                    else ("model", name, *at, key)
+                )
+                mistakes.take(place, functools.partial(taken.check, key), value)
+        by_all = [
+            set.intersection(*({*_table(values, value)} for value in values)) for values in row["by"].values() if values
+        ]
+        for key in sorted({*taken.needed} - {*row["variant"]}.union(*by_all)):
+            mistakes.note(("model", name, "variant", key), "is missing; start() needs it")
+    _raise_once(mistakes)
+
+
+def _within(of: Any, at: tuple[str, ...]) -> dict[str, Any]:
+    """Return a table within tables; an empty table if there is none."""
+    return functools.reduce(_table, at, of)
+
+
+def _raise_once(mistakes: Mistakes) -> None:
+    """Raise the noted mistakes, if any; a mistake above the rows was noted once a row."""
+    mistakes.found = list(dict.fromkeys(mistakes.found))
     mistakes.done()
 
 
