@@ -24,9 +24,9 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from scmsim.core import signature, toml
+from scmsim.core import locks, signature, toml
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, whole
+from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, unknown_key, whole
 from scmsim.core.units import parse_param
 
 TABLE = "models.toml"
@@ -70,6 +70,8 @@ def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
     """Return a model's constants by their names in a model's `.py` file: SUMMARY, PARAMS, PAGE_BYTES ..."""
     row = _rows(file)[name]
     found = {key.upper(): row[key] for key in _CONSTANTS if key in row}
+    if "locks" in row:
+        found["LOCKS"] = {key: row["lock"][key] for key in row["locks"]}
     return {**found, "PARAMS": {key: tuple(row["parameter"][key]) for key in row["parameters"]}}
 
 
@@ -125,10 +127,14 @@ def _shared() -> dict[str, Any]:
 def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row merged with the keys above it."""
     row = {**above, **own}
-    for key in ("parameter", "code", "variant", "by"):
+    for key in ("parameter", "code", "variant", "by", "lock"):
         row[key] = {**_table(above, key), **_table(own, key)}
     row.setdefault("parameters", list(row["parameter"]))
-    return row | {"parameter": {**_shared(), **row["parameter"]}, "code": {**CODE, **row["code"]}}
+    return row | {
+        "parameter": {**_shared(), **row["parameter"]},
+        "code": {**CODE, **row["code"]},
+        "lock": {**locks.shared(), **row["lock"]},
+    }
 
 
 def _table(of: Any, key: str) -> dict[str, Any]:
@@ -139,7 +145,7 @@ def _table(of: Any, key: str) -> dict[str, Any]:
 
 def _references(family: Any) -> None:
     """Check a whole file: each row has a source, each named parameter is declared, `by` covers each choice of its parameter."""
-    mistakes, used = Mistakes(), set()
+    mistakes = Mistakes()
     for name, own in _table(family, "model").items():
         if not _NAME.fullmatch(name):
             mistakes.note(("model", name), "must be lower-case words joined by dashes")
@@ -148,15 +154,7 @@ def _references(family: Any) -> None:
         row = _completed(family, own)
         if "source" not in row:
             mistakes.note(("model", name, "source"), "is missing; say where it is described")
-        known, named_by = row["parameter"], ("model", name) if "parameters" in own else ()
-        for i, key in enumerate(row["parameters"] if isinstance(row["parameters"], list) else ()):
-            if key not in known:
-                mistakes.note((*named_by, "parameters", i), unknown("parameter", key, known))
-        names = row["parameters"] if isinstance(row["parameters"], list) else []
-        used.update(key for key in names if isinstance(key, str))
-        for key in _table(own, "parameter"):
-            if key not in names:
-                mistakes.note(("model", name, "parameter", key), unknown("parameter of this row", key, names))
+        known = row["parameter"]
         for key, values in row["by"].items():
             at = ("model", name, "by", key) if key in _table(own, "by") else ("by", key)
             choices = known[key][1].split("|") if isinstance(known.get(key), list) and len(known[key]) == 3 else []
@@ -164,12 +162,30 @@ def _references(family: Any) -> None:
                 mistakes.note(at, unknown("parameter of this row", key, row["parameters"]))
             elif isinstance(values, dict) and sorted(values) != sorted(choices):
                 mistakes.note(at, f"must have a table for each of {', '.join(choices)}")
-    for key in _table(family, "parameter"):
-        if used and key not in used:
-            mistakes.note(
-                ("parameter", key), f"no row has it in its parameters; {unknown('parameter', key, sorted(used))}"
-            )
+    for many, one in (("parameters", "parameter"), ("locks", "lock")):
+        _named(family, many, one, mistakes)
     _raise_once(mistakes)
+
+
+def _named(family: Any, many: str, one: str, mistakes: Mistakes) -> None:
+    """Check that each name in a row's list is declared in its table, and that each declaration is in a list."""
+    used = set()
+    for name, own in _table(family, "model").items():
+        if not isinstance(own, dict):
+            continue
+        row = _completed(family, own)
+        found = row.get(many)
+        names = [key for key in found if isinstance(key, str)] if isinstance(found, list) else []
+        used.update(names)
+        for i, key in enumerate(names):
+            if key not in row[one]:
+                mistakes.note((*(("model", name) if many in own else ()), many, i), unknown(one, key, row[one]))
+        for key in _table(own, one):
+            if key not in names:
+                mistakes.note(("model", name, one, key), unknown_key(f"{one} of this row", key, names))
+    for key in _table(family, one):
+        if key not in used:
+            mistakes.note((one, key), f"no row has it in its {many}; {unknown_key(one, key, sorted(used))}")
 
 
 def _starts(file: pathlib.Path, family: Any) -> None:
@@ -180,18 +196,11 @@ def _starts(file: pathlib.Path, family: Any) -> None:
         taken = signature.arguments(file, row["code"]["start"]) if isinstance(row["code"]["start"], str) else None
         if taken is None:
             continue
-        tables = [(("variant",), row["variant"])]
-        for key, values in row["by"].items():
-            tables += [
-                (("by", key, value), _table(values, value)) for value in (values if isinstance(values, dict) else ())
-            ]
-        for at, given in tables:
-            for key, value in given.items():
-                place = (
-                    (*at, key)
-                    if key in _within(family, at) and key not in _within(own, at)
-                    else ("model", name, *at, key)
-                )
+        choices = [(key, value) for key, values in row["by"].items() if isinstance(values, dict) for value in values]
+        for at in (("variant",), *(("by", *choice) for choice in choices)):
+            for key, value in _within(row, at).items():
+                above = key in _within(family, at) and key not in _within(own, at)
+                place = (*at, key) if above else ("model", name, *at, key)
                 mistakes.take(place, functools.partial(taken.check, key), value)
         by_all = [
             set.intersection(*({*_table(values, value)} for value in values)) for values in row["by"].values() if values
@@ -255,6 +264,8 @@ _CONSTANTS: dict[str, Rule] = {
 _KEYS: dict[str, Rule] = _CONSTANTS | {
     "parameters": listed(text),
     "parameter": named(_declaration),
+    "locks": listed(text),
+    "lock": named(locks.DECLARED),
     "code": table(dict.fromkeys((*CODE, *_MAY), _place)),
     "variant": named(_plain),
     "by": named(named(named(_plain))),

@@ -111,7 +111,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: pathlib.Path) -> 
         family.literals(write(tmp_path, BAD), "two")
     told = [line.split(":", 1)[1].partition(" choose from")[0] for line in str(caught.value).splitlines()]
     # the keys to choose from make the line so long that a long path shortens its middle
-    assert told[0].startswith("1: sauce: no k") and told[0].endswith("did you mean 'source'?")
+    assert told[0].startswith("1: sauce: no k") and told[0].endswith("'source'?")
     assert told[1:] == [
         "2: parameters.1: no parameter named 'modus'; did you mean 'mode'?",
         '5: parameter.mode: must be ["default", "unit", "meaning"]',
@@ -196,6 +196,34 @@ def test_code_that_needs_a_parameter_which_its_row_does_not_name(tmp_path: pathl
     started = family.bind(write(tmp_path), "one", lambda module: Code).start
     with pytest.raises(UsageError, match="its code needs the parameter 'journal': name it in the row's 'parameters'"):
         started({"mode": "plain"}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('locks = ["inod"]\n', "no lock named 'inod'"),
+        ('locks = ["mmapp"]\n', "no lock named 'mmapp'; did you mean 'mmap'?"),
+        ('lock.inode = { of = "file", calls = ["write"], source = "a.c" }\n', "lock.inode: no row has it in its locks"),
+        ('locks = ["i"]\nlock.i = { of = "filo", calls = ["write"], source = "a.c" }\n',
+         "lock.i.of: no scope of a lock named 'filo'; did you mean 'file'?"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["wirte"], source = "a.c" }\n',
+         "lock.i.calls.0: no"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["write"] }\n', "lock.i.source: is missing; say where it is taken"),
+    ],
+)  # fmt: skip
+def test_locks_are_checked(tmp_path: pathlib.Path, text: str, problem: str) -> None:
+    with pytest.raises(toml.ConfigError) as caught:
+        family.check(write(tmp_path, text + GOOD))
+    assert problem in str(caught.value)
+
+
+def test_a_row_has_the_locks_that_it_names(tmp_path: pathlib.Path) -> None:
+    text = GOOD.replace("page_bytes = 512", "page_bytes = 512\nlocks = []")
+    lock = 'locks = ["mmap", "i"]\nlock.i = { of = "file", calls = ["write"], source = "a.c" }\n'
+    file = write(tmp_path, lock + text)
+    assert family.literals(file, "two-b")["LOCKS"] == {}  # none, which is not the same as not declared
+    assert [*family.literals(file, "one")["LOCKS"]] == ["mmap", "i"]
+    assert "LOCKS" not in registry.literals("fs", "pmfs-4k")
 
 
 def test_a_value_of_a_choice_without_a_table(tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from scmsim import config, medium, system
 from scmsim.config import matrix
-from scmsim.core import family, toml
+from scmsim.core import family, locks, toml
 from scmsim.core.errors import UsageError
 from scmsim.core.positions import Path
 from scmsim.lab import job, systems
@@ -27,6 +27,11 @@ Table = dict[str, Any]
 def models(file: pathlib.Path) -> None:
     family._read.cache_clear()
     family.check(file)
+
+
+def lock_table(file: pathlib.Path) -> None:
+    locks.shared.cache_clear()
+    locks.shared()
 
 
 def event_table(file: pathlib.Path) -> None:
@@ -48,6 +53,7 @@ def configured(file: pathlib.Path) -> Any:
 # pattern of files -> what reads one of them
 READERS: dict[str, Callable[[pathlib.Path], Any]] = {
     "fs/*/models.toml": models,
+    "fs/locks.toml": lock_table,
     "mmu/machines/*.toml": lambda file: presets.read(str(file)),
     "medium/*.toml": lambda file: medium.read(file.stem),
     "system/*.toml": lambda file: system.read(str(file)),
@@ -61,6 +67,7 @@ READERS: dict[str, Callable[[pathlib.Path], Any]] = {
 # Names of the user's choice, with the number of levels above them: another name is another thing, not a mistake.
 NAMED: dict[str, tuple[str, ...]] = {
     "models.toml": ("model.*",),
+    "locks.toml": ("*",),  # a row that names another lock is refused
     "systems.toml": ("*",),
     "zoo.toml": ("set.*", "set.*.*"),  # `scmsim zoo` checks them when it builds the sweep
     **{file.name: ("sites.*",) for file in ROOT.glob("perf/sites/*.toml")},  # tests/perf compare them with the models
@@ -134,7 +141,7 @@ def accepted(file: pathlib.Path, read: Callable[[pathlib.Path], Any], change: An
 @pytest.fixture(autouse=True)
 def _without_caches() -> Iterator[None]:
     yield
-    for cache in (family._read, events.table, profile._read):
+    for cache in (family._read, locks.shared, events.table, profile._read):
         cache.cache_clear()
 
 
