@@ -132,7 +132,9 @@ def laws_of_data(model: drive.Any, counting: drive.Any, rows: np.ndarray) -> lis
     if len(set(model.refused) & set(model.short)):
         found.append("a write is short, and refused")
     failed = int(status["failed"])
-    if len(set(model.refused)) != len(refused) or (failed > len(refused) if model.fs in REFUSE else failed != len(refused)):
+    if len(set(model.refused)) != len(refused) or (
+        failed > len(refused) if model.fs in REFUSE else failed != len(refused)
+    ):
         found.append(f"{failed} operations failed, which are the rows {model.refused}")
     lost = sum(int(asked[row]) for row in refused if rows["op"][row] == records.WRITE)
     short = sum(int(asked[row]) - length for row, length in model.short.items())
