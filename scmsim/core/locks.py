@@ -25,12 +25,12 @@ CALLS = (
 
 def _line(value: Any) -> str:
     if "\n" in text(value) or not value:
-        raise UsageError("must be one line that says where the lock is taken")
+        raise UsageError("must be one line of text")
     return str(value)
 
 
 DECLARED: Rule = table(
-    {"of": one_of("scope of a lock", SCOPES), "calls": several(one_of("call", CALLS)), "source": _line},
+    {"of": one_of("scope of a lock", SCOPES), "calls": several(one_of("call", CALLS)), "source": _line, "note": _line},
     {"of": "say what has one", "calls": "name the calls that hold it", "source": "say where it is taken"},
 )
 

@@ -240,6 +240,7 @@ def sentences(runs: Iterable[Run], shared: Sequence[str]) -> list[str]:
         if declared(fs) is None:
             found.setdefault("locks not modelled: nothing is declared", []).append(fs)
         for name, calls in in_common(fs, shared).items():
-            found.setdefault(f"{name} lock, held by {', '.join(calls)}", []).append(fs)
-    told = [f"{what} ({', '.join(names)})" for what, names in found.items()]
+            note = (declared(fs) or {})[name].get("note", "")
+            found.setdefault(f"{name} lock, held by {', '.join(calls)}{note and f' ({note})'}", []).append(fs)
+    told = [f"{', '.join(names)}: {what}" for what, names in found.items()]
     return [*told, "unchecked: no measured scaling of a file system was compared with these figures"]

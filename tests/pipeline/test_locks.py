@@ -111,7 +111,7 @@ def test_every_declared_lock_is_of_known_calls_and_has_a_source():
 
 def test_what_is_not_declared_is_said():
     runs = [appends(fs) for fs in ("pmfs-4k", "nova-cow")]
-    assert "locks not modelled: nothing is declared (pmfs-4k)" in sentences(runs, [])
+    assert "pmfs-4k: locks not modelled: nothing is declared" in sentences(runs, [])
     assert rows(runs, [2])[0]["locks"] is None and rows(runs, [2])[1]["locks"] == {}
 
 
@@ -142,7 +142,7 @@ def test_the_command_shows_locks_and_writes_them(tmp_path):
     assert shown.exit_code == 0, shown.output
     printed = run(*given, "--shared", "file", "--rows", "time")
     assert "in common: medium, file system, file (estimate)" in printed.stdout and "inode lock, ns" in printed.stdout
-    assert "locks not modelled: nothing is declared (pmfs-4k)" in printed.stdout
+    assert "pmfs-4k: locks not modelled: nothing is declared" in printed.stdout
     written = json.loads((tmp_path / "r.json").read_text())["manifest"]["threads"]
     assert [(row["fs"], row["threads"]) for row in written] == [
         ("ext4-dax", 1),
