@@ -129,12 +129,12 @@ def _wider(medium: dict[str, Any], factor: float) -> dict[str, Any]:
 
 
 def resized(array: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Return a TLB array with `factor` times the entries: the same ways and other sets, if the sets can be halved.
+    """Return a TLB array with `factor` times the entries: the same ways and other sets, or other ways if the sets are one or odd.
 
-    A fully associative array stays one.  An odd number of ways or sets is rounded down, to at least one.
+    A fully associative array stays one.  Half of an odd number of ways and of sets is rounded down, to at least one entry.
     """
     ways, sets = array["ways"], array["entries"] // array["ways"]
-    if sets == 1 or factor < 1 and sets % 2:
+    if sets == 1 or (factor < 1 and sets % 2 and ways % 2 == 0):
         ways = max(1, int(ways * factor))
     else:
         sets = int(sets * factor)
