@@ -50,7 +50,7 @@ UNALIGNED = Known(
 class RecoveryModel(Base):
     """Recovery of words by name; the journal's entries hold their old values."""
 
-    flaws = (UNALIGNED,)
+    flaws: tuple[Known, ...] = (UNALIGNED,)
     shift = {"pmfs-4k": 12, "pmfs-2m": 21, "pmfs-1g": 30}
 
     def __init__(self, *given: Any) -> None:
