@@ -82,6 +82,11 @@ experiment such as quickstart.""",
 )
 @click.option("--sort", default="", metavar="ROW", help="Order the columns by this row, the least first.")
 @click.option("--ratios", is_flag=True, help="Show beside each figure its ratio to the first column.")
+@click.option(
+    "--intervals",
+    is_flag=True,
+    help="Show after each figure its 90 % interval, from measured errors of the models.",
+)
 @click.option("--explain", is_flag=True, help="Say below the table what each row means (scmsim explain).")
 @click.option(
     "--format",

@@ -32,7 +32,7 @@ from scmsim.pipeline.stages import (
     RepStrings,
     Stage,
 )
-from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
+from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run, intervals
 from scmsim.trace.reading.report import missed, rough
 
 _LOG = logging.getLogger("scmsim")
@@ -146,6 +146,7 @@ class Replay:
             )
         bulk = [site for site, kind in self.model.kinds.items() if kind in BULK]
         run.derive(timing(self.machine), self.medium_table, bulk)
+        intervals.fill(run)
         return run
 
     def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:

@@ -84,5 +84,5 @@ _FIELDS = {
     "sites": ("tt", _COUNT), "groups": ("tt", _COUNT), "group_operations": ("t", _COUNT),
     "payload": ("t", _COUNT), "stored_bytes": ("t", _COUNT),
     "space": ("t", _COUNT), "time_ns": ("t", _FIGURE), "errors": ("t", _COUNT), "warnings": ("l", _TEXT),
-    "params": ("t", _PLAIN), "cell": ("t", _PLAIN), "events": ("t", _TEXT),
+    "params": ("t", _PLAIN), "cell": ("t", _PLAIN), "events": ("t", _TEXT), "intervals": ("tt", _PLAIN),
 }  # fmt: skip

@@ -50,6 +50,9 @@ class Run:
         cell was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
     events : dict
         Of a measurement: the event that supplied each counter, as given to perf.
+    intervals : dict
+        Of a replay: the 90 % interval of each figure of `intervals.FIGURES`, {"low", "high", "basis"}; null bounds where nothing
+        was measured.
     """
 
     fs: str
@@ -76,6 +79,7 @@ class Run:
     params: dict[str, Any] = field(default_factory=dict)
     cell: dict[str, Any] = field(default_factory=dict)
     events: dict[str, str] = field(default_factory=dict)
+    intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def derive(
         self,

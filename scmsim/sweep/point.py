@@ -177,10 +177,11 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
         found = space.of_policy(given or source(settings), settings["policy"], given_params.get(settings["policy"]))
         return {f"space_{name}": value for name, value in found.total.items()}
     from scmsim.pipeline import replay
+    from scmsim.result import intervals
 
     chosen = {kind: settings[kind] for kind in ("paging", "medium", *SURROUNDINGS, SYNC_AT_END) if kind in settings}
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
-    row = result.rows()[0]
+    row = result.rows()[0] | intervals.columns(result.runs[0])
     row["warnings"] = WARNINGS.join(result.runs[0].warnings)
     told = settings.keys() - {"paging"}  # the policy that ran, which may differ from the requested one
     return {key: value for key, value in row.items() if key not in told and value is not None}
