@@ -217,7 +217,7 @@ def fill(run: Run) -> None:
         value = figure(run, name)
         if value is None:
             continue
-        few = name in _COUNTED and value < _FEW
+        few = value < _FEW if name in _COUNTED else not value
         found = of(run.fs, name, kernel, value, run.machine, call)
         if name not in _EXACT and (few or not run.is_charged):
             found = Interval(None, None, UNCHECKED)

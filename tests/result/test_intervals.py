@@ -1,7 +1,10 @@
 """The 90 % intervals: how often they hold with a workload left out, what they are from, and where they are shown."""
 
 import csv
+import dataclasses
+import json
 import math
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +13,8 @@ from hypothesis import strategies as st
 
 from scmsim import cli, replay
 from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.report import page, tables
 from scmsim.result import Result, Run, intervals
 from scmsim.result.intervals import Cell, Interval
 from scmsim.result.tables import spans, summary
@@ -146,6 +151,41 @@ def test_a_sentence_says_more_only_where_intervals_do_not_overlap() -> None:
     ]
     near.intervals = {}
     assert "no difference" in summary.sentences([apart[0], near], intervals=True)[0]
+
+
+@pytest.mark.parametrize(
+    "found, text",
+    [
+        ({"low": "a", "high": 1, "basis": "all"}, r"intervals.fences.low is 'a'; it must be a number"),
+        ({"low": 1, "high": 2}, r"intervals.fences.basis is None; it must be text"),
+        ({"low": 0, "high": 1e40, "basis": "all"}, r"intervals.fences.high is 1e\+40"),
+        (3, "intervals.fences must be a table"),
+    ],
+)
+def test_an_interval_of_a_file_is_checked(found: object, text: str) -> None:
+    run = {"fs": "ext4", "counters": {"fences": 100}, "intervals": {"fences": found}}
+    with pytest.raises(UsageError, match=text):
+        Result.from_json(json.dumps({"schema": 1, "manifest": {}, "results": [run]}))
+
+
+def test_odd_intervals_of_a_file_are_shown() -> None:
+    for low, high, text in ((0, 1, "(0 to 0.1)"), (5, 1, "(0.5 to 0.1)"), (None, 1, "(all)")):
+        run = Run(
+            "ext4",
+            counters={"fences": 1000},
+            calls=10,
+            intervals={"fences": {"low": low, "high": high, "basis": "all"}},
+        )
+        assert text in Result(runs=[run]).table(intervals=True)
+
+
+def test_a_report_has_the_intervals_as_hints(replayed: Result) -> None:
+    text = page.page(replayed)
+    assert re.search(r'<td title="90 % interval [\d,]+ to [\d,]+, from ext4-dax, 8 cells">[\d,]+</td>', text)
+    assert '<td title="exact">' in text and '<td title="not checked">' in text and tables.HINTED in text
+    bare = [dataclasses.replace(run, intervals={}) for run in replayed.runs]
+    assert tables.HINTED not in tables.figures(bare) and "title=" not in tables.figures(bare)
+    assert "title=" in tables.figures(list(replayed.runs) * 4)
 
 
 def test_the_command_prints_intervals() -> None:

@@ -6,7 +6,7 @@ from scmsim.result.run import Run
 from scmsim.result.tables.figures import Row, number
 
 # figure of `intervals.FIGURES` that a row is proportional to; other rows have no interval
-_FIGURES = {
+FIGURES = {
     "instructions": "instructions",
     "loads + stores (TLB traffic)": "tlb_traffic",
     "dTLB first-level misses": "dtlb_l1_misses",
@@ -29,17 +29,15 @@ NOTE = (
 
 def span(row: Row, run: Run) -> str:
     """Return a figure's interval in parentheses; "" for a row without one, or an absent figure."""
-    value, name = row.value(run), _FIGURES.get(row.label, "")
+    value, name = row.value(run), FIGURES.get(row.label, "")
     found = run.intervals.get(name)
     if value is None or found is None:
         return ""
-    low, high, whole = found["low"], found["high"], intervals.figure(run, name)
-    if low is None or high is None:
-        return f"({printable(str(found['basis']))})"
-    if low == high or not whole:
-        return "(exact)"
-    share = value / whole
-    return f"({_bound(low * share, high / low)} to {_bound(high * share, high / low)})"
+    low, high, whole = found.get("low"), found.get("high"), intervals.figure(run, name)
+    if low is None or high is None or not whole or found["basis"] == intervals.EXACT:
+        return f"({printable(found['basis'])})"
+    wide = high > _WIDE * low
+    return f"({_bound(low * value / whole, wide)} to {_bound(high * value / whole, wide)})"
 
 
 def overlap(name: str, one: Run, other: Run) -> bool:
@@ -49,5 +47,5 @@ def overlap(name: str, one: Run, other: Run) -> bool:
     return a is None or b is None or c is None or d is None or (a <= d and c <= b)
 
 
-def _bound(value: float, ratio: float) -> str:
-    return number(float(f"{value:.2g}") if ratio > _WIDE else value)
+def _bound(value: float, wide: bool) -> str:
+    return number(float(f"{value:.2g}") if wide else value)
