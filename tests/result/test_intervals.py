@@ -147,7 +147,7 @@ def test_a_sentence_says_more_only_where_intervals_do_not_overlap() -> None:
     assert summary.sentences(apart, intervals=True) == summary.sentences(apart)
     assert summary.sentences(apart) == ["ext4 has 2.0 times the loads and stores of tmpfs."]
     assert summary.sentences([apart[0], near], intervals=True) == [
-        "loads and stores of ext4 and tmpfs: no difference, the 90 % intervals overlap."
+        "Loads and stores of ext4 and tmpfs: no difference, the 90 % intervals overlap."
     ]
     near.intervals = {}
     assert "no difference" in summary.sentences([apart[0], near], intervals=True)[0]
