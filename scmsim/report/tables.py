@@ -85,7 +85,7 @@ def _figure(row: Row, run: Run) -> Figure:
     """Return a figure of a run, with its 90 % interval and what the interval is from as the hint."""
     cell, said = Figure(row.cell(run)), spans.span(row, run)
     if said:
-        basis = run.intervals[spans.FIGURES[row.label]]["basis"]
+        basis = run.intervals[spans.figure(row)]["basis"]
         cell.hint = said.strip("()") if basis in said else f"90 % interval {said.strip('()')}, from {basis}"
     return cell
 

@@ -1,25 +1,13 @@
 """90 % intervals of the figures of the comparison table: "3,698 (2,600 to 6,100)"."""
 
-from scmsim.core.text import printable
-from scmsim.result import intervals
-from scmsim.result.run import Run
-from scmsim.result.tables.figures import Row, number
+import functools
 
-# figure of `intervals.FIGURES` that a row is proportional to; other rows have no interval
-FIGURES = {
-    "instructions": "instructions",
-    "loads + stores (TLB traffic)": "tlb_traffic",
-    "dTLB first-level misses": "dtlb_l1_misses",
-    "dTLB page walks": "dtlb_walks",
-    "bytes stored: all": "pm_stored_bytes",
-    "bytes stored": "pm_stored_bytes",
-    "cache-line flushes": "flushes",
-    "store fences": "fences",
-    "time (estimate), ns": "estimated_ns_per_call",
-    "write amplification: stored": "write_amplification",
-    "bytes written by the program": "payload_written",
-    "bytes read by the program": "payload_read",
-}
+from scmsim.core.text import printable
+from scmsim.result import glossary, intervals
+from scmsim.result.run import Run
+from scmsim.result.tables.figures import SECTIONS, Row, number
+
+_PAYLOAD = {"bytes written by the program": "payload_written", "bytes read by the program": "payload_read"}
 _WIDE = 1.2  # high / low from which bounds have two digits
 NOTE = (
     "figure (low to high): the 90 % interval from errors that were measured beside real kernels; --json has what each is from, "
@@ -27,9 +15,21 @@ NOTE = (
 )
 
 
+@functools.cache
+def _figures() -> dict[str, str]:
+    """Return the name in results of each row of the table."""
+    labels = (row.label for section in SECTIONS.values() for row in section)
+    return {label: glossary.row(label).field for label in labels} | _PAYLOAD
+
+
+def figure(row: Row) -> str:
+    """Return the figure that a row is proportional to, as `intervals.FIGURES` names it; another name, or "", for other rows."""
+    return _figures().get(row.label, "")
+
+
 def span(row: Row, run: Run) -> str:
     """Return a figure's interval in parentheses; "" for a row without one, or an absent figure."""
-    value, name = row.value(run), FIGURES.get(row.label, "")
+    value, name = row.value(run), figure(row)
     found = run.intervals.get(name)
     if value is None or found is None:
         return ""

@@ -88,7 +88,8 @@ class Difference(NamedTuple):
 def _said(what: str, figure: str, found: Difference, names: Mapping[int, str], intervals: bool) -> str:
     """Return the sentence; with `intervals`, that there is no difference if the two intervals overlap."""
     if intervals and spans.overlap(figure, found.most, found.least):
-        return f"{what.capitalize()} of {names[id(found.most)]} and {names[id(found.least)]}: no difference, the 90 % intervals overlap."
+        both = f"{names[id(found.most)]} and {names[id(found.least)]}"
+        return f"{what.capitalize()} of {both}: no difference, the 90 % intervals overlap."
     return found.sentence
 
 
