@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from scmsim.core import registry
 from scmsim.result import residuals
-from scmsim.result.run import TRAFFIC, Run
+from scmsim.result.run import FOOTPRINTS, TRAFFIC, Run
 
 WORKLOADS = pathlib.Path(__file__).with_name("workload_residuals.csv")
 DEFAULT = "default"  # column `costs`: a replay without --kernel
@@ -53,6 +53,9 @@ class Interval(NamedTuple):
     low: float | None
     high: float | None
     basis: str
+
+
+_NONE = Interval(None, None, UNCHECKED)
 
 
 class Cell(NamedTuple):
@@ -195,10 +198,10 @@ def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | N
     if counter in _EXACT:
         return Interval(value, value, EXACT)
     if not family(fs) or "UNCHECKED" in registry.literals("fs", fs):
-        return Interval(None, None, UNCHECKED)
+        return _NONE
     base = cells(_RATIOS.get(counter, counter), kernel, machine, call)
     if not base:
-        return Interval(None, None, UNCHECKED)
+        return _NONE
     width, basis = half_width(fs, base)
     return Interval(value * math.exp(-width), value * math.exp(width), basis)
 
@@ -215,13 +218,17 @@ def fill(run: Run) -> None:
     kernel, call = run.params.get("kernel"), str(run.cell.get("operation", ""))
     for name in FIGURES:
         value = figure(run, name)
-        if value is None:
-            continue
-        few = value < _FEW if name in _COUNTED else not value
-        found = of(run.fs, name, kernel, value, run.machine, call)
-        if name not in _EXACT and (few or not run.is_charged):
-            found = Interval(None, None, UNCHECKED)
-        run.intervals[name] = found._asdict()
+        if value is not None:
+            is_measured = name in _EXACT or _is_measured(run, name, value)
+            found = of(run.fs, name, kernel, value, run.machine, call) if is_measured else _NONE
+            run.intervals[name] = found._asdict()
+
+
+def _is_measured(run: Run, name: str, value: float) -> bool:
+    """Return whether the measured cells cover such a run: calls, costs, footprints for the TLB, and no small count."""
+    if not run.is_charged or run.unit != "call" or (name.startswith("dtlb") and FOOTPRINTS not in run.params):
+        return False
+    return value >= _FEW if name in _COUNTED else value > 0
 
 
 def columns(run: Run) -> dict[str, float | str]:

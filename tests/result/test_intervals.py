@@ -118,6 +118,17 @@ def test_small_counts_and_models_without_costs_have_no_interval() -> None:
     run.counters["instructions"] += 1
     intervals.fill(run)
     assert run.intervals["flushes"]["low"] is None and run.intervals["fences"]["low"] is not None
+    run.touches = 11
+    intervals.fill(run)
+    assert run.intervals["fences"]["low"] is None
+
+
+def test_misses_without_footprints_have_no_interval() -> None:
+    run = Run("ext4", "i7-8700k", metrics={"dtlb_walks": 100}, calls=10)
+    for params, basis in (({}, "not checked"), ({"footprints": "5.10 ext4"}, "ext4, 8 cells")):
+        run.params = params
+        intervals.fill(run)
+        assert run.intervals["dtlb_walks"]["basis"] == basis
 
 
 def test_columns_of_a_sweep_give_the_intervals_back(replayed: Result) -> None:
