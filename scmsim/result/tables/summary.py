@@ -64,8 +64,8 @@ def _without_costs(names: Sequence[str]) -> list[str]:
 
 
 def _differences(runs: Sequence[Run], intervals: bool) -> list[str]:
-    sound = [run for run in runs if run.divisor and not run.errors]
-    if len({(run.divisor, run.operations, run.payload.get("written")) for run in sound}) != 1:
+    sound = comparable(runs)
+    if not sound:
         return []
     names = _names(sound)
     charged = [run for run in sound if run.is_charged]
@@ -75,6 +75,12 @@ def _differences(runs: Sequence[Run], intervals: bool) -> list[str]:
         ("page walks", "dtlb_walks", _walks(charged, names)),
     ]
     return [_said(what, figure, each, names, intervals) for what, figure, each in found if each]
+
+
+def comparable(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs without failed operations; none if they did different work."""
+    sound = [run for run in runs if run.divisor and not run.errors]
+    return sound if len({(run.divisor, run.operations, run.payload.get("written")) for run in sound}) == 1 else []
 
 
 class Difference(NamedTuple):
