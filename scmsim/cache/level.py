@@ -4,6 +4,8 @@ A slot has the number of its line << 1 | 1 if the line is dirty.  One vector ope
 to the front of its set and returns what left the set.
 """
 
+import numpy as np
+
 from scmsim.cache.state import EMPTY, FOUND
 from scmsim.jit import inlined, subroutine
 from scmsim.jit.vectors import enter_marked8, enter_marked16, find_marked8, find_marked16, pass_on16
@@ -17,7 +19,8 @@ def first_slot(t, entry):
     line = entry >> 1
     if t.mask >= 0:
         return t.first + (line & t.mask) * t.lanes
-    return t.first + line % t.sets * t.lanes
+    # unsigned: Python's remainder of signed numbers takes more steps
+    return t.first + np.int64(np.uint64(line) % np.uint64(t.sets)) * t.lanes
 
 
 @inlined

@@ -36,7 +36,9 @@ from scmsim.cache.state import (
 )
 from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.jit import inlined, kernel, outlined, subroutine
+from scmsim.jit.vectors import fetch_ahead
 
+AHEAD = 8  # accesses
 _PM_LINE = PM_BIT >> 6
 
 
@@ -57,9 +59,15 @@ def simulate(caches, arena, counts, events, bins):
 def simulate_lines(caches, arena, counts, codes, addresses):
     """Take one access at each address through the caches; a code that is neither a load nor a store is left out."""
     s, c = caches[0], counts[0]
+    last = s.level[s.levels - 1]
     for i in range(addresses.size):
         if codes[i] == LOAD or codes[i] == STORE:
-            look_up(s, arena, c, (addresses[i] & ADDRESS) >> 6, codes[i] == STORE)
+            is_hit = look_up(s, arena, c, (addresses[i] & ADDRESS) >> 6, codes[i] == STORE)
+            # the last level's slots do not fit this CPU's near caches; where one access misses, later ones will
+            if not is_hit and i + AHEAD < addresses.size:
+                at = first_slot(last, (addresses[i + AHEAD] & ADDRESS) >> 6 << 1)
+                fetch_ahead(arena, at)
+                fetch_ahead(arena, at + last.ways - 1)
 
 
 @subroutine
@@ -97,17 +105,18 @@ def take_run(s, arena, c, e, start, end):
 
 @inlined
 def look_up(s, arena, c, line, is_store):
-    """Look up a line for a load or store."""
+    """Look up a line for a load or store; return whether the first level has it."""
     side = PER_SIDE * is_store
     c.at[side] += 1
     gone = enter(arena, s.level[0], line << 1 | is_store)
     if gone == FOUND:
         c.at[side + HIT] += 1
-    else:
-        miss(s, arena, c, line << 1, side, gone)
+        return True
+    miss(s, arena, c, line << 1, side, gone)
+    return False
 
 
-@outlined
+@inlined
 def miss(s, arena, c, entry, side, gone):
     """Look up a line in the other levels, where the first level has it now, instead of `gone`."""
     near = far = EMPTY

@@ -100,10 +100,13 @@ def build(
 ) -> Caches:
     """Return empty caches from a machine's checked [[cache]] tables, nearest first.
 
-    Raises UsageError for tables of no or too many levels.
+    Raises UsageError for tables of no or too many levels, and for an exclusive level before the third.
     """
     if not 1 <= len(tables) <= LEVELS:
         raise UsageError(f"a machine can have 1 to {LEVELS} [[cache]] tables, not {len(tables)}")
+    for k, table in enumerate(tables[: LEVELS - 1], 1):
+        if table.get("fill") == FILLS[EXCLUSIVE]:
+            raise UsageError(f"level {k} cannot be exclusive; only the third level can be")
     record = np.zeros(1, CACHES)
     s = record[0]
     s["levels"], s["keeps"], s["by_device"] = len(tables), flush == FLUSHES[0], by_device

@@ -210,6 +210,19 @@ def _copy(lanes: int, bits: int) -> Callable:
 
 
 @intrinsic
+def _fetch_ahead(typing: Any, array: Any, index: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+        byte = builder.bitcast(start, ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [byte.type, _I32, _I32, _I32])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(call, [byte, *(ir.Constant(_I32, value) for value in (1, 3, 1))])  # to write; keep; data
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), code
+
+
+@intrinsic
 def _take_bit(typing: Any, array: Any, index: Any, bit: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _Vector(8, 64, context, builder, signature.args[0], *args[:2])
@@ -295,6 +308,10 @@ def _plain_copy(array: Any, index: int, other: Any, at: int) -> None:
     array[index : index + 8] = other[at : at + 8]
 
 
+def _plain_fetch_ahead(array: Any, index: int) -> None:
+    """Do nothing."""
+
+
 def _plain_take_bit(array: Any, index: int, bit: int) -> int:
     word, place = index + (int(bit) >> 6), int(bit) & 63
     own, later = int(array[word]) & (1 << 64) - 1, [int(array[k]) & (1 << 64) - 1 for k in range(word + 1, index + 8)]
@@ -340,6 +357,9 @@ same8_bytes = _plain_same if _PLAIN else _same(8, 8)
 # copy(array, index, other, at): overwrite the row of `array` with the row of `other`.
 copy8 = _plain_copy if _PLAIN else _copy(8, 64)
 copy8_bytes = _plain_copy if _PLAIN else _copy(8, 8)
+
+# fetch_ahead(array, index): let the CPU fetch an element's cache line, which is to be changed soon.
+fetch_ahead = _plain_fetch_ahead if _PLAIN else _fetch_ahead
 
 # take_bit(array, index, bit): clear a bit of a row of 512 bits (8 words of 64); return how many of the higher bits are set.
 take_bit = _plain_take_bit if _PLAIN else _take_bit
