@@ -62,14 +62,14 @@ def test_counts_are_those_of_pycachesim(seed: int, stores: float) -> None:
     """pycachesim's store is no use of its line, so each store is a load and a store there; its write-backs do not load."""
     cachesim = pytest.importorskip("cachesim")
     shapes = [(8, 4), (16, 8), (48, 16)]
-    memory, far = cachesim.MainMemory(), None
+    memory, far, levels = cachesim.MainMemory(), None, []
     for k in (3, 2, 1):
         more = {"store_to": far, "load_from": far} if far else {}
         far = cachesim.Cache(f"L{k}", *shapes[k - 1], 64, "LRU", write_allocate=k == 1, **more)
         if k == 3:
             memory.load_to(far)
             memory.store_from(far)
-        levels = [far] if k == 3 else [far, *levels]
+        levels.insert(0, far)
     simulator = cachesim.CacheSimulator(far, memory)
     rng = np.random.default_rng(seed)
     lines = np.where(rng.random(20_000) < 0.5, rng.integers(0, 200, 20_000), rng.integers(0, 3_000, 20_000))
