@@ -130,10 +130,10 @@ def miss(s, arena, c, entry, side, gone):
         if far >= 0:
             near, gone = leave_last(s, arena, c, far, near, gone)
         if near >= 0:
-            if s.level[1].fill == INCLUSIVE and (near ^ gone) >> 1 == 0:
+            if s.level[1].holds == INCLUSIVE and (near ^ gone) >> 1 == 0:
                 near, gone = near | gone, EMPTY
             leave(s, arena, c, 1, near)
-    if gone >= 0 and (gone & 1 or s.levels == 1 or s.level[1].fill == EXCLUSIVE):
+    if gone >= 0 and (gone & 1 or s.levels == 1 or s.level[1].holds == EXCLUSIVE):
         leave(s, arena, c, 0, gone)
 
 
@@ -143,7 +143,7 @@ def look_up_last(s, arena, c, entry, side):
     if s.levels == LEVELS:
         t = s.level[2]
         c.at[side + L3] += 1
-        if t.fill == EXCLUSIVE:
+        if t.holds == EXCLUSIVE:
             dirty = remove(arena, t, entry)
             if dirty >= 0:
                 arena[first_slot(s.level[1], entry)] |= dirty  # the second level has the line in front
@@ -165,7 +165,7 @@ def look_up_last(s, arena, c, entry, side):
 @inlined
 def leave_last(s, arena, c, far, near, gone):
     """Let an entry leave the third level; return what still has to leave the second and the first level."""
-    if s.level[2].fill == INCLUSIVE:
+    if s.level[2].holds == INCLUSIVE:
         if (far ^ near) >> 1 == 0:
             far, near = far | near, EMPTY
         if (far ^ gone) >> 1 == 0:
@@ -178,7 +178,7 @@ def leave_last(s, arena, c, far, near, gone):
 def leave(s, arena, c, k, entry):
     """Let an entry that level `k` evicted leave it: for the next level, or for memory; what that evicts moves on."""
     while True:
-        if s.level[k].fill == INCLUSIVE:
+        if s.level[k].holds == INCLUSIVE:
             entry |= recall(s, arena, k, entry)
         k += 1
         if k == s.levels:
@@ -186,7 +186,7 @@ def leave(s, arena, c, k, entry):
                 write_back(c, entry, EVICTED)
             return
         t = s.level[k]
-        if not (entry & 1 or t.fill == EXCLUSIVE):
+        if not (entry & 1 or t.holds == EXCLUSIVE):
             return
         slot = slot_of(arena, t, entry)
         if slot >= 0:  # a write-back is not a use: the order of the set stays

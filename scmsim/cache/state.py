@@ -1,8 +1,8 @@
 """The state of a machine's data caches: one small record for the shapes, one array for the lines.
 
-A level is set-associative with LRU.  A set has its lines in order of use, the most recent first, in 8 or a multiple of 16 slots.  The set of a line is its number modulo the
-number of sets: the hash with which real last-level caches choose a slice is not documented and not modelled.
-Units: lines of 64 bytes.
+A level is set-associative with LRU.  A set has its lines in order of use, the most recent first, in 8 or a multiple of 16 slots.
+The set of a line is its number modulo the number of sets: the hash with which real last-level caches choose a slice is not
+documented and not modelled.  Units: lines of 64 bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core.errors import UsageError
+from scmsim.core.units import parse_bytes
 
 LEVELS = 3
 LINE = 64  # bytes
@@ -44,7 +45,7 @@ LEVEL = np.dtype(
             ("mask", "i8"),  # sets - 1 if that is a power of two less 1, else -1
             ("lanes", "i8"),  # slots of a set
             ("ways", "i8"),
-            ("fill", "i8"),  # index into FILLS
+            ("holds", "i8"),  # what of the nearer levels: index into FILLS
         ],
     )
 )
@@ -100,13 +101,11 @@ def build(
 ) -> Caches:
     """Return empty caches from a machine's checked [[cache]] tables, nearest first.
 
-    Raises UsageError for tables of no or too many levels, and for an exclusive level before the third.
+    Raises UsageError for no or too many levels, and for rules of filling that `check_fills` refuses.
     """
     if not 1 <= len(tables) <= LEVELS:
         raise UsageError(f"a machine can have 1 to {LEVELS} [[cache]] tables, not {len(tables)}")
-    for k, table in enumerate(tables[: LEVELS - 1], 1):
-        if table.get("fill") == FILLS[EXCLUSIVE]:
-            raise UsageError(f"level {k} cannot be exclusive; only the third level can be")
+    check_fills(tables)
     record = np.zeros(1, CACHES)
     s = record[0]
     s["levels"], s["keeps"], s["by_device"] = len(tables), flush == FLUSHES[0], by_device
@@ -125,8 +124,18 @@ def build(
     return Caches(record, arena)
 
 
+def check_fills(tables: Sequence[Mapping[str, Any]]) -> None:
+    """Raise UsageError if a level other than the third is exclusive, or the first includes levels that there are not."""
+    for k, table in enumerate(tables, 1):
+        fill = table.get("fill", FILLS[NON_INCLUSIVE])
+        if k < LEVELS and fill == FILLS[EXCLUSIVE]:
+            raise UsageError(f"level {k} cannot be {fill!r}; only the third level can be")
+        if k == 1 and fill == FILLS[INCLUSIVE]:
+            raise UsageError(f"level 1 cannot be {fill!r}; no level is nearer to the core")
+
+
 def _sets(table: Mapping[str, Any]) -> int:
-    return int(table["bytes"]) // (LINE * int(table["ways"]))
+    return parse_bytes(table["size"]) // (LINE * int(table["ways"]))
 
 
 def _lanes(table: Mapping[str, Any]) -> int:

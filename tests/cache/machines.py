@@ -10,7 +10,7 @@ CODES = {"load": LOAD, "store": STORE, "nt": NTSTORE, "flush": FLUSH}
 
 
 def cache(sets: int, ways: int, fill: str = "non-inclusive") -> dict:
-    return {"bytes": 64 * sets * ways, "ways": ways, "fill": fill}
+    return {"size": 64 * sets * ways, "ways": ways, "fill": fill}
 
 
 def events(accesses: list[tuple[str, int, int]]) -> np.ndarray:

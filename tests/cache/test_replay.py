@@ -145,7 +145,7 @@ def test_accesses_without_an_address_are_unchecked() -> None:
 def test_impossible_levels_are_refused() -> None:
     with pytest.raises(UsageError, match="can have 1 to 3"):
         state.build([])
-    with pytest.raises(UsageError, match="level 2 cannot be exclusive; only the third"):
+    with pytest.raises(UsageError, match="level 2 cannot be 'exclusive'; only the third"):
         state.build([cache(1, 1), cache(1, 1, "exclusive")])
 
 

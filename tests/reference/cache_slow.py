@@ -13,7 +13,7 @@ class Level:
 
     def __init__(self, table: dict[str, Any]) -> None:
         self.ways = table["ways"]
-        self.count = table["bytes"] // 64 // self.ways
+        self.count = table["size"] // 64 // self.ways
         self.fill = table.get("fill", "non-inclusive")
         self.sets: list[list[int]] = [[] for _ in range(self.count)]
         self.dirty: set[int] = set()
