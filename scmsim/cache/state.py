@@ -28,9 +28,6 @@ INCLUSIVE, NON_INCLUSIVE, EXCLUSIVE = range(len(FILLS))
 # What the best write-back instruction of a CPU does with the line: clwb keeps it, clflushopt and clflush evict it.
 FLUSHES = ("clwb", "clflushopt", "clflush")
 
-PREFETCHES = ("none", "next-line", "stream")
-STREAMS = 16  # streams that the prefetcher follows
-
 # An address in persistent memory is its offset in the device and this bit; a line's number has the bit LINE times lower.  So the
 # kernel's and a program's mapping of a page are the same lines.
 PM_BIT = 1 << 57
@@ -57,10 +54,6 @@ CACHES = np.dtype(
             ("levels", "i8"),
             ("keeps", "i8"),  # 1: a flush keeps the line
             ("by_device", "i8"),  # 1: events in persistent memory have their offset in the device
-            ("prefetch", "i8"),  # index into PREFETCHES
-            ("stream_page", "i8", (STREAMS,)),  # page that a stream is in, or EMPTY
-            ("stream_line", "i8", (STREAMS,)),  # its latest line
-            ("stream_next", "i8"),  # stream that the next page replaces
             ("level", LEVEL, (LEVELS,)),
         ],
     )
@@ -76,13 +69,11 @@ OTHERS = (
     "written_back_flushed",
     "pm_read",
     "pm_written_back",
-    "prefetched",
-    "prefetched_memory",
     "unchecked",
 )
 COLUMNS = (*(f"{side}_{name}" for side in SIDES for name in SIDE), *OTHERS)
 ROW = np.dtype((np.record, [("at", "i8", (len(COLUMNS),))]))
-(NT_LINES, FLUSHED_LINES, EVICTED, FLUSHED, PM_READ, PM_WRITTEN, PREFETCHED, PREFETCHED_MEMORY, UNCHECKED) = range(
+(NT_LINES, FLUSHED_LINES, EVICTED, FLUSHED, PM_READ, PM_WRITTEN, UNCHECKED) = range(
     len(SIDES) * len(SIDE), len(COLUMNS)
 )
 # places within a side: hits of a level come after its look-ups
@@ -96,9 +87,7 @@ class Caches(NamedTuple):
     arena: np.ndarray
 
 
-def build(
-    tables: Sequence[Mapping[str, Any]], flush: str = FLUSHES[0], prefetch: str = PREFETCHES[0], by_device: bool = False
-) -> Caches:
+def build(tables: Sequence[Mapping[str, Any]], flush: str = FLUSHES[0], by_device: bool = False) -> Caches:
     """Return empty caches from a machine's checked [[cache]] tables, nearest first.
 
     Raises UsageError for no or too many levels, and for rules of filling that `check_fills` refuses.
@@ -109,7 +98,6 @@ def build(
     record = np.zeros(1, CACHES)
     s = record[0]
     s["levels"], s["keeps"], s["by_device"] = len(tables), flush == FLUSHES[0], by_device
-    s["prefetch"], s["stream_page"] = PREFETCHES.index(prefetch), EMPTY
     first = 0
     for k, table in enumerate(tables):
         sets = _sets(table)

@@ -100,7 +100,9 @@ def _divided(entry: dict[str, Any]) -> dict[str, Any]:
 def _levels(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Check what concerns all levels."""
     if not 1 <= len(entries) <= LEVELS:
-        raise UsageError(f"give 1 to {LEVELS} levels, not {len(entries)}; leave the tables out if the caches are not known")
+        raise UsageError(
+            f"give 1 to {LEVELS} levels, not {len(entries)}; leave the tables out if the caches are not known"
+        )
     check_fills(entries)
     return entries
 
