@@ -35,7 +35,7 @@ def machine(sources: bool) -> Rule:
         "walk_memory": _arrays("walk_memory", {"name": text, "cycles": _CYCLES}, ("cycles", *named), sources),
         "nested_tlb": _arrays("nested_tlb", {}, named[1:], sources),
         "cache": _caches(sources),
-        "flush": one_of("flush", FLUSHES),
+        "flush": one_of("write-back instruction", FLUSHES),
         "walk": _numbers(_WALK, ("levels", "largest_page"), sources),
         "invalidate": _numbers(_INVALIDATE, (), sources),
         "time": _numbers(_TIMES | _TIMES_PERHAPS, tuple(_TIMES), sources),
