@@ -95,6 +95,35 @@ def take_out(arena, t, slot):
 
 
 @inlined
+def move_out(arena, t, entry):
+    """Do `remove` for a level that `fill_hole` fills, without moving the other lines of the set."""
+    if t.lanes > _LANES:
+        return remove(arena, t, entry)
+    slot = slot_of(arena, t, entry)
+    if slot < 0:
+        return -1
+    dirty = arena[slot] & 1
+    arena[slot] = EMPTY
+    return dirty
+
+
+@inlined
+def fill_hole(arena, t, entry):
+    """Do `enter` for a line that the level does not have, into an empty slot of its set if there is one.
+
+    The slots after the ways are always empty, and not for use.
+    """
+    at, last = first_slot(t, entry), t.ways - 1
+    if t.lanes == 8:
+        hole = find_marked8(arena, at, EMPTY)
+        return enter_marked8(arena, at, entry, last if hole < 0 else min(hole, last))
+    if t.lanes == _LANES:
+        hole = find_marked16(arena, at, EMPTY)
+        return enter_marked16(arena, at, entry, last if hole < 0 else min(hole, last))
+    return enter_rows(arena, t, at, entry)
+
+
+@inlined
 def clean(arena, t, entry):
     """Make a line clean; return 1 if it was dirty, else 0."""
     slot = slot_of(arena, t, entry)

@@ -12,7 +12,7 @@ Hennessy and Patterson, Computer Architecture, 6th edition, appendix B (write-al
 (non-temporal stores) and volume 2, CLWB, CLFLUSHOPT.
 """
 
-from scmsim.cache.level import clean, enter, first_slot, remove, slot_of
+from scmsim.cache.level import clean, enter, fill_hole, first_slot, move_out, remove, slot_of
 from scmsim.cache.state import (
     ADDRESS,
     EMPTY,
@@ -144,7 +144,7 @@ def look_up_last(s, arena, c, entry, side):
         t = s.level[2]
         c.at[side + L3] += 1
         if t.holds == EXCLUSIVE:
-            dirty = remove(arena, t, entry)
+            dirty = move_out(arena, t, entry)
             if dirty >= 0:
                 arena[first_slot(s.level[1], entry)] |= dirty  # the second level has the line in front
                 c.at[side + L3 + HIT] += 1
@@ -192,7 +192,7 @@ def leave(s, arena, c, k, entry):
         if slot >= 0:  # a write-back is not a use: the order of the set stays
             arena[slot] |= entry & 1
             return
-        entry = enter(arena, t, entry)
+        entry = fill_hole(arena, t, entry) if t.holds == EXCLUSIVE else enter(arena, t, entry)
         if entry == EMPTY:
             return
 
