@@ -2,8 +2,9 @@
 
 LOAD and STORE look up every line of their run once, whatever the width of an access (a rep-string is a run like any other); a
 store allocates the line and makes it dirty.  NTSTORE writes past the caches and evicts its lines.  FLUSH writes a dirty line back
-and keeps it (clwb) or evicts it (clflushopt).  The loads and stores of WORK have no address: they are counted as unchecked.
-Instruction fetches, page walks and other cores use the real caches, too, and are not modelled.
+and keeps it (clwb) or evicts it (clflushopt).  A prefetch (state.PREFETCHES) fills the second level as a load fills it, and is
+counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  Instruction fetches, page walks and
+other cores use the real caches, too, and are not modelled.
 
 A line that misses takes its place in each level from the nearest to the farthest; then what left these places leaves, from the
 farthest level to the nearest.  A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
@@ -15,6 +16,7 @@ Hennessy and Patterson, Computer Architecture, 6th edition, appendix B (write-al
 from scmsim.cache.level import clean, enter, fill_hole, first_slot, move_out, remove, slot_of
 from scmsim.cache.state import (
     ADDRESS,
+    AHEAD,
     EMPTY,
     EVICTED,
     EXCLUSIVE,
@@ -32,13 +34,17 @@ from scmsim.cache.state import (
     PM_BIT,
     PM_READ,
     PM_WRITTEN,
+    PREFETCH,
+    STREAM,
+    STREAMS,
     UNCHECKED,
 )
 from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.jit import inlined, kernel, outlined, subroutine
 from scmsim.jit.vectors import fetch_ahead
 
-AHEAD = 8  # accesses
+_SOON = 8  # accesses
+_PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
 
 
@@ -64,8 +70,8 @@ def simulate_lines(caches, arena, counts, codes, addresses):
         if codes[i] == LOAD or codes[i] == STORE:
             is_hit = look_up(s, arena, c, (addresses[i] & ADDRESS) >> 6, codes[i] == STORE)
             # the last level's slots do not fit this CPU's near caches; where one access misses, later ones will
-            if not is_hit and i + AHEAD < addresses.size:
-                at = first_slot(last, (addresses[i + AHEAD] & ADDRESS) >> 6 << 1)
+            if not is_hit and i + _SOON < addresses.size:
+                at = first_slot(last, (addresses[i + _SOON] & ADDRESS) >> 6 << 1)
                 fetch_ahead(arena, at)
                 fetch_ahead(arena, at + last.ways - 1)
 
@@ -113,6 +119,36 @@ def look_up(s, arena, c, line, is_store):
         c.at[side + HIT] += 1
         return True
     miss(s, arena, c, line << 1, side, gone)
+    if s.prefetch:
+        fetch_others(s, arena, c, line)
+    return False
+
+
+@outlined
+def fetch_others(s, arena, c, line):
+    """Bring the lines that the prefetcher expects after a miss into the second level."""
+    count = 1
+    if s.prefetch == STREAM:
+        count = AHEAD * follows(s, line)
+    last = min(line + count, line | _PAGE_LINES - 1)
+    for ahead in range(line + 1, last + 1):
+        c.at[PREFETCH] += 1
+        if slot_of(arena, s.level[0], ahead << 1) >= 0:
+            c.at[PREFETCH + HIT] += 1
+        else:
+            miss(s, arena, c, ahead << 1, PREFETCH, EMPTY)
+
+
+@inlined
+def follows(s, line):
+    """Return whether the latest miss in the page of a line was of the line before; remember this one."""
+    for k in range(STREAMS):
+        if s.stream[k] >= 0 and (s.stream[k] ^ line) < _PAGE_LINES:
+            is_next = s.stream[k] == line - 1
+            s.stream[k] = line
+            return is_next
+    s.stream[s.next_stream] = line
+    s.next_stream = (s.next_stream + 1) % STREAMS
     return False
 
 

@@ -28,6 +28,14 @@ INCLUSIVE, NON_INCLUSIVE, EXCLUSIVE = range(len(FILLS))
 # What the best write-back instruction of a CPU does with the line: clwb keeps it, clflushopt and clflush evict it.
 FLUSHES = ("clwb", "clflushopt", "clflush")
 
+# Which line a miss of the first level brings into the second, if it is in the same page of 4 KiB.
+# - next-line: the next one
+# - stream: the next AHEAD ones, if the latest miss in the page was of the line before
+PREFETCHES = ("none", "next-line", "stream")
+NEXT_LINE, STREAM = 1, 2
+STREAMS = 16  # pages whose latest miss is remembered
+AHEAD = 4  # lines
+
 # An address in persistent memory is its offset in the device and this bit; a line's number has the bit LINE times lower.  So the
 # kernel's and a program's mapping of a page are the same lines.
 PM_BIT = 1 << 57
@@ -54,12 +62,15 @@ CACHES = np.dtype(
             ("levels", "i8"),
             ("keeps", "i8"),  # 1: a flush keeps the line
             ("by_device", "i8"),  # 1: events in persistent memory have their offset in the device
+            ("prefetch", "i8"),  # index into PREFETCHES
+            ("stream", "i8", (STREAMS,)),  # lines of the latest misses in as many pages, EMPTY: none
+            ("next_stream", "i8"),  # the place that a further page takes
             ("level", LEVEL, (LEVELS,)),
         ],
     )
 )
 
-SIDES = ("load", "store")
+SIDES = ("load", "store", "prefetch")
 # Columns of the counts, as `cache_NAME`; the look-ups of the first level are the lines.
 SIDE = ("lines", "l1_hit", "l2_lookups", "l2_hit", "l3_lookups", "l3_hit", "memory")
 OTHERS = (
@@ -78,6 +89,7 @@ ROW = np.dtype((np.record, [("at", "i8", (len(COLUMNS),))]))
 )
 # places within a side: hits of a level come after its look-ups
 PER_SIDE, HIT, L2, L3, MEMORY = len(SIDE), 1, 2, 4, 6
+PREFETCH = 2 * PER_SIDE
 
 
 class Caches(NamedTuple):
@@ -87,7 +99,9 @@ class Caches(NamedTuple):
     arena: np.ndarray
 
 
-def build(tables: Sequence[Mapping[str, Any]], flush: str = FLUSHES[0], by_device: bool = False) -> Caches:
+def build(
+    tables: Sequence[Mapping[str, Any]], flush: str = FLUSHES[0], prefetch: str = PREFETCHES[0], by_device: bool = False
+) -> Caches:
     """Return empty caches from a machine's checked [[cache]] tables, nearest first.
 
     Raises UsageError for no or too many levels, and for rules of filling that `check_fills` refuses.
@@ -98,6 +112,7 @@ def build(tables: Sequence[Mapping[str, Any]], flush: str = FLUSHES[0], by_devic
     record = np.zeros(1, CACHES)
     s = record[0]
     s["levels"], s["keeps"], s["by_device"] = len(tables), flush == FLUSHES[0], by_device
+    s["prefetch"], s["stream"] = PREFETCHES.index(prefetch), EMPTY
     first = 0
     for k, table in enumerate(tables):
         sets = _sets(table)

@@ -60,7 +60,7 @@ experiment such as quickstart.""",
 @click.option(
     "--caches",
     type=click.Choice(SETTINGS),
-    help="Simulate the machine's data caches too: L1D, L2, L3.  A replay then takes longer.  [default: off]",
+    help="Simulate the machine's data caches too, without a prefetcher (on) or with one.  [default: off]",
 )
 @click.option(
     "--threads",

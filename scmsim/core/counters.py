@@ -189,8 +189,8 @@ MEASURED: dict[str, Counter] = {**_measured(), **SOFTWARE}
 def _cached() -> dict[str, Counter]:
     """Return the counters of the data caches, which only a replay with caches supplies."""
     table = {}
-    for side in ("load", "store"):
-        what = f"lines that {side}s looked up"
+    for side, who in (("load", "loads"), ("store", "stores"), ("prefetch", "the prefetcher")):
+        what = f"lines that {who} looked up"
         table |= {
             f"cache_{side}_lines": Counter(None, "lines", f"{what} in the data caches, once a run"),
             f"cache_{side}_l1_hit": Counter(None, "lines", f"{what}: the first level had them"),

@@ -100,8 +100,9 @@ def replay(
     system : str
         What else runs on the machine, and how rep-strings are counted: a name from `scmsim list system`, or the path of a
         TOML file.
-    caches : "on" or "off"
-        Whether to simulate the machine's data caches too: further counters, and a longer replay (docs/guide/caches.md).
+    caches : "off", "on", "next-line" or "stream"
+        Whether to simulate the machine's data caches too, and with which prefetcher ("on": none): further counters, and a
+        longer replay (docs/guide/caches.md).
     accesses : path, optional
         A file to write what the one file system touches, as a trace for other simulators; its extension is the format:
         .ramulator, .dramsim3, .champsim, .u64 (also .gz, .xz) or .parquet (docs/guide/accesses.md).

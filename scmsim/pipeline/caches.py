@@ -19,9 +19,9 @@ class CacheStage(Stage):
     represent count as unchecked.
     """
 
-    def __init__(self, machine: Mapping[str, Any], counting: CounterIndex) -> None:
-        self.caches, self.counting = cache.build(machine, by_device=True), counting
-        self.levels = len(machine["cache"])
+    def __init__(self, machine: Mapping[str, Any], counting: CounterIndex, setting: str) -> None:
+        self.caches, self.counting = cache.build(machine, setting, by_device=True), counting
+        self.levels, self.setting = len(machine["cache"]), setting
         self.rows = np.zeros(len(counting.counters), ROW)
 
     def take(self, events: np.ndarray) -> None:
@@ -31,10 +31,10 @@ class CacheStage(Stage):
         """Return the counts by name: of all events, or of those of one group or one site."""
         cells = self.rows["at"][:-1].reshape(self.counting.groups, self.counting.sites, len(COLUMNS))
         chosen = cells[slice(None) if group is None else group, slice(None) if site is None else site]
-        return cache.named(chosen.reshape(-1, len(COLUMNS)).sum(axis=0), self.levels)
+        return cache.named(chosen.reshape(-1, len(COLUMNS)).sum(axis=0), self.levels, self.setting)
 
     def watched(self) -> list[Watched]:
-        return [Watched(self.caches.arena)]
+        return [Watched(self.caches.record), Watched(self.caches.arena)]
 
     def totals(self) -> list[np.ndarray]:
         return [self.rows]

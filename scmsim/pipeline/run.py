@@ -89,7 +89,7 @@ class Replay:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
             mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects)
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
-        self.caches = CacheStage(self.machine, self.counting) if caches == cache.ON else None
+        self.caches = CacheStage(self.machine, self.counting, caches) if caches != cache.OFF else None
         if self.caches:
             stages.append(self.caches)
         if self.model.mapped or self.model.status[0]["maps"]:
@@ -102,7 +102,7 @@ class Replay:
         name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
         self.result = Run(fs, str(name), self.paging.policy, medium)
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
-        self.result.params |= {CACHES: cache.ON} if self.caches else {}
+        self.result.params |= {CACHES: caches} if self.caches else {}
         self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})
 
     def mmu(self, counting: CounterIndex) -> Mmu:

@@ -58,7 +58,10 @@ def main() -> None:
                 best(lambda: replay(f"traces/{trace}.parquet", fs, caches=setting), seconds)  # noqa: B023
                 for setting in cache.SETTINGS
             )
-            print(f"{trace:12} {fs:10} {off * 1e3:6.0f} ms without, {on * 1e3:6.0f} ms with caches: x{on / off:.2f}", flush=True)
+            print(
+                f"{trace:12} {fs:10} {off * 1e3:6.0f} ms without, {on * 1e3:6.0f} ms with caches: x{on / off:.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ def events(accesses: list[tuple[str, int, int]]) -> np.ndarray:
     return found
 
 
-def counted(tables: list[dict], stream: np.ndarray, flush: str = "clwb", by_device: bool = False) -> dict[str, int]:
+def counted(
+    tables: list[dict], stream: np.ndarray, flush: str = "clwb", prefetch: str = "none", by_device: bool = False
+) -> dict[str, int]:
     """Return the nonzero counts of a stream."""
-    caches, counts = state.build(tables, flush, by_device=by_device), np.zeros(1, state.ROW)
+    caches, counts = state.build(tables, flush, prefetch, by_device), np.zeros(1, state.ROW)
     simulate(caches.record, caches.arena, counts, stream, np.zeros(len(stream), np.int64))
     return {name: int(n) for name, n in zip(state.COLUMNS, counts["at"][0], strict=True) if n}

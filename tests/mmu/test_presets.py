@@ -117,7 +117,11 @@ def test_a_name_is_a_file_if_it_ends_so_or_has_a_folder(tmp_path, monkeypatch):
             r"cache: level 2 cannot be 'exclusive'; only the third level can be",
         ),
         ("[[cache]]", "[[cache]]\n[[cache]]", r"cache\.0\.name: is missing"),
-        ('flush = "clflushopt"', 'flush = "clwbb"', r"flush: no write-back instruction named 'clwbb'; did you mean 'clwb'"),
+        (
+            'flush = "clflushopt"',
+            'flush = "clwbb"',
+            r"flush: no write-back instruction named 'clwbb'; did you mean 'clwb'",
+        ),
         ('ghz = "measured', 'gzh = "measured', r"time\.source\.ghz: is missing; say where ghz comes from"),
         ('summary = "', 'summary = "\n', "not TOML"),
         ("[[walk_cache]]", "[[walkcache]]", "walkcache: no key named 'walkcache'; did you mean 'walk_cache'"),

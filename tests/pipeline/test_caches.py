@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cache, cli
-from scmsim.cache.state import SIDES
 from scmsim.core.counters import EVERY
 from scmsim.core.errors import UsageError
 from scmsim.mmu import accesses, presets
@@ -41,7 +40,7 @@ def test_caches_add_counters_and_change_none(both) -> None:
 def test_lines_are_conserved_in_all_and_in_each_part(both) -> None:
     for run in both[1]:
         for counts in (run.counters, *run.sites.values(), *run.groups.values()):
-            for side in SIDES:
+            for side in ("load", "store"):
                 left = counts[f"cache_{side}_lines"]
                 for level in (1, 2, 3):
                     assert level == 1 or counts[f"cache_{side}_l{level}_lookups"] == left
@@ -53,6 +52,14 @@ def test_lines_are_conserved_in_all_and_in_each_part(both) -> None:
         assert run.counters["cache_flushed_lines"] == run.counters["flushes"]
         whole = run.counters["mem_inst_retired_all_loads"] + run.counters["mem_inst_retired_all_stores"]
         assert 0 < run.counters["cache_unchecked"] <= whole
+
+
+def test_passes_that_repeat_are_counted_without_a_replay(tmp_path: Path) -> None:
+    """A replay that writes its accesses replays every pass."""
+    long = Workload("reread", 4096, 1 << 16, passes=40)
+    run = replay(long, "nova-cow", caches="stream").runs[0]
+    slow = replay(long, "nova-cow", caches="stream", accesses=tmp_path / "a.u64").runs[0]
+    assert run.repeated > 0 == slow.repeated and run.counters == slow.counters
 
 
 def test_results_do_not_depend_on_the_chunk(both) -> None:
@@ -79,7 +86,7 @@ def test_the_accesses_that_a_replay_writes_give_the_same_counts(tmp_path: Path, 
 def test_the_command_counts_a_file_of_addresses(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, np.tile(np.arange(0, 1 << 16, 64), 3))
-    done = CliRunner().invoke(cli.main, ["mmu", str(path), "--caches", "--json"])
+    done = CliRunner().invoke(cli.main, ["mmu", str(path), "--caches", "on", "--json"])
     assert done.exit_code == 0, done.stderr
     counts = json.loads(done.stdout)["results"][0]
     assert (
@@ -88,7 +95,7 @@ def test_the_command_counts_a_file_of_addresses(tmp_path: Path) -> None:
     assert (
         counts["cache_load_l2_hit"] == 2048 and counts["l1d_replacement"] == 3072
     )  # 64 KiB in a cycle: never in 32 KiB
-    text = CliRunner().invoke(cli.main, ["mmu", str(path), "--caches"]).stdout
+    text = CliRunner().invoke(cli.main, ["mmu", str(path), "--caches", "on"]).stdout
     assert "retired loads that missed the LLC" in text
 
 
@@ -101,12 +108,12 @@ def test_the_command_counts_a_file_of_addresses(tmp_path: Path) -> None:
 )
 def test_caches_that_are_not_there_are_an_error(tmp_path: Path, arguments: list[str], message: str) -> None:
     np.save(tmp_path / "a.npy", np.arange(3))
-    done = CliRunner().invoke(cli.main, ["mmu", str(tmp_path / "a.npy"), "--caches", *arguments])
+    done = CliRunner().invoke(cli.main, ["mmu", str(tmp_path / "a.npy"), "--caches", "on", *arguments])
     assert done.exit_code == 2 and message in done.stderr and "Traceback" not in done.stderr
 
 
 def test_an_unknown_setting_and_a_machine_without_caches_are_refused() -> None:
-    with pytest.raises(UsageError, match="no setting of caches named 'yes'; choose from off, on"):
+    with pytest.raises(UsageError, match="no setting of caches named 'yes'; choose from off, on, next-line, stream"):
         replay(workload(), "nova-cow", caches="yes")
     with pytest.raises(UsageError, match="Neoverse N1.* has no .*cache.* tables"):
         replay(workload(), "nova-cow", "neoverse-n1", caches="on")

@@ -41,10 +41,39 @@ class Level:
 class Hierarchy:
     """The levels of a machine, and what was counted: by name, as `scmsim.cache` counts it."""
 
-    def __init__(self, tables: list[dict[str, Any]], keeps: bool) -> None:
+    def __init__(self, tables: list[dict[str, Any]], keeps: bool, prefetch: str = "none") -> None:
         self.levels, self.keeps, self.counts = [Level(table) for table in tables], keeps, Counter[str]()
+        self.prefetch = prefetch
+        self.latest: dict[int, tuple[int, int]] = {}  # page: (place, line of its latest miss)
+        self.place = 0
 
     def access(self, line: int, side: str) -> None:
+        is_miss = not self.levels[0].has(line)
+        self.look_up(line, side)
+        if is_miss:
+            self.fetch_others(line)
+
+    def fetch_others(self, line: int) -> None:
+        page, ahead = line // 64, 0
+        if self.prefetch == "next-line":
+            ahead = 1
+        elif self.prefetch == "stream":
+            place, latest = self.latest.get(page, (self.place, None))
+            if page not in self.latest:
+                self.latest = {other: at for other, at in self.latest.items() if at[0] != place}
+                self.place = (place + 1) % 16
+            elif latest == line - 1:
+                ahead = 4
+            self.latest[page] = (place, line)
+        for other in range(line + 1, line + ahead + 1):
+            if other // 64 == page:
+                if self.levels[0].has(other):
+                    self.counts["prefetch_lines"] += 1
+                    self.counts["prefetch_l1_hit"] += 1
+                else:
+                    self.look_up(other, "prefetch")
+
+    def look_up(self, line: int, side: str) -> None:
         self.counts[f"{side}_lines"] += 1
         leaving, found = [], len(self.levels)
         for k, level in enumerate(self.levels):
@@ -58,6 +87,8 @@ class Hierarchy:
         else:
             self.counts[f"{side}_memory"] += 1
         for k, level in enumerate(self.levels[: found + 1]):
+            if side == "prefetch" and k == 0:
+                continue
             if level.fill == "exclusive":
                 if k == found and level.remove(line):
                     self.levels[k - 1].dirty.add(line)
