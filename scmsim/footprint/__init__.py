@@ -32,6 +32,7 @@ _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # adds little to the general layers (system call, VFS, slab): used for models that were not measured
 _NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: no other kind of call resembles their faults
 _OF_PROGRAMS = ("user library", "user copy", "operation log", "staging", "mapped access")  # mechanisms in user space
+SMALL = "5.13"  # of a small configuration, and without ext2 and ext4: it stands for no other version
 NONE_AT_ALL = "none"  # given instead of a kernel: no footprints
 FORMAT = 3
 _MINORS = 20  # releases per major version of Linux: the last ones were 3.19, 4.20, 5.19 and 6.19
@@ -113,13 +114,10 @@ def kernels() -> list[str]:
 
 
 def standing_for(kernel: str) -> str:
-    """Return the measured kernel that is nearest to a version of Linux ("5.13", "6.8.0-mine").
-
-    For 5.13 it is 5.10: VFS and page cache of both are those before folios (5.16).  docs/validation/tlb.md, A small kernel,
-    compares 5.10 with 5.13.13.
-    """
+    """Return the measured kernel that is nearest to a version of Linux ("5.15", "6.8.0-mine")."""
     at = _releases(kernel)
-    return min(kernels(), key=lambda measured: abs(_releases(measured) - at))
+    near = [measured for measured in kernels() if measured != SMALL or _releases(measured) == at]
+    return min(near, key=lambda measured: abs(_releases(measured) - at))
 
 
 def _releases(kernel: str) -> int:
@@ -158,6 +156,19 @@ def source_of(kernel: str, fs: str) -> str | None:
     return fs
 
 
+def stand_in(kernel: str, fs: str) -> tuple[str, str | None]:
+    """Return the kernel and the file system whose footprints a model uses.
+
+    They are those of `kernel`, else those of the nearest older kernel on which the file system was measured, such as NOVA
+    on 5.13 for 6.1.  (kernel, None): it was measured on neither, and GENERAL represents its general layers.
+    """
+    older = [one for one in kernels() if kernel in kernels() and _releases(one) < _releases(kernel)]
+    for one in (kernel, *sorted(older, key=_releases, reverse=True)):
+        if source := source_of(one, fs):
+            return one, source
+    return kernel, None
+
+
 def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
     """Return the footprints for a model whose mechanisms are `sites`.
 
@@ -167,9 +178,9 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
         For a kernel that was not measured.
     """
     check(kernel)
-    source = source_of(kernel, fs)
-    _LOG.debug("footprints of %s: those of %s on Linux %s", fs, source or GENERAL, kernel)
-    found = read(path_of(kernel, source or GENERAL), sites)
+    measured, source = stand_in(kernel, fs)
+    _LOG.debug("footprints of %s: those of %s on Linux %s", fs, source or GENERAL, measured)
+    found = read(path_of(measured, source or GENERAL), sites)
     found.general = source is None
     return found
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scmsim import cli
+from scmsim.accesses.processor import INSTRUCTION
 from scmsim.core.records import FETCH, LOAD, STORE
 from scmsim.mmu import accesses, mrc, page_runs, simulate
 

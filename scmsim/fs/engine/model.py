@@ -146,10 +146,11 @@ class Model:
         if not isinstance(space, dict) or not all(is_whole(value) for value in space.values()):
             raise UsageError(f"{self.fs}: its space() must return a table of whole numbers, not {shown(space)}")
         report: dict[str, int] = {**space, **(contiguity.of_runs(*free) if free else {})}
-        if promised := report.get("promised_bytes", 0):  # to dirty pages: of free blocks, then of those in windows
+        if promised := report.get("promised_bytes", 0):
+            # to dirty pages: of free blocks, then of those in windows, then of those that the next commit frees
             lent = max(promised - report["free_bytes"], 0)
             report["free_bytes"] -= promised - lent
-            report["preallocated_bytes"] -= lent
+            report["preallocated_bytes"] -= min(lent, report["preallocated_bytes"])
         return report
 
     def extents(self) -> np.ndarray | None:

@@ -58,16 +58,18 @@ def refuse(s, arena, op, row):
     left = max(arena[row + file_row.SIZE] - op.offset, 0)
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE:
         s.unsupported += 1
-    elif left < op.length:
+    elif left >= op.length:
+        return DONE
+    else:
         s.beyond += 1
         if not op.flag & r.SETUP:
             s.failed_bytes += op.length - left
         if left:
             s.cut_to = left
             return NO_ROOM
-        if s.refused < MOST_REFUSED:
-            s.refused_rows[s.refused] = s.op
-            s.refused += 1
+    if s.refused < MOST_REFUSED:
+        s.refused_rows[s.refused] = s.op
+        s.refused += 1
     return DONE
 
 

@@ -66,12 +66,10 @@ def is_refused(s, arena, op, row):
 
 @subroutine
 def refuse(s, op):
-    """Count a refused call, whose bytes are not moved."""
+    """Count a refused call: it moves no bytes, and changes no length."""
     s.unwritable += op.op == r.WRITE or op.op == r.READ
-    s.misaligned += op.op == r.TRUNCATE and not s.is_device
-    if op.op != r.WRITE:
-        return
-    if not op.flag & r.SETUP:
+    s.fixed_lengths += op.op == r.TRUNCATE or op.op == r.FALLOCATE
+    if op.op == r.WRITE and not op.flag & r.SETUP:
         s.failed_bytes += op.length
     if s.refused < MOST_REFUSED:
         s.refused_rows[s.refused] = s.op

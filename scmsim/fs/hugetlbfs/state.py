@@ -43,7 +43,10 @@ FIELDS = [
     ("reserved", "i8"),  # reserved pages without memory
     ("used", "i8"),  # pages of files
     ("unwritable", "i8"),  # writes, and reads of device-dax, that were refused
-    ("misaligned", "i8"),  # truncates to a length that is not a multiple of the page
+    (
+        "fixed_lengths",
+        "i8",
+    ),  # truncates to a length that is not a multiple of the page; on a device truncates and fallocates
     ("strangers", "i8"),  # device-dax: calls on files that are not the device
 ]
 STATE = np.dtype((np.record, FIELDS))
@@ -117,6 +120,10 @@ def remarks(state: State) -> list[str]:
         )
     if count := int(record.strangers):
         told.append(f"calls on other files than the first: {count:,}; a device of device-dax is one file")
-    if count := int(record.misaligned):
-        told.append(f"refused truncates: {count:,}; a length of hugetlbfs is a multiple of its page")
+    if count := int(record.fixed_lengths):
+        told.append(
+            f"refused truncates and fallocates: {count:,}; a device has one length"
+            if record.is_device
+            else f"refused truncates: {count:,}; a length of hugetlbfs is a multiple of its page"
+        )
     return told

@@ -191,6 +191,8 @@ class Conversion:
         try:
             reason = spec.handler(self.imp, task, m)
         except ValueError as error:
+            # rows that the call made before the error stay, of no call: an mmap has unmapped what was in its place
+            self.report.extra_rows = self.imp.next_row() - self.report.calls
             self._bad(number, f"{name}: {error}")
             loss.lost_call(self.imp, task, name, text[start - len(name) - 1 :])
             return

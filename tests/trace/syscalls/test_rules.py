@@ -513,6 +513,16 @@ def test_a_mapping_over_a_shared_one_ends_it(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_bad_mapping_over_a_shared_one_ends_it_too(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        OPEN,
+        "mmap(NULL, 12288, PROT_READ|PROT_WRITE, MAP_SHARED, 3</d/f>, 0) = 0x7f0000000000",
+        f"mmap(0x7f0000000000, {10**17}, PROT_READ, MAP_PRIVATE|MAP_FIXED, 4</d/g>, 0) = 0x7f0000000000",
+    )
+    assert case.rows[-1].op == "munmap" and case.report.bad == 1 and case.report.extra_rows == 1
+
+
 def test_io_uring_is_a_blind_spot(tmp_path: Path) -> None:
     case = convert_lines(
         tmp_path, NEW, "io_uring_setup(8, {flags=0, ...}) = 4", *["io_uring_enter(4, 1, 1, 0, NULL, 8) = 1"] * 3

@@ -295,6 +295,7 @@ class Conversion:
             try:
                 reason = handlers[number](imp, task, a, value)
             except ValueError as error:
+                report.extra_rows = imp.next_row() - report.calls - kept  # rows made before the error stay, of no call
                 self._impossible(calls, i, error)
                 continue
             if reason is None:
