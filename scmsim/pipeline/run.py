@@ -91,7 +91,7 @@ class Replay:
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
         self.caches = CacheStage(self.machine, self.counting, caches) if caches != cache.OFF else None
         if self.caches:
-            stages.append(self.caches)
+            stages.insert(2, self.caches)  # before smaller states, which tell sooner that a pass does not recur
         if self.model.mapped or self.model.status[0]["maps"]:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):

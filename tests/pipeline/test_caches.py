@@ -54,14 +54,6 @@ def test_lines_are_conserved_in_all_and_in_each_part(both) -> None:
         assert 0 < run.counters["cache_unchecked"] <= whole
 
 
-def test_passes_that_repeat_are_counted_without_a_replay(tmp_path: Path) -> None:
-    """A replay that writes its accesses replays every pass."""
-    long = Workload("reread", 4096, 1 << 16, passes=40)
-    run = replay(long, "nova-cow", caches="stream").runs[0]
-    slow = replay(long, "nova-cow", caches="stream", accesses=tmp_path / "a.u64").runs[0]
-    assert run.repeated > 0 == slow.repeated and run.counters == slow.counters
-
-
 def test_results_do_not_depend_on_the_chunk(both) -> None:
     small = replay(workload(), ["nova-cow"], by="op", caches="on", chunk=7).runs[0]
     assert small.counters == both[1][0].counters and small.sites == both[1][0].sites
