@@ -64,7 +64,7 @@ def test_every_line_is_conserved(tables: list[dict], stream: list[tuple[str, int
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("stores", [0.0, 0.4])
 def test_counts_are_those_of_pycachesim(seed: int, stores: float) -> None:
-    """pycachesim's store is no use of its line, so each store is a load and a store there; its write-backs do not load."""
+    """pycachesim's store does not use its line, so each store is a load and a store there; its write-backs do not load."""
     cachesim = pytest.importorskip("cachesim")
     shapes = [(8, 4), (16, 8), (48, 16)]
     memory, far, levels = cachesim.MainMemory(), None, []
