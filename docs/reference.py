@@ -159,7 +159,9 @@ def _counters() -> Iterator[str]:
         ("field", "perf event", "unit", "meaning"),
         [(f"`{n}`", c.event or "", c.unit, c.meaning) for n, c in MEASURED.items() if n not in SCHEMA],
     )
-    yield "## Counters of the data caches\n\nOnly a replay or `scmsim mmu` with `--caches` supplies these, and `l1d_replacement` and `mem_load_retired_l2_miss`, `_l3_hit`, `_l3_miss` above.\n"
+    yield "## Counters of the data caches\n"
+    yield "Only `scmsim replay` and `scmsim mmu` with `--caches` supply these; they also supply `l1d_replacement` and"
+    yield "`mem_load_retired_l2_miss`, `_l3_hit`, `_l3_miss` above.\n"
     yield from _table(("field", "unit", "meaning"), [(f"`{n}`", c.unit, c.meaning) for n, c in CACHED.items()])
     yield "## Metrics\n"
     rows = [
