@@ -68,6 +68,16 @@ experiment such as quickstart.""",
     help="Show below the table what so many cores get that run the calls at once: 8, 1..16 or 1,2,4 (an estimate).",
 )
 @click.option(
+    "--shared",
+    metavar="NAMES",
+    help="What the threads of --threads have in common: file, directory, process.  [default: none of them]",
+)
+@click.option(
+    "--sensitivity",
+    is_flag=True,
+    help="Show below the table what the times do if latency, bandwidth, TLBs or pages differ (up to 4 more replays).",
+)
+@click.option(
     "--accesses",
     metavar="FILE",
     type=click.Path(),
@@ -117,6 +127,8 @@ def command(
     top: int,
     form: str,
     threads: str | None,
+    shared: str | None,
+    sensitivity: bool,
     jobs: int | None,
     sync_at_end: bool,
     as_json: bool,
@@ -132,7 +144,9 @@ def command(
     from scmsim.result.table import check
     from scmsim.result.tables.layout import terminal_width
 
-    counts = _threads(threads, as_json or form in ("csv", "json"))
+    counts, common = _threads(threads, shared, form == "csv" and not as_json)
+    if sensitivity and form == "csv":
+        raise UsageError("--sensitivity has no place in CSV: give --format table, markdown or json")
     if out is not None:
         check_writable(out)
     around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
@@ -150,8 +164,16 @@ def command(
         job["sync_at_end"] |= sync_at_end
         job |= around
     level = None if by is None else "site" if by == "site" else "group"
+    changes: list[Any] = []
     with _costs(costs):
-        result = run_all(replays, _params(assignments), by, jobs)
+        by_call = (
+            "op" if counts and by == "site" else by or ("op" if counts else None)
+        )  # locks are held by kinds of calls
+        result = run_all(replays, _params(assignments), by_call, jobs, changes if sensitivity else None)
+    if counts:
+        from scmsim.pipeline.load import rows
+
+        result.manifest["threads"] = rows(result.runs, counts, common)
     result.manifest["costs"] = {path: digest(path) for path in costs}
     if accesses is not None:
         click.echo(_written(result.manifest["accesses"]), err=True)
@@ -164,23 +186,29 @@ def command(
     elif not out or form != "table" or sys.stdout.isatty():
         click.echo(result.table(by, form=form, top=top, width=terminal_width(), **given))
         noted = form != "csv"
-    if counts:
+    if counts and form in ("table", "markdown") and not as_json:
         from scmsim.pipeline.load import table
 
-        click.echo(f"\n{table(result.runs, counts, form == 'markdown')}")
+        click.echo(f"\n{table(result.runs, counts, common, form == 'markdown')}")
+    for change in changes if form in ("table", "markdown") and not as_json else ():
+        from scmsim.study.sensitivity import text
+
+        click.echo(f"\n{text(change, form == 'markdown', terminal_width())}")
     if not noted:
         print_notes(result)
 
 
-def _threads(text: str | None, data: bool) -> list[int]:
-    """Return the numbers of threads to show; `data`: the output is for a program, and has no place for them."""
-    if text is None:
-        return []
-    from scmsim.pipeline.load import parse
+def _threads(threads: str | None, shared: str | None, is_csv: bool) -> tuple[list[int], list[str]]:
+    """Return the numbers of threads to show, and what the threads have in common."""
+    from scmsim.pipeline.load import parse, parse_shared
 
-    if data:
-        raise UsageError("--threads is shown below a table: give --format table or markdown, without --json")
-    return parse(text)
+    if threads is None:
+        if shared is not None:
+            raise UsageError("--shared without --threads: give the numbers of threads, too, such as --threads 1,2,4")
+        return [], []
+    if is_csv:
+        raise UsageError("--threads has no place in CSV: give --format table, markdown or json")
+    return parse(threads), [] if shared is None else parse_shared(shared)
 
 
 def _written(accesses: dict[str, Any]) -> str:
@@ -288,8 +316,17 @@ def _compile_ahead(replays: list[dict], jobs: int) -> None:
         )
 
 
-def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | None, jobs: int | None = None) -> Any:
-    """Run all replays with progress on stderr, `jobs` file systems at once (None: one per CPU); return one Result."""
+def run_all(
+    replays: list[dict],
+    params: dict[str, dict[str, str]],
+    by: str | None,
+    jobs: int | None = None,
+    changes: list[Any] | None = None,
+) -> Any:
+    """Run all replays with progress on stderr, `jobs` file systems at once (None: one per CPU); return one Result.
+
+    If `changes` is a list, the sensitivity of each replay is appended to it, and is in the manifest.
+    """
     from scmsim.cli._progress import Progress
     from scmsim.pipeline import replay
     from scmsim.pipeline.arguments import models_of, names_of
@@ -304,10 +341,17 @@ def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | No
             if job["params"]:  # an experiment may hold parameters of models that this run leaves out
                 merged = {k: v for k, v in merged.items() if k in known or k in params}
             merged = {k: v for k, v in merged.items() if k in known or k not in elsewhere}
-            one = replay(**{**job, "params": merged}, by=by or "site", jobs=jobs, progress=progress)
+            given = {**job, "params": merged, "jobs": jobs, "progress": progress}
+            one = replay(**given, by=by or "site")
+            if changes is not None:
+                from scmsim.study import sensitivity
+
+                changes.append(sensitivity.sensitivity(one.runs, given))
+                one.manifest["sensitivity"] = [sensitivity.table(changes[-1])]
             if result is None:
                 result = one
             else:
                 result.runs += one.runs
-                result.manifest["replays"] += one.manifest["replays"]
+                for key in ("replays", *(["sensitivity"] if changes else [])):
+                    result.manifest[key] += one.manifest[key]
     return result

@@ -43,6 +43,12 @@ class Curves:
         """Return the largest measured bandwidth, GB/s."""
         return _between(tuple((share, points[-1][0]) for share, points in self.by_share), reads_percent)
 
+    def widened(self, factor: float) -> "Curves":
+        """Return the curves of a device with `factor` times the bandwidth at each latency."""
+        return Curves(
+            tuple((share, tuple((gb_s * factor, ns) for gb_s, ns in points)) for share, points in self.by_share)
+        )
+
     def rate(self, lines: float, idle_ns: float, reads_percent: float = 100.0) -> float:
         """Return the GB/s of `lines` lines of 64 bytes in flight, each of which takes the latency at that bandwidth.
 

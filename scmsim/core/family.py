@@ -24,9 +24,9 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from scmsim.core import toml
+from scmsim.core import locks, signature, toml
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, whole
+from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, unknown_key, whole
 from scmsim.core.units import parse_param
 
 TABLE = "models.toml"
@@ -70,6 +70,8 @@ def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
     """Return a model's constants by their names in a model's `.py` file: SUMMARY, PARAMS, PAGE_BYTES ..."""
     row = _rows(file)[name]
     found = {key.upper(): row[key] for key in _CONSTANTS if key in row}
+    if "locks" in row:
+        found["LOCKS"] = {key: row["lock"][key] for key in row["locks"]}
     return {**found, "PARAMS": {key: tuple(row["parameter"][key]) for key in row["parameters"]}}
 
 
@@ -92,9 +94,16 @@ def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mappi
         variant = dict(row["variant"])
         for parameter, values in row["by"].items():
             variant |= values[params[parameter]]
-        return start(params, files, **variant)
+        return start(_Parameters(params), files, **variant)
 
     return started
+
+
+class _Parameters(dict[str, Any]):
+    """The parameters of a model; code that needs one that its row does not name is a mistake in the row."""
+
+    def __missing__(self, key: str) -> Any:
+        raise UsageError(f"its code needs the parameter {key!r}: name it in the row's 'parameters'")
 
 
 def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
@@ -104,7 +113,7 @@ def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def _read(file: pathlib.Path, changed_ns: int) -> dict[str, dict[str, Any]]:
-    found = toml.load(file, both(_FILE, _references))
+    found = toml.load(file, both(_FILE, _references, functools.partial(_starts, file)))
     return {name: _completed(found, row) for name, row in found["model"].items()}
 
 
@@ -118,10 +127,14 @@ def _shared() -> dict[str, Any]:
 def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row merged with the keys above it."""
     row = {**above, **own}
-    for key in ("parameter", "code", "variant", "by"):
+    for key in ("parameter", "code", "variant", "by", "lock"):
         row[key] = {**_table(above, key), **_table(own, key)}
     row.setdefault("parameters", list(row["parameter"]))
-    return row | {"parameter": {**_shared(), **row["parameter"]}, "code": {**CODE, **row["code"]}}
+    return row | {
+        "parameter": {**_shared(), **row["parameter"]},
+        "code": {**CODE, **row["code"]},
+        "lock": {**locks.shared(), **row["lock"]},
+    }
 
 
 def _table(of: Any, key: str) -> dict[str, Any]:
@@ -141,10 +154,7 @@ def _references(family: Any) -> None:
         row = _completed(family, own)
         if "source" not in row:
             mistakes.note(("model", name, "source"), "is missing; say where it is described")
-        known, named_by = row["parameter"], ("model", name) if "parameters" in own else ()
-        for i, key in enumerate(row["parameters"] if isinstance(row["parameters"], list) else ()):
-            if key not in known:
-                mistakes.note((*named_by, "parameters", i), unknown("parameter", key, known))
+        known = row["parameter"]
         for key, values in row["by"].items():
             at = ("model", name, "by", key) if key in _table(own, "by") else ("by", key)
             choices = known[key][1].split("|") if isinstance(known.get(key), list) and len(known[key]) == 3 else []
@@ -152,7 +162,62 @@ def _references(family: Any) -> None:
                 mistakes.note(at, unknown("parameter of this row", key, row["parameters"]))
             elif isinstance(values, dict) and sorted(values) != sorted(choices):
                 mistakes.note(at, f"must have a table for each of {', '.join(choices)}")
-    mistakes.found = list(dict.fromkeys(mistakes.found))  # a mistake above the rows was noted once a row
+    for many, one in (("parameters", "parameter"), ("locks", "lock")):
+        _named(family, many, one, mistakes)
+    _raise_once(mistakes)
+
+
+def _named(family: Any, many: str, one: str, mistakes: Mistakes) -> None:
+    """Check that each name in a row's list is declared in its table, and that each declaration is in a list."""
+    used = set()
+    for name, own in _table(family, "model").items():
+        if not isinstance(own, dict):
+            continue
+        row = _completed(family, own)
+        found = row.get(many)
+        names = [key for key in found if isinstance(key, str)] if isinstance(found, list) else []
+        used.update(names)
+        for i, key in enumerate(names):
+            if key not in row[one]:
+                mistakes.note((*(("model", name) if many in own else ()), many, i), unknown(one, key, row[one]))
+        for key in _table(own, one):
+            if key not in names:
+                mistakes.note(("model", name, one, key), unknown_key(f"{one} of this row", key, names))
+    for key in _table(family, one):
+        if key not in used:
+            mistakes.note((one, key), f"no row has it in its {many}; {unknown_key(one, key, sorted(used))}")
+
+
+def _starts(file: pathlib.Path, family: Any) -> None:
+    """Check that each row gives `start` the arguments that it has, and all that it needs."""
+    mistakes = Mistakes()
+    for name, own in _table(family, "model").items():
+        row = _completed(family, own if isinstance(own, dict) else {})
+        taken = signature.arguments(file, row["code"]["start"]) if isinstance(row["code"]["start"], str) else None
+        if taken is None:
+            continue
+        choices = [(key, value) for key, values in row["by"].items() if isinstance(values, dict) for value in values]
+        for at in (("variant",), *(("by", *choice) for choice in choices)):
+            for key, value in _within(row, at).items():
+                above = key in _within(family, at) and key not in _within(own, at)
+                place = (*at, key) if above else ("model", name, *at, key)
+                mistakes.take(place, functools.partial(taken.check, key), value)
+        by_all = [
+            set.intersection(*({*_table(values, value)} for value in values)) for values in row["by"].values() if values
+        ]
+        for key in sorted({*taken.needed} - {*row["variant"]}.union(*by_all)):
+            mistakes.note(("model", name, "variant", key), "is missing; start() needs it")
+    _raise_once(mistakes)
+
+
+def _within(of: Any, at: tuple[str, ...]) -> dict[str, Any]:
+    """Return a table within tables; an empty table if there is none."""
+    return functools.reduce(_table, at, of)
+
+
+def _raise_once(mistakes: Mistakes) -> None:
+    """Raise the noted mistakes, if any; a mistake above the rows was noted once a row."""
+    mistakes.found = list(dict.fromkeys(mistakes.found))
     mistakes.done()
 
 
@@ -199,6 +264,8 @@ _CONSTANTS: dict[str, Rule] = {
 _KEYS: dict[str, Rule] = _CONSTANTS | {
     "parameters": listed(text),
     "parameter": named(_declaration),
+    "locks": listed(text),
+    "lock": named(locks.DECLARED),
     "code": table(dict.fromkeys((*CODE, *_MAY), _place)),
     "variant": named(_plain),
     "by": named(named(named(_plain))),

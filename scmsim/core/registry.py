@@ -16,12 +16,11 @@ import logging
 import os
 import pathlib
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from typing import Any
 
-from scmsim.core import family, toml, user_plugins
+from scmsim.core import family, syntax, toml, user_plugins
 from scmsim.core.errors import ScmsimError, UnknownName, UsageError, unknown
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -52,7 +51,6 @@ _SAID = {"fs": "file system", "format": "trace format", "events": "event table",
 _PLACES = {"crash": "fs/*/crash*.py", "format": "trace/formats/*/*.py"}
 _ROWS = {"fs": f"fs/*/{family.TABLE}"}
 _OWN = "scmsim_plugins"  # the package that the user's folder becomes
-_parser = threading.Lock()  # CPython counts nested nodes of all threads together (3.11: "recursion depth mismatch")
 
 
 def names(kind: str) -> list[str]:
@@ -210,9 +208,7 @@ def _literals(file: pathlib.Path, name: str, changed_ns: int) -> dict[str, Any]:
 def _assigned(file: pathlib.Path) -> dict[str, Any]:
     """Return the literals that a file assigns to names in capitals."""
     found: dict[str, Any] = {}
-    with _parser:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-    for node in tree.body:
+    for node in syntax.parsed(file.read_text(encoding="utf-8")).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(target, ast.Name) and target.id.isupper() and getattr(node, "value", None) is not None:
             try:

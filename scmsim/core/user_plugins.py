@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Iterable
 from typing import Any
 
-from scmsim.core import family, toml
+from scmsim.core import family, syntax, toml
 from scmsim.core.errors import ScmsimError, UsageError, shown, unknown
 from scmsim.core.units import parse_param
 
@@ -76,7 +76,7 @@ def _check_module(file: pathlib.Path, required: Iterable[str]) -> None:
 def parsed(file: pathlib.Path) -> ast.Module:
     """Return the syntax tree of a file; raises UsageError with the line of a syntax error."""
     try:
-        return ast.parse(file.read_bytes(), str(file))
+        return syntax.parsed(file.read_bytes(), str(file))
     except OSError as error:
         raise UsageError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from None
     except SyntaxError as error:

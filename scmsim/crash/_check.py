@@ -4,7 +4,7 @@ Crash points are before each fence and after each operation.  The stores that ma
 the previous fence, so no other crash point shows more.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Check(History):
         self.owned: dict[int, dict[int, int]] = {}  # file -> page -> device page, the inverse of `owner`
         self.change: Callable[[list[Event]], list[Event]] | None = None  # reorders events, in tests
         self._stores = 0
+        self.sites: dict[int, str] = {}  # mechanism of each store of the current operation, by its number
 
     def operation(self, row: np.recarray, number: int) -> None:
         """Replay the trace's operation `number` and check its crash points.
@@ -59,6 +60,7 @@ class Check(History):
         point = _Point(self, op, number, events, before)
         looks = self.plan.first <= number < self.plan.stop and not self.enough() and not self._skips(changed)
         meant = self.recovery.interpret(op, version, events)
+        self.sites = {}
         self.remember(op, before, changed)
         for i, event in enumerate(events):
             if event.code == FENCE:
@@ -93,6 +95,7 @@ class Check(History):
         for write in meant:
             for part in resolve(write, self.volatile) if isinstance(write, Copy) else [write]:
                 self._stores += 1
+                self.sites[self._stores] = event.site
                 length = getattr(part, "length", 1)
                 if part.addr // PAGE < event.addr // PAGE or part.addr + length > event.addr + event.length + PAGE:
                     raise AssertionError(f"{part} is not part of {event}")
@@ -231,7 +234,7 @@ class _Point:
                 return
         counts, problem = self._smallest(extents, counts, problem, key)
         lost = [
-            _lost(extent, count, self.events)
+            _lost(extent, count, self.check.sites)
             for extent, count in zip(extents, counts, strict=True)
             if count < len(extent.writes)
         ]
@@ -279,16 +282,10 @@ class _Point:
 _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "the store"}
 
 
-def _lost(extent: Extent, count: int, events: list[Event]) -> str:
-    addr = max(extent.low, extent.writes[count][1].addr)
-    site = next(
-        (
-            e.site
-            for e in events
-            if e.code in (STORE, NTSTORE) and any(low <= addr < high + LINE for low, high in e.runs())
-        ),
-        "an earlier call",
-    )
+def _lost(extent: Extent, count: int, sites: Mapping[int, str]) -> str:
+    """Return the lines of an extent and the mechanism of the first lost store without a write-back, else of the first lost one."""
+    first = extent.flushed if count < extent.flushed < len(extent.writes) else count
+    site = sites.get(extent.writes[first][0], "an earlier call")
     lines = (extent.high - extent.low) // LINE
     return f"{extent.low:#x} ({site}{f', {lines} lines' if lines > 1 else ''})"
 

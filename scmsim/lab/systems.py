@@ -6,7 +6,7 @@ from typing import Any
 
 from scmsim.core import toml
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.schema import flag, listed, named, table
+from scmsim.core.schema import flag, listed, named, table, whole
 
 _TABLE = pathlib.Path(__file__).parent / "systems.toml"
 _MAX_WORD = 400  # characters of a word of a command
@@ -24,6 +24,7 @@ class System:
     format_options: str = ""
     source: str = "DEVICE"
     dax: bool = False
+    cpus: int = 1
 
     def mount_options(self, fresh: bool) -> str:
         """Return the options of a mount; the first mount of a fresh device may format it."""
@@ -42,10 +43,20 @@ def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
     return found | _read(pathlib.Path(own)) if own else found
 
 
-def get(known: dict[str, System], name: str) -> System:
-    """Return one file system; raises UnknownName with the nearest match."""
+def get(known: dict[str, System], name: str, cpus: int = 1) -> System:
+    """Return one file system for a guest of `cpus` CPUs.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or if the file system needs more CPUs.
+    """
     if name not in known:
         raise unknown("file system of the lab", name, known)
+    if (least := known[name].cpus) > cpus:
+        raise UsageError(
+            f"{name!r} needs a guest with {least} CPUs, not {cpus}; run it with scmsim lab run --cpus {least}"
+        )
     return known[name]
 
 
@@ -73,6 +84,7 @@ _SYSTEMS = named(
             "format_options": _word,
             "source": _word,
             "dax": flag,
+            "cpus": whole(1, 64),
         },
         {"type": "give the file system's name for mount"},
         form="must be a table with type = ...",

@@ -4,7 +4,7 @@ from typing import Any
 
 from scmsim.core import curves, registry, toml
 from scmsim.core.errors import UsageError
-from scmsim.core.schema import flag, listed, number, size, table, text, then, whole
+from scmsim.core.schema import Broken, flag, listed, located, number, size, table, text, then, whole
 
 _TIME = number(0, 1e12)
 
@@ -37,16 +37,29 @@ _RULE = table(
 )
 
 
-def read(name: str) -> dict[str, Any]:
+def read(name: str | dict[str, Any]) -> dict[str, Any]:
     """Return a medium's checked table, sizes in bytes, curves as `Curves`; estimates leave out a time that the table lacks.
+
+    `name` is a name of `registry.names("medium")`, or a table that this function returned, with other numbers.
 
     Raises
     ------
     UsageError
-        For an unknown name, or with every mistake in the medium's file, or for curves that cannot be read.
+        For an unknown name, or with every mistake in the medium's file or table, or for curves that cannot be read.
     """
+    if isinstance(name, dict):
+        return _checked(name)
     path = registry.path("medium", name)
     found: dict[str, Any] = toml.load(path, _RULE)
     if "curves" in found:
         found["curves"] = curves.read(path.parent / found["curves"])
     return found
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a table that `read` returned, checked again; its curves are read already."""
+    loaded = {key: value for key, value in given.items() if key == "curves" and isinstance(value, curves.Curves)}
+    try:
+        return {**_RULE({key: value for key, value in given.items() if key not in loaded}), **loaded}
+    except Broken as broken:
+        raise UsageError("\n".join(f"medium table: {located(at, rule)}" for at, rule in broken.mistakes)) from None

@@ -5,13 +5,14 @@ from typing import Any
 
 from scmsim.cache.state import FILLS, FLUSHES, LEVELS, LINE, check_fills
 from scmsim.core.errors import UsageError
-from scmsim.core.schema import Mistakes, Rule, flag, listed, number, one_of, table, text, then, whole
+from scmsim.core.schema import Mistakes, Rule, flag, listed, named, number, one_of, table, text, then, whole
 from scmsim.core.units import page_order, parse_bytes
 from scmsim.mmu import state as layout
 from scmsim.mmu.state import ANY, CACHE_LEVELS
 
 _CYCLES = whole(0, 1 << 40)
 _MOST_CACHE = 1 << 31  # bytes
+_SOURCES = named(text, form="must be a table of the sources, by key")
 _TIMES: dict[str, Rule] = {
     "ghz": number(1e-3, 1e3),
     "cpi": number(0, 1e3),
@@ -26,14 +27,16 @@ _LEVELS_FOR = ("first_level_for", "second_level_for")
 
 def machine(sources: bool) -> Rule:
     """Return the rule for a machine's table; without `sources`, the sources, names, summary and [time] may be missing."""
-    named = ("name", "source") if sources else ()
+    labelled = ("name", "source") if sources else ()
     fields = {
         "summary": text,
         "fill": one_of("rule of filling", layout.FILLS),
-        "tlb": _arrays("tlb", {"name": text, "pages": listed(_page_of_array), **_FOR}, ("pages", *named), sources),
-        "walk_cache": _arrays("walk_cache", {"entry": one_of("entry", CACHE_LEVELS)}, ("entry", *named[1:]), sources),
-        "walk_memory": _arrays("walk_memory", {"name": text, "cycles": _CYCLES}, ("cycles", *named), sources),
-        "nested_tlb": _arrays("nested_tlb", {}, named[1:], sources),
+        "tlb": _arrays("tlb", {"name": text, "pages": listed(_page_of_array), **_FOR}, ("pages", *labelled), sources),
+        "walk_cache": _arrays(
+            "walk_cache", {"entry": one_of("entry", CACHE_LEVELS)}, ("entry", *labelled[1:]), sources
+        ),
+        "walk_memory": _arrays("walk_memory", {"name": text, "cycles": _CYCLES}, ("cycles", *labelled), sources),
+        "nested_tlb": _arrays("nested_tlb", {}, labelled[1:], sources),
         "cache": _caches(sources),
         "flush": one_of("write-back instruction", FLUSHES),
         "walk": _numbers(_WALK, ("levels", "largest_page"), sources),
@@ -118,7 +121,7 @@ def _numbers(fields: Mapping[str, Rule], needed: tuple[str, ...], sources: bool)
         mistakes.done()
         return kept
 
-    rule = table({**fields, "source": _mapping}, (*needed, *(("source",) if sources else ())))
+    rule = table({**fields, "source": _SOURCES}, (*needed, *(("source",) if sources else ())))
     return then(rule, sourced) if sources else rule
 
 
@@ -168,12 +171,6 @@ def _source(value: Any) -> str:
     if not text(value).strip():
         raise UsageError("is empty; say where the numbers come from")
     return str(value)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError("must be a table of the sources, by key")
-    return value
 
 
 _SHAPE: dict[str, Rule] = {

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from scmsim.core import registry, schema, toml
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.schema import Mistakes, Rule, listed, named, text, whole
+from scmsim.core.schema import Mistakes, Rule, listed, named, one_of, text, whole
 
 # Counted in every pass, so that each ratio is taken within one pass.
 ALWAYS_COUNTED = ("instructions", "cycles")
 
 # The 17 events of the thesis' Table 6 in its order, and the LLC misses that its Table 7 needs and Table 6 lacks.  They are
 # Sandy and Ivy Bridge names; the fields mean the same quantity on any CPU that counts it.
+GENERIC = ("dTLB-loads", "dTLB-load-misses", "dTLB-stores", "dTLB-store-misses", "iTLB-loads", "iTLB-load-misses")
 THESIS: dict[str, str] = {
     "cpu_clk_unhalted.thread_p": "cycles",
     "l1d.replacement": "l1d_replacement",
@@ -140,7 +141,11 @@ def _reason(field: str, absent: Mapping[str, str]) -> str:
 def checked(given: Any) -> dict[str, Any]:
     """Return the content of an event table; raises Broken with every mistake."""
     fields = {"summary": text, "source": text, "pmu": text, "counters": whole(1, 64), "cpus": listed(_cpu)}
-    fields |= {"rows": named(_ROW, _field), "absent": named(text), "generic": named(text)}
+    fields |= {
+        "rows": named(_ROW, _field),
+        "absent": named(text),
+        "generic": named(text, one_of("TLB event of perf", GENERIC)),
+    }
     kept: dict[str, Any] = schema.table(fields, fields)(given)
     rows, mistakes = kept["rows"], Mistakes()
     for field, row in rows.items():
@@ -178,7 +183,8 @@ def _check_codes(rows: Mapping[str, Mapping[str, str]], mistakes: Mistakes) -> N
 def _cpu(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or value.keys() - {"pmu"} not in _CPUS:
         raise UsageError("needs vendor, family and models, or implementer and parts")
-    return value
+    found: dict[str, Any] = _CPU(value)
+    return found
 
 
 def _field(value: str) -> str:
@@ -196,6 +202,12 @@ def _like(pattern: str, form: str) -> Rule:
     return checked
 
 
+_CPU = schema.table(
+    {
+        **dict.fromkeys(("vendor", "models", "parts", "pmu"), text),
+        **dict.fromkeys(("family", "implementer"), whole(0, 1 << 16)),
+    }
+)
 _CPUS = ({"vendor", "family", "models"}, {"implementer", "parts"})
 _ROW = schema.table(
     {

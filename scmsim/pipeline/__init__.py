@@ -51,7 +51,7 @@ def replay(
     machine: str | dict[str, Any] = DEFAULTS["machine"],
     *,
     paging: str | None = None,
-    medium: str = DEFAULTS["medium"],
+    medium: str | dict[str, Any] = DEFAULTS["medium"],
     params: Params | None = None,
     by: str = "site",
     sync_at_end: bool = False,
@@ -74,8 +74,8 @@ def replay(
         A stored trace, or a workload such as `scmsim.workload.microbench.Workload(...)`.
     fs : str or list of str
         File systems: "ext4,ext4-dax", "nova*", "all" or ["ext4", "ext4-dax"] (`scmsim list fs`).
-    machine, medium : str
-        Names from `scmsim list`, or the path of a machine's TOML file, or a machine's table (named by its `summary`).
+    machine, medium : str or dict
+        Names from `scmsim list`, or the path of a machine's TOML file, or the table of either (named by its `summary`).
     paging : str, optional
         A name from `scmsim list paging`; by default each file system uses its own policy, mostly linux.  `Run.paging` is
         the policy that ran; if it is not the requested one, a warning gives the reason.

@@ -2,21 +2,37 @@
 
 A run is the work of one core.  Of its estimated time, the bytes at the medium's full bandwidth are the share that other cores can
 be in the way of; the rest (instructions, latency, fences) each core spends for itself.  So N cores are a closed queueing network
-with one station.  A medium may lose speed with threads (`crowd` in its file).  Every thread has its own core, its own files and no
-lock of the file system in common.
+with the medium as a station, and each lock that the calls hold alone (`core.locks`) as another.  A medium may lose speed with
+threads (`crowd` in its file).  Every thread has its own core; what else threads have in common, the caller says.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from scmsim.core.errors import UsageError
+from scmsim.core import registry
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.locks import SCOPES, WHOLE
+from scmsim.core.records import OPS
 from scmsim.medium import read as read_medium
+from scmsim.mmu.presets import timing
 from scmsim.result.queues import Load, Station, solve
 from scmsim.result.run import Run
-from scmsim.result.time import media_bytes
+from scmsim.result.tables.figures import ABSENT
+from scmsim.result.time import estimate, media_bytes
 
 MOST = 256  # threads; more would overflow the network's numbers
 MEDIUM = "medium"  # name of the station
+SHARED = tuple(scope for scope in SCOPES if scope != WHOLE)  # what threads may have in common besides
+
+
+def parse_shared(text: str) -> list[str]:
+    """Return what threads have in common, of "file,directory"; raises UsageError for another name."""
+    found = list(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in found:
+        if name not in SHARED:
+            raise unknown("thing that threads share", name, SHARED)
+    return found
 
 
 def parse(text: str) -> list[int]:
@@ -39,13 +55,18 @@ def parse(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def under_load(run: Run, threads: Iterable[int]) -> list[Load]:
+def under_load(run: Run, threads: Iterable[int], shared: Sequence[str] = ()) -> list[Load]:
     """Return the state of each number of threads that run the calls of a run.
+
+    Parameters
+    ----------
+    shared : sequence of str
+        What the threads have in common besides the medium and the file system: names of SHARED.
 
     Raises
     ------
     UsageError
-        If the run has no calls, or lacks an estimated time.
+        If the run has no calls, or lacks an estimated time, or was not broken down by operation and its calls hold locks.
     """
     missing = [why for name, why in run.why_absent.items() if name.startswith("time_ns.")]
     if not run.calls or not run.time_ns or missing or run.medium is None:
@@ -53,11 +74,100 @@ def under_load(run: Run, threads: Iterable[int]) -> list[Load]:
         raise UsageError(f"no load of {run.fs}: {why}; replay calls on a machine with a [time] table")
     medium = read_medium(run.medium)
     alone = sum(run.time_ns.values()) / run.calls
-    loads = run.counters.get("pm_loaded_bytes", 0) / medium["read_gb_s"] / run.calls
-    stores = media_bytes(run.counters, medium["granule"]) / medium["write_gb_s"] / run.calls
-    shared = min(loads + stores, alone)
-    station = Station(MEDIUM, shared, lambda count: _speed(medium, count, loads, stores))
-    return [solve(count, alone - shared, [station]) for count in threads]
+    whole = _at_medium(run.counters, medium, run.calls, alone)
+    networks = _networks(medium, alone, whole, holds(run, medium, shared))
+    found = []
+    for count in threads:
+        states = [_solved(count, alone, stations, sum(whole)) for stations in networks]
+        found.append(min(states, key=lambda state: state.calls_per_ns))
+    return found
+
+
+def _solved(count: int, alone: float, stations: Sequence[Station], at_medium: float) -> Load:
+    """Return the state of a network whose first station is the medium; `at_medium` includes the medium's time at the locks."""
+    state = solve(count, max(0.0, alone - sum(station.demand for station in stations)), stations)
+    at_locks = max(0.0, at_medium - stations[0].demand)
+    return replace(state, busy=state.busy | {MEDIUM: min(1.0, state.busy[MEDIUM] + at_locks * state.calls_per_ns)})
+
+
+@dataclass(frozen=True)
+class Hold:
+    """What a call needs of a lock, on average over all calls: the time, and of that the bytes' time at the medium, ns."""
+
+    time: float
+    at_medium: tuple[float, float]
+
+
+def _networks(
+    medium: dict[str, Any], alone: float, whole: tuple[float, float], locks: Mapping[str, Hold]
+) -> list[list[Station]]:
+    """Return the stations twice: the time at the medium under a lock counts at the medium, or at the lock.
+
+    A thread that holds a lock while it waits for the medium occupies both, which no network of this kind has.  Each of the two
+    ignores one of the queues for that time, so the slower one is nearer.
+    """
+    outside = (
+        max(0.0, whole[0] - sum(hold.at_medium[0] for hold in locks.values())),
+        max(0.0, whole[1] - sum(hold.at_medium[1] for hold in locks.values())),
+    )
+    at_medium = [Station(name, max(0.0, hold.time - sum(hold.at_medium))) for name, hold in locks.items()]
+    at_locks = [Station(name, hold.time) for name, hold in locks.items()]
+    return [[_station(medium, *whole), *at_medium], *([[_station(medium, *outside), *at_locks]] if locks else [])]
+
+
+def _station(medium: dict[str, Any], loads: float, stores: float) -> Station:
+    return Station(MEDIUM, loads + stores, lambda count: _speed(medium, count, loads, stores))
+
+
+def _at_medium(counters: Mapping[str, Any], medium: Mapping[str, Any], calls: int, most: float) -> tuple[float, float]:
+    """Return the time at the medium of loads and of stores per call, ns, together at most `most`."""
+    loads = counters.get("pm_loaded_bytes", 0) / medium["read_gb_s"] / calls
+    stores = media_bytes(counters, medium["granule"]) / medium["write_gb_s"] / calls
+    part = min(1.0, most / (loads + stores)) if loads + stores else 1.0
+    return loads * part, stores * part
+
+
+def declared(fs: str) -> dict[str, Any] | None:
+    """Return the locks that a model declares; None if it declares nothing."""
+    found: dict[str, Any] | None = registry.literals("fs", fs).get("LOCKS") if fs in registry.names("fs") else None
+    return found
+
+
+def in_common(fs: str, shared: Sequence[str]) -> dict[str, list[str]]:
+    """Return the locks for which threads wait, with the calls that hold each; a call with several counts at the widest."""
+    found: dict[str, list[str]] = {}
+    taken: set[str] = set()
+    known = declared(fs) or {}
+    for name in sorted(known, key=lambda name: SCOPES.index(known[name]["of"])):
+        if known[name]["of"] in (WHOLE, *shared):
+            found[name] = [call for call in known[name]["calls"] if call not in taken]
+            taken.update(found[name])
+    return found
+
+
+def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[str, Hold]:
+    """Return the locks that the calls of a run hold, if threads that have `shared` in common wait for them.
+
+    A call holds its lock from the entry of the call to its end: its share of the estimated time, by the time of its counts.
+    """
+    locks = in_common(run.fs, shared)
+    if not locks:
+        return {}
+    if not run.groups or not run.groups.keys() <= {*OPS}:
+        raise UsageError(f"no time of each kind of call of {run.fs}, for its locks; replay by operation (--by op)")
+    machine = timing(str(run.machine))
+    weights = {op: estimate(counts, machine, medium, calls=0).total_ns for op, counts in run.groups.items()}
+    body = sum(ns for term, ns in run.time_ns.items() if term not in ("calls", "waits")) / run.calls
+    found = {}
+    for name, calls in locks.items():
+        time, loads, stores = 0.0, 0.0, 0.0
+        for op in run.groups.keys() & {*calls}:
+            own = body * weights[op] / (sum(weights.values()) or 1)
+            at_medium = _at_medium(run.groups[op], medium, run.calls, own)
+            time, loads, stores = time + own, loads + at_medium[0], stores + at_medium[1]
+        if time:
+            found[name] = Hold(time, (loads, stores))
+    return found
 
 
 def _speed(medium: Mapping[str, Any], count: int, loads: float, stores: float) -> float:
@@ -77,27 +187,60 @@ def _between(points: list[tuple[float, float]], x: float) -> float:
     return points[-1][1]
 
 
-def table(runs: Iterable[Run], threads: list[int], markdown: bool = False) -> str:
-    """Return a table: for each run and number of threads, calls per second, time of a call, and what of it is waiting."""
-    head = ["", "medium", "threads", "calls/s", "call, ns", "waiting, ns", "medium busy, %", "bytes/ns"]
-    rows = []
+def rows(runs: Iterable[Run], threads: list[int], shared: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return a row for each run and number of threads, for JSON."""
+    found = []
     for run in runs:
-        states = under_load(run, threads)
-        (one,) = under_load(run, [1])
+        (one,) = under_load(run, [1], shared)
         moved = (run.counters.get("pm_loaded_bytes", 0) + run.counters.get("pm_stored_bytes", 0)) / run.calls
-        for state in states:
-            rows.append([
-                run.fs, str(run.medium), str(state.threads), f"{1e9 * state.calls_per_ns:,.0f}", f"{state.call_ns:,.0f}",
-                f"{state.call_ns - one.call_ns:,.0f}", f"{100 * state.busy[MEDIUM]:.1f}", f"{moved * state.calls_per_ns:.2f}",
-            ])  # fmt: skip
-    title = "threads at once, each on its own core and its own files, without locks in common (estimate)"
+        for state in under_load(run, threads, shared):
+            found.append({
+                "fs": run.fs, "medium": run.medium, "threads": state.threads, "calls_per_s": 1e9 * state.calls_per_ns,
+                "call_ns": state.call_ns, "waiting_ns": state.call_ns - one.call_ns, "waiting_at_ns": state.waiting,
+                "busy": state.busy, "bytes_per_ns": moved * state.calls_per_ns,
+                "locks": None if declared(run.fs) is None else in_common(run.fs, shared),
+            })  # fmt: skip
+    return found
+
+
+def table(runs: Sequence[Run], threads: list[int], shared: Sequence[str] = (), markdown: bool = False) -> str:
+    """Return a table: for each run and number of threads, calls per second, time of a call, and where it waits."""
+    made = rows(runs, threads, shared)
+    locks = list(dict.fromkeys(name for row in made for name in row["waiting_at_ns"] if name != MEDIUM))
+    head = ["", "medium", "threads", "calls/s", "call, ns", "waiting, ns", *(f"{name} lock, ns" for name in locks)]
+    head += ["medium busy, %", "bytes/ns"]
+    cells = [
+        [
+            row["fs"], str(row["medium"]), str(row["threads"]), f"{row['calls_per_s']:,.0f}", f"{row['call_ns']:,.0f}",
+            f"{row['waiting_ns']:,.0f}",
+            *(f"{row['waiting_at_ns'][name]:,.0f}" if name in row["waiting_at_ns"] else ABSENT for name in locks),
+            f"{100 * row['busy'][MEDIUM]:.1f}", f"{row['bytes_per_ns']:.2f}",
+        ]
+        for row in made
+    ]  # fmt: skip
+    title = f"threads at once, each on its own core; in common: {', '.join([MEDIUM, WHOLE, *shared])} (estimate)"
+    told = "\n".join(sentences(runs, shared))
     if markdown:
-        return "\n".join([f"{title}\n", *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))])
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+        lines = [f"{title}\n", *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *cells))]
+        return "\n".join([*lines, "", told])
+    widths = [max(len(row[i]) for row in (head, *cells)) for i in range(len(head))]
     lines = [
         "  ".join(
             cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
-        for row in (head, *rows)
+        for row in (head, *cells)
     ]
-    return "\n".join([title, *(line.rstrip() for line in lines)])
+    return "\n".join([title, *(line.rstrip() for line in lines), told])
+
+
+def sentences(runs: Iterable[Run], shared: Sequence[str]) -> list[str]:
+    """Return for each lock who waits for it, and which models declare no locks."""
+    found: dict[str, list[str]] = {}
+    for fs in dict.fromkeys(run.fs for run in runs):
+        if declared(fs) is None:
+            found.setdefault("locks not modelled: nothing is declared", []).append(fs)
+        for name, calls in in_common(fs, shared).items():
+            note = (declared(fs) or {})[name].get("note", "")
+            found.setdefault(f"{name} lock, held by {', '.join(calls)}{note and f' ({note})'}", []).append(fs)
+    told = [f"{', '.join(names)}: {what}" for what, names in found.items()]
+    return [*told, "unchecked: no measured scaling of a file system was compared with these figures"]

@@ -66,11 +66,11 @@ class Replay:
     """All stages of one run."""
 
     def __init__(
-        self, source: Source, fs: str, machine: str | dict[str, Any], paging: str | None, medium: str,
+        self, source: Source, fs: str, machine: str | dict[str, Any], paging: str | None, medium: str | dict[str, Any],
         params: Params, by: str, footprints: str | None, chunk: int, system: str = systems.ALONE,
         caches: str = cache.OFF,
     ) -> None:  # fmt: skip
-        expect("medium", medium, str, "the name of a medium")
+        expect("medium", medium, (str, dict), "the name of a medium, or its table")
         self.source, self.chunk, self.by = source, chunk, by
         self.system, self.medium_table = systems.read(system), read_medium(medium)
         self.machine = systems.on_machine(self.system, tables_in(self.medium_table, machine_table(machine)))
@@ -100,7 +100,8 @@ class Replay:
         self.loop = Loop(self.model, stages, source.files)
         told = self.machine.get("summary", "table")
         name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
-        self.result = Run(fs, str(name), self.paging.policy, medium)
+        stored = medium if isinstance(medium, str) else str(self.medium_table.get("summary", "table"))
+        self.result = Run(fs, str(name), self.paging.policy, stored)
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
         self.result.params |= {CACHES: caches} if self.caches else {}
         self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})

@@ -44,12 +44,15 @@ class Load:
         Mean number of threads at each station, waiting ones included.
     busy : dict
         Share of the time that each station serves.
+    waiting : dict
+        Mean time of a call at each station beyond the time that it needs there alone, ns.
     """
 
     threads: int
     calls_per_ns: float
     present: dict[str, float]
     busy: dict[str, float]
+    waiting: dict[str, float]
 
     @property
     def call_ns(self) -> float:
@@ -81,7 +84,9 @@ def solve(threads: int, delay: float, stations: Sequence[Station]) -> Load:
         shares = [weights[here] * others[threads - here] / ways[threads] for here in range(threads + 1)]
         present[name] = sum(here * share for here, share in enumerate(shares))
         busy[name] = 1 - shares[0]
-    return Load(threads, ways[threads - 1] / ways[threads] / scale, present, busy)
+    rate = ways[threads - 1] / ways[threads] / scale
+    waiting = {station.name: max(0.0, present[station.name] / rate - station.demand) for station in stations}
+    return Load(threads, rate, present, busy, waiting)
 
 
 def _weights(station: Station, threads: int, scale: float) -> list[float]:

@@ -1,5 +1,6 @@
 """Runs as flat rows of a table, their failures and warnings, and their values as JSON."""
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -69,7 +70,9 @@ def columns(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy scalar or a path as a JSON value."""
+    """Return a NumPy scalar, a path or a record of a medium's table as a JSON value."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "item"):

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scmsim.core import registry, toml
+from scmsim.core import params, registry, toml
 from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UnknownName, unknown
 from scmsim.core.records import OP_COLUMNS, Source
-from scmsim.core.schema import listed, named, table, text
+from scmsim.core.schema import listed, named, one_of, table, text
 from scmsim.result.metrics import METRICS
 from scmsim.result.run import SHORT, SYNC_AT_END
 from scmsim.sweep import point, run
@@ -146,14 +146,18 @@ def gathered(
 
 
 def _table() -> Any:
-    entry = {"name": text, "what": text, "licence": text, "trace": text, "workload": named(_anything)}
+    entry = {"name": text, "what": text, "licence": text, "trace": text, "workload": _workload}
     kinds = {"name": text, "meaning": text, "source": text, "fs": listed(text)}
     lists = {"class": listed(table(kinds)), "entry": listed(table(entry))}
     return toml.load(_HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), **lists}))
 
 
-def _anything(value: Any) -> Any:
-    return value  # the workload checks this value
+def _workload(value: Any) -> dict[str, Any]:
+    """Check a workload and its parameters; keep them as they are written."""
+    given = named(lambda inner: inner)(value)
+    kind = one_of("workload", registry.names("workload"))(given.get("kind"))
+    params.table("workload", kind)({key: inner for key, inner in given.items() if key != "kind"})
+    return given
 
 
 def _entry(given: Mapping[str, Any]) -> Entry:

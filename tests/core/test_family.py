@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from scmsim.core import family, registry, toml
+from scmsim.core import family, registry, signature, toml
 from scmsim.core.errors import UsageError
 
 GOOD = """source = "a paper"
@@ -111,7 +111,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: pathlib.Path) -> 
         family.literals(write(tmp_path, BAD), "two")
     told = [line.split(":", 1)[1].partition(" choose from")[0] for line in str(caught.value).splitlines()]
     # the keys to choose from make the line so long that a long path shortens its middle
-    assert told[0].startswith("1: sauce: no k") and told[0].endswith("did you mean 'source'?")
+    assert told[0].startswith("1: sauce: no k") and told[0].endswith("'source'?")
     assert told[1:] == [
         "2: parameters.1: no parameter named 'modus'; did you mean 'mode'?",
         '5: parameter.mode: must be ["default", "unit", "meaning"]',
@@ -127,6 +127,103 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: pathlib.Path) -> 
         "18: model.two.by.width: no parameter of this row named 'width'; did you mean 'depth'?",
         "19: model.two.variant.shift: must be a whole number, a word, true or false",
     ]
+
+
+STATE = """def start(
+    params: dict, files: Files, *, table: str, shift: int, dax: bool = False
+) -> State:
+    '''Return a state.'''
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ("parameter.mode = [\"fancy", "parameter.mod = [\"fancy", 19,
+         "model.two-b.parameter.mod: no parameter of this row named 'mod'; did you mean 'mode'?"),
+        ("[parameter]\n", "[parameter]\nmodes = [\"1\", \"units\", \"x\"]\n", 6,
+         "parameter.modes: no row has it in its parameters; no parameter named 'modes'; did you mean 'mode'?"),
+        ("variant = { shift", "variant = { shifts", 20,
+         "model.two-b.variant.shifts: no argument of start() named 'shifts'; did you mean 'shift'?"),
+        ("variant = { shift = 12 }", "", 0, "model.two-b.variant.shift: is missing; start() needs it"),
+        ("plain = { shift", "plain = { shifft", 13,
+         "model.one.by.mode.plain.shifft: no argument of start() named 'shifft'; did you mean 'shift'?"),
+        ("plain = { shift = 9 }", "plain = { dax = true }", 0, "model.one.variant.shift: is missing; start() needs it"),
+        ("table = \"costs\"", "tabel = \"costs\"", 9,
+         "variant.tabel: no argument of start() named 'tabel'; did you mean 'table'?"),
+        ("shift = 12", "shift = \"12\"", 20, "model.two-b.variant.shift: must be a whole number, not '12'"),
+        ("shift = 12", "shift = true", 20, "model.two-b.variant.shift: must be a whole number, not true"),
+        ("shift = 12", "shift = 12, dax = 1", 20, "model.two-b.variant.dax: must be true or false, not 1"),
+        ("table = \"costs\"", "table = 3", 9, "variant.table: must be text in quotes, not 3"),
+    ],
+)  # fmt: skip
+def test_a_key_that_no_code_takes_is_a_mistake_of_the_table(
+    tmp_path: pathlib.Path, old: str, new: str, line: int, problem: str
+) -> None:
+    (tmp_path / "state.py").write_text(STATE)
+    family.check(write(tmp_path))  # as it is, it has none
+    assert GOOD.count(old) == 1
+    with pytest.raises(toml.ConfigError) as caught:
+        family.check(write(tmp_path, GOOD.replace(old, new)))
+    assert f"{line or ''}" in str(caught.value) and problem in str(caught.value)
+    assert not line or f":{line}: {problem}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "code", ["def start(params, files, **variant):\n    pass\n", "from other import start\n", "def start(\n", "\0"]
+)
+def test_code_whose_arguments_are_unknown_takes_any(tmp_path: pathlib.Path, code: str) -> None:
+    (tmp_path / "state.py").write_text(code)
+    family.check(write(tmp_path))
+
+
+def test_every_bundled_start_is_found() -> None:
+    """Else the keys of its variants would not be checked."""
+    for name in registry.names("fs"):
+        file = registry.path("fs", name)
+        if file.name == family.TABLE:
+            assert signature.arguments(file, family._rows(file)[name]["code"]["start"]) is not None, name
+
+
+def test_code_that_needs_a_parameter_which_its_row_does_not_name(tmp_path: pathlib.Path) -> None:
+    class Code:
+        emit = space = SITES = None
+
+        @staticmethod
+        def start(params: dict[str, object], files: object, **variant: object) -> object:
+            return params["journal"]
+
+    started = family.bind(write(tmp_path), "one", lambda module: Code).start
+    with pytest.raises(UsageError, match="its code needs the parameter 'journal': name it in the row's 'parameters'"):
+        started({"mode": "plain"}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('locks = ["inod"]\n', "no lock named 'inod'"),
+        ('locks = ["mmapp"]\n', "no lock named 'mmapp'; did you mean 'mmap'?"),
+        ('lock.inode = { of = "file", calls = ["write"], source = "a.c" }\n', "lock.inode: no row has it in its locks"),
+        ('locks = ["i"]\nlock.i = { of = "filo", calls = ["write"], source = "a.c" }\n',
+         "lock.i.of: no scope of a lock named 'filo'; did you mean 'file'?"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["wirte"], source = "a.c" }\n',
+         "lock.i.calls.0: no"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["write"] }\n', "lock.i.source: is missing; say where it is taken"),
+    ],
+)  # fmt: skip
+def test_locks_are_checked(tmp_path: pathlib.Path, text: str, problem: str) -> None:
+    with pytest.raises(toml.ConfigError) as caught:
+        family.check(write(tmp_path, text + GOOD))
+    assert problem in str(caught.value)
+
+
+def test_a_row_has_the_locks_that_it_names(tmp_path: pathlib.Path) -> None:
+    text = GOOD.replace("page_bytes = 512", "page_bytes = 512\nlocks = []")
+    lock = 'locks = ["mmap", "i"]\nlock.i = { of = "file", calls = ["write"], source = "a.c" }\n'
+    file = write(tmp_path, lock + text)
+    assert family.literals(file, "two-b")["LOCKS"] == {}  # none, which is not the same as not declared
+    assert [*family.literals(file, "one")["LOCKS"]] == ["mmap", "i"]
+    assert "LOCKS" not in registry.literals("fs", "pmfs-4k")
 
 
 def test_a_value_of_a_choice_without_a_table(tmp_path: pathlib.Path) -> None:

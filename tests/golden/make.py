@@ -17,7 +17,7 @@ from scmsim.core.counters import SCHEMA
 from scmsim.core.records import DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS, Source
 from scmsim.workload.microbench import PASSES, Workload
 from tests.fs import drive
-from tests.golden import events, limits
+from tests.golden import events, limits, options
 
 FOLDER = pathlib.Path(__file__).parent
 UNITS = (512, 4096, 65536)
@@ -74,6 +74,8 @@ def path(fs: str) -> pathlib.Path:
 
 def main(names: list[str]) -> None:
     """Write the files of the named file systems, or of all."""
+    if problem := options.problem(names):
+        sys.exit(f"tests.golden.make: {problem}")
     for fs in names or registry.names("fs"):
         temporary = FOLDER / f".{fs}.json.tmp"
         temporary.write_text(json.dumps(figures(fs), indent=1) + "\n", encoding="utf-8")

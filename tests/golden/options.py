@@ -1,5 +1,10 @@
 """Parameters of the models for the traces of the stored events (events.py): what leads elsewhere than the defaults."""
 
+from collections.abc import Sequence
+
+from scmsim.core import registry
+from scmsim.core.errors import UnknownName
+
 # Of the small device: the least capacity that leaves some MiB free, and parameters that lead elsewhere.
 SMALL = {
     fs: capacity
@@ -104,3 +109,15 @@ THIRD = {
     "xfs-dax": {"sync_interval": "5s", "data_alignment": "2MiB", "log": "2MiB"},
 }
 HUGE = {"tmpfs": {"huge": "always"}, "ext4-dax": {"data_alignment": "2MiB"}, "xfs-dax": {"data_alignment": "2MiB"}}
+
+
+def problem(names: Sequence[str]) -> str:
+    """Return in one line why the files of these file systems, or of all, cannot be made; "" if they can."""
+    try:
+        for fs in names:
+            registry.path("fs", fs)
+    except UnknownName as error:
+        return str(error)
+    missing = [fs for fs in names or registry.names("fs") if fs not in SMALL]
+    told = ", ".join(map(repr, missing))
+    return f"no capacity of a small device for {told}; add it to SMALL in tests/golden/options.py" if missing else ""

@@ -395,6 +395,14 @@ def test_own_systems_replace_ours(tmp_path):
         systems.get(systems.load(), "ext4-dex")
 
 
+def test_a_file_system_may_need_several_cpus():
+    assert systems.get(systems.load(), "winefs", 8).cpus == 8
+    with pytest.raises(
+        UsageError, match="'winefs' needs a guest with 8 CPUs, not 1; run it with scmsim lab run --cpus 8"
+    ):
+        systems.get(systems.load(), "winefs")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -403,6 +411,7 @@ def test_own_systems_replace_ours(tmp_path):
         ('[x]\ntype = "a"\nmkfss = []', "did you mean 'mkfs'"),
         ('[x]\ntype = "a\\u0000b"', "x.type: must be text"),
         ("x = 1", "must be a table"),
+        ('[x]\ntype = "a"\ncpus = 0', "x.cpus: must be a whole number from 1 to 64"),
         ("[x", "not TOML"),
     ],
 )

@@ -228,7 +228,9 @@ def test_the_example_of_the_document_prints_what_it_says(tmp_path):
 
 def test_the_document_has_the_data_caches_of_each_machine():
     section = DOCS.read_text(encoding="utf-8").partition("## Data caches")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")][1:]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")][
+        1:
+    ]
     assert {row[0] for row in rows} == {*mmu.names()} - {"tps"}
     for name, *levels, flush in rows:
         table = presets.read(name)
@@ -236,5 +238,7 @@ def test_the_document_has_the_data_caches_of_each_machine():
             assert "cache" not in table
             continue
         shapes = [f"{c['size']} ×{c['ways']}{', ' + c['fill'] if k else ''}" for k, c in enumerate(table["cache"])]
-        told = [f"{shape}, {c['cycles']} cycles {c['source'][0]}" for shape, c in zip(shapes, table["cache"], strict=True)]
+        told = [
+            f"{shape}, {c['cycles']} cycles {c['source'][0]}" for shape, c in zip(shapes, table["cache"], strict=True)
+        ]
         assert [cell for cell in levels if cell] == told and flush == table["flush"]

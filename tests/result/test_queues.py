@@ -1,45 +1,13 @@
 """The closed network against mean-value analysis, against every state counted, and by its bounds."""
 
-import itertools
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scmsim.result.queues import Station, solve
+from tests.reference.queues_slow import balance, every_state, mean_value_analysis
 
 demands = st.lists(st.floats(0.1, 100), min_size=1, max_size=4)
-
-
-def mean_value_analysis(threads, delay, given):
-    """Reiser and Lavenberg's recursion, for stations of one speed."""
-    queues, rate = [0.0] * len(given), 0.0
-    for count in range(1, threads + 1):
-        stays = [demand * (1 + queue) for demand, queue in zip(given, queues, strict=True)]
-        rate = count / (delay + sum(stays))
-        queues = [rate * stay for stay in stays]
-    return rate, queues
-
-
-def every_state(threads, delay, stations):
-    """Sum over all ways to place the threads: (calls per ns, threads at each station)."""
-
-    def total(count):
-        weight, present = 0.0, [0.0] * len(stations)
-        for here in itertools.product(range(count + 1), repeat=len(stations)):
-            if (alone := count - sum(here)) >= 0:
-                one = delay**alone / math.factorial(alone)
-                for n, station in zip(here, stations, strict=True):
-                    one *= math.prod(
-                        station.demand / (station.rates(k) if station.rates else 1) for k in range(1, n + 1)
-                    )
-                weight += one
-                present = [p + n * one for p, n in zip(present, here, strict=True)]
-        return weight, present
-
-    weight, present = total(threads)
-    return total(threads - 1)[0] / weight, [p / weight for p in present]
 
 
 @given(st.integers(1, 24), st.floats(0, 500), demands)
@@ -61,6 +29,16 @@ def test_it_is_the_sum_over_all_states(threads, delay, given):
     rate, present = every_state(threads, delay, stations)
     found = solve(threads, delay, stations)
     assert found.calls_per_ns == pytest.approx(rate) and list(found.present.values()) == pytest.approx(present)
+
+
+@given(st.integers(1, 4), st.floats(1, 50), st.lists(st.floats(1, 50), min_size=1, max_size=3))
+def test_it_balances_the_markov_chain(threads, delay, given):
+    """The product form is not assumed there; waiting is what a call stays at a station beyond its own time."""
+    rate, present = balance(threads, delay, given)
+    found = solve(threads, delay, [Station(str(i), demand) for i, demand in enumerate(given)])
+    assert found.calls_per_ns == pytest.approx(rate, rel=1e-6)
+    assert list(found.present.values()) == pytest.approx(present, rel=1e-6)
+    assert sum(found.waiting.values()) == pytest.approx(found.call_ns - delay - sum(given), abs=1e-6 * found.call_ns)
 
 
 @given(st.integers(1, 64), st.floats(0, 500), demands)

@@ -78,7 +78,7 @@ def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
     }
     loaded = job.load(text, fields)
     table = systems.load(given["systems"])
-    return loaded, {name: systems.get(table, name) for name in loaded.fs}
+    return loaded, {name: systems.get(table, name, loaded.cpus) for name in loaded.fs}
 
 
 def run_job(

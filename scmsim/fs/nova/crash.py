@@ -14,7 +14,7 @@ from scmsim.core import records
 from scmsim.core.records import NTSTORE, STORE
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
-from scmsim.fs.recovery.model import Guarantee, Known, Stores, Unrecoverable, copied, placed, source_of
+from scmsim.fs.recovery.model import Guarantee, Known, Stores, Unrecoverable, copied, has_ragged_ends, placed, source_of
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
@@ -35,7 +35,7 @@ KNOWN = (
     Known(
         records.WRITE, "data copy",
         "its copy stores the ends of a write that are no whole 8 bytes through the cache, and nobody writes them back (fs/nova)",
-        ragged=True,
+        has_ragged_ends,
     ),
     Known(
         records.RENAME, "",

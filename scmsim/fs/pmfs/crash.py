@@ -11,10 +11,11 @@ pointer is valid if it is younger than each cut below it.
 from collections.abc import Sequence
 from typing import Any
 
+from scmsim.core.records import WRITE
 from scmsim.fs.pmfs.stores import ENTRY, JOURNAL_AT, SHIFT, Call
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image
-from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import Guarantee, Known, Stores, Unrecoverable, with_cached_ends
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
@@ -32,9 +33,24 @@ TORN = Guarantee(
 )
 
 
+def _keeps_last_line(op: Any) -> bool:
+    """Return whether the ragged end of a write may stay in the cache: `copy.flushes_end`, for a copy by pages or by runs."""
+    end = op.offset + op.length
+    return end % 4 != 0 and end % 64 == op.offset % 64
+
+
+UNALIGNED = Known(
+    WRITE, "copy",
+    "where a write begins and ends at the same offset of a line, its copy leaves the last line in the cache (xip.c: "
+    "pmfs_flush_edge_cachelines; Chipmunk's PMFS_BUG4 and WINEFS_BUG3)",
+    _keeps_last_line,
+)  # fmt: skip
+
+
 class RecoveryModel(Base):
     """Recovery of words by name; the journal's entries hold their old values."""
 
+    flaws: tuple[Known, ...] = (UNALIGNED,)
     shift = {"pmfs-4k": 12, "pmfs-2m": 21, "pmfs-1g": 30}
 
     def __init__(self, *given: Any) -> None:
@@ -51,6 +67,10 @@ class RecoveryModel(Base):
         self.call: Any = Call
         self.touched: dict[int, set[int]] = {}  # file -> blocks whose pointers may differ from `base`
         self.cuts: dict[int, bool] = {}
+
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return the events with the caller's bytes as their copy stores them."""
+        return with_cached_ends(events, ("data copy", "second copy"))
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return, for each event, the writes that the event represents."""

@@ -4,7 +4,7 @@ A recovery model is the file `crash.py` of a family. It defines `SUMMARY`, `MODE
 literal) and either `NONE` (why there is nothing to check, a literal) or a class `RecoveryModel`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scmsim.core.records import NTSTORE, STORE
@@ -40,13 +40,13 @@ class Guarantee(NamedTuple):
 class Known(NamedTuple):
     """Known flaw of the file system itself: calls `op` that lose a line of mechanism `site` ("": any) break the promise.
 
-    `ragged`: only calls that do not begin and end at multiples of 8 bytes.
+    `applies` says by the operation whether the flaw concerns it.
     """
 
     op: int
     site: str
     text: str
-    ragged: bool = False
+    applies: Callable[[Any], bool] = lambda op: True
 
 
 Stores = list[list[Write | Copy]]
@@ -78,10 +78,9 @@ class RecoveryModel:
 
     def to_blame(self, op: Any, lost: Sequence[str]) -> str:
         """Return whether the file system or its model is to blame for a broken promise, as far as is known."""
-        ragged = (op.offset | (op.offset + op.length)) % 8 != 0
         for known in self.flaws:
             lines = not known.site or any(known.site in line for line in lost)
-            if op.op == known.op and lines and (ragged or not known.ragged):
+            if op.op == known.op and lines and known.applies(op):
                 return f"the file system: {known.text}"
         return self.blame
 
@@ -107,6 +106,36 @@ class RecoveryModel:
             else:
                 pages[page] = device
         return found._replace(pages={}, base=pages)
+
+
+def has_ragged_ends(op: Any) -> bool:
+    """Return whether a write does not begin and end at multiples of 8 bytes."""
+    return (op.offset | (op.offset + op.length)) % 8 != 0
+
+
+def with_cached_ends(events: Sequence[Event], sites: Collection[str]) -> list[Event]:
+    """Split each non-temporal copy of the caller's bytes as __copy_user_nocache does: cached stores to its ragged ends.
+
+    Source: Linux 5.13 arch/x86/lib/copy_user_64.S: bytes up to a multiple of 8, words of 8 and one of 4 past the cache, the
+    rest by byte; a copy of less than 8 bytes has at most the word of 4.  Simplified: where bytes follow the word of 4, both
+    are cached, because contents are followed by words of 8 bytes.
+    """
+    out: list[Event] = []
+    for event in events:
+        whole = (event.addr | event.length) % 8 == 0 or event.negated_page_bytes < 0
+        if whole or event.code != NTSTORE or event.site not in sites:
+            out.append(event)
+            continue
+        head = min(-event.addr & 7, event.length) if event.length >= 8 else 0
+        rest = event.length - head
+        past = rest if rest % 8 == 4 and (event.addr + head) % 4 == 0 else rest & ~7
+        at = event.addr
+        for code, length in ((STORE, head), (NTSTORE, past), (STORE, event.length - head - past)):
+            if length:
+                virtual = event.virtual + at - event.addr if event.virtual >= 0 else -1
+                out.append(event._replace(code=code, addr=at, length=length, virtual=virtual))
+            at += length
+    return out
 
 
 def copied(op: Any, events: Sequence[Event], site: str) -> list[tuple[int, int, int]]:

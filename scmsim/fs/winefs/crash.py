@@ -11,6 +11,7 @@ bytes.
 from typing import Any
 
 from scmsim.core.records import LOAD, WRITE
+from scmsim.fs.pmfs.crash import UNALIGNED
 from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
 from scmsim.fs.recovery.image import Bulk, label_of
@@ -29,6 +30,7 @@ class RecoveryModel(Pmfs):
 
     shift = {"winefs": 12}
     flaws = (
+        UNALIGNED,
         Known(WRITE, "data copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
     )  # fmt: skip
 

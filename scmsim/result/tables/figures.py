@@ -68,7 +68,7 @@ def _per_call(label: str, total: Callable[[Run], Value]) -> Row:
     return Row(label, divided, few)
 
 
-def _time(run: Run) -> Value:
+def time_per_call(run: Run) -> Value:
     """Return the estimate per call or touch, ns."""
     per_call = run.metrics.get("estimated_ns_per_call")
     return per_call if run.unit == "call" else sum(run.time_ns.values()) / run.divisor if run.time_ns else None
@@ -102,7 +102,7 @@ def _share_of_faults(run: Run) -> Value:
     return 100 * value / whole if value is not None and whole else None
 
 
-_walks = _metric("dtlb_walks")
+dtlb_walks = _metric("dtlb_walks")
 
 
 def _per_million(run: Run) -> Value:
@@ -111,12 +111,12 @@ def _per_million(run: Run) -> Value:
 
 
 def _few_walks(run: Run) -> str | None:
-    walks = _walks(run)
+    walks = dtlb_walks(run)
     return f"{walks:,} in all" if walks and walks < FEW else None
 
 
 def _cycles_of_few_walks(run: Run) -> str | None:
-    walks, cycles = _walks(run), run.metrics.get("cycles_per_walk_data")
+    walks, cycles = dtlb_walks(run), run.metrics.get("cycles_per_walk_data")
     return f"{cycles:,.0f} ({walks:,} walks)" if cycles is not None and walks and walks < FEW else None
 
 
@@ -155,13 +155,13 @@ SECTIONS: dict[str, list[Row]] = {
         _per_call("loads + stores (TLB traffic)", _metric("tlb_traffic")),
         _per_call("dTLB look-ups", _metric("dtlb_lookups")),
         _per_call("dTLB first-level misses", _metric("dtlb_l1_misses")),
-        _per_call("dTLB page walks", _walks),
+        _per_call("dTLB page walks", dtlb_walks),
         *(_per_call(f"bytes stored: {kind}", _stored(kind)) for kind in KINDS if kind != "none"),
         _per_call("bytes stored: all", _counter("pm_stored_bytes")),
         _per_call("bytes loaded", _counter("pm_loaded_bytes")),
         _per_call("cache-line flushes", _counter("flushes")),
         _per_call("store fences", _counter("fences")),
-        Row("time (estimate), ns", _time),
+        Row("time (estimate), ns", time_per_call),
     ],
     "data caches, per call": [
         _per_call("L1D lines replaced", _cached("l1d_replacement")),
@@ -198,7 +198,7 @@ SECTIONS: dict[str, list[Row]] = {
     "totals": [
         Row("instructions", _counter("instructions")),
         Row("loads + stores (TLB traffic)", _metric("tlb_traffic")),
-        Row("dTLB page walks", _walks),
+        Row("dTLB page walks", dtlb_walks),
         Row("bytes written by the program", _payload("written")),
         Row("bytes read by the program", _payload("read")),
         Row("bytes stored", _counter("pm_stored_bytes")),

@@ -63,8 +63,8 @@ def _without_costs(names: Sequence[str]) -> list[str]:
 
 
 def _differences(runs: Sequence[Run]) -> list[str]:
-    sound = [run for run in runs if run.divisor and not run.errors]
-    if len({(run.divisor, run.operations, run.payload.get("written")) for run in sound}) != 1:
+    sound = comparable(runs)
+    if not sound:
         return []
     names = _names(sound)
     return [
@@ -84,6 +84,12 @@ def _differences(runs: Sequence[Run]) -> list[str]:
         ),
         *_walks([run for run in sound if run.is_charged], names),
     ]
+
+
+def comparable(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs without failed operations; none if they did different work."""
+    sound = [run for run in runs if run.divisor and not run.errors]
+    return sound if len({(run.divisor, run.operations, run.payload.get("written")) for run in sound}) == 1 else []
 
 
 def _compared(runs: Sequence[Run], names: Mapping[int, str], what: str, total: Figure, causes: Causes) -> list[str]:

@@ -101,9 +101,9 @@ class Pmfs(Journal):
             self.flush("data copy", addr, length)
         else:
             self.nt["data copy"] += length
-        self.flushes["data copy"] += (offset % 8 != 0) + (
-            (offset + length) % 8 != 0 and offset % 64 != (offset + length) % 64
-        )
+        end = offset + length
+        last = max(offset, (end - 1) // 4096 * 4096)  # the copy of the last page
+        self.flushes["data copy"] += (offset % 8 != 0) + (end % 8 != 0 and last % 64 != end % 64)
 
     def write(self, f, offset, length):
         end, first, last = offset + length, offset >> self.shift, (offset + length - 1) >> self.shift

@@ -289,7 +289,8 @@ class Vsm(Pmfs):
             self.flush(site, low % PAGE, high - low)
         else:
             self.nt[site] += high - low
-        self.flushes[site] += (low % 8 != 0) + (high % 8 != 0 and low % 64 != high % 64)
+        last = max(low, (high - 1) // 4096 * 4096)  # the copy of the last page
+        self.flushes[site] += (low % 8 != 0) + (high % 8 != 0 and last % 64 != high % 64)
 
     def swap_places(self, f, pieces):
         slots = []
