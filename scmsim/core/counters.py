@@ -188,7 +188,7 @@ MEASURED: dict[str, Counter] = {**_measured(), **SOFTWARE}
 
 def _cached() -> dict[str, Counter]:
     """Return the counters of the data caches, which only a replay with caches supplies."""
-    table = {}
+    table: dict[str, Counter] = {}
     for side, who in (("load", "loads"), ("store", "stores"), ("prefetch", "the prefetcher")):
         what = f"lines that {who} looked up"
         table |= {
