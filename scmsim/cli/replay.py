@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from scmsim.cache import SETTINGS
 from scmsim.core.errors import UnknownName, UsageError
 
 _DEFAULT_FS = ["ext4", "ext4-dax", "nova-cow"]
@@ -55,6 +56,11 @@ experiment such as quickstart.""",
     "--system",
     metavar="NAME",
     help="What else runs (scmsim list system, or a .toml file).  [default: alone]",
+)
+@click.option(
+    "--caches",
+    type=click.Choice(SETTINGS),
+    help="Simulate the machine's data caches too, without a prefetcher (on) or with one.  [default: off]",
 )
 @click.option(
     "--threads",

@@ -12,6 +12,7 @@ from scmsim.core.text import printable
 from scmsim.plot.charts import per_call
 from scmsim.result import Run
 from scmsim.result.names import axes, labels, said, title
+from scmsim.result.run import CACHES
 from scmsim.result.table import SECTIONS, Row
 from scmsim.result.tables import spans
 from scmsim.result.tables.figures import TLB_PARTS, number
@@ -125,7 +126,7 @@ def _rows(runs: Sequence[Run]) -> dict[str, list[Row]]:
 def _measured(name: str) -> Row:
     counter = MEASURED[name]
     unit = f", {counter.unit}" if counter.unit in _UNITS else ""
-    return Row(f"{counter.meaning}{unit}", lambda run: per_call(run, name))
+    return Row(f"{counter.meaning}{unit}", lambda run: None if run.params.get(CACHES) else per_call(run, name))
 
 
 def _wide(runs: Sequence[Run]) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 # key in a run's params: the kernel and file system whose touches of its own memory the run includes
 FOOTPRINTS = "footprints"
 SYSTEM = "system"  # key in a run's params: what else ran, and how rep-strings count
-# Arguments of a replay that name its kernel and what else runs.
-SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM)
+CACHES = "caches"  # key in a run's params: how the data caches were simulated, if they were
+# Arguments of a replay that name its kernel, what else runs, and whether there are caches.
+SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM, CACHES)
 TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 # key in a run's errors: writes that wrote fewer bytes than requested, because the device was full after them
 SHORT = "short writes"

@@ -36,6 +36,8 @@ def span(row: Row, run: Run) -> str:
     low, high, whole = found.get("low"), found.get("high"), intervals.figure(run, name)
     if low is None or high is None or not whole or found["basis"] == intervals.EXACT:
         return f"({printable(found['basis'])})"
+    if row.written(run):  # "92 in all"
+        value = whole
     wide = high > _WIDE * low
     return f"({_bound(low * value / whole, wide)} to {_bound(high * value / whole, wide)})"
 
