@@ -13,7 +13,7 @@ import click
 
 from scmsim import cli
 from scmsim.core import registry
-from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.core.counters import CACHED, MEASURED, SCHEMA
 from scmsim.result import glossary
 from scmsim.result.metrics import METRICS
 
@@ -159,6 +159,10 @@ def _counters() -> Iterator[str]:
         ("field", "perf event", "unit", "meaning"),
         [(f"`{n}`", c.event or "", c.unit, c.meaning) for n, c in MEASURED.items() if n not in SCHEMA],
     )
+    yield "## Counters of the data caches\n"
+    yield "Only `scmsim replay` and `scmsim mmu` with `--caches` supply these; they also supply `l1d_replacement` and"
+    yield "`mem_load_retired_l2_miss`, `_l3_hit`, `_l3_miss` above.\n"
+    yield from _table(("field", "unit", "meaning"), [(f"`{n}`", c.unit, c.meaning) for n, c in CACHED.items()])
     yield "## Metrics\n"
     rows = [
         (f"`{name}`", m.unit, m.meaning, ", ".join(f"`{i}`" for i in m.ways[-1].inputs)) for name, m in METRICS.items()

@@ -74,8 +74,8 @@ def _plugins(name: str) -> list[str]:
 
 def _errors(fs: str, as_json: bool) -> str:
     """Return a table of a model's errors in measured cells."""
-    from scmsim.compare import residuals
     from scmsim.core import registry
+    from scmsim.result import residuals
 
     registry.path("fs", fs)
     found = residuals.of_model(fs)

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from scmsim.cache import OFF, SETTINGS
 from scmsim.cli._accesses import Accesses
 from scmsim.core.errors import UsageError
 
@@ -29,9 +30,22 @@ that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast
 @click.option("--l2", metavar="ENTRIESxWAYS", help="A second level behind --l1, e.g. 1536x12.")
 @click.option("--page", default="4KiB", show_default=True, help="Size of every page: a power of two, 4KiB to 1GiB.")
 @click.option("--contiguous", is_flag=True, help="Neighbouring pages are contiguous, so TLBs that can coalesce them.")
+@click.option(
+    "--caches",
+    type=click.Choice(SETTINGS),
+    default=OFF,
+    help="Count the hits and misses of the machine's data caches, too, without a prefetcher (on) or with one.  [default: off]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: file, machine, page, results.")
 def command(
-    file: str, machine: str | None, l1: str | None, l2: str | None, page: str, contiguous: bool, as_json: bool
+    file: str,
+    machine: str | None,
+    l1: str | None,
+    l2: str | None,
+    page: str,
+    contiguous: bool,
+    caches: str,
+    as_json: bool,
 ) -> None:
     from scmsim import mmu
     from scmsim.mmu import accesses
@@ -42,6 +56,8 @@ def command(
         raise UsageError("--l2 without --l1; give the first level too, e.g. --l1 64x4")
     if l1 and contiguous:
         raise UsageError("--contiguous has no meaning with --l1, whose arrays do not coalesce; use --machine")
+    if l1 and caches != OFF:
+        raise UsageError("--caches are those of a machine; use --machine instead of --l1")
     requests = None if accesses.is_access_file(file) else _requests(file)
     if l1:
         addresses = accesses.loads(file) if requests is None else (part for _, part in requests.batches)
@@ -52,6 +68,8 @@ def command(
             counts = mmu.simulate_file(file, machine, page, contiguous=contiguous)
         else:
             counts = mmu.simulate_accesses(requests.batches, machine, page, contiguous=contiguous)
+    if caches != OFF:
+        counts |= _caches(file, machine or "", caches)
     if requests:
         click.echo(requests.note(file, "'scmsim replay'"), err=True)
     how = {"l1": l1, "l2": l2, "page": page} if l1 else {"machine": machine, "page": page, "contiguous": contiguous}
@@ -62,6 +80,21 @@ def command(
 
     what = f"arrays {' '.join(filter(None, [l1, l2]))}" if l1 else f"machine {machine}"
     click.echo("\n".join([f"{what}, pages of {page}", *(lru(counts) if l1 else tlb(counts))]))
+
+
+def _caches(file: str, machine: str, setting: str) -> dict[str, int]:
+    """Return the counts of a machine's data caches for a file of addresses."""
+    from scmsim import cache
+    from scmsim.mmu import accesses, page_runs, presets
+
+    if not accesses.is_access_file(file) or page_runs.is_page_runs(file):
+        raise UsageError(f"--caches needs addresses of bytes, and {file!r} has pages only; leave it out")
+    table = presets.read(machine)
+    if accesses.is_table(file):
+        return cache.simulate_events(
+            ((events, setup) for events, setup, _ in accesses.table_events(file)), table, setting
+        )
+    return cache.simulate(accesses.read(file), table, setting)
 
 
 def _requests(file: str) -> Accesses:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from scmsim.cache import SETTINGS
 from scmsim.core.errors import UnknownName, UsageError
 
 _DEFAULT_FS = ["ext4", "ext4-dax", "nova-cow"]
@@ -57,6 +58,11 @@ experiment such as quickstart.""",
     help="What else runs (scmsim list system, or a .toml file).  [default: alone]",
 )
 @click.option(
+    "--caches",
+    type=click.Choice(SETTINGS),
+    help="Simulate the machine's data caches too, without a prefetcher (on) or with one.  [default: off]",
+)
+@click.option(
     "--threads",
     metavar="N",
     help="Show below the table what so many cores get that run the calls at once: 8, 1..16 or 1,2,4 (an estimate).",
@@ -92,6 +98,11 @@ experiment such as quickstart.""",
 )
 @click.option("--sort", default="", metavar="ROW", help="Order the columns by this row, the least first.")
 @click.option("--ratios", is_flag=True, help="Show beside each figure its ratio to the first column.")
+@click.option(
+    "--intervals",
+    is_flag=True,
+    help="Show after each figure its 90 % interval, from measured errors of the models.",
+)
 @click.option("--explain", is_flag=True, help="Say below the table what each row means (scmsim explain).")
 @click.option(
     "--format",

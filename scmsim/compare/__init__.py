@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from scmsim.compare.scope import aligned, kind
 from scmsim.compare.tolerances import ALL, TOLERANCES, limits_of
 from scmsim.core import registry
-from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.core.counters import EVERY
 from scmsim.core.errors import unknown
 from scmsim.perf.event_names import fields, same, spelled
 from scmsim.result import FOOTPRINTS, Result, Run, metrics
@@ -212,7 +212,7 @@ def _wanted(events: Sequence[str], known: set[str], tables: Sequence[str]) -> li
 
 def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
     """Return the counter or metric with this name, or with this perf name on the measured CPU."""
-    allowed = known | SCHEMA.keys() | MEASURED.keys() | metrics.METRICS.keys()
+    allowed = known | EVERY.keys() | metrics.METRICS.keys()
     meant = (field for table in (*tables, None) for field in fields(name, table))
     for candidate in (name, spelled(name), *meant):
         if candidate in allowed:
@@ -325,4 +325,4 @@ def _meanings(side: Result) -> dict[str, str]:
 
 
 def _own_event(name: str) -> str | None:
-    return {**SCHEMA, **MEASURED}[name].event if name in SCHEMA or name in MEASURED else None
+    return EVERY[name].event if name in EVERY else None

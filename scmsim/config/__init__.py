@@ -1,8 +1,8 @@
 """Read an experiment from TOML and check it; report every mistake at once, with file, line, dotted key and rule.
 
 Keys: `trace` (a path, relative to the file's folder) or `[workload]` (`kind` and its parameters); `fs`, `machine`,
-`paging`, `medium` (a name or a list of names: every combination is run); `kernel`, `footprints`, `meminfo`, `system` (one value
-each, for all runs); `by`, `sync_at_end`, `out`, `summary`;
+`paging`, `medium` (a name or a list of names: every combination is run); `kernel`, `footprints`, `meminfo`, `system`, `caches` (one
+value each, for all runs); `by`, `sync_at_end`, `out`, `summary`;
 `[set.NAME]` parameters of the file system or paging policy NAME.  Parameters may carry units ("4KiB", "5ms"); they are checked
 against the plug-in's PARAMS.
 """
@@ -46,6 +46,7 @@ class Experiment:
     footprints: str | None = None
     meminfo: str | None = None
     system: str | None = None
+    caches: str | None = None
     by: str | None = None
     sync_at_end: bool = False
     params: dict[str, dict[str, int | str]] = field(default_factory=dict)

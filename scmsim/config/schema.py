@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from scmsim import cache
 from scmsim.core import params, registry
 from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError
@@ -34,6 +35,7 @@ def keys(folder: pathlib.Path) -> dict[str, Rule]:
         "footprints": functools.partial(version, "footprints"),
         "meminfo": lambda value: str(existing(value)),
         "system": lambda value: _name_or_file("system", value, existing),
+        "caches": one_of("setting of caches", cache.SETTINGS),
         "trace": existing,
         "workload": functools.partial(_workload, folder),
         "by": one_of("breakdown", ("site", "op", "file")),

@@ -185,6 +185,45 @@ SOFTWARE: dict[str, Counter] = {
 }
 MEASURED: dict[str, Counter] = {**_measured(), **SOFTWARE}
 
+
+def _cached() -> dict[str, Counter]:
+    """Return the counters of the data caches, which only a replay with caches supplies."""
+    table: dict[str, Counter] = {}
+    for side, who in (("load", "loads"), ("store", "stores"), ("prefetch", "the prefetcher")):
+        what = f"lines that {who} looked up"
+        table |= {
+            f"cache_{side}_lines": Counter(None, "lines", f"{what} in the data caches, once a run"),
+            f"cache_{side}_l1_hit": Counter(None, "lines", f"{what}: the first level had them"),
+            f"cache_{side}_l2_lookups": Counter(None, "lines", f"{what} in the second level"),
+            f"cache_{side}_l2_hit": Counter(None, "lines", f"{what}: the second level had them"),
+            f"cache_{side}_l3_lookups": Counter(None, "lines", f"{what} in the third level"),
+            f"cache_{side}_l3_hit": Counter(None, "lines", f"{what}: the third level had them"),
+            f"cache_{side}_memory": Counter(None, "lines", f"{what}: no level had them"),
+        }
+    return table | {
+        "cache_nt_lines": Counter(
+            None, "lines", "lines of non-temporal stores, which pass the caches and evict the line"
+        ),
+        "cache_flushed_lines": Counter(None, "lines", "write-back instructions for lines, dirty or not"),
+        "cache_written_back_evicted": Counter(None, "lines", "dirty lines that the last level evicted to memory"),
+        "cache_written_back_flushed": Counter(
+            None, "lines", "dirty lines that write-back instructions wrote to memory"
+        ),
+        "cache_pm_read": Counter(None, "lines", "lines that the caches read from persistent memory"),
+        "cache_pm_written_back": Counter(
+            None, "lines", "lines that left for persistent memory: evicted, flushed, non-temporal"
+        ),
+        "cache_unchecked": Counter(
+            None,
+            "accesses",
+            "loads and stores whose address is not known, so that they pass no cache (kernel code, stacks)",
+        ),
+    }
+
+
+CACHED: dict[str, Counter] = _cached()
+EVERY: dict[str, Counter] = {**SCHEMA, **MEASURED, **CACHED}  # every counter that a result may have
+
 # Replays keep these fields in thousandths (see records.MILLI), because measured costs per call are not whole numbers.
 MILLI_FIELDS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 

@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # the folders with kernels, and with the constants that they use
 _ROOMS = (
     "alloc",
+    "cache",
     "core",
     "footprint",
     "fs",

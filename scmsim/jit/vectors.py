@@ -96,6 +96,20 @@ class _Row(_Vector):
         self.store(builder.select(changed, shifted, self.tags))
 
 
+class _Marked(_Row):
+    """A row of tags of 64 bits whose lowest bit is a mark, which does not count when tags are compared."""
+
+    def __init__(self, lanes: int, context: Any, builder: Any, array: Any, value: Any, index: Any, tag: Any):
+        super().__init__(lanes, 64, context, builder, array, value, index, builder.or_(tag, ir.Constant(_I64, 1)))
+        self.start = builder.gep(context.make_array(array)(context, builder, value).data, [index])
+        same = builder.icmp_signed("==", builder.or_(self.tags, self.constant(1)), self.tag)
+        self.found = builder.zext(builder.bitcast(same, ir.IntType(lanes)), _I64)
+
+    def lane_at(self, lane: Any) -> Any:
+        """Return the tag in a lane."""
+        return self.builder.load(self.builder.gep(self.start, [lane]))
+
+
 def _touch(lanes: int, bits: int) -> Callable:
     @intrinsic
     def touch(typing: Any, array: Any, index: Any, tag: Any, last: Any) -> Any:
@@ -120,6 +134,38 @@ def _pass_on(lanes: int, bits: int) -> Callable:
         return types.int64(array, types.int64, types.int64, types.int64, types.int64), code
 
     return pass_on
+
+
+def _enter_marked(lanes: int) -> Callable:
+    @intrinsic
+    def enter_marked(typing: Any, array: Any, index: Any, tag: Any, last: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            row, one = _Marked(lanes, context, builder, signature.args[0], *args[:3]), ir.Constant(_I64, 1)
+            stop = builder.or_(row.found, builder.shl(one, args[3]))
+            lane = builder.cttz(stop, ir.Constant(ir.IntType(1), 0))
+            old = row.lane_at(lane)
+            missed = builder.icmp_signed("==", row.found, ir.Constant(_I64, 0))
+            kept = builder.select(missed, ir.Constant(_I64, 0), builder.and_(old, one))
+            row.put_first(row.filled(builder.or_(args[2], kept)), args[3])
+            return builder.select(missed, old, ir.Constant(_I64, -1))
+
+        return types.int64(array, types.int64, types.int64, types.int64), code
+
+    return enter_marked
+
+
+def _find_marked(lanes: int) -> Callable:
+    @intrinsic
+    def find_marked(typing: Any, array: Any, index: Any, tag: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            found = _Marked(lanes, context, builder, signature.args[0], *args).found
+            lane = builder.cttz(found, ir.Constant(ir.IntType(1), 0))
+            nothing = builder.icmp_signed("==", found, ir.Constant(_I64, 0))
+            return builder.select(nothing, ir.Constant(_I64, -1), lane)
+
+        return types.int64(array, types.int64, types.int64), code
+
+    return find_marked
 
 
 def _find(lanes: int, bits: int) -> Callable:
@@ -161,6 +207,19 @@ def _copy(lanes: int, bits: int) -> Callable:
         return types.none(array, types.int64, other, types.int64), code
 
     return copy
+
+
+@intrinsic
+def _fetch_ahead(typing: Any, array: Any, index: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+        byte = builder.bitcast(start, ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [byte.type, _I32, _I32, _I32])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(call, [byte, *(ir.Constant(_I32, value) for value in (1, 3, 1))])  # to write; keep; data
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), code
 
 
 @intrinsic
@@ -221,12 +280,36 @@ def _plain_find(lanes: int) -> Callable:
     return find
 
 
+def _plain_enter_marked(lanes: int) -> Callable:
+    def enter_marked(array: Any, index: int, tag: int, last: int) -> int:
+        lane = find(array, index, tag)
+        stop = lane if lane >= 0 else int(last)
+        old = int(array[index + stop])
+        array[index + 1 : index + stop + 1] = array[index : index + stop].copy()
+        array[index] = tag | (old & 1 if lane >= 0 else 0)
+        return -1 if lane >= 0 else old
+
+    find = _plain_find_marked(lanes)
+    return enter_marked
+
+
+def _plain_find_marked(lanes: int) -> Callable:
+    def find_marked(array: Any, index: int, tag: int) -> int:
+        return next((lane for lane in range(lanes) if array[index + lane] | 1 == tag | 1), -1)
+
+    return find_marked
+
+
 def _plain_same(array: Any, index: int, other: Any, at: int) -> int:
     return sum(1 << lane for lane in range(8) if array[index + lane] == other[at + lane])
 
 
 def _plain_copy(array: Any, index: int, other: Any, at: int) -> None:
     array[index : index + 8] = other[at : at + 8]
+
+
+def _plain_fetch_ahead(array: Any, index: int) -> None:
+    """Do nothing."""
 
 
 def _plain_take_bit(array: Any, index: int, bit: int) -> int:
@@ -257,6 +340,16 @@ pass_on16 = _plain_pass_on(16) if _PLAIN else _pass_on(16, 64)
 find8 = _plain_find(8) if _PLAIN else _find(8, 64)
 find16 = _plain_find(16) if _PLAIN else _find(16, 64)
 
+# The lowest bit of a marked tag is a mark, which does not count when tags are compared.
+# enter_marked(array, index, tag, last): move `tag` to the front of its row as `touch` does; it keeps its mark, or gets that of
+# `tag`.  Returns -1 if a lane held the tag, else the tag in lane `last`, which was evicted.
+enter_marked8 = _plain_enter_marked(8) if _PLAIN else _enter_marked(8)
+enter_marked16 = _plain_enter_marked(16) if _PLAIN else _enter_marked(16)
+
+# find_marked(array, index, tag): return the first lane that holds the tag, with or without its mark, or -1.
+find_marked8 = _plain_find_marked(8) if _PLAIN else _find_marked(8)
+find_marked16 = _plain_find_marked(16) if _PLAIN else _find_marked(16)
+
 # same(array, index, other, at): return a mask of the lanes in which two rows are equal.
 same8 = _plain_same if _PLAIN else _same(8, 64)
 same8_bytes = _plain_same if _PLAIN else _same(8, 8)
@@ -264,6 +357,9 @@ same8_bytes = _plain_same if _PLAIN else _same(8, 8)
 # copy(array, index, other, at): overwrite the row of `array` with the row of `other`.
 copy8 = _plain_copy if _PLAIN else _copy(8, 64)
 copy8_bytes = _plain_copy if _PLAIN else _copy(8, 8)
+
+# fetch_ahead(array, index): let the CPU fetch an element's cache line, which is to be changed soon.
+fetch_ahead = _plain_fetch_ahead if _PLAIN else _fetch_ahead
 
 # take_bit(array, index, bit): clear a bit of a row of 512 bits (8 words of 64); return how many of the higher bits are set.
 take_bit = _plain_take_bit if _PLAIN else _take_bit

@@ -33,12 +33,16 @@ class Array(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Data cache, size in bytes; `sharers` is the number of logical CPUs that may share it."""
+    """Data cache, size in bytes; `sharers` is the number of logical CPUs that may share it.
+
+    `is_inclusive`: the cache holds all that the levels nearer to the core hold.
+    """
 
     level: int
     size: int
     ways: int
     sharers: int
+    is_inclusive: bool
 
 
 # Descriptor -> arrays (level, kind, pages, entries, ways), for cores since Core 2.
@@ -134,12 +138,20 @@ def caches(registers: Registers) -> list[Cache]:
     leaf = 0x8000001D if (0x8000001D, 0) in registers and registers[0x8000001D, 0][0] & 31 else 4
     found = []
     for sub in range(8):
-        eax, ebx, ecx, _ = registers.get((leaf, sub), (0, 0, 0, 0))
+        eax, ebx, ecx, edx = registers.get((leaf, sub), (0, 0, 0, 0))
         if eax & 31 in (1, 3):
             ways, line = (ebx >> 22) + 1, (ebx & 0xFFF) + 1
             size = ways * ((ebx >> 12 & 0x3FF) + 1) * line * (ecx + 1)
-            found.append(Cache(eax >> 5 & 7, size, ways, (eax >> 14 & 0xFFF) + 1))
+            found.append(Cache(eax >> 5 & 7, size, ways, (eax >> 14 & 0xFFF) + 1, bool(edx & 2)))
     return sorted(found)
+
+
+def flush_instruction(registers: Registers) -> str:
+    """Return the best instruction that the CPU has to write a line back, as Linux chooses it."""
+    for name, bit in (("clwb", 24), ("clflushopt", 23)):
+        if has(registers, 7, 1, bit):
+            return name
+    return "clflush"
 
 
 def broadcast_pages(registers: Registers) -> int:

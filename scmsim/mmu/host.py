@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem
+from scmsim.core.units import format_bytes
 from scmsim.mmu import cpuid
 from scmsim.mmu.cpuid import DATA, INSTRUCTION, LOAD, STORE, UNIFIED, Array, Registers
 
@@ -149,7 +150,8 @@ def table(seen: Seen) -> dict[str, Any]:
     """
     brand = cpuid.text(seen.registers)
     found = cpuid.arrays(seen.registers)
-    tlb = tlbs(found, is_amd="AMD" in brand or "Hygon" in brand)
+    is_amd = "AMD" in brand or "Hygon" in brand
+    tlb, held = tlbs(found, is_amd=is_amd), caches(seen, is_amd)
     if not {"load", "fetch"} <= {side for entry in tlb for side in entry.get("first_level_for", [])}:
         raise EnvironmentProblem(
             f"{brand!r} tells nothing of its TLBs through CPUID here; copy the nearest of 'scmsim list machine' to a TOML file"
@@ -174,6 +176,7 @@ def table(seen: Seen) -> dict[str, Any]:
             for name, entries, ways in (("pde", 32, 8), ("pdpte", 4, 4), ("pml4e", 4, 4))
         ],
         "walk_memory": [*_walk_memory(seen)],
+        **({"flush": cpuid.flush_instruction(seen.registers), "cache": held} if held else {}),
         "walk": _walk(seen),
         "invalidate": _invalidate(seen),
         "time": {
@@ -241,6 +244,28 @@ def _amd(group: list[Array], kind: str) -> Group:
             ways = 8 if kind == INSTRUCTION else entries // (256 if entries > 3072 else 128)
             more += f"; CPUID gives, of the ways of a skewed array, {each} pages: {ways} ways are an assumption"
         yield "-".join(pages).lower(), pages, entries, ways, more
+
+
+def caches(seen: Seen, is_amd: bool) -> list[dict[str, Any]]:
+    """Return the [[cache]] tables of what CPUID reports of the data caches."""
+    found = []
+    for cache in cpuid.caches(seen.registers)[:3]:
+        fill, why = "non-inclusive", ""
+        if cache.level > 1 and cache.is_inclusive:
+            fill = "inclusive"
+        elif cache.level == 3 and is_amd:
+            fill, why = "exclusive", "; AMD's last levels hold what the second level evicts"
+        elif cache.level == 3:
+            why = "; how a last level that is not inclusive is filled, is not seen"
+        found.append({
+            "name": f"l{cache.level}{'d' if cache.level == 1 else ''}",
+            "size": format_bytes(cache.size),
+            "ways": cache.ways,
+            "fill": fill,
+            "cycles": _CYCLES.get(cache.level, 60),
+            "source": f"vendor: CPUID leaf 4 or 8000001DH{why}; the cycles are not seen; LRU is an assumption",
+        })  # fmt: skip
+    return found
 
 
 def _walk_memory(seen: Seen) -> Iterator[dict[str, Any]]:
@@ -311,7 +336,7 @@ def _invalidate(seen: Seen) -> dict[str, Any]:
 def toml(table: dict[str, Any], unseen: list[str]) -> str:
     """Return a machine's table as the text of its file; what was not seen comes first, as comments."""
     lines = [f"# Not seen: {what}." for what in unseen]
-    lines += [f"summary = {_value(table['summary'])}"]
+    lines += [f"{name} = {_value(table[name])}" for name in ("summary", "flush") if name in table]
     for name, value in table.items():
         if isinstance(value, list):
             for entry in value:

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from scmsim.cache.state import FILLS, FLUSHES, LEVELS, LINE, check_fills
 from scmsim.core.errors import UsageError
 from scmsim.core.schema import Mistakes, Rule, flag, listed, named, number, one_of, table, text, then, whole
-from scmsim.core.units import page_order
+from scmsim.core.units import page_order, parse_bytes
 from scmsim.mmu import state as layout
 from scmsim.mmu.state import ANY, CACHE_LEVELS
 
 _CYCLES = whole(0, 1 << 40)
+_MOST_CACHE = 1 << 31  # bytes
 _SOURCES = named(text, form="must be a table of the sources, by key")
 _TIMES: dict[str, Rule] = {
     "ghz": number(1e-3, 1e3),
@@ -35,6 +37,8 @@ def machine(sources: bool) -> Rule:
         ),
         "walk_memory": _arrays("walk_memory", {"name": text, "cycles": _CYCLES}, ("cycles", *labelled), sources),
         "nested_tlb": _arrays("nested_tlb", {}, labelled[1:], sources),
+        "cache": _caches(sources),
+        "flush": one_of("write-back instruction", FLUSHES),
         "walk": _numbers(_WALK, ("levels", "largest_page"), sources),
         "invalidate": _numbers(_INVALIDATE, (), sources),
         "time": _numbers(_TIMES | _TIMES_PERHAPS, tuple(_TIMES), sources),
@@ -64,6 +68,46 @@ def _arrays(kind: str, more: Mapping[str, Rule], needed: tuple[str, ...], source
     fields = {**_SHAPE, "index": one_of("index", ("linear", "xor")), "source": _source if sources else text, **more}
     form = f"must be written as [[{kind}]] tables"
     return listed(then(table(fields, ("entries", "ways", *needed), form), _shaped), form)
+
+
+def _caches(sources: bool) -> Rule:
+    """Return the rule for the [[cache]] tables: the levels of the data caches, nearest first."""
+    form = "must be written as [[cache]] tables"
+    fields = {
+        "name": text,
+        "size": _cache_bytes,
+        "ways": whole(1, 1 << 10),
+        "fill": one_of("rule of filling", FILLS),
+        "cycles": _CYCLES,
+        "source": _source if sources else text,
+    }
+    needed = ("size", "ways", *(("name", "cycles", "source") if sources else ()))
+    return then(listed(then(table(fields, needed, form), _divided), form), _levels)
+
+
+def _cache_bytes(value: Any) -> Any:
+    if not LINE <= parse_bytes(value) <= _MOST_CACHE:
+        raise UsageError(f"{value!r} is not the size of a cache; use 64 bytes to 2GiB")
+    return value
+
+
+def _divided(entry: dict[str, Any]) -> dict[str, Any]:
+    """Check that a level's size is a whole number of sets."""
+    if parse_bytes(entry["size"]) % (LINE * entry["ways"]):
+        mistakes = Mistakes()
+        mistakes.note(("size",), f"{entry['size']!r} is not a multiple of {entry['ways']} ways of {LINE} bytes")
+        mistakes.done()
+    return entry
+
+
+def _levels(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Check what concerns all levels."""
+    if not 1 <= len(entries) <= LEVELS:
+        raise UsageError(
+            f"give 1 to {LEVELS} levels, not {len(entries)}; leave the tables out if the caches are not known"
+        )
+    check_fills(entries)
+    return entries
 
 
 def _numbers(fields: Mapping[str, Rule], needed: tuple[str, ...], sources: bool) -> Rule:

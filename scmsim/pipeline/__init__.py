@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scmsim import cache
 from scmsim.core import registry
 from scmsim.core.errors import UsageError, expect, shown, unknown
 from scmsim.core.records import Source
@@ -58,6 +59,7 @@ def replay(
     footprints: str | None = None,
     meminfo: str | os.PathLike[str] | None = None,
     system: str = ALONE,
+    caches: str = cache.OFF,
     accesses: "str | os.PathLike[str] | None" = None,
     accesses_format: str | None = None,
     progress: Progress | None = None,
@@ -98,6 +100,9 @@ def replay(
     system : str
         What else runs on the machine, and how rep-strings are counted: a name from `scmsim list system`, or the path of a
         TOML file.
+    caches : "off", "on", "next-line" or "stream"
+        Whether to simulate the machine's data caches too, and with which prefetcher ("on": none): further counters, and a
+        longer replay (docs/guide/caches.md).
     accesses : path, optional
         A file to write what the one file system touches, as a trace for other simulators; its extension is the format:
         .ramulator, .dramsim3, .champsim, .u64 (also .gz, .xz) or .parquet (docs/guide/accesses.md).
@@ -134,6 +139,7 @@ def replay(
         "meminfo": meminfo,
         "system": system,
     }
+    given |= {"caches": caches} if caches != cache.OFF else {}
     expect("by", by, str, f"one of {', '.join(GROUPS)}")
     if by not in GROUPS:
         raise unknown("breakdown", by, GROUPS)
@@ -151,6 +157,9 @@ def replay(
         if target not in known:
             raise unknown("model in this replay", target, sorted(known))
     params = on_direct_map(chosen.params, meminfo, names, machine, paging)
+    expect("caches", caches, str, f"one of {', '.join(cache.SETTINGS)}")
+    if caches not in cache.SETTINGS:
+        raise unknown("setting of caches", caches, cache.SETTINGS)
     expect("system", system, str, "the name of a system")
     from scmsim.pipeline.at_once import at_once
     from scmsim.pipeline.run import Replay
@@ -167,7 +176,7 @@ def replay(
 
     def one(name: str, progress: Progress) -> Run:
         progress(name, 0, rows)
-        model = Replay(source, name, machine, paging, medium, params, by, chosen.footprints, chunk, system)
+        model = Replay(source, name, machine, paging, medium, params, by, chosen.footprints, chunk, system, caches)
         model.result.warnings += chosen.remarks.get(name, [])
         if recording:
             return recording.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim import footprint
+from scmsim import cache, footprint
 from scmsim import system as systems
 from scmsim.core.counters import SCHEMA, rounded
 from scmsim.core.errors import expect
@@ -18,6 +18,7 @@ from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params, tables_in
+from scmsim.pipeline.caches import CacheStage
 from scmsim.pipeline.failing_calls import MOST_AT_ONCE
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import (
@@ -32,7 +33,8 @@ from scmsim.pipeline.stages import (
     RepStrings,
     Stage,
 )
-from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
+from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run, intervals
+from scmsim.result.run import CACHES
 from scmsim.trace.reading.report import missed, rough
 
 _LOG = logging.getLogger("scmsim")
@@ -66,6 +68,7 @@ class Replay:
     def __init__(
         self, source: Source, fs: str, machine: str | dict[str, Any], paging: str | None, medium: str | dict[str, Any],
         params: Params, by: str, footprints: str | None, chunk: int, system: str = systems.ALONE,
+        caches: str = cache.OFF,
     ) -> None:  # fmt: skip
         expect("medium", medium, (str, dict), "the name of a medium, or its table")
         self.source, self.chunk, self.by = source, chunk, by
@@ -86,6 +89,9 @@ class Replay:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
             mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects)
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
+        self.caches = CacheStage(self.machine, self.counting, caches) if caches != cache.OFF else None
+        if self.caches:
+            stages.insert(2, self.caches)  # before smaller states, which tell sooner that a pass does not recur
         if self.model.mapped or self.model.status[0]["maps"]:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):
@@ -97,6 +103,7 @@ class Replay:
         stored = medium if isinstance(medium, str) else str(self.medium_table.get("summary", "table"))
         self.result = Run(fs, str(name), self.paging.policy, stored)
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
+        self.result.params |= {CACHES: caches} if self.caches else {}
         self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})
 
     def mmu(self, counting: CounterIndex) -> Mmu:
@@ -147,6 +154,7 @@ class Replay:
             )
         bulk = [site for site, kind in self.model.kinds.items() if kind in BULK]
         run.derive(timing(self.machine), self.medium_table, bulk)
+        intervals.fill(run)
         return run
 
     def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
@@ -208,11 +216,17 @@ class Replay:
         run.counters = _summed(cells)
         run.sites = {site: _summed(cells[:, s]) for s, site in enumerate(sites)}
         run.sites = {site: counts for site, counts in run.sites.items() if any(counts.values())}
+        if self.caches:
+            run.counters |= self.caches.counts()
+            for s, site in enumerate(sites):
+                if site in run.sites:
+                    run.sites[site] |= self.caches.counts(site=s)
         if self.by != "site":
             labels = OPS if self.by == "op" else [*self.source.files.path, "(no file)"]
             for g, label in enumerate(labels):
                 counts = _summed(cells[g])
                 if any(counts.values()):
+                    counts |= self.caches.counts(group=g) if self.caches else {}
                     name = label if label not in run.groups else f"{label} ({len(run.groups)})"
                     run.groups[name], run.group_operations[name] = counts, int(counting.operations[g])
         stored = self.medium.state[0]["stored"]

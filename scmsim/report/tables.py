@@ -12,7 +12,9 @@ from scmsim.core.text import printable
 from scmsim.plot.charts import per_call
 from scmsim.result import Run
 from scmsim.result.names import axes, labels, said, title
+from scmsim.result.run import CACHES
 from scmsim.result.table import SECTIONS, Row
+from scmsim.result.tables import spans
 from scmsim.result.tables.figures import TLB_PARTS, number
 from scmsim.study.tlb import table as verdicts
 from scmsim.study.tlb.card import summary
@@ -20,12 +22,15 @@ from scmsim.study.tlb.card import summary
 MOST_COLUMNS = 8  # most runs that are columns; more runs are rows
 MOST_ROWS = 500
 _LEFT_OUT = ("dTLB look-ups",)  # the rows of misses are more informative
+HINTED = "The 90 % interval of a figure shows while the pointer is over it."
 _UNITS = ("ns", "bytes", "cycles")  # appended to a counter's meaning; other meanings include the unit
 
 
 def figures(runs: Sequence[Run]) -> str:
     """Return every figure that a run has: runs as columns, or as rows if there are many."""
-    return _wide(runs) if len(runs) <= MOST_COLUMNS else _long(runs)
+    known = any(found.get("low") is not None for run in runs for found in run.intervals.values())
+    shown = _wide(runs) if len(runs) <= MOST_COLUMNS else _long(runs)
+    return f"<p>{html.escape(HINTED)}</p>{shown}" if known else shown
 
 
 def varying(runs: Sequence[Run]) -> str:
@@ -71,6 +76,21 @@ def card(made: Mapping[str, Any]) -> str:
     return "".join([*parts, table(rows, left=(0, 1, 2))])
 
 
+class Figure(str):
+    """A cell's text, with a hint that shows when the pointer is over the cell."""
+
+    hint = ""
+
+
+def _figure(row: Row, run: Run) -> Figure:
+    """Return a figure of a run, with its 90 % interval and what the interval is from as the hint."""
+    cell, said = Figure(row.cell(run)), spans.span(row, run)
+    if said:
+        basis = run.intervals[spans.figure(row)]["basis"]
+        cell.hint = said.strip("()") if basis in said else f"90 % interval {said.strip('()')}, from {basis}"
+    return cell
+
+
 def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
     """Return a table that scrolls sideways if too wide; the first row is the head, `left` are left-aligned columns."""
     head, *body = (_cells(row, "th" if i == 0 or not any(row[1:]) else "td", left) for i, row in enumerate(rows))
@@ -80,8 +100,14 @@ def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
 
 def _cells(row: Sequence[str], tag: str, left: Sequence[int]) -> str:
     return "".join(
-        f"<{tag}{' class=word' if i in left else ''}>{html.escape(cell)}</{tag}>" for i, cell in enumerate(row)
+        f"<{tag}{' class=word' if i in left else ''}{_title(cell)}>{html.escape(cell)}</{tag}>"
+        for i, cell in enumerate(row)
     )
+
+
+def _title(cell: str) -> str:
+    hint = getattr(cell, "hint", "")
+    return f' title="{html.escape(hint)}"' if hint else ""
 
 
 def _rows(runs: Sequence[Run]) -> dict[str, list[Row]]:
@@ -100,14 +126,14 @@ def _rows(runs: Sequence[Run]) -> dict[str, list[Row]]:
 def _measured(name: str) -> Row:
     counter = MEASURED[name]
     unit = f", {counter.unit}" if counter.unit in _UNITS else ""
-    return Row(f"{counter.meaning}{unit}", lambda run: per_call(run, name))
+    return Row(f"{counter.meaning}{unit}", lambda run: None if run.params.get(CACHES) else per_call(run, name))
 
 
 def _wide(runs: Sequence[Run]) -> str:
     rows = [["", *labels(runs)]]
     for section, found in _rows(runs).items():
         rows += [[section, *[""] * len(runs)]] if section else []
-        rows += [[f"  {row.label}" if section else row.label, *(row.cell(run) for run in runs)] for row in found]
+        rows += [[f"  {row.label}" if section else row.label, *(_figure(row, run) for run in runs)] for row in found]
     return table(rows)
 
 
@@ -118,6 +144,6 @@ def _long(runs: Sequence[Run]) -> str:
     lines = [[*(title(axis) for axis in every), *(row.label for row in found)]]
     for i, run in enumerate(runs[:MOST_ROWS]):
         words = [said(axis, values[i]) for axis, values in every.items()]
-        lines.append([*words, *(row.cell(run) for row in found)])
+        lines.append([*words, *(_figure(row, run) for row in found)])
     more = f"<p>The first {MOST_ROWS:,} of {len(runs):,} runs.</p>" if len(runs) > MOST_ROWS else ""
     return more + table(lines, left=range(len(every)))

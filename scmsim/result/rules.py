@@ -26,6 +26,9 @@ def check(run: Run) -> None:
     for name in ("file_bytes", "unit_bytes"):
         _walk(run.cell.get(name), "", _SIZE, f"cell.{name}")
     _walk(run.cell.get("operation"), "", _LABEL, "cell.operation")
+    for name, found in run.intervals.items():
+        for part, rule in (("low", _METRIC), ("high", _METRIC), ("basis", _TEXT)):
+            _walk(found.get(part), "", rule, f"intervals.{name}.{part}")
 
 
 def _walk(value: Any, shape: str, rule: Rule, where: str) -> None:
@@ -84,5 +87,5 @@ _FIELDS = {
     "sites": ("tt", _COUNT), "groups": ("tt", _COUNT), "group_operations": ("t", _COUNT),
     "payload": ("t", _COUNT), "stored_bytes": ("t", _COUNT),
     "space": ("t", _COUNT), "time_ns": ("t", _FIGURE), "errors": ("t", _COUNT), "warnings": ("l", _TEXT),
-    "params": ("t", _PLAIN), "cell": ("t", _PLAIN), "events": ("t", _TEXT),
+    "params": ("t", _PLAIN), "cell": ("t", _PLAIN), "events": ("t", _TEXT), "intervals": ("tt", _PLAIN),
 }  # fmt: skip

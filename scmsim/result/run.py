@@ -8,8 +8,9 @@ from typing import Any
 # key in a run's params: the kernel and file system whose touches of its own memory the run includes
 FOOTPRINTS = "footprints"
 SYSTEM = "system"  # key in a run's params: what else ran, and how rep-strings count
-# Arguments of a replay that name its kernel and what else runs.
-SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM)
+CACHES = "caches"  # key in a run's params: how the data caches were simulated, if they were
+# Arguments of a replay that name its kernel, what else runs, and whether there are caches.
+SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM, CACHES)
 TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 # key in a run's errors: writes that wrote fewer bytes than requested, because the device was full after them
 SHORT = "short writes"
@@ -50,6 +51,9 @@ class Run:
         cell was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
     events : dict
         Of a measurement: the event that supplied each counter, as given to perf.
+    intervals : dict
+        Of a replay: the 90 % interval of each figure of `intervals.FIGURES`, {"low", "high", "basis"}; null bounds where nothing
+        was measured.
     """
 
     fs: str
@@ -76,6 +80,7 @@ class Run:
     params: dict[str, Any] = field(default_factory=dict)
     cell: dict[str, Any] = field(default_factory=dict)
     events: dict[str, str] = field(default_factory=dict)
+    intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def derive(
         self,

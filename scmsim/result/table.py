@@ -12,7 +12,7 @@ from scmsim.core.units import parse_param
 from scmsim.result import glossary, names
 from scmsim.result.rows import columns, notes_of, rows_of
 from scmsim.result.run import SYNC_AT_END, Run
-from scmsim.result.tables import breakdown, layout, summary
+from scmsim.result.tables import breakdown, layout, spans, summary
 from scmsim.result.tables.figures import ABSENT, SECTIONS, Row, number
 
 __all__ = ["BY", "FORMATS", "SECTIONS", "html", "number", "text"]
@@ -30,6 +30,7 @@ def text(
     rows: str = "",
     sort: str = "",
     ratios: bool = False,
+    intervals: bool = False,
     explain: bool = False,
     top: int = breakdown.TOP,
     width: int | None = None,
@@ -47,6 +48,8 @@ def text(
         Row by which the columns are ordered, smallest first.
     ratios : bool
         Show beside each figure its ratio to the first column's figure.
+    intervals : bool
+        Show after each figure its 90 % interval, and say "more" below the table only where intervals do not overlap.
     explain : bool
         Explain each row below the table.
     top : int
@@ -74,14 +77,18 @@ def text(
     if form == "csv":
         return layout.comma_separated(_parts(runs, by) if by else _exact(runs, shown))
     drawn = layout.markdown if form == "markdown" else lambda cells: layout.grid(cells, width)
-    blocks = [_common(runs), drawn(_main_rows(runs, shown, ratios))]
+    blocks = [_common(runs), drawn(_main_rows(runs, shown, ratios, intervals))]
     if by:
         blocks += [
             f"{_title(run)}, {breakdown.heading(run, by)}\n{'' if form == 'table' else chr(10)}"
             f"{drawn(breakdown.rows(run, by, top))}"
             for run in runs
         ]
-    blocks += ["\n".join(printable(line) for line in summary.sentences(runs)), "\n".join(_notes(runs, shown))]
+    blocks += [
+        "\n".join(printable(line) for line in summary.sentences(runs, intervals)),
+        "\n".join(_notes(runs, shown)),
+    ]
+    blocks += [spans.NOTE] * intervals
     if explain:
         blocks.append("\n".join(_explained(runs, shown)))
     return "\n\n".join(block for block in blocks if block)
@@ -173,7 +180,7 @@ def _head(axis: str, value: Any) -> str:
     return ABSENT if value is None else names.said(axis, value)
 
 
-def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> list[list[str]]:
+def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False, intervals: bool = False) -> list[list[str]]:
     """Return the heads, then the sections; a section's title has its own row."""
     rows = _heads(runs)
     for title, section in chosen.items():
@@ -182,6 +189,8 @@ def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> lis
             rows.append([_section(title, runs), *[""] * len(runs)])
         for row in kept:
             cells = [row.cell(run) for run in runs]
+            if intervals:
+                cells = [f"{cell} {spans.span(row, run)}".rstrip() for cell, run in zip(cells, runs, strict=True)]
             if ratios:
                 cells = [
                     cells[0],

@@ -1,8 +1,8 @@
 """One point of a sweep: its settings, their digest, and its row of figures.
 
 A point is a flat mapping with keys `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `kernel`,
-`footprints`, `meminfo`, `system`, `sync_at_end`, `workload.KEY`, `set.NAME.KEY` and `machine.PART.KEY`, where PART is the name of a
-TLB array or `walk` (`machine.stlb.entries`).
+`footprints`, `meminfo`, `system`, `caches`, `sync_at_end`, `workload.KEY`, `set.NAME.KEY` and `machine.PART.KEY`, where PART is
+the name of a TLB array or `walk` (`machine.stlb.entries`).
 """
 
 import functools
@@ -13,12 +13,13 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scmsim import cache
 from scmsim.config.schema import version
 from scmsim.core import params, registry, schema
 from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError, unknown
 from scmsim.paging._choice import wanted
-from scmsim.result.run import SURROUNDINGS, SYNC_AT_END
+from scmsim.result.run import CACHES, SURROUNDINGS, SYNC_AT_END
 
 if TYPE_CHECKING:
     from scmsim.core.records import Source
@@ -49,6 +50,8 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
         return schema.flag(value)
     if key == "workload.kind":
         registry.path("workload", str(value))
+    elif key == CACHES:
+        return schema.one_of("setting of caches", cache.SETTINGS)(value)
     elif key in ("kernel", "footprints"):
         version(key, value)
     elif key in PLAIN or key == "system":
@@ -177,10 +180,11 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
         found = space.of_policy(given or source(settings), settings["policy"], given_params.get(settings["policy"]))
         return {f"space_{name}": value for name, value in found.total.items()}
     from scmsim.pipeline import replay
+    from scmsim.result import intervals
 
     chosen = {kind: settings[kind] for kind in ("paging", "medium", *SURROUNDINGS, SYNC_AT_END) if kind in settings}
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
-    row = result.rows()[0]
+    row = result.rows()[0] | intervals.columns(result.runs[0])
     row["warnings"] = WARNINGS.join(result.runs[0].warnings)
     told = settings.keys() - {"paging"}  # the policy that ran, which may differ from the requested one
     return {key: value for key, value in row.items() if key not in told and value is not None}

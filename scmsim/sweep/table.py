@@ -8,7 +8,7 @@ from typing import Any
 
 from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UsageError
-from scmsim.result import Result, Run, metrics
+from scmsim.result import Result, Run, intervals, metrics
 from scmsim.result.rules import check
 from scmsim.sweep.point import WARNINGS, differing
 from scmsim.sweep.store import FAILED, RESULTS, SWEEP
@@ -94,6 +94,7 @@ def _run(row: Mapping[str, Any], axes: Sequence[str]) -> Run:
         setattr(run, table, {name: int(value) if whole else value for name, value in found.items()})
     run.warnings = [text for text in str(given.get("warnings", "")).split(WARNINGS) if text]
     run.params = {name.removeprefix("param_"): value for name, value in given.items() if name.startswith("param_")}
+    run.intervals = intervals.from_columns(given)
     run.touches = int(given.get("touches", 0))
     run.cell = {name.removeprefix("cell_"): value for name, value in given.items() if name.startswith("cell_")}
     run.cell |= {name: given[name] for name in axes if name in given}

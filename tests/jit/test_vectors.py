@@ -87,3 +87,36 @@ def test_lanes_that_are_equal_are_told_and_a_row_is_copied(values, index, at, of
     assert same(rows, index, other, at) == sum(1 << lane for lane in range(8) if equal[lane])
     found = _agree(copy, vectors._plain_copy, rows, index, other, at)
     assert found.tolist() == values[:index] + values[24 + at : 32 + at] + values[index + 8 : 24]
+
+
+@kernel
+def _enter_marked(rows, index, tag, last):
+    return vectors.enter_marked16(rows, index, tag, last)
+
+
+@kernel
+def _enter_marked_short(rows, index, tag, last):
+    return vectors.enter_marked8(rows, index, tag, last)
+
+
+@kernel
+def _find_marked(rows, index, tag):
+    return vectors.find_marked16(rows, index, tag)
+
+
+@kernel
+def _find_marked_short(rows, index, tag):
+    return vectors.find_marked8(rows, index, tag)
+
+
+@given(st.permutations(range(16)), st.lists(st.integers(0, 1), min_size=16, max_size=16), st.integers(0, 39), st.data())
+def test_a_marked_tag_is_found_with_or_without_its_mark_and_keeps_it(numbers, marks, tag, data):
+    rows = np.array([2 * number | mark for number, mark in zip(numbers, marks, strict=True)], np.int64)
+    last = data.draw(st.integers(0, 15))
+    assert _find_marked(rows, 0, tag) == vectors._plain_find_marked(16)(rows, 0, tag)
+    short = int(_find_marked_short(rows, 8, tag))
+    assert short == vectors._plain_find_marked(8)(rows, 8, tag)
+    _agree(_enter_marked_short, vectors._plain_enter_marked(8), rows, 8, tag, max(last & 7, short))
+    lane = int(_find_marked(rows, 0, tag))
+    entered = _agree(_enter_marked, vectors._plain_enter_marked(16), rows, 0, tag, max(last, lane))
+    assert entered[0] == (tag if lane < 0 else tag | rows[lane] & 1)

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from scmsim import cli
 from scmsim.core.errors import EnvironmentProblem
+from scmsim.core.units import format_bytes
 from scmsim.mmu import cpuid, host, presets
 
 DATA = Path(__file__).parents[1] / "data" / "cpuid"
@@ -131,18 +132,22 @@ def test_fields_of_a_cache() -> None:
         return kind | level << 5 | 7 << 8 | sharers - 1 << 14, ways - 1 << 22 | parts - 1 << 12 | line - 1, sets - 1, 5
 
     rows = [
-        cache(3, 3, 64, 11, 2, 64, 32),
+        (*cache(3, 3, 64, 11, 2, 64, 32)[:3], 7),
         cache(1, 1, 2, 12, 1, 128, 64),
         cache(2, 1, 2, 8, 1, 64, 64),
         cache(3, 2, 4096, 1024, 1024, 4096, 3),
     ]
-    expected = [(1, 12 * 128 * 64, 12, 2), (2, 1024 * 1024 * 4096 * 3, 1024, 4096), (3, 11 * 2 * 64 * 32, 11, 64)]
+    expected = [
+        (1, 12 * 128 * 64, 12, 2, False),
+        (2, 1024 * 1024 * 4096 * 3, 1024, 4096, False),
+        (3, 11 * 2 * 64 * 32, 11, 64, True),
+    ]
     registers = {(4, at): row for at, row in zip((0, 2, 3, 7), rows, strict=True)}
     assert cpuid.caches(registers) == expected
     moved = {(0x8000001D, sub): row for (_, sub), row in registers.items()}
     assert cpuid.caches(moved | {(4, 0): cache(1, 1, 1, 1, 1, 1, 1)}) == expected
     silent = moved | {(0x8000001D, 0): (0, 0, 0, 0), (4, 0): cache(1, 1, 1, 2, 3, 4, 5)}
-    assert cpuid.caches(silent) == [(1, 2 * 3 * 4 * 5, 2, 1)]
+    assert cpuid.caches(silent) == [(1, 2 * 3 * 4 * 5, 2, 1, False)]
     assert cpuid.caches({}) == [] and cpuid.arrays({}) == [] and cpuid.broadcast_pages({}) == 0
 
 
@@ -384,3 +389,40 @@ def test_this_machine(tmp_path: Path) -> None:
 def test_the_highest_leaf_of_each_half_says_which_there_are(leaf, there):
     highest = {0: (22, 0, 0, 0), 0x80000000: (0x8000001F, 0, 0, 0)}
     assert host._has(lambda asked, sub: highest[asked], leaf) == there
+
+
+# Where a preset's data caches are not those of CPUID, and why: its source says it.
+OTHER_CACHES = {
+    "core2-q8200": {2: ("3MiB", 12, "2MiB", 8)},  # the dump is of a Q9300
+    "e5-2640v4": {3: ("20MiB", 20, "25MiB", 20)},  # the dump's part has fewer cores
+}
+
+
+@pytest.mark.parametrize("name", sorted(REGISTERS))
+def test_the_caches_of_a_preset_are_what_cpuid_says_but_for_what_is_explained(name: str) -> None:
+    preset, different = presets.read(name), {}
+    seen = {cache.level: cache for cache in cpuid.caches(REGISTERS[name])}
+    assert len(seen) == len(preset["cache"]) and preset["flush"] == cpuid.flush_instruction(REGISTERS[name])
+    for level, entry in enumerate(preset["cache"], 1):
+        told = (format_bytes(seen[level].size), seen[level].ways)
+        if told != (entry["size"], entry["ways"]):
+            different[level] = (*told, entry["size"], entry["ways"])
+        if level > 1:
+            assert (entry["fill"] == "inclusive") == seen[level].is_inclusive
+    assert different == OTHER_CACHES.get(name, {})
+
+
+def test_the_caches_of_a_detected_machine_are_those_of_its_preset() -> None:
+    """But for how a last level is filled, which CPUID does not say of Intel's."""
+    for name in ("i7-8700k", "zen1", "zen4-epyc", "lion-cove"):
+        table, preset = host.table(host.Seen(REGISTERS[name], cpus=8, ghz=3.7)), presets.read(name)
+        shapes = [
+            [(e["name"], e["size"], e["ways"], e.get("fill", "non-inclusive")) for e in machine["cache"]]
+            for machine in (table, preset)
+        ]
+        assert shapes[0] == shapes[1] and table["flush"] == preset["flush"]
+
+
+def test_the_instruction_of_a_flush_is_the_best_that_there_is() -> None:
+    told = {bits: cpuid.flush_instruction({(7, 0): (0, bits, 0, 0)}) for bits in (0, 1 << 23, 1 << 24, 3 << 23)}
+    assert told == {0: "clflush", 1 << 23: "clflushopt", 1 << 24: "clwb", 3 << 23: "clwb"}

@@ -224,3 +224,21 @@ def test_the_example_of_the_document_prints_what_it_says(tmp_path):
     printed = [line.split() for line in text.partition("$ scmsim mmu")[2].splitlines()[1:] if line.startswith("    ")]
     assert len(printed) > 5
     assert {name: int(count.replace(",", "")) for name, count in printed} == {name: counts[name] for name, _ in printed}
+
+
+def test_the_document_has_the_data_caches_of_each_machine():
+    section = DOCS.read_text(encoding="utf-8").partition("## Data caches")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")][
+        1:
+    ]
+    assert {row[0] for row in rows} == {*mmu.names()} - {"tps"}
+    for name, *levels, flush in rows:
+        table = presets.read(name)
+        if levels[0] == "none":
+            assert "cache" not in table
+            continue
+        shapes = [f"{c['size']} ×{c['ways']}{', ' + c['fill'] if k else ''}" for k, c in enumerate(table["cache"])]
+        told = [
+            f"{shape}, {c['cycles']} cycles {c['source'][0]}" for shape, c in zip(shapes, table["cache"], strict=True)
+        ]
+        assert [cell for cell in levels if cell] == told and flush == table["flush"]

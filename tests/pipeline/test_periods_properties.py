@@ -90,6 +90,11 @@ def test_reads_are_left_out_once_the_state_has_come_back(fs, interval):
     assert found == whole and repeated > 250
 
 
+def test_passes_are_left_out_with_caches_too():
+    found, repeated, whole = both(Cell([("read", 0, 2), ("read", 2, 2)], 400, 1000), "nova-cow", caches="stream")
+    assert found == whole and repeated > 250 and found["counters"]["cache_load_l1_hit"] > 0
+
+
 @pytest.mark.parametrize("fs", ["ext4", "ext4-dax"])
 def test_commits_and_write_back_come_at_their_time(fs):
     """Passes of 10 ms: each 500th commits, writes back, or both; those between repeat, and none is left out past it."""

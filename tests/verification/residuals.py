@@ -1,7 +1,6 @@
-"""Every measured cell of a call on data beside the model's figure, as the table `scmsim/compare/residuals.csv`.
+"""Every measured cell of a call on data beside the model's figure, as the table `scmsim/result/residuals.csv`.
 
-    python -m tests.verification.residuals               # writes the table again
-    python -m tests.verification.residuals --coverage    # how many cells lie in intervals from the cells of other passes
+    python -m tests.verification.residuals    # writes the table again
 
 A figure is `predicted` if no cost was fitted to its cell, else `fitted`; bytes stored and write-backs follow from the structure and
 are always predicted.  Units held out of a fit: xfs-dax 512 bytes, Linux 4.4's ext4 4 and 64 KiB (see tools/calibration).
@@ -9,14 +8,12 @@ are always predicted.  Units held out of a fit: xfs-dax 512 bytes, Linux 4.4's e
 
 import csv
 import pathlib
-import statistics
 import sys
 
-from scmsim.compare import residuals
 from tests.verification import cells
 from tests.verification.validate import SYSTEMS
 
-TABLE = pathlib.Path(__file__).parents[2] / "scmsim" / "compare" / "residuals.csv"
+TABLE = pathlib.Path(__file__).parents[2] / "scmsim" / "result" / "residuals.csv"
 HEAD = ("model", "kernel", "call", "unit_bytes", "counter", "basis", "measured", "replayed")
 HELD_OUT = {"xfs-dax": (512,), "ext4-linux4": (4096, 65536), "ext4-dax-linux4": (4096, 65536)}
 STRUCTURE = ("pm_stored_bytes", "flushes")
@@ -45,25 +42,8 @@ def rows(cell: dict) -> list[tuple]:
     return table
 
 
-def coverage() -> None:
-    """Print the share of cells within an interval from cells of other passes: 9 in 10 of their errors, without sign."""
-    found = residuals.read()
-    print("| counter | basis | cells | in the interval, % | median half-width, % |\n|" + "---|" * 5)
-    for counter, basis in dict.fromkeys((one.counter, one.basis) for one in found):
-        cells_of = [one for one in found if (one.counter, one.basis) == (counter, basis)]
-        inside, widths = 0, []
-        for one in cells_of:
-            others = sorted(abs(other.percent) for other in cells_of if other.call != one.call)
-            widths.append(others[-(-9 * len(others) // 10) - 1])
-            inside += abs(one.percent) <= widths[-1]
-        share = 100 * inside / len(cells_of)
-        print(f"| {counter} | {basis} | {len(cells_of)} | {share:.0f} | {statistics.median(widths):.1f} |")
-
-
 def main() -> None:
     """Write the table, one row per measured figure."""
-    if "--coverage" in sys.argv:
-        return coverage()
     table = []
     for system in SYSTEMS:
         table += [row for cell in cells.measured(system) for row in rows(cell)]

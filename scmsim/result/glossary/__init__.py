@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scmsim.core import toml
-from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.core.counters import EVERY
 from scmsim.core.errors import UnknownName
 from scmsim.result.metrics import METRICS
 
@@ -77,7 +77,7 @@ def terms() -> tuple[Term, ...]:
         *(row(name) for name in _table("rows")),
         *(Term(name, "site", meaning) for name, meaning in _table("sites").items()),
         *(Term(name, "metric", metric.meaning, metric.unit) for name, metric in METRICS.items()),
-        *(Term(name, "counter", c.meaning, c.unit, _event(c.event)) for name, c in (SCHEMA | MEASURED).items()),
+        *(Term(name, "counter", c.meaning, c.unit, _event(c.event)) for name, c in EVERY.items()),
     ]
     return tuple(sorted(found, key=lambda term: list(KINDS).index(term.kind)))
 
@@ -98,19 +98,19 @@ def label(field: str) -> str:
     if field in _table("space"):
         return str(_table("space")[field]["label"])
     row_of = next((name for name, about in _table("rows").items() if about.get("of") == field), None)
-    return row_of or (_field(field).meaning if field in METRICS or field in SCHEMA | MEASURED else field)
+    return row_of or (_field(field).meaning if field in METRICS or field in EVERY else field)
 
 
 def unit(field: str) -> str:
     """Return the unit of a figure of a result, "" if it has none."""
     if field in _table("space"):
         return str(_table("space")[field]["unit"])
-    return _field(field).unit if field in METRICS or field in SCHEMA | MEASURED else ""
+    return _field(field).unit if field in METRICS or field in EVERY else ""
 
 
 def meaning(field: str) -> str:
     """Return the meaning of a counter or metric; "" for any other name."""
-    return _field(field).meaning if field in METRICS or field in SCHEMA | MEASURED else ""
+    return _field(field).meaning if field in METRICS or field in EVERY else ""
 
 
 def find(text: str) -> list[Term]:
@@ -162,7 +162,7 @@ def _table(name: str) -> dict[str, Any]:
 
 
 def _field(name: str) -> Any:
-    return METRICS[name] if name in METRICS else (SCHEMA | MEASURED)[name]
+    return METRICS[name] if name in METRICS else EVERY[name]
 
 
 def _rest(about: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from scmsim.core.records import KINDS
 from scmsim.result import glossary
-from scmsim.result.run import Run
+from scmsim.result.run import CACHES, Run
 
 ABSENT = "-"
 FEW = 100  # events: a rate from fewer is meaningless, so their number is shown
@@ -72,6 +72,11 @@ def time_per_call(run: Run) -> Value:
     """Return the estimate per call or touch, ns."""
     per_call = run.metrics.get("estimated_ns_per_call")
     return per_call if run.unit == "call" else sum(run.time_ns.values()) / run.divisor if run.time_ns else None
+
+
+def _cached(name: str) -> Callable[[Run], Value]:
+    """Return the function for a counter of simulated data caches; a measurement has the same names in other rows."""
+    return lambda run: run.counters.get(name) if run.params.get(CACHES) else None
 
 
 def _faults(level: str) -> Callable[[Run], Value]:
@@ -157,6 +162,15 @@ SECTIONS: dict[str, list[Row]] = {
         _per_call("cache-line flushes", _counter("flushes")),
         _per_call("store fences", _counter("fences")),
         Row("time (estimate), ns", time_per_call),
+    ],
+    "data caches, per call": [
+        _per_call("L1D lines replaced", _cached("l1d_replacement")),
+        _per_call("L2 misses of loads", _cached("mem_load_retired_l2_miss")),
+        _per_call("L3 hits of loads", _cached("mem_load_retired_l3_hit")),
+        _per_call("L3 misses of loads", _cached("mem_load_retired_l3_miss")),
+        _per_call("lines read from persistent memory", _cached("cache_pm_read")),
+        _per_call("lines written back to persistent memory", _cached("cache_pm_written_back")),
+        _per_call("unchecked loads + stores", _cached("cache_unchecked")),
     ],
     "page faults of mapped files": [
         *(

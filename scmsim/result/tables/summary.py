@@ -13,6 +13,7 @@ from scmsim.core.records import KINDS
 from scmsim.core.text import times
 from scmsim.result.names import axes, said, title
 from scmsim.result.run import TRAFFIC, Run
+from scmsim.result.tables import spans
 from scmsim.result.tables.figures import FEW, number
 
 _DIFFERENT = 1.1
@@ -45,13 +46,13 @@ def traffic_of_sites(run: Run) -> dict[str, float]:
     return {site: sum(counts.get(field, 0) for field in TRAFFIC) for site, counts in run.sites.items()}
 
 
-def sentences(runs: Sequence[Run]) -> list[str]:
+def sentences(runs: Sequence[Run], intervals: bool = False) -> list[str]:
     """Return at most four sentences: models without costs, loads and stores, bytes stored, page walks.
 
-    Runs of different work are not compared.
+    Runs of different work are not compared.  `intervals`: figures whose 90 % intervals overlap do not count as different.
     """
     uncharged = list(dict.fromkeys(run.fs for run in runs if not run.is_charged))
-    return [*_without_costs(uncharged), *_differences(runs)]
+    return [*_without_costs(uncharged), *_differences(runs, intervals)]
 
 
 def _without_costs(names: Sequence[str]) -> list[str]:
@@ -62,28 +63,18 @@ def _without_costs(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _differences(runs: Sequence[Run]) -> list[str]:
+def _differences(runs: Sequence[Run], intervals: bool) -> list[str]:
     sound = comparable(runs)
     if not sound:
         return []
     names = _names(sound)
-    return [
-        *_compared(
-            [run for run in sound if run.is_charged],
-            names,
-            "loads and stores",
-            lambda run: run.metrics.get("tlb_traffic"),
-            traffic_of_sites,
-        ),
-        *_compared(
-            [run for run in sound if not run.space.get("dirty_bytes")],
-            names,
-            "stored bytes",
-            lambda run: run.counters.get("pm_stored_bytes"),
-            lambda run: {kind: run.stored_bytes.get(kind, 0) for kind in KINDS if kind != "none"},
-        ),
-        *_walks([run for run in sound if run.is_charged], names),
+    charged = [run for run in sound if run.is_charged]
+    found = [
+        ("loads and stores", "tlb_traffic", _traffic(charged, names)),
+        ("stored bytes", "pm_stored_bytes", _stored([run for run in sound if not run.space.get("dirty_bytes")], names)),
+        ("page walks", "dtlb_walks", _walks(charged, names)),
     ]
+    return [_said(what, figure, each, names, intervals) for what, figure, each in found if each]
 
 
 def comparable(runs: Sequence[Run]) -> list[Run]:
@@ -92,10 +83,43 @@ def comparable(runs: Sequence[Run]) -> list[Run]:
     return sound if len({(run.divisor, run.operations, run.payload.get("written")) for run in sound}) == 1 else []
 
 
-def _compared(runs: Sequence[Run], names: Mapping[int, str], what: str, total: Figure, causes: Causes) -> list[str]:
+class Difference(NamedTuple):
+    """The runs with the most and the least of a figure, and the sentence on them."""
+
+    most: Run
+    least: Run
+    sentence: str
+
+
+def _said(what: str, figure: str, found: Difference, names: Mapping[int, str], intervals: bool) -> str:
+    """Return the sentence; with `intervals`, that there is no difference if the two intervals overlap."""
+    if intervals and spans.overlap(figure, found.most, found.least):
+        both = f"{names[id(found.most)]} and {names[id(found.least)]}"
+        return f"{what.capitalize()} of {both}: no difference, the 90 % intervals overlap."
+    return found.sentence
+
+
+def _traffic(runs: Sequence[Run], names: Mapping[int, str]) -> Difference | None:
+    return _compared(runs, names, "loads and stores", lambda run: run.metrics.get("tlb_traffic"), traffic_of_sites)
+
+
+def _stored(runs: Sequence[Run], names: Mapping[int, str]) -> Difference | None:
+    kinds = [kind for kind in KINDS if kind != "none"]
+    return _compared(
+        runs,
+        names,
+        "stored bytes",
+        lambda run: run.counters.get("pm_stored_bytes"),
+        lambda run: {kind: run.stored_bytes.get(kind, 0) for kind in kinds},
+    )
+
+
+def _compared(
+    runs: Sequence[Run], names: Mapping[int, str], what: str, total: Figure, causes: Causes
+) -> Difference | None:
     found = extremes(runs, lambda run: total(run) or None)
     if found is None or found.high < _DIFFERENT * found.low:
-        return []
+        return None
     least, low, most, high = found
     a, b = causes(most), causes(least)
     gaps = sorted(((a[name] - b.get(name, 0), name) for name in a), reverse=True)
@@ -105,16 +129,19 @@ def _compared(runs: Sequence[Run], names: Mapping[int, str], what: str, total: F
         if gap >= _PART * (high - low)
     ]
     because = f": {', '.join(parts)}" if parts else ""
-    return [f"{names[id(most)]} has {times(high / low)} the {what} of {names[id(least)]}{because}."]
+    return Difference(
+        most, least, f"{names[id(most)]} has {times(high / low)} the {what} of {names[id(least)]}{because}."
+    )
 
 
-def _walks(runs: Sequence[Run], names: Mapping[int, str]) -> list[str]:
+def _walks(runs: Sequence[Run], names: Mapping[int, str]) -> Difference | None:
     found = extremes(runs, lambda run: run.metrics.get("dtlb_walks"))
     if found is None or found.high < FEW or found.high < _DIFFERENT * found.low:
-        return []
-    return [
-        f"{names[id(found.most)]} takes {number(found.high)} page walks, {names[id(found.least)]} {number(found.low)}."
-    ]
+        return None
+    most, least = names[id(found.most)], names[id(found.least)]
+    return Difference(
+        found.most, found.least, f"{most} takes {number(found.high)} page walks, {least} {number(found.low)}."
+    )
 
 
 def _rounded(value: float) -> float:

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.compare import residuals
-from scmsim.compare.residuals import Residual
 from scmsim.core import registry
+from scmsim.result import residuals
+from scmsim.result.residuals import Residual
 from tests.verification import cells
 from tests.verification.residuals import HEAD, MEASURED
 from tests.verification.validate import SYSTEMS

@@ -1,0 +1,268 @@
+"""Events with addresses -> what each level of the data caches had.
+
+LOAD and STORE look up every line of their run once, whatever the width of an access (a rep-string is a run like any other); a
+store allocates the line and makes it dirty.  NTSTORE writes past the caches and evicts its lines.  FLUSH writes a dirty line back
+and keeps it (clwb) or evicts it (clflushopt).  A prefetch (state.PREFETCHES) fills the second level as a load fills it, and is
+counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  Instruction fetches, page walks and
+other cores use the real caches, too, and are not modelled.
+
+A line that misses takes its place in each level from the nearest to the farthest; then what left these places leaves, from the
+farthest level to the nearest.  A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
+write-back is not a use, so it does not change the order of the lines that are there.  Source of these rules:
+Hennessy and Patterson, Computer Architecture, 6th edition, appendix B (write-allocate, write-back); Intel SDM volume 1, 10.4.6
+(non-temporal stores) and volume 2, CLWB, CLFLUSHOPT.
+"""
+
+from scmsim.cache.level import clean, enter, fill_hole, first_slot, move_out, remove, slot_of
+from scmsim.cache.state import (
+    ADDRESS,
+    AHEAD,
+    EMPTY,
+    EVICTED,
+    EXCLUSIVE,
+    FLUSHED,
+    FLUSHED_LINES,
+    FOUND,
+    HIT,
+    INCLUSIVE,
+    L2,
+    L3,
+    LEVELS,
+    MEMORY,
+    NT_LINES,
+    PER_SIDE,
+    PM_BIT,
+    PM_READ,
+    PM_WRITTEN,
+    PREFETCH,
+    STREAM,
+    STREAMS,
+    UNCHECKED,
+)
+from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
+from scmsim.jit import inlined, kernel, outlined, subroutine
+from scmsim.jit.vectors import fetch_ahead
+
+_SOON = 8  # accesses
+_PAGE_LINES = 64
+_PM_LINE = PM_BIT >> 6
+
+
+@kernel
+def simulate(caches, arena, counts, events, bins):
+    """Take the events through the caches; counts are in the rows `bins`."""
+    s = caches[0]
+    for i in range(events.size):
+        e = events[i]
+        c = counts[bins[i]]
+        if e.code == WORK:
+            c.at[UNCHECKED] += e.loads + e.stores
+        elif e.code <= FLUSH and e.code != FETCH and e.length > 0:
+            take(s, arena, c, e)
+
+
+@kernel
+def simulate_lines(caches, arena, counts, codes, addresses):
+    """Take one access at each address through the caches; a code that is neither a load nor a store is left out."""
+    s, c = caches[0], counts[0]
+    last = s.level[s.levels - 1]
+    for i in range(addresses.size):
+        if codes[i] == LOAD or codes[i] == STORE:
+            is_hit = look_up(s, arena, c, (addresses[i] & ADDRESS) >> 6, codes[i] == STORE)
+            # the last level's slots do not fit this CPU's near caches; where one access misses, later ones will
+            if not is_hit and i + _SOON < addresses.size:
+                at = first_slot(last, (addresses[i + _SOON] & ADDRESS) >> 6 << 1)
+                fetch_ahead(arena, at)
+                fetch_ahead(arena, at + last.ways - 1)
+
+
+@subroutine
+def take(s, arena, c, e):
+    """Take the run of one event: a strided one page by page."""
+    start = e.vaddr & ADDRESS
+    if s.by_device and e.space == PM:
+        start = e.addr | PM_BIT
+    if e.negated_page_bytes >= 0:
+        take_run(s, arena, c, e, start, start + e.length)
+        return
+    end = start + e.length
+    while start < end:
+        take_run(s, arena, c, e, start, start - e.negated_page_bytes)
+        start += 4096
+
+
+@subroutine
+def take_run(s, arena, c, e, start, end):
+    """Take the lines of the bytes [start, end)."""
+    for line in range(start >> 6, (end - 1 >> 6) + 1):
+        if e.code <= STORE:
+            look_up(s, arena, c, line, e.code == STORE)
+        elif e.code == NTSTORE:
+            c.at[NT_LINES] += 1
+            c.at[PM_WRITTEN] += line >= _PM_LINE
+            is_whole = start <= line << 6 and line + 1 << 6 <= end
+            # a store of the whole line makes its dirty bytes void
+            if drop(s, arena, line << 1) and not is_whole:
+                write_back(c, line << 1, EVICTED)
+        else:
+            c.at[FLUSHED_LINES] += max(1, e.flush_count)
+            flush(s, arena, c, line << 1)
+
+
+@inlined
+def look_up(s, arena, c, line, is_store):
+    """Look up a line for a load or store; return whether the first level has it."""
+    side = PER_SIDE * is_store
+    c.at[side] += 1
+    gone = enter(arena, s.level[0], line << 1 | is_store)
+    if gone == FOUND:
+        c.at[side + HIT] += 1
+        return True
+    miss(s, arena, c, line << 1, side, gone)
+    if s.prefetch:
+        fetch_others(s, arena, c, line)
+    return False
+
+
+@outlined
+def fetch_others(s, arena, c, line):
+    """Bring the lines that the prefetcher expects after a miss into the second level."""
+    count = 1
+    if s.prefetch == STREAM:
+        count = AHEAD * follows(s, line)
+    last = min(line + count, line | _PAGE_LINES - 1)
+    for ahead in range(line + 1, last + 1):
+        c.at[PREFETCH] += 1
+        if slot_of(arena, s.level[0], ahead << 1) >= 0:
+            c.at[PREFETCH + HIT] += 1
+        else:
+            miss(s, arena, c, ahead << 1, PREFETCH, EMPTY)
+
+
+@inlined
+def follows(s, line):
+    """Return whether the latest miss in the page of a line was of the line before; remember this one."""
+    for k in range(STREAMS):
+        if s.stream[k] >= 0 and (s.stream[k] ^ line) < _PAGE_LINES:
+            is_next = s.stream[k] == line - 1
+            s.stream[k] = line
+            return is_next
+    s.stream[s.next_stream] = line
+    s.next_stream = (s.next_stream + 1) % STREAMS
+    return False
+
+
+@inlined
+def miss(s, arena, c, entry, side, gone):
+    """Look up a line in the other levels, where the first level has it now, instead of `gone`."""
+    near = far = EMPTY
+    if s.levels > 1:
+        near = enter(arena, s.level[1], entry)
+        c.at[side + L2] += 1
+    if near == FOUND:
+        c.at[side + L2 + HIT] += 1
+    else:
+        far = look_up_last(s, arena, c, entry, side)
+        if far >= 0:
+            near, gone = leave_last(s, arena, c, far, near, gone)
+        if near >= 0:
+            if s.level[1].holds == INCLUSIVE and (near ^ gone) >> 1 == 0:
+                near, gone = near | gone, EMPTY
+            leave(s, arena, c, 1, near)
+    if gone >= 0 and (gone & 1 or s.levels == 1 or s.level[1].holds == EXCLUSIVE):
+        leave(s, arena, c, 0, gone)
+
+
+@inlined
+def look_up_last(s, arena, c, entry, side):
+    """Look up a line in the third level, if there is one; return the entry that it evicts, FOUND or EMPTY."""
+    if s.levels == LEVELS:
+        t = s.level[2]
+        c.at[side + L3] += 1
+        if t.holds == EXCLUSIVE:
+            dirty = move_out(arena, t, entry)
+            if dirty >= 0:
+                arena[first_slot(s.level[1], entry)] |= dirty  # the second level has the line in front
+                c.at[side + L3 + HIT] += 1
+                return FOUND
+            far = EMPTY
+        else:
+            far = enter(arena, t, entry)
+            if far == FOUND:
+                c.at[side + L3 + HIT] += 1
+                return FOUND
+    else:
+        far = EMPTY
+    c.at[side + MEMORY] += 1
+    c.at[PM_READ] += entry >> 1 >= _PM_LINE
+    return far
+
+
+@inlined
+def leave_last(s, arena, c, far, near, gone):
+    """Let an entry leave the third level; return what still has to leave the second and the first level."""
+    if s.level[2].holds == INCLUSIVE:
+        if (far ^ near) >> 1 == 0:
+            far, near = far | near, EMPTY
+        if (far ^ gone) >> 1 == 0:
+            far, gone = far | gone, EMPTY
+    leave(s, arena, c, 2, far)
+    return near, gone
+
+
+@subroutine
+def leave(s, arena, c, k, entry):
+    """Let an entry that level `k` evicted leave it: for the next level, or for memory; what that evicts moves on."""
+    while True:
+        if s.level[k].holds == INCLUSIVE:
+            entry |= recall(s, arena, k, entry)
+        k += 1
+        if k == s.levels:
+            if entry & 1:
+                write_back(c, entry, EVICTED)
+            return
+        t = s.level[k]
+        if not (entry & 1 or t.holds == EXCLUSIVE):
+            return
+        slot = slot_of(arena, t, entry)
+        if slot >= 0:  # a write-back is not a use: the order of the set stays
+            arena[slot] |= entry & 1
+            return
+        entry = fill_hole(arena, t, entry) if t.holds == EXCLUSIVE else enter(arena, t, entry)
+        if entry == EMPTY:
+            return
+
+
+@inlined
+def recall(s, arena, k, entry):
+    """Remove a line from the levels before `k`; return 1 if one of them had it dirty."""
+    dirty = 0
+    for near in range(k):
+        dirty |= remove(arena, s.level[near], entry) > 0
+    return dirty
+
+
+@outlined
+def drop(s, arena, entry):
+    """Remove a line from all levels; return 1 if one of them had it dirty."""
+    return recall(s, arena, s.levels, entry)
+
+
+@outlined
+def flush(s, arena, c, entry):
+    """Write a line back if it is dirty; it stays if the instruction keeps it."""
+    if s.keeps:
+        dirty = 0
+        for k in range(s.levels):
+            dirty |= clean(arena, s.level[k], entry)
+    else:
+        dirty = drop(s, arena, entry)
+    if dirty:
+        write_back(c, entry, FLUSHED)
+
+
+@inlined
+def write_back(c, entry, cause):
+    """Count a dirty line that leaves for memory."""
+    c.at[cause] += 1
+    c.at[PM_WRITTEN] += entry >> 1 >= _PM_LINE

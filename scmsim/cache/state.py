@@ -1,0 +1,145 @@
+"""The state of a machine's data caches: one small record for the shapes, one array for the lines.
+
+A level is set-associative with LRU.  A set has its lines in order of use, the most recent first, in 8 or a multiple of 16 slots.
+The set of a line is its number modulo the number of sets: the hash with which real last-level caches choose a slice is not
+documented and not modelled.  Units: lines of 64 bytes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.units import parse_bytes
+
+LEVELS = 3
+LINE = 64  # bytes
+EMPTY = -2  # an empty slot
+FOUND = -1  # what looking up a line returns instead of an evicted entry
+
+# What a level holds of the levels nearer to the core.
+# - inclusive: everything; a line that leaves it leaves them, too
+# - non-inclusive: it is filled on a miss, and evicts on its own
+# - exclusive: lines that the level before evicts, clean ones too; a hit moves the line back and out of it
+FILLS = ("inclusive", "non-inclusive", "exclusive")
+INCLUSIVE, NON_INCLUSIVE, EXCLUSIVE = range(len(FILLS))
+
+# What the best write-back instruction of a CPU does with the line: clwb keeps it, clflushopt and clflush evict it.
+FLUSHES = ("clwb", "clflushopt", "clflush")
+
+# Which line a miss of the first level brings into the second, if it is in the same page of 4 KiB.
+# - next-line: the next one
+# - stream: the next AHEAD ones, if the latest miss in the page was of the line before
+PREFETCHES = ("none", "next-line", "stream")
+NEXT_LINE, STREAM = 1, 2
+STREAMS = 16  # pages whose latest miss is remembered
+AHEAD = 4  # lines
+
+# An address in persistent memory is its offset in the device and this bit; a line's number has the bit LINE times lower.  So the
+# kernel's and a program's mapping of a page are the same lines.
+PM_BIT = 1 << 57
+ADDRESS = PM_BIT - 1  # bits of a virtual address that number its line
+
+LEVEL = np.dtype(
+    (
+        np.record,
+        [
+            ("first", "i8"),  # first slot in the arena
+            ("sets", "i8"),
+            ("mask", "i8"),  # sets - 1 if that is a power of two less 1, else -1
+            ("lanes", "i8"),  # slots of a set
+            ("ways", "i8"),
+            ("holds", "i8"),  # what of the nearer levels: index into FILLS
+        ],
+    )
+)
+
+CACHES = np.dtype(
+    (
+        np.record,
+        [
+            ("levels", "i8"),
+            ("keeps", "i8"),  # 1: a flush keeps the line
+            ("by_device", "i8"),  # 1: events in persistent memory have their offset in the device
+            ("prefetch", "i8"),  # index into PREFETCHES
+            ("stream", "i8", (STREAMS,)),  # lines of the latest misses in as many pages, EMPTY: none
+            ("next_stream", "i8"),  # the place that a further page takes
+            ("level", LEVEL, (LEVELS,)),
+        ],
+    )
+)
+
+SIDES = ("load", "store", "prefetch")
+# Columns of the counts, as `cache_NAME`; the look-ups of the first level are the lines.
+SIDE = ("lines", "l1_hit", "l2_lookups", "l2_hit", "l3_lookups", "l3_hit", "memory")
+OTHERS = (
+    "nt_lines",
+    "flushed_lines",
+    "written_back_evicted",
+    "written_back_flushed",
+    "pm_read",
+    "pm_written_back",
+    "unchecked",
+)
+COLUMNS = (*(f"{side}_{name}" for side in SIDES for name in SIDE), *OTHERS)
+ROW = np.dtype((np.record, [("at", "i8", (len(COLUMNS),))]))
+(NT_LINES, FLUSHED_LINES, EVICTED, FLUSHED, PM_READ, PM_WRITTEN, UNCHECKED) = range(
+    len(SIDES) * len(SIDE), len(COLUMNS)
+)
+# places within a side: hits of a level come after its look-ups
+PER_SIDE, HIT, L2, L3, MEMORY = len(SIDE), 1, 2, 4, 6
+PREFETCH = 2 * PER_SIDE
+
+
+class Caches(NamedTuple):
+    """State of the data caches: `record` has shape (1,), `arena` the slots of all levels."""
+
+    record: np.ndarray
+    arena: np.ndarray
+
+
+def build(
+    tables: Sequence[Mapping[str, Any]], flush: str = FLUSHES[0], prefetch: str = PREFETCHES[0], by_device: bool = False
+) -> Caches:
+    """Return empty caches from a machine's checked [[cache]] tables, nearest first.
+
+    Raises UsageError for no or too many levels, and for rules of filling that `check_fills` refuses.
+    """
+    if not 1 <= len(tables) <= LEVELS:
+        raise UsageError(f"a machine can have 1 to {LEVELS} [[cache]] tables, not {len(tables)}")
+    check_fills(tables)
+    record = np.zeros(1, CACHES)
+    s = record[0]
+    s["levels"], s["keeps"], s["by_device"] = len(tables), flush == FLUSHES[0], by_device
+    s["prefetch"], s["stream"] = PREFETCHES.index(prefetch), EMPTY
+    first = 0
+    for k, table in enumerate(tables):
+        sets = _sets(table)
+        mask = sets - 1 if sets & (sets - 1) == 0 else -1
+        fill = FILLS.index(table.get("fill", FILLS[NON_INCLUSIVE]))
+        s["level"][k] = first, sets, mask, _lanes(table), table["ways"], fill
+        first += sets * _lanes(table)
+    room = np.zeros(first * 8 + 64, np.uint8)
+    start = -room.ctypes.data % 64  # rows are on cache lines
+    arena = room[start : start + first * 8].view(np.int64)
+    arena[:] = EMPTY
+    return Caches(record, arena)
+
+
+def check_fills(tables: Sequence[Mapping[str, Any]]) -> None:
+    """Raise UsageError if a level other than the third is exclusive, or the first includes levels that there are not."""
+    for k, table in enumerate(tables, 1):
+        fill = table.get("fill", FILLS[NON_INCLUSIVE])
+        if k < LEVELS and fill == FILLS[EXCLUSIVE]:
+            raise UsageError(f"level {k} cannot be {fill!r}; only the third level can be")
+        if k == 1 and fill == FILLS[INCLUSIVE]:
+            raise UsageError(f"level 1 cannot be {fill!r}; no level is nearer to the core")
+
+
+def _sets(table: Mapping[str, Any]) -> int:
+    return parse_bytes(table["size"]) // (LINE * int(table["ways"]))
+
+
+def _lanes(table: Mapping[str, Any]) -> int:
+    return 8 if table["ways"] <= 8 else -(-int(table["ways"]) // 16) * 16

@@ -1,0 +1,250 @@
+"""90 % intervals of a run's figures, from the models' errors beside real kernels and published measurements.
+
+An error is |ln(measured / replayed)| of one measured cell.  A model's scale is the root mean square of its errors, a workload
+counting once, drawn towards the 80 % quantile of all models' errors as if two more workloads had that error.  The half-width of
+an interval is the scale times the 90 % quantile of all errors in units of their scales, each scale without the error's own
+workload; it does not exceed the largest error of all cells.  A model without measured cells takes its family's scale, and
+without those all models'; these have quantiles of their own, from cells whose model is left out.
+
+Sources: `workload_residuals.csv` (python -m tests.verification.workload_residuals) and, for a single kind of call on data,
+`residuals.csv`; docs/validation/intervals.md has the share of cells inside.
+"""
+
+import csv
+import functools
+import math
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from scmsim.core import registry
+from scmsim.result import residuals
+from scmsim.result.run import FOOTPRINTS, TRAFFIC, Run
+
+WORKLOADS = pathlib.Path(__file__).with_name("workload_residuals.csv")
+DEFAULT = "default"  # column `costs`: a replay without --kernel
+EXACT, UNCHECKED = "exact", "not checked"
+SHARE = 0.9
+_PRIOR = 2  # workloads that all models' error counts for in a model's scale
+_TYPICAL = 0.8  # quantile of all models' errors that is their scale
+_FLOOR = 0.002  # least scale: the tables' figures are rounded to about this share
+_NEVER = 9.0  # error of a figure that is 0 on one side only: outside of every interval
+_FEW = 64  # events; smaller counts have no interval, as the tables have no such cells
+_CALLS = ("append", "rewrite", "read", "wsync")  # kinds of call of `residuals.csv`
+# figures in units of their own, so that few are not few events
+_RATIOS = {"write_amplification": "pm_stored_bytes", "estimated_ns_per_call": "estimated_ns_per_call"}
+_EXACT = ("payload_written", "payload_read")
+_COUNTED = (
+    "instructions",
+    *TRAFFIC,
+    "tlb_traffic",
+    "dtlb_l1_misses",
+    "dtlb_walks",
+    "pm_stored_bytes",
+    "flushes",
+    "fences",
+)
+FIGURES = (*_COUNTED, *_RATIOS, *_EXACT)
+
+
+class Interval(NamedTuple):
+    """Bounds of a figure, None if nothing was measured, and what they are from."""
+
+    low: float | None
+    high: float | None
+    basis: str
+
+
+_NONE = Interval(None, None, UNCHECKED)
+
+
+class Cell(NamedTuple):
+    """The error of one measured cell; `group` is what is left out together: a workload, or a kind of call."""
+
+    model: str
+    family: str
+    group: str
+    error: float
+
+
+def error(measured: float, replayed: float) -> float:
+    """Return |ln(measured / replayed)|: 0 if both are 0."""
+    if measured > 0 and replayed > 0:
+        return abs(math.log(measured / replayed))
+    return 0.0 if measured == replayed else _NEVER
+
+
+@functools.cache
+def family(fs: str) -> str:
+    """Return the bundled family of a file system; "" for a user's own or unknown one."""
+    package = pathlib.Path(__file__).parents[1] / "fs"
+    if fs not in registry.names("fs"):
+        return ""
+    folder = registry.path("fs", fs).parent
+    return folder.name if folder.parent == package else ""
+
+
+@functools.cache
+def _workloads() -> dict[tuple[str, str], list[tuple[str, Cell]]]:
+    """Return (machine, cell) of each row of the table of workloads by counter and costs."""
+    found: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
+    with WORKLOADS.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if not float(row["replayed"]):
+                continue  # a replayed 0 has no interval
+            wrong = error(float(row["measured"]), float(row["replayed"]))
+            cell = Cell(row["model"], family(row["model"]), row["workload"], wrong)
+            found.setdefault((row["counter"], row["costs"]), []).append((row["machine"], cell))
+    return found
+
+
+@functools.cache
+def calls() -> dict[str, tuple[Cell, ...]]:
+    """Return the cells of single kinds of call on data by counter."""
+    found: dict[str, list[Cell]] = {}
+    for row in residuals.read():
+        wrong = 0.0 if row.percent == 0 else error(row.measured, row.replayed)
+        found.setdefault(row.counter, []).append(Cell(row.model, family(row.model), row.call, wrong))
+    return {counter: tuple(cells) for counter, cells in found.items()}
+
+
+@functools.cache
+def cells(counter: str, kernel: str | None = None, machine: str | None = None, call: str = "") -> tuple[Cell, ...]:
+    """Return the measured cells that fit best: the kind of call's or whole workloads', with the kernel's costs, of the machine.
+
+    Without cells of the kernel or of the machine these are the cells of the default costs, and of all machines.
+    """
+    if call in _CALLS and counter in calls():
+        return calls()[counter]
+    table = _workloads()
+    rows = table.get((counter, kernel or DEFAULT)) or table.get((counter, DEFAULT), [])
+    own = [cell for of, cell in rows if of in ("", machine)]
+    return tuple(own or (cell for _, cell in rows))
+
+
+def quantile(values: Iterable[float], share: float = SHARE) -> float:
+    """Return the value that a further draw exceeds in at most 1 - share of the cases; the largest if there are too few."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered), math.ceil(share * (len(ordered) + 1))) - 1]
+
+
+def _scale(base: Sequence[Cell], own: Iterable[Cell]) -> float:
+    """Return the scale of the cells `own`, drawn towards that of all cells."""
+    groups: dict[str, list[float]] = {}
+    for cell in own:
+        groups.setdefault(cell.group, []).append(cell.error**2)
+    squares = [sum(each) / len(each) for each in groups.values()]
+    typical = quantile((cell.error for cell in base), _TYPICAL)
+    return math.sqrt((_PRIOR * typical**2 + sum(squares)) / (_PRIOR + len(squares))) + _FLOOR
+
+
+def _others(level: str, base: Sequence[Cell], cell: Cell) -> tuple[Sequence[Cell], list[Cell]]:
+    """Return (all cells, cells for the scale) that a level uses for a cell: not its group, above "model" not its model."""
+    rest = [each for each in base if each.group != cell.group]
+    if level == "model":
+        return rest, [each for each in rest if each.model == cell.model]
+    rest = [each for each in rest if each.model != cell.model]
+    return rest, [each for each in rest if level == "family" and each.family == cell.family]
+
+
+@functools.cache
+def _factor(level: str, base: tuple[Cell, ...]) -> float:
+    """Return the 90 % quantile of errors in units of their scales; a family's is no less than a model's."""
+    scores = []
+    for cell in base:
+        rest, own = _others(level, base, cell)
+        if rest and (own or level != "family"):
+            scores.append(cell.error / _scale(rest, own))
+    if level == "model":
+        return quantile(scores) if scores else _NEVER
+    return max(quantile(scores) if scores else 0.0, _factor("model", base))
+
+
+def half_width(fs: str, base: tuple[Cell, ...]) -> tuple[float, str]:
+    """Return the half-width of ln(figure), and the cells that it is from."""
+    for level, own in (
+        ("model", [cell for cell in base if cell.model == fs]),
+        ("family", [cell for cell in base if cell.family == family(fs)]),
+    ):
+        if own:
+            name = fs if level == "model" else f"family {family(fs)}"
+            return _capped(level, base, own), f"{name}, {len(own)} cells"
+    return _capped("all", base, ()), f"all models, {len(base)} cells"
+
+
+def _capped(level: str, base: tuple[Cell, ...], own: Sequence[Cell]) -> float:
+    """Return factor x scale, at most the largest error of all cells."""
+    return min(_factor(level, base) * _scale(base, own), max(cell.error for cell in base))
+
+
+def ratio(width: float) -> float:
+    """Return high / low of an interval of a half-width."""
+    return math.exp(2 * width)
+
+
+def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | None = None, call: str = "") -> Interval:
+    """Return the 90 % interval of a figure that a model computed.
+
+    Parameters
+    ----------
+    counter : one of FIGURES
+    kernel : str, optional
+        Linux version whose costs were charged (`--kernel`).
+    machine : str, optional
+        Machine of the MMU; counts of misses have cells for each machine.
+    call : str
+        The only kind of call of the trace: append, rewrite, read, wsync; else whole workloads are used.
+    """
+    if counter in _EXACT:
+        return Interval(value, value, EXACT)
+    if not family(fs) or "UNCHECKED" in registry.literals("fs", fs):
+        return _NONE
+    base = cells(_RATIOS.get(counter, counter), kernel, machine, call)
+    if not base:
+        return _NONE
+    width, basis = half_width(fs, base)
+    return Interval(value * math.exp(-width), value * math.exp(width), basis)
+
+
+def figure(run: Run, name: str) -> float | None:
+    """Return a figure of FIGURES of a whole run."""
+    if name in _EXACT:
+        return run.payload.get(name.removeprefix("payload_"))
+    return run.counters.get(name, run.metrics.get(name))
+
+
+def fill(run: Run) -> None:
+    """Set a replay's intervals: {figure: {"low", "high", "basis"}}."""
+    kernel, call = run.params.get("kernel"), str(run.cell.get("operation", ""))
+    for name in FIGURES:
+        value = figure(run, name)
+        if value is not None:
+            is_measured = name in _EXACT or _is_measured(run, name, value)
+            found = of(run.fs, name, kernel, value, run.machine, call) if is_measured else _NONE
+            run.intervals[name] = found._asdict()
+
+
+def _is_measured(run: Run, name: str, value: float) -> bool:
+    """Return whether the measured cells cover such a run: calls, costs, footprints for the TLB, and no small count."""
+    if not run.is_charged or run.unit != "call" or (name.startswith("dtlb") and FOOTPRINTS not in run.params):
+        return False
+    return value >= _FEW if name in _COUNTED else value > 0
+
+
+def columns(run: Run) -> dict[str, float | str]:
+    """Return a run's intervals as columns: low_NAME, high_NAME and basis_NAME; no bounds where nothing was measured."""
+    return {
+        f"{part}_{name}": value
+        for name, found in run.intervals.items()
+        for part, value in found.items()
+        if value is not None
+    }
+
+
+def from_columns(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the intervals that `columns` wrote."""
+    return {
+        name: {part: row.get(f"{part}_{name}") for part in Interval._fields}
+        for name in FIGURES
+        if row.get(f"basis_{name}") is not None
+    }
