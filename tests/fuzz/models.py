@@ -152,6 +152,8 @@ def laws_of_sizes(model: drive.Any, counting: drive.Any, rows: np.ndarray) -> li
         return []
     gone = np.isin(rows["op"], (records.UNLINK, records.RMDIR, records.MKDIR)) | (rows["op"] >= records.MALLOC)
     ids = {*rows["file"][gone].tolist(), *rows["file2"][rows["op"] == records.RENAME].tolist()}
+    short = rows[np.array(model.refused, np.int64)]  # ext4 keeps what an fallocate got before the device was full
+    ids |= set(short["file"][short["op"] == records.FALLOCATE].tolist())
     if model.fs == "famfs":  # the call that makes a file gives it its length
         ids |= set(rows["file"][(rows["op"] == records.FALLOCATE) & (rows["flag"] & records.KEEP_SIZE != 0)].tolist())
     if model.fs == "hugetlbfs":  # a writable mapping lengthens its file
