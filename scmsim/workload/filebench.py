@@ -355,6 +355,8 @@ def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:
         raise UsageError(f"line {flowop.line}: {flowop.kind} needs a filesetname, and knows no index")
     if flowop.kind in _NEED_UNIT and not action["unit"] and action["unit_of"] < 0:
         raise UsageError(f"line {flowop.line}: {flowop.kind} needs an iosize, such as iosize=4k")
+    if flowop.kind == "fsyncset" and action["rotates"]:
+        raise UsageError(f"line {flowop.line}: fsyncset with opennext is not modelled; take opennext out")
     if flowop.kind == "aiowrite" and not action["random"]:
         raise UsageError(f"line {flowop.line}: aiowrite fails without random, in Filebench too; add random")
     if memory and action["unit"] > memory:
