@@ -1,4 +1,4 @@
-"""The data caches of one core: L1D, L2 and the last level.
+"""Simulate the data caches of one core: L1D, L2 and the last level.
 
 - `build(table)` returns the empty caches of a machine's table.
 - `simulate` takes batches of accesses through them and returns the counts.
@@ -54,9 +54,7 @@ def simulate(
     for codes, addresses in batches:
         kinds = np.zeros(len(addresses), np.uint8) if codes is None else np.ascontiguousarray(codes, np.uint8)
         simulate_lines(caches.record, caches.arena, counts, kinds, np.ascontiguousarray(addresses, np.int64))
-    found = named(counts["at"][0], len(table["cache"]), setting)
-    del found["cache_unchecked"]
-    return found
+    return _addressed(counts, table, setting)
 
 
 def simulate_events(
@@ -70,6 +68,11 @@ def simulate_events(
     caches, counts = build(table, setting), np.zeros(2, state.ROW)
     for events, setup in parts:
         replay.simulate(caches.record, caches.arena, counts, events, setup.astype(np.int64))
+    return _addressed(counts, table, setting)
+
+
+def _addressed(counts: "np.ndarray", table: Mapping[str, Any], setting: str) -> dict[str, int]:
+    """Return the first row of counts by name; every access has an address, so none is unchecked."""
     found = named(counts["at"][0], len(table["cache"]), setting)
     del found["cache_unchecked"]
     return found

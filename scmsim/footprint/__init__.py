@@ -162,7 +162,8 @@ def stand_in(kernel: str, fs: str) -> tuple[str, str | None]:
     They are those of `kernel`, else those of the nearest older kernel on which the file system was measured, such as NOVA
     on 5.13 for 6.1.  (kernel, None): it was measured on neither, and GENERAL represents its general layers.
     """
-    older = [one for one in kernels() if kernel in kernels() and _releases(one) < _releases(kernel)]
+    known = kernels()
+    older = [one for one in known if kernel in known and _releases(one) < _releases(kernel)]
     for one in (kernel, *sorted(older, key=_releases, reverse=True)):
         if source := source_of(one, fs):
             return one, source

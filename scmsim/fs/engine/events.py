@@ -185,14 +185,20 @@ def reserve_events(s, out, events):
 
 
 @kernel
+def note_refused(s):
+    """Note the current operation as one that moves no bytes and changes no length (`Model.refused`)."""
+    if s.refused < MOST_REFUSED:
+        s.refused_rows[s.refused] = s.op
+        s.refused += 1
+
+
+@kernel
 def count_enospc(s, op):
     """Count an operation that failed with ENOSPC."""
     s.failed += 1
     if s.first_failed < 0:
         s.first_failed = s.seen
-    if s.refused < MOST_REFUSED:
-        s.refused_rows[s.refused] = s.op
-        s.refused += 1
+    note_refused(s)
     if op.flag & SETUP:
         return
     if op.op == WRITE:

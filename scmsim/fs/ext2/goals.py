@@ -7,6 +7,7 @@ the guests of `scmsim lab`.  Source: Linux 6.1 fs/ext4/{indirect.c: ext4_find_ne
 from scmsim.alloc import mballoc
 from scmsim.fs.ext2 import map
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.goals import block_of, left_of
 from scmsim.jit import subroutine
 
 PROCESS, COLOURS = 1, 16
@@ -30,13 +31,8 @@ def block_in(arena, f, slot):
 @subroutine
 def direct_before(s, arena, f, page):
     """Return the block of the last direct page before `page`, or the inode's goal."""
-    at = min(page, arena[f + e.PAGE_COUNT]) - 1
-    while at >= 0:
-        block = arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT
-        if block:
-            return block
-        at -= 1
-    return inode_goal(s, arena, f)
+    at = left_of(arena, f, page)
+    return block_of(arena, f, at) if at >= 0 else inode_goal(s, arena, f)
 
 
 @subroutine
@@ -47,7 +43,7 @@ def of_page(s, arena, f, page, left, right):
         return direct_before(s, arena, f, page)
     first = map.DIRECT + ((page - map.DIRECT) >> map.FAN_SHIFT << map.FAN_SHIFT)
     if left >= first:
-        return arena[arena[f + e.PAGES] + left] >> e.BLOCK_SHIFT
+        return block_of(arena, f, left)
     return block_in(arena, f, slot)
 
 

@@ -19,10 +19,8 @@ from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
-KEPT_SHARE, MOST_KEPT = (
-    50,
-    4096,
-)  # blocks kept back: 1/KEPT_SHARE of all, at most MOST_KEPT (ext4_calculate_resv_clusters)
+# blocks kept back: 1/KEPT_SHARE of all, at most MOST_KEPT (ext4_calculate_resv_clusters)
+KEPT_SHARE, MOST_KEPT = 50, 4096
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 # See pipeline/periods.py; each operation sets `now` before it is read, and only `quiet_until` reads `stamped_at`.
 STATISTICS = ("now", "stamped_at", "closes", "commits", "ignored")

@@ -9,7 +9,7 @@ Source: famfs README.md (missing file system operations), fs/famfs/famfs_file.c 
 
 from scmsim.core import records as r
 from scmsim.fs.engine import calls, file_row, operations, table
-from scmsim.fs.engine.events import MOST_REFUSED, emit_template, reserve_events
+from scmsim.fs.engine.events import emit_template, note_refused, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.famfs import data, state, templates
 from scmsim.fs.famfs.units import allocate, release_from, units_of
@@ -58,18 +58,15 @@ def refuse(s, arena, op, row):
     left = max(arena[row + file_row.SIZE] - op.offset, 0)
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE:
         s.unsupported += 1
-    elif left >= op.length:
-        return DONE
-    else:
+        note_refused(s)
+    elif left < op.length:
         s.beyond += 1
         if not op.flag & r.SETUP:
             s.failed_bytes += op.length - left
         if left:
             s.cut_to = left
             return NO_ROOM
-    if s.refused < MOST_REFUSED:
-        s.refused_rows[s.refused] = s.op
-        s.refused += 1
+        note_refused(s)
     return DONE
 
 

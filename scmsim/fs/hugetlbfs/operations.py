@@ -7,7 +7,7 @@ Source: Linux 6.1 fs/hugetlbfs/inode.c, drivers/dax/device.c.
 
 from scmsim.core import records as r
 from scmsim.fs.engine import calls, file_row, operations, table
-from scmsim.fs.engine.events import MOST_REFUSED, emit_template, reserve_events
+from scmsim.fs.engine.events import emit_template, note_refused, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.hugetlbfs import pages, state, templates
 from scmsim.fs.linux import cached_names
@@ -71,9 +71,7 @@ def refuse(s, op):
     s.fixed_lengths += op.op == r.TRUNCATE or op.op == r.FALLOCATE
     if op.op == r.WRITE and not op.flag & r.SETUP:
         s.failed_bytes += op.length
-    if s.refused < MOST_REFUSED:
-        s.refused_rows[s.refused] = s.op
-        s.refused += 1
+    note_refused(s)
 
 
 @subroutine

@@ -74,9 +74,9 @@ def of_group(s, group):
 
 
 @kernel
-def shown(value, behind):
+def in_batches(shown, behind):
     """Return what a counter shows and what it lacks, after a change of the latter."""
-    return (value + behind, 0) if abs(behind) >= BATCH else (value, behind)
+    return (shown + behind, 0) if abs(behind) >= BATCH else (shown, behind)
 
 
 @kernel
@@ -87,7 +87,7 @@ def count_blocks(s, arena, block, count, change):
         group = at >> GROUP_SHIFT
         stop = min(end, (group + 1) << GROUP_SHIFT)
         arena[of_group(s, group) + FREE_BLOCKS] += change * (stop - at)
-        s.free_shown, s.free_behind = shown(s.free_shown, s.free_behind + change * (stop - at))
+        s.free_shown, s.free_behind = in_batches(s.free_shown, s.free_behind + change * (stop - at))
         at = stop
 
 
@@ -96,7 +96,7 @@ def count_inode(s, arena, group, is_dir, change):
     """Count an inode of a group as free (`change` 1) or as used (-1)."""
     row = of_group(s, group)
     arena[row + FREE_INODES] += change
-    s.inodes_shown, s.inodes_behind = shown(s.inodes_shown, s.inodes_behind + change)
+    s.inodes_shown, s.inodes_behind = in_batches(s.inodes_shown, s.inodes_behind + change)
     if is_dir:
         arena[row + FOLDERS] -= change
-        s.folders_shown, s.folders_behind = shown(s.folders_shown, s.folders_behind - change)
+        s.folders_shown, s.folders_behind = in_batches(s.folders_shown, s.folders_behind - change)

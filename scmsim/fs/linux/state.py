@@ -125,10 +125,8 @@ STATE = np.dtype(
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
             ("windowed", "i8"),  # unused blocks of all preallocations
-            (
-                "uncut_page",
-                "i8",
-            ),  # last page of the current request, of which only the first pages fit on the device; -1: none
+            # last page of the current request, of which only the first pages fit on the device; -1: none
+            ("uncut_page", "i8"),
             ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("group_count", "i8"),
             ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group

@@ -9,6 +9,8 @@ from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.tree import node
 from scmsim.jit import subroutine
 
+PAGE_BY_PAGE = True  # a write is one copy a page; False: one copy a run of blocks (WineFS)
+
 
 @subroutine
 def inode_at(s, row):
@@ -67,24 +69,17 @@ def stretch(s, arena, row, at, end):
 
 
 @subroutine
-def flushes_end(low, high):
-    """Return whether the last line of a copy to [low, high) is written back: not if it has the first one's offset in a line.
-
-    So the code has it (pmfs_flush_edge_cachelines): Chipmunk's PMFS_BUG4 and WINEFS_BUG3.
-    """
-    return (high & 7) != 0 and (low & 63) != (high & 63)
-
-
-@subroutine
 def set_copy(s, op, target, low, high):
     """Set the registers to copy bytes [low, high) of the file from the caller's buffer to the device offset `target`.
 
-    PMFS copies page by page, so that the last page's copy decides whether the last line is written back.
+    The last line is not written back if the last copy ends at the offset in a line at which it begins: so the code has it
+    (pmfs_flush_edge_cachelines; Chipmunk's PMFS_BUG4 and WINEFS_BUG3).
     """
+    last = max(low, (high - 1) & ~4095) if PAGE_BY_PAGE else low
     s.reg[templates.TO], s.reg[templates.BYTES], s.reg[templates.LINES] = target, high - low, (high - low + 63) >> 6
     s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
     s.reg[templates.LEAF] = (low & 7) != 0
-    s.reg[templates.EDGE] = flushes_end(max(low, (high - 1) & ~4095), high)
+    s.reg[templates.EDGE] = (high & 7) != 0 and (last & 63) != (high & 63)
     s.reg[templates.EDGE_AT] = target + high - low
 
 

@@ -34,7 +34,7 @@ TORN = Guarantee(
 
 
 def _keeps_last_line(op: Any) -> bool:
-    """Return whether the ragged end of a write may stay in the cache: `copy.flushes_end`, for a copy by pages or by runs."""
+    """Return whether the ragged end of a write may stay in the cache (`copy.set_copy`), by pages or by runs of blocks."""
     end = op.offset + op.length
     return end % 4 != 0 and end % 64 == op.offset % 64
 

@@ -10,7 +10,7 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as pmfs_templates
-from scmsim.fs.pmfs.copy import clear, device, flushes_end, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.data import close_write, fast, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
@@ -90,7 +90,6 @@ def copy_pieces(s, arena, out, op, row):
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
         emit_template(s, out, pmfs_templates.FIND)
         set_copy(s, op, device(s, arena, row, at), at, stop)
-        s.reg[pmfs_templates.EDGE] = flushes_end(at, stop)  # WineFS copies a run of blocks at once
         emit_template(s, out, templates.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_templates.COPY)
         s.resume_at = stop
     return reserve_events(s, out, FILL_EVENTS)

@@ -6,7 +6,7 @@ Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
 from scmsim.alloc import aligned_holes
 from scmsim.fs.engine import calls, operations, table
 from scmsim.fs.engine.events import emit_template
-from scmsim.fs.pmfs import dirs, tree
+from scmsim.fs.pmfs import copy, dirs, tree
 from scmsim.fs.pmfs import operations as pmfs_operations
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as pmfs_templates
@@ -78,6 +78,7 @@ emit = bind(
             "filled_whole": filled_whole,
             "counted": counted,
         },
+        copy: {"PAGE_BY_PAGE": False},
         dirs: {"KILLS": 1, "scan": scan, "find_gap": find_gap},
         operations: pmfs_operations.HOOKS[operations],
         calls: {**pmfs_operations.HOOKS[calls], "write": data.write_file},
