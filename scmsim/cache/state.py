@@ -1,4 +1,4 @@
-"""The state of a machine's data caches: one small record for the shapes, one array for the lines.
+"""Lay out the state of a machine's data caches: one small record for the shapes, one array for the lines.
 
 A level is set-associative with LRU.  A set has its lines in order of use, the most recent first, in 8 or a multiple of 16 slots.
 The set of a line is its number modulo the number of sets: the hash with which real last-level caches choose a slice is not

@@ -100,7 +100,7 @@ def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mappi
 
 
 class _Parameters(dict[str, Any]):
-    """The parameters of a model; code that needs one that its row does not name is a mistake in the row."""
+    """Parameters of a model, which report a missing one as a mistake in the row: the code needs it, the row does not name it."""
 
     def __missing__(self, key: str) -> Any:
         raise UsageError(f"its code needs the parameter {key!r}: name it in the row's 'parameters'")

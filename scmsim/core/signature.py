@@ -1,4 +1,4 @@
-"""The arguments of a model's `start` besides the parameters and the files, read from its source without importing it."""
+"""Read which arguments a model's `start` has besides the parameters and the files, from its source, without importing it."""
 
 import ast
 import pathlib

@@ -97,7 +97,7 @@ class _Row(_Vector):
 
 
 class _Marked(_Row):
-    """A row of tags of 64 bits whose lowest bit is a mark, which does not count when tags are compared."""
+    """Row of tags of 64 bits whose lowest bit is a mark, which does not count when tags are compared."""
 
     def __init__(self, lanes: int, context: Any, builder: Any, array: Any, value: Any, index: Any, tag: Any):
         super().__init__(lanes, 64, context, builder, array, value, index, builder.or_(tag, ir.Constant(_I64, 1)))

@@ -1,4 +1,4 @@
-"""The data caches as a stage of a replay: what the events of the model, with their addresses, find in the caches of a machine."""
+"""Take the events of a model, with their addresses, through the data caches of a machine: a stage of a replay."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from scmsim.pipeline.stages import CounterIndex, Stage
 
 
 class CacheStage(Stage):
-    """The data caches of a machine.
+    """Data caches of a machine.
 
     They see the events of the model.  Footprints are pages, without the lines in them: the loads and stores that footprints
     represent count as unchecked.

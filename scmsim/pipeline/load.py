@@ -92,7 +92,7 @@ def _solved(count: int, alone: float, stations: Sequence[Station], at_medium: fl
 
 @dataclass(frozen=True)
 class Hold:
-    """What a call needs of a lock, on average over all calls: the time, and of that the bytes' time at the medium, ns."""
+    """Need of a call for a lock, on average over all calls: the time, and of that the bytes' time at the medium, ns."""
 
     time: float
     at_medium: tuple[float, float]

@@ -77,7 +77,7 @@ def card(made: Mapping[str, Any]) -> str:
 
 
 class Figure(str):
-    """A cell's text, with a hint that shows when the pointer is over the cell."""
+    """Text of a cell, with a hint that shows when the pointer is over the cell."""
 
     hint = ""
 
