@@ -7,12 +7,13 @@ from scmsim.core.text import printable, shortened
 
 _SHORT = 8  # names that a message may list
 _LONGEST = 300  # characters of a line of a message
+_LEAST = 40  # characters of a list of names that is shown in part
 
 
 class ScmsimError(Exception):
     """Base of every expected error; `str()` is one line that states what is wrong and what to do next.
 
-    A line of more than 300 characters loses its middle.
+    A line of more than 300 characters loses its middle, if possible that of the names to choose from.
     """
 
     exit_code = 2
@@ -22,8 +23,12 @@ class ScmsimError(Exception):
 
 
 def shorten_line(line: str) -> str:
-    """Return a line of a message with its middle cut out if the line is longer than 300 characters."""
-    return printable(line) if len(line) <= _LONGEST else shortened(line, _LONGEST)
+    """Return a line of a message; one of more than 300 characters loses the middle of its list of names, else its own."""
+    if len(line) <= _LONGEST:
+        return printable(line)
+    said, choose, names = line.rpartition("choose from ")
+    left = _LONGEST - len(printable(said + choose))
+    return printable(said + choose) + shortened(names, left) if choose and left >= _LEAST else shortened(line, _LONGEST)
 
 
 class UsageError(ScmsimError):

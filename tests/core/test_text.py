@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from scmsim import cli
 from scmsim.compare import compare
 from scmsim.compare.table import text
+from scmsim.core.errors import UsageError
 from scmsim.core.text import percent, printable, times, words
 from scmsim.result import Result, Run
 
@@ -87,3 +88,19 @@ def test_a_share_in_percent_has_no_exponent_and_is_all_only_if_it_is(share: floa
 )  # fmt: skip
 def test_a_ratio_in_words_has_no_exponent(ratio: float, text: str) -> None:
     assert times(ratio) == text
+
+
+def test_a_long_line_of_an_error_keeps_what_is_wrong():
+    """The names to choose from are cut before the mistake, unless the mistake itself is too long."""
+    names = ", ".join(f"name-{i}" for i in range(40))
+    said = str(
+        UsageError(f"{'/folder' * 20}/a.toml:3: x: no name named 'y'; did you mean 'name-1'? choose from {names}")
+    )
+    assert len(said) == 300 and "no name named 'y'; did you mean 'name-1'? choose from name-0" in said
+    assert "..." in said and said.endswith("name-39")
+    said = str(UsageError(f"{'/folder' * 40}/a.toml:3: x: no name named 'y'; choose from {names}"))
+    assert len(said) == 300 and said.startswith("/folder") and said.endswith("name-39")
+    assert (
+        str(UsageError(f"no name named 'y'; choose from {names[:200]}"))
+        == f"no name named 'y'; choose from {names[:200]}"
+    )
