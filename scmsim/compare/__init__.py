@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scmsim.compare.scope import aligned, kind
-from scmsim.compare.tolerances import ALL, TOLERANCES, limits_of
+from scmsim.compare.scope import aligned, is_replay, kind
+from scmsim.compare.tolerances import ALL, FIXED, TOLERANCES, Limit, limits_of, of_interval
 from scmsim.core import registry
 from scmsim.core.counters import EVERY
 from scmsim.core.errors import unknown
@@ -33,6 +33,9 @@ class Row(NamedTuple):
         Standard deviation divided by the mean of the repeats, the larger of both sides; None for single runs.
     tolerance_percent : float or None
         None if the quantity has no tolerance.
+    tolerance_basis : str
+        "given", "two simulations", "fixed (not checked)", or the measured cells of the simulated figure's 90 % interval; then
+        25 % allows from 1 / 1.25 to 1.25 times the measured value.
     verdict : str
         "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": no tolerance.
     simulated_calls, measured_calls : float
@@ -51,6 +54,7 @@ class Row(NamedTuple):
     verdict: str
     simulated_calls: float = 0
     measured_calls: float = 0
+    tolerance_basis: str = ""
 
 
 class Quantity(NamedTuple):
@@ -136,7 +140,8 @@ def compare(
         Counters (by any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all": every counter
         and metric of both sides.
     tolerances : mapping
-        Percent by counter or metric, or for "all"; overrides the defaults.  By default, two simulations must be equal.
+        Percent by counter or metric, or for "all"; overrides the defaults: the 90 % interval of a simulated figure, else a fixed
+        percentage of `TOLERANCES`; two simulations must be equal.
     names : mapping
         Simulated names of the measured side's file systems: {"nova": "nova-cow"}.
     ignore : sequence of str
@@ -220,7 +225,7 @@ def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
     raise unknown("counter or metric", name, sorted(known or allowed), "scmsim list counters")
 
 
-def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, float]) -> list[Row]:
+def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, Limit]) -> list[Row]:
     """Return the rows of quantities on both sides: per call, or per run if a side does not know its calls."""
     by_call = bool(ours.calls and theirs.calls)
     rows = []
@@ -230,21 +235,24 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
             continue
         mine, other = sides[0], sides[1]
         spread = max((side.spread_percent for side in (mine, other) if side.spread_percent is not None), default=None)
-        off, limit = abs(mine.mean - other.mean), limits.get(name)
+        limit = limits.get(name)
+        if limit is None or limit.basis == FIXED:
+            limit = of_interval([run for cell in (ours, theirs) for run in cell.runs if is_replay(run)], name) or limit
         noise = 2 * (mine.error + other.error)
-        alike = limit != 0 and grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
+        small = grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
         if limit is None:
             verdict = "-"
-        elif alike or off <= abs(other.mean) * limit / 100:
+        elif (small and (limit.percent or limit.is_factor)) or limit.holds(mine.mean, other.mean):
             verdict = "ok"
         else:
-            verdict = "noisy" if off <= noise else "out"
+            verdict = "noisy" if abs(mine.mean - other.mean) <= noise else "out"
         per = ("call" if by_call else "run") if grows(name) else ""
         ratio = mine.mean / other.mean if other.mean else None
         calls = (ours.calls, theirs.calls) if per == "call" else (0, 0)
-        rows.append(
-            Row(ours.key, name, per, mine.mean, other.mean, ratio, spread, other.repeats, limit, verdict, *calls)
-        )
+        about = (limit.percent, verdict) if limit else (None, verdict)
+        means = (mine.mean, other.mean, ratio)
+        basis = limit.basis if limit else ""
+        rows.append(Row(ours.key, name, per, *means, spread, other.repeats, *about, *calls, basis))
     return rows
 
 

@@ -1,9 +1,16 @@
-"""Default tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why."""
+"""Tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why.
 
+A tolerance is what the user gave, else the 90 % interval that a replay's figure has, else a fixed one of TOLERANCES.
+"""
+
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from scmsim.result import Run, intervals
+
 ALL = "all"  # in the user's tolerances: every counter
+GIVEN, SAME, FIXED = "given", "two simulations", f"fixed ({intervals.UNCHECKED})"
 
 
 class Tolerance(NamedTuple):
@@ -44,12 +51,39 @@ TOLERANCES: dict[str, Tolerance] = {
 }
 
 
-def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, float]:
-    """Return the tolerance of each quantity that has one, in percent: as given, as given for ALL, or the default.
+class Limit(NamedTuple):
+    """The tolerance of a row: percent of the measured value, and its basis: GIVEN, SAME, FIXED or an interval's cells.
+
+    `is_factor`: the tolerance is an interval's, so 25 % allows from 1 / 1.25 to 1.25 times the measured value.
+    """
+
+    percent: float
+    basis: str
+    is_factor: bool = False
+
+    def holds(self, simulated: float, measured: float) -> bool:
+        """Return whether two values are within the tolerance."""
+        if self.is_factor and simulated > 0 and measured > 0:
+            return max(simulated / measured, measured / simulated) <= 1 + self.percent / 100
+        return abs(simulated - measured) <= abs(measured) * self.percent / 100
+
+
+def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, Limit]:
+    """Return the tolerance of each quantity that has one: as given, as given for ALL, or the fixed one.
 
     `exact`: both sides are simulations, which are deterministic, so the default is 0.
     """
-    defaults = {name: tolerance.percent for name, tolerance in TOLERANCES.items()}
+    found = {name: Limit(tolerance.percent, FIXED) for name, tolerance in TOLERANCES.items()}
     if exact or ALL in given:
-        defaults = dict.fromkeys(wanted, given.get(ALL, 0.0))
-    return {**defaults, **{name: percent for name, percent in given.items() if name != ALL}}
+        found = dict.fromkeys(wanted, Limit(given[ALL], GIVEN) if ALL in given else Limit(0.0, SAME))
+    return {**found, **{name: Limit(percent, GIVEN) for name, percent in given.items() if name != ALL}}
+
+
+def of_interval(runs: Iterable[Run], name: str) -> Limit | None:
+    """Return the widest 90 % interval of a quantity as a tolerance; None if a run has none."""
+    found = [run.intervals.get(name, {}) for run in runs]
+    widths = [(each["high"] / each["low"], each["basis"]) for each in found if each.get("low")]
+    if not widths or len(widths) < len(found):
+        return None
+    widest, basis = max(widths)
+    return Limit(100 * (math.sqrt(widest) - 1), basis, is_factor=True)
