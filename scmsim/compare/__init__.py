@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scmsim.compare.scope import aligned, is_replay, kind
+from scmsim.compare.scope import aligned, kind
 from scmsim.compare.tolerances import ALL, FIXED, TOLERANCES, Limit, limits_of, of_interval
 from scmsim.core import registry
 from scmsim.core.counters import EVERY
@@ -32,10 +32,11 @@ class Row(NamedTuple):
     spread_percent : float or None
         Standard deviation divided by the mean of the repeats, the larger of both sides; None for single runs.
     tolerance_percent : float or None
-        None if the quantity has no tolerance.
+        In percent of the measured value; None if the quantity has no tolerance, or an interval's.
+    tolerance_ratios : tuple of float or None
+        Least and most ratio by the 90 % interval of the simulated figure; None if the tolerance is not an interval's.
     tolerance_basis : str
-        "given", "two simulations", "fixed (not checked)", or the measured cells of the simulated figure's 90 % interval; then
-        25 % allows from 1 / 1.25 to 1.25 times the measured value.
+        "given", "two simulations", "fixed (not checked)", or the measured cells of the interval.
     verdict : str
         "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": no tolerance.
     simulated_calls, measured_calls : float
@@ -55,6 +56,7 @@ class Row(NamedTuple):
     simulated_calls: float = 0
     measured_calls: float = 0
     tolerance_basis: str = ""
+    tolerance_ratios: tuple[float, float] | None = None
 
 
 class Quantity(NamedTuple):
@@ -237,22 +239,20 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
         spread = max((side.spread_percent for side in (mine, other) if side.spread_percent is not None), default=None)
         limit = limits.get(name)
         if limit is None or limit.basis == FIXED:
-            limit = of_interval([run for cell in (ours, theirs) for run in cell.runs if is_replay(run)], name) or limit
+            limit = of_interval(ours.runs, theirs.runs, name) or limit
         noise = 2 * (mine.error + other.error)
         small = grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
         if limit is None:
             verdict = "-"
-        elif (small and (limit.percent or limit.is_factor)) or limit.holds(mine.mean, other.mean):
+        elif (small and limit.percent != 0) or limit.holds(mine.mean, other.mean):
             verdict = "ok"
         else:
             verdict = "noisy" if abs(mine.mean - other.mean) <= noise else "out"
         per = ("call" if by_call else "run") if grows(name) else ""
         ratio = mine.mean / other.mean if other.mean else None
         calls = (ours.calls, theirs.calls) if per == "call" else (0, 0)
-        about = (limit.percent, verdict) if limit else (None, verdict)
-        means = (mine.mean, other.mean, ratio)
-        basis = limit.basis if limit else ""
-        rows.append(Row(ours.key, name, per, *means, spread, other.repeats, *about, *calls, basis))
+        means, (allowed, basis, ratios) = (mine.mean, other.mean, ratio), limit or (None, "", None)
+        rows.append(Row(ours.key, name, per, *means, spread, other.repeats, allowed, verdict, *calls, basis, ratios))
     return rows
 
 

@@ -117,8 +117,8 @@ def summary(comparison: Comparison) -> str:
 def _cells(row: Row) -> list[str]:
     sizes = ["" if size is None else format_bytes(size) for size in (row.key.file_bytes, row.key.unit_bytes)]
     percents = ["" if part is None else percent(part / 100) for part in (row.spread_percent, row.tolerance_percent)]
-    if row.tolerance_basis not in NO_INTERVAL:
-        percents[1] = f"{1 + (row.tolerance_percent or 0) / 100:.3g} times"
+    if row.tolerance_ratios:
+        percents[1] = f"{_ratio(row.tolerance_ratios[0])} to {_ratio(row.tolerance_ratios[1])}"
     return [
         row.key.fs,
         row.key.operation,

@@ -3,10 +3,10 @@
 A tolerance is what the user gave, else the 90 % interval that a replay's figure has, else a fixed one of TOLERANCES.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from scmsim.compare.scope import is_replay
 from scmsim.result import Run, intervals
 
 ALL = "all"  # in the user's tolerances: every counter
@@ -52,20 +52,20 @@ TOLERANCES: dict[str, Tolerance] = {
 
 
 class Limit(NamedTuple):
-    """The tolerance of a row: percent of the measured value, and its basis: GIVEN, SAME, FIXED or an interval's cells.
+    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or an interval's cells.
 
-    `is_factor`: the tolerance is an interval's, so 25 % allows from 1 / 1.25 to 1.25 times the measured value.
+    It is a percentage of the second value, or for an interval the least and most first / second.
     """
 
-    percent: float
+    percent: float | None
     basis: str
-    is_factor: bool = False
+    ratios: tuple[float, float] | None = None
 
-    def holds(self, simulated: float, measured: float) -> bool:
+    def holds(self, first: float, second: float) -> bool:
         """Return whether two values are within the tolerance."""
-        if self.is_factor and simulated > 0 and measured > 0:
-            return max(simulated / measured, measured / simulated) <= 1 + self.percent / 100
-        return abs(simulated - measured) <= abs(measured) * self.percent / 100
+        if self.ratios:
+            return self.ratios[0] * second <= first <= self.ratios[1] * second
+        return abs(first - second) <= abs(second) * (self.percent or 0) / 100
 
 
 def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, Limit]:
@@ -79,11 +79,18 @@ def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) ->
     return {**found, **{name: Limit(percent, GIVEN) for name, percent in given.items() if name != ALL}}
 
 
-def of_interval(runs: Iterable[Run], name: str) -> Limit | None:
-    """Return the widest 90 % interval of a quantity as a tolerance; None if a run has none."""
-    found = [run.intervals.get(name, {}) for run in runs]
-    widths = [(each["high"] / each["low"], each["basis"]) for each in found if each.get("low")]
-    if not widths or len(widths) < len(found):
-        return None
-    widest, basis = max(widths)
-    return Limit(100 * (math.sqrt(widest) - 1), basis, is_factor=True)
+def of_interval(first: Iterable[Run], second: Iterable[Run], name: str) -> Limit | None:
+    """Return the 90 % interval of a quantity of one side's replays as a tolerance, the widest of several; None if one has none."""
+    for runs, is_first in ((first, True), (second, False)):
+        found = [_span(run, name) for run in runs if is_replay(run)]
+        spans = [span for span in found if span]
+        if spans and len(spans) == len(found):
+            least, most, basis = max(spans, key=lambda span: span[1] / span[0])
+            return Limit(None, basis, (1 / most, 1 / least) if is_first else (least, most))
+    return None
+
+
+def _span(run: Run, name: str) -> tuple[float, float, str] | None:
+    """Return the bounds of a replay's figure, divided by the figure, and their basis; None if it has none."""
+    found, value = run.intervals.get(name, {}), intervals.figure(run, name)
+    return (found["low"] / value, found["high"] / value, found["basis"]) if found.get("low") and value else None
