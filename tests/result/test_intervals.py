@@ -168,11 +168,21 @@ def test_columns_of_a_sweep_give_the_intervals_back(replayed: Result) -> None:
 
 def test_the_table_shows_intervals_only_if_asked(replayed: Result) -> None:
     plain, shown = replayed.table(), replayed.table(intervals=True)
-    assert " to " not in plain and spans.NOTE not in plain and shown.endswith(spans.NOTE)
+    assert not re.search(r"\([^)]* to ", plain) and spans.NOTE not in plain and shown.endswith(spans.NOTE)
     lines = {line[:30].strip(): line for line in shown.splitlines() if line.startswith("  ")}
     assert "(exact)" in lines["bytes written by the program"] and "(not checked)" in lines["time (estimate), ns"]
     found = replayed.runs[0].intervals["estimated_ns_per_call"]
     assert f"({found['low']:,.0f}"[:2] in lines["time (estimate), ns"]
+
+
+def test_a_line_below_the_table_has_the_figure_that_may_be_furthest_off(replayed: Result) -> None:
+    (line,) = [line for line in replayed.table(rows="instructions").splitlines() if line.startswith("90 % intervals")]
+    spans_of = {run.fs: (run.intervals["instructions"], run.counters["instructions"]) for run in replayed.runs[:2]}
+    far = {fs: max(value / found["low"], found["high"] / value) for fs, (found, value) in spans_of.items()}
+    name = max(far, key=lambda fs: far[fs])
+    assert f"up to {far[name]:.1f} times, instructions of {name};" in line and line.endswith("not checked: famfs")
+    shown = (replayed.table(intervals=True), Result(runs=replayed.runs[2:]).table(), replayed._repr_html_())
+    assert not any("90 % intervals:" in text for text in shown)
 
 
 def test_a_sentence_says_more_only_where_intervals_do_not_overlap() -> None:
