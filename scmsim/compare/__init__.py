@@ -251,8 +251,9 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
         per = ("call" if by_call else "run") if grows(name) else ""
         ratio = mine.mean / other.mean if other.mean else None
         calls = (ours.calls, theirs.calls) if per == "call" else (0, 0)
-        means, (allowed, basis, ratios) = (mine.mean, other.mean, ratio), limit or (None, "", None)
-        rows.append(Row(ours.key, name, per, *means, spread, other.repeats, allowed, verdict, *calls, basis, ratios))
+        percent, basis, ratios = limit or (None, "", None)
+        row = Row(ours.key, name, per, mine.mean, other.mean, ratio, spread, other.repeats, percent, verdict, *calls)
+        rows.append(row._replace(tolerance_basis=basis, tolerance_ratios=ratios))
     return rows
 
 

@@ -65,7 +65,8 @@ def of_comparison(found: "Comparison") -> Iterable[Case]:
         if row.tolerance_percent is not None:
             text += f", tolerance {row.tolerance_percent:g} % ({row.tolerance_basis})"
         elif row.tolerance_ratios:
-            text += ", tolerance {:.3f} to {:.3f} ({})".format(*row.tolerance_ratios, row.tolerance_basis)
+            least, most = row.tolerance_ratios
+            text += f", tolerance {least:.3f} to {most:.3f} ({row.tolerance_basis})"
         if row.verdict == "out":
             yield Case(row.quantity, key, failed=text)
         elif row.verdict == "ok":
