@@ -32,7 +32,8 @@ _INTERVALS = """
 ## How far off a figure may be
 [90 % intervals](../guide/intervals.md): the figures of the tables below, times these numbers. Where entries differ, the widest
 is shown; calls of one kind (append) have narrower ones. `zoo.csv` has each figure's bounds. A dash, or a file system that is
-missing here: nothing was measured.
+missing here: nothing was measured. "All models": whole workloads were never measured on this file system, and the interval
+assumes that it is modelled as well as the measured ones; a file system of class C may be further off.
 
 """
 _COLUMNS = """| column | meaning |
