@@ -47,6 +47,12 @@ def pointed(s, taken, replaced):
 
 
 @subroutine
+def adopted(s, arena, row):
+    """Take a file from before the trace as read since its last change."""
+    arena[row + file_row.STATUS] |= data.WAS_READ
+
+
+@subroutine
 def scan(s, arena, out, directory, stop, within, match):
     """Look a name up in a balanced tree of the directory's names."""
     s.reg[pmfs_templates.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
@@ -111,7 +117,7 @@ emit = bind(
             "pointed": pointed,
         },
         copy: {"PAGE_BY_PAGE": False},
-        names: {"INODE_FIELDS": templates.LOGGED_INODE},
+        names: {"INODE_FIELDS": templates.LOGGED_INODE, "adopted": adopted},
         dirs: {"KILLS": 1, "scan": scan, "find_gap": find_gap},
         operations: pmfs_operations.HOOKS[operations],
         calls: {

@@ -218,6 +218,10 @@ class Wine(Pmfs):
         self.store("inode", 8)
         f.parent = d
 
+    def adopt(self, f, d):
+        super().adopt(f, d)
+        f.was_read = True
+
     def touch(self, f):
         """Set the access time at the first read after a change."""
         if not f.was_read:
