@@ -24,6 +24,10 @@ MODELS = ("winefs", "winefs-relaxed")
 
 REGION = 2 << 20  # bytes that the journals' end is rounded to
 GUARANTEE = Guarantee("every call is atomic, overwrites too, and durable when it returns (strict mode)", True, True)
+UNFENCED = Known(
+    WRITE, "",
+    "no fence ends a write inside a block (xip.c: pmfs_file_write_fast before WineFS's issue 1; Chipmunk's WINEFS_BUG2)",
+)  # fmt: skip
 
 
 class RecoveryModel(Pmfs):
@@ -32,12 +36,14 @@ class RecoveryModel(Pmfs):
     shift = {"winefs": 12, "winefs-relaxed": 12}
     flaws = (
         UNALIGNED,
-        Known(WRITE, "data copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
+        Known(WRITE, "copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
     )  # fmt: skip
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.guarantee, self.call = GUARANTEE if self.fs == "winefs" else TORN, WineCall
+        if not self.params.get("barrier", 1):
+            self.flaws = (*self.flaws, UNFENCED)
         journals = self.params["journal"] * self.params["cpus"]
         self.inode_table = -(-(JOURNAL_AT + journals) // REGION) * REGION
 
