@@ -19,7 +19,7 @@ GROWING = (records.WRITE, records.FALLOCATE, records.TRUNCATE)  # calls that cha
 
 
 class Call:
-    """Stores of one call, taken in order."""
+    """Interpreter of one call: maps its events, in order, to the writes that they represent."""
 
     NEW_INODE = 58  # bytes that a new inode's fields store
 

@@ -31,7 +31,7 @@ UNFENCED = Known(
 
 
 class RecoveryModel(Pmfs):
-    """Recovery of PMFS's words."""
+    """Recovery model of WineFS: PMFS's, with a journal per CPU and WineFS's guarantee."""
 
     shift = {"winefs": 12, "winefs-relaxed": 12}
     flaws = (
@@ -49,7 +49,7 @@ class RecoveryModel(Pmfs):
 
 
 class WineCall(Call):
-    """Stores of one call."""
+    """Interpreter of one WineFS call: maps its events to the writes that they represent."""
 
     NEW_INODE = NEW_INODE_BYTES
 
