@@ -7,7 +7,8 @@ from scmsim.core.text import printable
 
 _FAILED = re.compile(r"scmsim: failed: (\w+) (.*): errno (\d+)")
 _TAIL = 3  # lines that an error quotes
-# The kernel's reports of a fault (arch/x86/mm/fault.c, kernel/traps.c, lib/bug.c), and the place: "RIP: 0010:name+0x12/0x340 [module]".
+# The kernel's reports of a fault (arch/x86/mm/fault.c, kernel/traps.c, lib/bug.c), and the place, such as
+# "RIP: 0010:name+0x12/0x340 [module]".
 _REPORT = re.compile(r"BUG: |kernel BUG at |general protection fault|divide error|invalid opcode|Oops: ")
 _PLACE = re.compile(r"RIP: [0-9a-f]{4}:(?:([\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?|(?:0x)?[0-9a-f]+)")
 _WHAT_TO_DO = {

@@ -74,9 +74,7 @@ def test_a_relaxed_overwrite_goes_in_place(length, slots):
 
 def test_the_first_name_of_a_directory_takes_a_block_and_a_tree():
     """mkdir does not note the last record, so the first name goes to a second block, below a cleared node (dir.c)."""
-    fs = drive.Model(
-        "winefs", drive.files(0, -1, -1, dirs=[0], names=["/d", "/d/a", "/d/b"]), capacity="1GiB"
-    )
+    fs = drive.Model("winefs", drive.files(0, -1, -1, dirs=[0], names=["/d", "/d/a", "/d/b"]), capacity="1GiB")
     first, second = (once(fs, ("create", i, 0, 0, 0)) for i in (1, 2))
     assert first["nt"] == {"index": 4096} and not second["nt"]
 
