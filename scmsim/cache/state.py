@@ -70,6 +70,9 @@ CACHES = np.dtype(
     )
 )
 
+# Lines that a footprint's touch looks up, see footprint.LINES; `row` is added to the row of the counts.
+BLOCK = np.dtype((np.record, [("vaddr", "i8"), ("lines", "u8"), ("store", "i8"), ("cache", "i8"), ("row", "i8")]))
+
 SIDES = ("load", "store", "prefetch")
 # Columns of the counts, as `cache_NAME`; the look-ups of the first level are the lines.
 SIDE = ("lines", "l1_hit", "l2_lookups", "l2_hit", "l3_lookups", "l3_hit", "memory")

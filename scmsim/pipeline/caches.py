@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from scmsim import cache
-from scmsim.cache.replay import simulate
-from scmsim.cache.state import COLUMNS, ROW
+from scmsim.cache.replay import simulate, simulate_touched
+from scmsim.cache.state import BLOCK, COLUMNS, ROW
+from scmsim.footprint import FootprintTable
 from scmsim.pipeline.periods import Watched
 from scmsim.pipeline.stages import CounterIndex, Stage
 
@@ -15,17 +16,48 @@ from scmsim.pipeline.stages import CounterIndex, Stage
 class CacheStage(Stage):
     """Data caches of a machine.
 
-    They see the events of the model.  Footprints are pages, without the lines in them: the loads and stores that footprints
-    represent count as unchecked.
+    They see the events of the model, and the lines of footprints that have lines.  The loads and stores of the kernel's code are
+    counted as unchecked all the same: most of them hit the lines that footprints name once.
     """
 
     def __init__(self, machine: Mapping[str, Any], counting: CounterIndex, setting: str) -> None:
         self.caches, self.counting = cache.build(machine, setting, by_device=True), counting
         self.levels, self.setting = len(machine["cache"]), setting
         self.rows = np.zeros(len(counting.counters), ROW)
+        self.touched: tuple[np.ndarray, ...] | None = None
+
+    def learn(self, book: FootprintTable) -> bool:
+        """Prepare the lines of `book`, before any event; return whether it has any."""
+        if not len(book.blocks):
+            return False
+        blocks = np.zeros(len(book.blocks), BLOCK)
+        for name in book.blocks.dtype.names or ():
+            blocks[name] = book.blocks[name]
+        self.touched = book.bounds, book.lines, blocks
+        return True
 
     def take(self, events: np.ndarray) -> None:
-        simulate(self.caches.record, self.caches.arena, self.rows, events, self.counting.bins)
+        if not self.touched:
+            self.through(self.rows, events, self.counting.bins)
+
+    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
+        """Take events, each after the lines of its slice of touches, if `learn` found lines."""
+        self.through(self.rows, events, bins, bins, slices)
+
+    def through(
+        self,
+        rows: np.ndarray,
+        events: np.ndarray,
+        bins: np.ndarray,
+        causes: np.ndarray | None = None,
+        slices: np.ndarray | None = None,
+    ) -> None:
+        """Take events through the caches, and count in `rows`; see `replay.simulate_touched`."""
+        state = self.caches.record, self.caches.arena, rows
+        if self.touched:
+            simulate_touched(*state, self.touched, slices, events, bins, causes)
+        else:
+            simulate(*state, events, bins)
 
     def counts(self, *, group: int | None = None, site: int | None = None) -> dict[str, int]:
         """Return the counts by name: of all events, or of those of one group or one site."""

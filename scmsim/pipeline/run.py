@@ -82,14 +82,14 @@ class Replay:
         self.medium, self.skips_passes = Medium(self.medium_table, kinds, self.counting), True
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
+        self.caches = self.data_caches(caches)
         if systems.surrounds(self.system):
             mmu = BackgroundStage(mmu, self.system, self.machine)
         mmu_stage: Stage = mmu
         if self.footprints:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
-            mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects)
+            mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects, self.caches)
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
-        self.caches = CacheStage(self.machine, self.counting, caches) if caches != cache.OFF else None
         if self.caches:
             stages.insert(2, self.caches)  # before smaller states, which tell sooner that a pass does not recur
         if self.model.mapped or self.model.status[0]["maps"]:
@@ -109,6 +109,10 @@ class Replay:
     def mmu(self, counting: CounterIndex) -> Mmu:
         """Return the stage that counts look-ups, misses and walks."""
         return Mmu(self.machine, counting)
+
+    def data_caches(self, setting: str) -> CacheStage | None:
+        """Return the stage that takes lines through the data caches, if they are on."""
+        return CacheStage(self.machine, self.counting, setting) if setting != cache.OFF else None
 
     def take_medium(self, medium: Medium) -> None:
         """Put another stage in the place of the medium's, which needs the events of every pass."""

@@ -5,7 +5,7 @@ row of the counters for each event.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from scmsim.footprint import NO_FOOTPRINTS, Footprints, FootprintTable
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave, lengths_of_ends
-from scmsim.footprint.settle import home
+from scmsim.footprint.settle import home, leave_out_measured
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
@@ -30,6 +30,9 @@ from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
 from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
+
+if TYPE_CHECKING:
+    from scmsim.pipeline.caches import CacheStage
 
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
@@ -257,11 +260,18 @@ class FootprintStage(Stage):
 
     An operation's first events (interleave.MOST) determine which measured call it resembles, wherever a buffer ends: the
     last operation of a buffer is held back until those events are there.  `objects` are the areas of kernel memory in which
-    the model has objects that the measured touches include as well.
+    the model has objects that the measured touches include as well.  `lines` receives the same events and touches, if the
+    footprints have lines.
     """
 
     def __init__(
-        self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files, objects: Sequence[int] = ()
+        self,
+        mmu: Mmu,
+        footprints: Footprints,
+        placement: Placement,
+        files: Files,
+        objects: Sequence[int] = (),
+        lines: "CacheStage | None" = None,
     ) -> None:
         self.mmu, self.footprints = mmu, footprints
         pages = footprints.book.pages
@@ -273,6 +283,7 @@ class FootprintStage(Stage):
         self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
         self.held, self.held_bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
         mmu.learn(footprints.book)
+        self.lines = lines if lines and lines.learn(footprints.book) else None
 
     def begin(self, batch: np.recarray) -> None:
         if len(batch) > len(self.operations):
@@ -304,8 +315,12 @@ class FootprintStage(Stage):
         prints = self.footprints
         if len(events) > len(self.slices):
             self.slices = np.zeros(len(events), SLICE)
+        as_placed = events.copy() if self.lines else events
         count = interleave(prints.state, prints.book, self.opened, self.places, self.slices, self.operations, events)
         self.mmu.count(events, bins, self.slices[:count])
+        if self.lines:
+            leave_out_measured(self.places[0], as_placed)
+            self.lines.count(as_placed, bins, self.slices[:count])
 
     def watched(self) -> list[Watched]:
         state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)

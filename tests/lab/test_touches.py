@@ -90,7 +90,7 @@ def test_without_symbols_or_slabs_no_page_has_a_cache(ram, tmp_path):
 
 
 def records(*rows):
-    return np.array(list(rows), touches.RECORD)
+    return touches.by_page(np.array(list(rows), touches.RECORD.descr[:3]))
 
 
 def mark(number):
