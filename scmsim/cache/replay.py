@@ -3,8 +3,8 @@
 LOAD and STORE look up every line of their run once, whatever the width of an access (a rep-string is a run like any other); a
 store allocates the line and makes it dirty.  NTSTORE writes past the caches and evicts its lines.  FLUSH writes a dirty line back
 and keeps it (clwb) or evicts it (clflushopt).  A prefetch (state.PREFETCHES) fills the second level as a load fills it, and is
-counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  Instruction fetches, page walks and
-other cores use the real caches, too, and are not modelled.
+counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  A page walk loads the lines of its
+entries before the event that needs it.  Instruction fetches and other cores use the real caches, too, and are not modelled.
 
 A line that misses takes its place in each level from the nearest to the farthest; then what left these places leaves, from the
 farthest level to the nearest.  A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
@@ -40,6 +40,7 @@ from scmsim.cache.state import (
     STREAM,
     STREAMS,
     UNCHECKED,
+    WALK,
 )
 from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.jit import inlined, kernel, outlined, subroutine
@@ -50,6 +51,7 @@ _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
 _OPEN_FILE = 128  # footprint.interleave.OPEN_FILE
 OBJECTS = 1 << 48  # line of the first object: no address has it, and it is not in persistent memory
+WALKS = 1 << 50  # line 0 of page-table entries; neither an object nor a kernel's address
 _BETWEEN = 17  # lines from one inode to the next: ext4's have 1,088 bytes, xfs' 1,024
 
 
@@ -62,14 +64,14 @@ def simulate(caches, arena, counts, events, bins):
 
 
 @kernel
-def simulate_touched(caches, arena, counts, touched, slices, events, bins, causes):
-    """Do `simulate`, with the lines of a slice of touches before its event.
+def simulate_touched(caches, arena, counts, touched, slices, walked, events, bins, causes):
+    """Do `simulate`, with the lines of a slice of touches, then those that page walks read (mmu.state.LOGGED), before their event.
 
     `touched` is (bounds, lines, blocks): the first two of a footprint.FootprintTable, and its blocks as state.BLOCK.  The lines
     of a block count in the row of the event in `causes` plus the row of the block.  `slices` are records.SLICE in the order of
     their events.
     """
-    s, k = caches[0], 0
+    s, k, w = caches[0], 0, 0
     bounds, which, blocks = touched
     for i in range(events.size):
         while k < slices.size and slices[k].event == i:
@@ -77,7 +79,21 @@ def simulate_touched(caches, arena, counts, touched, slices, events, bins, cause
                 block = blocks[which[at]]
                 touch(s, arena, counts[causes[i] + block.row], block, slices[k])
             k += 1
+        while w < walked.size and walked[w].event == i:
+            read_entry(s, arena, counts[bins[i]], WALKS | walked[w].line & WALKS - 1)
+            w += 1
         take(s, arena, counts[bins[i]], events[i])
+
+
+@outlined
+def read_entry(s, arena, c, line):
+    """Look up a line of page-table entries for a walk: as a load, but a prefetcher does not see it."""
+    c.at[WALK] += 1
+    gone = enter(arena, s.level[0], line << 1)
+    if gone == FOUND:
+        c.at[WALK + HIT] += 1
+    else:
+        miss(s, arena, c, line << 1, WALK, gone)
 
 
 @inlined

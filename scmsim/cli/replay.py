@@ -201,6 +201,12 @@ def command(
         click.echo(f"\n{text(change, form == 'markdown', terminal_width())}")
     if not noted:
         print_notes(result)
+    if not counts and (several := result.manifest.get("trace_threads", 1)) > 1:
+        click.echo(
+            f"scmsim: the calls of the trace's {several:,} threads were replayed as one core's work; "
+            "--threads N estimates what N cores get at once",
+            err=True,
+        )
 
 
 def _threads(threads: str | None, shared: str | None, is_csv: bool) -> tuple[list[int], list[str]]:

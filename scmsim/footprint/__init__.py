@@ -33,6 +33,7 @@ GENERAL = "tmpfs"  # adds little to the general layers (system call, VFS, slab):
 _NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: no other kind of call resembles their faults
 _OF_PROGRAMS = ("user library", "user copy", "operation log", "staging", "mapped access")  # mechanisms in user space
 SMALL = "5.13"  # of a small configuration, and without ext2 and ext4: it represents no other version
+WITH_LINES = "-lines"  # suffix of a second recording of a kernel, with lines for data caches
 NONE_AT_ALL = "none"  # given instead of a kernel: no footprints
 FORMAT = 3
 _MINORS = 20  # releases per major version of Linux: the last ones were 3.19, 4.20, 5.19 and 6.19

@@ -91,7 +91,11 @@ class Replay:
             mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects, self.caches)
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
         if self.caches:
-            stages.insert(2, self.caches)  # before smaller states, which tell sooner that a pass does not recur
+            stages.insert(3, self.caches)
+            if not systems.surrounds(self.system):
+                mmu.log_walks()
+            if not self.footprints:
+                self.caches.mmu = mmu
         if self.model.mapped or self.model.status[0]["maps"]:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):
@@ -104,6 +108,11 @@ class Replay:
         self.result = Run(fs, str(name), self.paging.policy, stored)
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
         self.result.params |= {CACHES: caches} if self.caches else {}
+        if self.caches and self.footprints and not len(self.footprints.book.blocks):
+            self.result.warnings.append(
+                f"the footprints of {self.footprints.measured_on} have no lines, so most loads and stores of the kernel's code "
+                "pass no data cache (cache_unchecked); --footprints 6.1-lines has them"
+            )
         self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})
 
     def mmu(self, counting: CounterIndex) -> Mmu:

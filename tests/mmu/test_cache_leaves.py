@@ -22,6 +22,8 @@ OTHER_PART = {
     ("e5-2640v4", 3): "the dump is of a part with 20 MiB; 25 MB by Intel ARK",
 }
 
+NO_PART = {"tps", "i7-8700k-thesis"}  # made for papers' figures
+
 
 def leaves() -> dict[str, list[tuple[int, int, int, bool]]]:
     """Return (level, bytes, ways, inclusive) of the caches for data of each preset's part."""
@@ -52,4 +54,4 @@ def test_a_cache_is_that_of_the_dump(preset: str, level: int) -> None:
 
 def test_every_x86_preset_with_caches_has_a_dump() -> None:
     with_caches = {name for name in registry.names("machine") if "cache" in presets.read(name)}
-    assert with_caches == set(leaves())
+    assert with_caches == set(leaves()) | NO_PART

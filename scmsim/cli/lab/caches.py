@@ -36,7 +36,7 @@ Example: scmsim lab caches traces/varmail.parquet --fs ext4-dax,tmpfs --machine 
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Of the replay, as in scmsim replay; or none.  [default: of the kernel that runs, or of the nearest series]",
+    help="Of the replay, as in scmsim replay; or none.  [default: those with lines of the kernel that runs, as 6.1-lines]",
 )
 @guest_options
 @click.option("--by", type=click.Choice(["region"]), help="Show the rows of each cell too.")
@@ -63,7 +63,7 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     from scmsim.cli.lab.tlb import checked
     from scmsim.lab import lines
     from scmsim.pipeline.arguments import check_footprints, machine_table
-    from scmsim.study.caches.judge import judge
+    from scmsim.study.caches.judge import judge, with_lines
     from scmsim.study.tlb.judge import taken_from
 
     names, machines, params = checked(given)
@@ -71,7 +71,7 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
         lines.check(machine, machine_table(machine))
     check_footprints(given["footprints"])
     kernel = run_guests(trace, names, given, lines=True)
-    chosen = taken_from(kernel, names, params, given["footprints"])
+    chosen = taken_from(kernel, names, params, given["footprints"] or with_lines(kernel))
     for told in sorted({remark for each in chosen.remarks.values() for remark in each}):
         click.echo(f"scmsim: warning: {told}", err=True)
     with Progress("runs") as progress:

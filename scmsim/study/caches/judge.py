@@ -3,9 +3,11 @@
 import json
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.resumable import write
 from scmsim.lab import lines
@@ -14,6 +16,13 @@ from scmsim.result import provenance
 from scmsim.study.caches import card
 from scmsim.study.caches.replay import replayed
 from scmsim.study.tlb.judge import guest_time
+
+
+def with_lines(release: str) -> str | None:
+    """Return the footprints with lines of the series of the kernel that ran, if there are any."""
+    series = re.match(r"\d+\.\d+", release)
+    name = f"{series[0]}{footprint.WITH_LINES}" if series else ""
+    return name if name in footprint.kernels() else None
 
 
 def judge(

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from scmsim.cache import ON
+from scmsim.cache.replay import simulate_touched
 from scmsim.cache.state import ROW
 from scmsim.core.records import PM, Source
 from scmsim.footprint import FootprintTable
 from scmsim.lab import lines, regions
-from scmsim.mmu.replay import NO_SLICES
 from scmsim.pipeline import CHUNK, DEFAULTS
 from scmsim.pipeline.arguments import Progress
 from scmsim.pipeline.caches import CacheStage
@@ -47,24 +47,21 @@ class _ByRegion(CacheStage):
 
     def learn(self, book: FootprintTable) -> bool:
         found = super().learn(book)
-        if self.touched:
-            blocks = self.touched[2]
-            of = np.where(blocks["cache"] > 0, regions.DIRECT_MAP, _LAYOUT.of(blocks["vaddr"].view(np.uint64)))
-            blocks["row"] = of
+        blocks = self.touched[2]
+        of = _LAYOUT.of(blocks["vaddr"].view(np.uint64))
+        blocks["row"] = np.where(blocks["cache"] > 0, regions.DIRECT_MAP, of)
         return found
 
-    def take(self, events: np.ndarray) -> None:
-        if not self.touched:
-            self.count(events, self.counting.bins[: len(events)], NO_SLICES)
-
-    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
-        # the guest's stream begins with the first call that counts
+    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
+        """Count as the guest's stream does, which begins with the first call that counts and has no walks."""
         counted = bins[: len(events)] < len(self.rows) - 1
         events = events.copy()
         events["length"][~counted] = 0
         mapped_by_kernel = (events["space"] == PM) & (events["vaddr"] < 0)
         region = np.where(mapped_by_kernel, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
-        self.through(self.by_region, events, region, np.zeros(len(events), np.int64), slices[counted[slices["event"]]])
+        state = self.caches.record, self.caches.arena, self.by_region
+        none, slices = np.zeros(len(events), np.int64), slices[counted[slices["event"]]]
+        simulate_touched(*state, self.touched, slices, walked[:0], events, region, none)
 
 
 class _Judged(Replay):
