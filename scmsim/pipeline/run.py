@@ -124,7 +124,7 @@ class Replay:
         return CacheStage(self.machine, self.counting, setting) if setting != cache.OFF else None
 
     def take_medium(self, medium: Medium) -> None:
-        """Put another stage in the place of the medium's, which needs the events of every pass."""
+        """Replace the medium's stage by `medium`, which needs the events of every pass, so no pass is skipped."""
         self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
         self.medium, self.skips_passes = medium, False
 
@@ -268,7 +268,7 @@ class Replay:
         self._remarks(run)
 
     def _remarks(self, run: Run) -> None:
-        """Add the model's remarks on the trace's calls, and what of the model nothing has checked."""
+        """Add warnings: the model's remarks on the calls, and the parts of the model that nothing has checked."""
         module = self.model.module
         if hasattr(module, "remarks"):
             run.warnings += module.remarks(self.model.state)

@@ -26,12 +26,12 @@ DEFAULT = "default"  # column `costs`: a replay without --kernel
 EXACT, UNCHECKED = "exact", "not checked"
 SHARE = 0.9
 _PRIOR = 2  # workloads that all models' error counts for in a model's scale
-_TYPICAL = 0.8  # quantile of all models' errors that is their scale
+_TYPICAL = 0.8  # quantile that serves as the common scale of all models' errors
 _FLOOR = 0.002  # least scale: the tables' figures are rounded to about this share
 _NEVER = 9.0  # error of a figure that is 0 on one side only: outside of every interval
 _FEW = 64  # events; smaller counts have no interval, as the tables have no such cells
 _CALLS = ("append", "rewrite", "read", "wsync")  # kinds of call of `residuals.csv`
-# figures in units of their own, so that few are not few events
+# ratios and times: a small value does not mean few events, so the limit _FEW does not apply
 _RATIOS = {"write_amplification": "pm_stored_bytes", "estimated_ns_per_call": "estimated_ns_per_call"}
 _EXACT = ("payload_written", "payload_read")
 _COUNTED = (
@@ -48,7 +48,7 @@ FIGURES = (*_COUNTED, *_RATIOS, *_EXACT)
 
 
 class Interval(NamedTuple):
-    """Bounds of a figure, None if nothing was measured, and what they are from."""
+    """Bounds of a figure (None if nothing was measured) and the measured cells that the bounds are derived from."""
 
     low: float | None
     high: float | None
@@ -110,7 +110,7 @@ def calls() -> dict[str, tuple[Cell, ...]]:
 
 @functools.cache
 def cells(counter: str, kernel: str | None = None, machine: str | None = None, call: str = "") -> tuple[Cell, ...]:
-    """Return the measured cells that fit best: the kind of call's or whole workloads', with the kernel's costs, of the machine.
+    """Return the measured cells nearest to a run: those of its kind of call, else whole workloads with its costs.
 
     Without cells of the kernel or of the machine these are the cells of the default costs, and of all machines.
     """
@@ -129,7 +129,7 @@ def quantile(values: Iterable[float], share: float = SHARE) -> float:
 
 
 def _scale(base: Sequence[Cell], own: Iterable[Cell]) -> float:
-    """Return the scale of the cells `own`, drawn towards that of all cells."""
+    """Return the RMS error of the cells `own`, shrunk towards the typical error of all cells (_PRIOR pseudo-groups)."""
     groups: dict[str, list[float]] = {}
     for cell in own:
         groups.setdefault(cell.group, []).append(cell.error**2)
@@ -139,7 +139,7 @@ def _scale(base: Sequence[Cell], own: Iterable[Cell]) -> float:
 
 
 def _others(level: str, base: Sequence[Cell], cell: Cell) -> tuple[Sequence[Cell], list[Cell]]:
-    """Return (all cells, cells for the scale) that a level uses for a cell: not its group, above "model" not its model."""
+    """Return (all cells, cells for the scale) that predict a cell: without its group, above "model" without its model."""
     rest = [each for each in base if each.group != cell.group]
     if level == "model":
         return rest, [each for each in rest if each.model == cell.model]
@@ -161,7 +161,7 @@ def _factor(level: str, base: tuple[Cell, ...]) -> float:
 
 
 def half_width(fs: str, base: tuple[Cell, ...]) -> tuple[float, str]:
-    """Return the half-width of ln(figure), and the cells that it is from."""
+    """Return the half-width of ln(figure), and a text that names the cells used."""
     for level, own in (
         ("model", [cell for cell in base if cell.model == fs]),
         ("family", [cell for cell in base if cell.family == family(fs)]),
@@ -225,7 +225,7 @@ def fill(run: Run) -> None:
 
 
 def _is_measured(run: Run, name: str, value: float) -> bool:
-    """Return whether the measured cells cover such a run: calls, costs, footprints for the TLB, and no small count."""
+    """Return whether the cells apply to a run: it has calls, costs, footprints (TLB figures), and no small count."""
     if not run.is_charged or run.unit != "call" or (name.startswith("dtlb") and FOOTPRINTS not in run.params):
         return False
     return value >= _FEW if name in _COUNTED else value > 0

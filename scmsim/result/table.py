@@ -139,7 +139,7 @@ def _labels() -> list[str]:
 
 
 def _row_of(name: str) -> Row:
-    """Return the row of that name, or the first whose name contains it."""
+    """Return the row called `name`, or else the first row whose name contains `name`."""
     rows = [row for section in SECTIONS.values() for row in section]
     found = [row for row in rows if row.label == name] or [
         row for row in rows if _matches(row.label.lower(), name.lower())

@@ -16,9 +16,7 @@ from scmsim.jit import subroutine
 HEADER, LOADED = 12, 12  # bytes of a record's header; bytes loaded to inspect a record
 BYTES, NEEDS, OWNER = (1 << 16) - 1, 16, 32
 FILL_EVENTS = 40  # events of a directory's new block
-KILLS = (
-    0  # 1: a removed record stays in place, free, and no longer counts as a name; 0: only a block's first record does
-)
+KILLS = 0  # 1: a removed record stays in place, free and uncounted; 0: only a block's first, others merge
 
 
 @subroutine

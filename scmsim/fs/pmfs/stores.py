@@ -18,7 +18,7 @@ INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9
 
 
 class Call:
-    """Stores of one call, taken in order."""
+    """Interpreter of one call: maps its events, in order, to the writes that they represent."""
 
     def __init__(self, recovery: Any, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = recovery, op, version, events

@@ -26,7 +26,7 @@ GUARANTEE = Guarantee("every call is atomic, overwrites too, and durable when it
 
 
 class RecoveryModel(Pmfs):
-    """Recovery of PMFS's words."""
+    """Recovery model of WineFS: PMFS's, with a journal per CPU and WineFS's guarantee."""
 
     shift = {"winefs": 12}
     flaws = (
@@ -42,7 +42,7 @@ class RecoveryModel(Pmfs):
 
 
 class WineCall(Call):
-    """Stores of one call."""
+    """Interpreter of one WineFS call: maps its events to the writes that they represent."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

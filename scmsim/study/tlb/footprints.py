@@ -299,7 +299,7 @@ def _turned(lines: np.ndarray) -> np.ndarray:
 
 
 def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the large pages that further objects are on, and the objects' numbers after `pages`.
+    """Return the 2 MiB pages of objects that were not measured, and each object's page, from len(pages) on.
 
     A slab grows with the files, and new memory is on large pages, except those that start-up split.
     """
