@@ -51,7 +51,7 @@ def can_take(s, arena, row, first, last):
     if pages > s.free_blocks or s.entries + keys >= s.bucket_count:
         return FULL
     # a batch may put the pages that it did not need on the free list
-    ahead = s.freed + min(last + 1 - first, BATCH)
+    ahead = s.freed + (last + 1 - first if last - first < BATCH else 0)
     words = table.words_to_hold(arena, row + state.PAGES, last + 1) + table.words_to_hold(arena, s.stack, ahead)
     if not has_room(s, arena, words):
         return NO_ROOM

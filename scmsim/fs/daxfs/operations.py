@@ -24,7 +24,7 @@ def adopt(s, arena, row, parent):
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     length = 0 if is_dir else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     pages = length + templates.PAGE - 1 >> 12
-    fits = overlay.has_entries(s, names.ROOM, names.KEYS + pages) and pages < s.free_blocks
+    fits = overlay.has_entries(s, arena, names.ROOM, names.KEYS + pages) and pages < s.free_blocks
     if not fits or pages > data.most_pages(s):
         return FULL
     if not has_room(s, arena, table.words_to_hold(arena, row + state.PAGES, pages)):
@@ -57,7 +57,7 @@ def admit(s, arena, op, row):
         return DONE
     grows = op.op == r.CREATE or op.op == r.MKDIR or op.op == r.LINK or op.op == r.RENAME
     if grows and calls.changes_names(arena, op, row):
-        return DONE if overlay.has_entries(s, names.ROOM, names.KEYS) else FULL
+        return DONE if overlay.has_entries(s, arena, names.ROOM, names.KEYS) else FULL
     if calls.allocates(op):
         return data.can_take(s, arena, row, op.offset >> 12, op.offset + op.length - 1 >> 12)
     return DONE

@@ -8,7 +8,7 @@ Source: daxfs/overlay.c.
 import numpy as np
 
 from scmsim.alloc.first_fit import lowest_bit
-from scmsim.fs.daxfs import state, templates
+from scmsim.fs.daxfs import templates
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import templates as q
@@ -99,14 +99,29 @@ def note_free(s):
 
 
 @subroutine
-def has_entries(s, size, keys):
-    """Return whether the pool has `size` bytes for entries, and the table a bucket for each of `keys`."""
-    return s.pool_alloc + size <= s.pool_size and s.entries + keys < s.bucket_count
+def has_entries(s, arena, size, keys):
+    """Return whether the pool has `size` bytes for entries, and the table a bucket for each of `keys`.
+
+    With gaps = filled, a freed page holds entries once the pool's end is reached.
+    """
+    if s.entries + keys >= s.bucket_count:
+        return False
+    if s.pool_alloc + size <= s.pool_size or s.spare_left >= size:
+        return True
+    if not s.filled or s.freed == 0:
+        return False
+    s.freed -= 1
+    s.spare_at, s.spare_left = s.pool_at + (table.get(arena, s.stack, s.freed) << 12), _PAGE
+    note_free(s)
+    return True
 
 
 @subroutine
 def take_bytes(s, size):
-    """Move the pool's end by an entry; return its device offset."""
+    """Take room for an entry, of which there is enough; return its device offset."""
+    if s.spare_left >= size:
+        s.spare_left -= size
+        return s.spare_at + s.spare_left
     at = s.pool_at + s.pool_alloc
     s.pool_alloc += size
     note_free(s)

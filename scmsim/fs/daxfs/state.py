@@ -59,6 +59,8 @@ FIELDS = [
     ("pool_alloc", "i8"),  # bytes of the pool before its end (bump allocator)
     ("stack", "i8"),  # arena offset of the handle of the table of freed pages
     ("freed", "i8"),  # pages on the free list
+    ("spare_at", "i8"),  # gaps = filled: device offset in a freed page that entries use when the pool's end is reached
+    ("spare_left", "i8"),  # bytes left there
     ("free_blocks", "i8"),  # pages that can be allocated still
     ("next_ino", "i8"),
     ("unknown_names", "i8"),  # names that the trace does not tell

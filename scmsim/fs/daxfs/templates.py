@@ -5,7 +5,7 @@ are no instructions on x86, so nothing emits a fence or a write-back.
 Source: daxfs/overlay.c (overlay_lookup, overlay_insert, overlay_pool_bump), daxfs/file.c, daxfs/dax_mem.c (daxfs_mem_sync).
 """
 
-from scmsim.core.records import KERNEL, LOAD, PM, STORE, USER
+from scmsim.core.records import KERNEL, LOAD, STORE, USER
 from scmsim.fs.engine.events import TemplateBuilder
 from scmsim.fs.linux import templates as q
 

@@ -65,7 +65,7 @@ def test_edges_of_pages(gaps):
 
 
 def test_a_small_table_makes_files_share_their_home_buckets():
-    """Up to 2^20 buckets, the home of a page is its number alone: the first pages of n files form one run, searched from its start."""
+    """Up to 2^20 buckets the home of a page is its number alone, so the first pages of all files form one run."""
     model = drive.Model("daxfs", drive.files(0, *[-1] * 300, dirs=[0]), capacity="256MiB", buckets=1 << 16)
     site = model.sites.index("hash table")
     looked = []
