@@ -125,19 +125,21 @@ def gathered(
     for name in fs:
         registry.path("fs", name)
     shared = {"machine": DEFAULTS["machine"], "medium": DEFAULTS["medium"], SYNC_AT_END: True}
-    own = _table()["set"]
+    given = _table()
+    own, only = given["set"], given["only"]
     settings = {
         (entry.name, name): point.normal(
             {**shared, **entry.settings, "fs": name, **{f"set.{name}.{key}": v for key, v in own.get(name, {}).items()}}
         )
         for entry in entries
         for name in fs
+        if entry.name in only.get(name, (entry.name,))
     }
     points = list(settings.values())
     outcome = run.run(Sweep(_HERE / "zoo.toml", "", points), out, jobs=jobs, progress=progress)
     found = _rows_of(outcome.results)
     keys = point.varying(points)
-    classes = [Class(**given) for given in _table()["class"]]
+    classes = [Class(**kind) for kind in given["class"]]
     rows = []
     for (entry, name), one in settings.items():
         error = outcome.failed.get(point.in_words(one, keys), "")
@@ -149,7 +151,9 @@ def _table() -> Any:
     entry = {"name": text, "what": text, "licence": text, "trace": text, "workload": _workload}
     kinds = {"name": text, "meaning": text, "source": text, "fs": listed(text)}
     lists = {"class": listed(table(kinds)), "entry": listed(table(entry))}
-    return toml.load(_HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), **lists}))
+    return toml.load(
+        _HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), "only": named(listed(text)), **lists})
+    )
 
 
 def _workload(value: Any) -> dict[str, Any]:

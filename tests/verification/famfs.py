@@ -14,8 +14,9 @@ from scmsim.core.records import MAP, MILLI, OP, OP_COLUMNS, OPS, WORK
 from tests.fs import drive
 
 GIB, MIB, UNIT = 1 << 30, 1 << 20, 2 << 20
-# famfs_build_bitmap of June 2024 (feb6961) left the superblock and the log out of the bitmap and marked their units in it besides, so
-# that as many units at the device's end were lost (until ff49439): today's source has these units on a device that is shorter by them.
+# famfs_build_bitmap of June 2024 (feb6961) left the superblock and the log out of the bitmap, and marked their units in it all
+# the same, so that as many units at the device's end were lost (until ff49439).  Today's source has that many on a device that
+# is shorter by both.
 FILES, DATA, DEVICE, LOG = 37_513, 5 * GIB, (77 << 30) + GIB // 2, 256 * MIB
 CHASED, FILE = 2900 * MIB, 3 * GIB
 

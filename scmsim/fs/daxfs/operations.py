@@ -48,6 +48,7 @@ def is_refused(s, op):
 def admit(s, arena, op, row):
     """Prepare a new operation: adopt its file, and check that there is room for what it takes; return its outcome."""
     if calls.adopts(arena, op, row):
+        s.too_far += arena[row + file_row.INITIAL_SIZE] - 1 > data.most_pages(s) << 12
         outcome = adopt(s, arena, row, s.files + (s.file_count - 1) * state.FILE_WORDS)
         if outcome != DONE:
             return outcome
@@ -59,6 +60,7 @@ def admit(s, arena, op, row):
     if grows and calls.changes_names(arena, op, row):
         return DONE if overlay.has_entries(s, arena, names.ROOM, names.KEYS) else FULL
     if calls.allocates(op):
+        s.too_far += op.offset + op.length > data.most_pages(s) << 12
         return data.can_take(s, arena, row, op.offset >> 12, op.offset + op.length - 1 >> 12)
     return DONE
 

@@ -67,6 +67,7 @@ FIELDS = [
     ("data_pages", "i8"),  # pages of files, with those of unlinked ones
     ("lost_pages", "i8"),  # of these, pages of unlinked files, which nothing gives back
     ("refused_calls", "i8"),  # fallocates and links
+    ("too_far", "i8"),  # calls that ask for pages beyond the last that a file can have
     ("cut_reads", "i8"),  # reads that ended at a hole
 ]
 STATE = np.dtype((np.record, FIELDS))
@@ -152,6 +153,10 @@ def remarks(state: State) -> list[str]:
     fill = "; --set daxfs.gaps=filled replays what doing so would cost"
     if count := int(record.refused_calls):
         told.append(f"refused fallocates and links: {count:,}; DaxFS has neither{fill}")
+    if count := int(record.too_far):
+        told.append(
+            f"calls beyond 4 GiB of a file, refused as if the device were full: {count:,}; DaxFS has 20 bits for a page{fill}"
+        )
     if count := int(record.cut_reads):
         told.append(f"reads that ended at a hole: {count:,}; DaxFS returns the bytes before it{fill}")
     if count := int(record.lost_pages):
