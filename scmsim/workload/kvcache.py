@@ -49,7 +49,7 @@ PARAMS = {
     "prompt": ("5900", "tokens", "drawn: median length of a conversation's first prompt"),
     "again": ("43", "per cent", "drawn: requests that continue a conversation, in the long run"),
     "gap": (
-        "30",
+        "10",
         "requests",
         "drawn: median requests between two turns of a conversation (all of Mooncake's trace: 480)",
     ),
@@ -89,7 +89,7 @@ class Workload(_stream.Stream):
         requests: int = 200,
         prompt: int = 5900,
         again: int = 43,
-        gap: int = 30,
+        gap: int = 10,
         seed: int = 1,
         interval: int = 1000,
     ) -> None:

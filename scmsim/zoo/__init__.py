@@ -122,11 +122,11 @@ def gathered(
     """Replay what the folder lacks, and gather all results; raises what `scmsim.sweep.run.run` raises."""
     from scmsim.pipeline import DEFAULTS
 
-    for name in fs:
-        registry.path("fs", name)
-    shared = {"machine": DEFAULTS["machine"], "medium": DEFAULTS["medium"], SYNC_AT_END: True}
     given = _table()
     own, only = given["set"], given["only"]
+    for name in (*fs, *only):
+        registry.path("fs", name)
+    shared = {"machine": DEFAULTS["machine"], "medium": DEFAULTS["medium"], SYNC_AT_END: True}
     settings = {
         (entry.name, name): point.normal(
             {**shared, **entry.settings, "fs": name, **{f"set.{name}.{key}": v for key, v in own.get(name, {}).items()}}

@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 
 _PAGE = templates.PAGE
 _ONE = np.int64(1)  # not int: the int 1 << 63 does not fit an int64
-INODE_KEY, LIST_KEY = 0xFFFFF, 0xFFFFE  # pages of an inode that stand for its entry and for its list of names
+INODE_KEY, LIST_KEY = 0xFFFFF, 0xFFFFE  # in place of a page: the keys of an inode's entry and of its list of names
 
 
 @subroutine
@@ -27,7 +27,7 @@ def home_of(s, ino, page):
 
 @subroutine
 def home_of_name(s, number):
-    """Return the home bucket of a name; a mixing function stands for FNV-1a of the directory and the name."""
+    """Return the home bucket of a name; a mixing function replaces FNV-1a of the directory and the name."""
     mixed = (number + 1) * 2654435761 & 0xFFFFFFFF
     mixed = (mixed ^ mixed >> 16) * 73244475 & 0xFFFFFFFF
     return (mixed ^ mixed >> 15) & s.bucket_count - 1

@@ -1,7 +1,7 @@
 """Define DaxFS's mechanisms as templates: the events of each mechanism, in the order of the source.
 
 The numbers and registers of Linux's templates are kept.  A cmpxchg is a load and a store of 8 bytes; smp_wmb and smp_rmb
-are no instructions on x86, so nothing emits a fence or a write-back.
+take no instruction on x86, so nothing emits a fence or a write-back.
 Source: daxfs/overlay.c (overlay_lookup, overlay_insert, overlay_pool_bump), daxfs/file.c, daxfs/dax_mem.c (daxfs_mem_sync).
 """
 
