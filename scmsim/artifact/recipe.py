@@ -114,7 +114,7 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a value in TOML, whose strings, whole numbers and flags are those of JSON."""
+    """Return a value as TOML text; TOML writes strings, integers and booleans as JSON does."""
     if isinstance(value, Iterable) and not isinstance(value, str):
         return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

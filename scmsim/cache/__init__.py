@@ -79,7 +79,7 @@ def _addressed(counts: "np.ndarray", table: Mapping[str, Any], setting: str) -> 
 
 
 def named(row: "np.ndarray", levels: int, setting: str = ON) -> dict[str, int]:
-    """Return counts by name, those of perf's events too; a level or prefetcher that is not there has none."""
+    """Return counts by name, also under perf's event names; leave out levels and prefetchers that the machine lacks."""
     from scmsim.cache.state import COLUMNS, PREFETCHES
     from scmsim.core.records import MILLI
 

@@ -25,7 +25,7 @@ def first_slot(t, entry):
 
 @inlined
 def enter(arena, t, entry):
-    """Move a line to the front of its set, or insert it there; it is dirty from now on if it was, or if `entry` is.
+    """Move a line to the front of its set, or insert the line there; the line becomes dirty if `entry` is dirty.
 
     Return FOUND if the level had the line, else the entry that was evicted, or EMPTY.
     """

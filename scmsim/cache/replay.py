@@ -141,7 +141,7 @@ def fetch_others(s, arena, c, line):
 
 @inlined
 def follows(s, line):
-    """Return whether the latest miss in the page of a line was of the line before; remember this one."""
+    """Return whether the latest miss in the page of `line` was on the line before; record `line` as the latest."""
     for k in range(STREAMS):
         if s.stream[k] >= 0 and (s.stream[k] ^ line) < _PAGE_LINES:
             is_next = s.stream[k] == line - 1
@@ -154,7 +154,7 @@ def follows(s, line):
 
 @inlined
 def miss(s, arena, c, entry, side, gone):
-    """Look up a line in the other levels, where the first level has it now, instead of `gone`."""
+    """Look up a line that missed the first level in the others; the first level has evicted `gone` for it."""
     near = far = EMPTY
     if s.levels > 1:
         near = enter(arena, s.level[1], entry)
@@ -212,7 +212,7 @@ def leave_last(s, arena, c, far, near, gone):
 
 @subroutine
 def leave(s, arena, c, k, entry):
-    """Let an entry that level `k` evicted leave it: for the next level, or for memory; what that evicts moves on."""
+    """Move an entry that level `k` evicted to the next level or to memory, and so on for what it evicts there."""
     while True:
         if s.level[k].holds == INCLUSIVE:
             entry |= recall(s, arena, k, entry)
@@ -235,7 +235,7 @@ def leave(s, arena, c, k, entry):
 
 @inlined
 def recall(s, arena, k, entry):
-    """Remove a line from the levels before `k`; return 1 if one of them had it dirty."""
+    """Remove a line from the levels nearer than `k`; return 1 if the line was dirty in one of these levels."""
     dirty = 0
     for near in range(k):
         dirty |= remove(arena, s.level[near], entry) > 0
@@ -244,7 +244,7 @@ def recall(s, arena, k, entry):
 
 @outlined
 def drop(s, arena, entry):
-    """Remove a line from all levels; return 1 if one of them had it dirty."""
+    """Remove a line from all levels; return 1 if the line was dirty in any level."""
     return recall(s, arena, s.levels, entry)
 
 
@@ -263,6 +263,6 @@ def flush(s, arena, c, entry):
 
 @inlined
 def write_back(c, entry, cause):
-    """Count a dirty line that leaves for memory."""
+    """Count the write-back of a dirty line to memory."""
     c.at[cause] += 1
     c.at[PM_WRITTEN] += entry >> 1 >= _PM_LINE

@@ -50,7 +50,7 @@ LEVEL = np.dtype(
             ("mask", "i8"),  # sets - 1 if that is a power of two less 1, else -1
             ("lanes", "i8"),  # slots of a set
             ("ways", "i8"),
-            ("holds", "i8"),  # what of the nearer levels: index into FILLS
+            ("holds", "i8"),  # which lines of the nearer levels this level also holds: index into FILLS
         ],
     )
 )
@@ -128,7 +128,7 @@ def build(
 
 
 def check_fills(tables: Sequence[Mapping[str, Any]]) -> None:
-    """Raise UsageError if a level other than the third is exclusive, or the first includes levels that there are not."""
+    """Raise UsageError if a level other than the third is exclusive, or if the first level is inclusive."""
     for k, table in enumerate(tables, 1):
         fill = table.get("fill", FILLS[NON_INCLUSIVE])
         if k < LEVELS and fill == FILLS[EXCLUSIVE]:

@@ -107,7 +107,7 @@ def _requests(file: str) -> Accesses:
     found = of_file(file, None, None)
     if found.access != REQUEST:
         raise UsageError(
-            f"{file!r} is a trace of operations or objects, which have no addresses; 'scmsim replay' counts the TLB misses of "
-            "a file system, 'scmsim mrc' those of every size"
+            f"{file!r} is a trace of operations or objects, which have no addresses; use 'scmsim replay' for the TLB misses of "
+            "a file system, 'scmsim mrc' for those of TLBs of every size"
         )
     return found

@@ -127,9 +127,13 @@ def _unused(file: str, curve: bool) -> None:
     shapes = [f"--{name}" for name in given if name in ("sets", "ways")]
     models = [f"--{name}" for name in given if name in ("fs", "paging")]
     if curve and shapes:
-        raise UsageError(f"{' and '.join(shapes)} no use with --curve or --sample (fully associative); leave them out")
+        raise UsageError(
+            f"--curve and --sample (fully associative) make no use of {' and '.join(shapes)}; leave one or the other out"
+        )
     if models and accesses.is_access_file(file):
-        raise UsageError(f"{' and '.join(models)} only for traces of operations; {file!r} holds addresses already")
+        raise UsageError(
+            f"{file!r} has addresses already; leave {' and '.join(models)} out, for traces of operations only"
+        )
 
 
 def _no_pages(file: str) -> None:
@@ -138,7 +142,7 @@ def _no_pages(file: str) -> None:
     for name in ("page", "sets", "ways"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(
-                f"--{name} no use for {file!r}, whose objects have no pages and no sets; leave it out, or add --fs"
+                f"--{name} has no effect on {file!r}, whose objects have no pages and no sets; leave it out, or add --fs"
             )
 
 

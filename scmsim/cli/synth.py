@@ -8,7 +8,7 @@ from scmsim.cli import Group, completed
 
 _AFTER = "[-- COMMAND LINE]"
 _PERSONALITIES = ("fileserver", "webserver", "varmail", "webproxy", "oltp", "videoserver")
-# Names that people type for what another workload does.
+# Names that users may type, and the command of the workload that does the same.
 _NEAREST = {
     **{f"ycsb-{letter}": f"lsm --workload {letter}" for letter in "abcdef"},
     **{f"workload{letter}": f"lsm --workload {letter}" for letter in "abcdef"},

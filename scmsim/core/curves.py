@@ -122,7 +122,9 @@ def _numbers(path: pathlib.Path, line: int, cells: list[str], count: int) -> lis
     except ValueError:
         found = []
     if len(found) != count or not all(math.isfinite(each) and each >= 0 for each in found):
-        raise UsageError(f"{str(path)!r}, line {line}: {count} numbers from 0 are needed, not {','.join(cells)!r}")
+        raise UsageError(
+            f"{str(path)!r}, line {line}: {','.join(cells)!r}; give {count} numbers of at least 0, separated by commas"
+        )
     return found
 
 

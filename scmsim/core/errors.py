@@ -23,7 +23,7 @@ class ScmsimError(Exception):
 
 
 def shorten_line(line: str) -> str:
-    """Return a line of a message; one of more than 300 characters loses the middle of its list of names, else its own."""
+    """Return a line of at most 300 characters: shorten the list of names after "choose from", else the middle."""
     if len(line) <= _LONGEST:
         return printable(line)
     said, choose, names = line.rpartition("choose from ")
@@ -86,7 +86,7 @@ def _quoted(name: str) -> str:
 
 
 def _near(name: str, allowed: list[str]) -> list[str]:
-    """Return the members of the family called `name` ("nova"), or else the one nearest name."""
+    """Return the names that begin with `name`- ("nova-cow" for "nova"), or else the single nearest name."""
     plain = {known.lower(): known for known in allowed}
     family = [known for lower, known in plain.items() if lower.startswith(f"{name.lower()}-")] if name else []
     if name.lower() in plain or not 1 < len(family) <= _SHORT:

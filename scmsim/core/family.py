@@ -211,7 +211,7 @@ def _starts(file: pathlib.Path, family: Any) -> None:
 
 
 def _within(of: Any, at: tuple[str, ...]) -> dict[str, Any]:
-    """Return a table within tables; an empty table if there is none."""
+    """Return the nested table at a path of keys; an empty table if a key is missing."""
     return functools.reduce(_table, at, of)
 
 

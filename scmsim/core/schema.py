@@ -121,7 +121,7 @@ def listed(rule: Rule, form: str = "must be a list") -> Rule:
 
 
 def several(rule: Rule, form: str = "must be a list with at least one element") -> Rule:
-    """Return the rule for a list with at least one element and no duplicates; the rule keeps a tuple."""
+    """Return the rule for a list with at least one element and no duplicates; the checked value is a tuple."""
 
     def checked(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:
@@ -136,13 +136,13 @@ def several(rule: Rule, form: str = "must be a list with at least one element") 
 
 
 def one_or_several(rule: Rule) -> Rule:
-    """Return the rule for one value or a list of values; the rule keeps a tuple."""
+    """Return the rule for one value or a list of values; the checked value is a tuple."""
     of_list = several(rule, "must name at least one")
     return lambda value: of_list(value) if isinstance(value, list) else (rule(value),)
 
 
 def both(first: Rule, *others: Rule) -> Rule:
-    """Return the rule that keeps what `first` keeps if all rules hold; it reports the mistakes of all rules."""
+    """Return the rule that returns the value of `first` if all rules hold, and reports the mistakes of all rules."""
 
     def checked(value: Any) -> Any:
         mistakes = Mistakes()
@@ -156,7 +156,7 @@ def both(first: Rule, *others: Rule) -> Rule:
 
 
 def then(first: Rule, second: Rule) -> Rule:
-    """Return the rule that applies `second` to what `first` keeps, so that `second` may rely on `first`."""
+    """Return the rule that applies `second` to the value that `first` returns, so that `second` may rely on `first`."""
     return lambda value: second(first(value))
 
 

@@ -98,7 +98,7 @@ def _parsed(text: str) -> bytes:
 
 
 def load(path: str | os.PathLike[str], rule: Rule) -> Any:
-    """Return what a rule keeps of a file.
+    """Return the checked table of a file, as the rule converts it.
 
     Raises
     ------

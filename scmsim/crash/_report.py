@@ -33,7 +33,7 @@ class Report:
     operations: int = 0  # checked
     crash_points: int = 0
     states: int = 0  # checked
-    possible_states: int = 0  # at most 10**18, which means at least that many
+    possible_states: int = 0  # capped: 10**18 means 10**18 or more
     sampled_points: int = 0  # crash points of which only a sample was checked
     promised: bool = True  # False: findings are not failures, and `failures` has an example of each kind
     failing_states: int = 0

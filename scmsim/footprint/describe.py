@@ -91,7 +91,7 @@ INODES = np.dtype(
     (
         np.record,
         [
-            ("used", "i8"),  # numbers ever in use
+            ("used", "i8"),  # inode numbers used so far
             ("free", "i8"),  # numbers on the stack of freed inodes
             ("openings", "i8"),  # files opened so far
             ("changed", "i8"),  # inodes changed since the last sync: numbers on the stack `pile`

@@ -76,9 +76,9 @@ def begin_batch(state: np.recarray) -> None:
 def interleave(state, book, opened, places, slices, operations, events):
     """Write to `slices` (records.SLICE) which chunks of touches precede which events of a buffer; return the number of slices.
 
-    `book` holds groups and calls, `opened` the measured open file that represents each file's, `operations` an OPERATION
-    for each row of the batch.  An operation continued from the previous buffer has already had its touches.  `places` are for
-    the model's own kernel objects, see `place_beside`.
+    `book` holds groups and calls, `opened[file]` the number of the measured open file that represents the file's (OPEN and
+    CREATE set it), `operations` an OPERATION for each row of the batch.  An operation continued from the previous buffer has
+    already had its touches.  `places` are for the model's own kernel objects, see `place_beside`.
     """
     s, i, count = state[0], 0, 0
     while i < len(events):
@@ -195,7 +195,7 @@ def _next_alike(s, book, first, end):
 
 @kernel
 def lengths_of_ends(events, op):
-    """Return (events of operation `op` at the front, events of the last operation at the end)."""
+    """Return (number of events of operation `op` at the front, number of events of the last operation at the end)."""
     front, end = 0, 0
     while front < len(events) and events[front].op == op:
         front += 1

@@ -27,7 +27,7 @@ def folder() -> pathlib.Path:
         ) from None
     if fault := private.fault(path):
         raise EnvironmentProblem(
-            f"cannot run programs of {str(path)!r}: {fault}; set XDG_CACHE_HOME to a folder of yours"
+            f"no program of {str(path)!r} is run: {fault}; set XDG_CACHE_HOME to a folder of yours"
         )
     return path
 

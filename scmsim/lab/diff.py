@@ -95,7 +95,7 @@ def label(row: dict[str, Any]) -> str:
 
 
 def percent(a: int, b: int) -> str:
-    """Return how much more the second is."""
+    """Return the change from `a` to `b` in percent as text; "new" if `a` is 0."""
     return f"{100 * (b - a) / a:+.1f} %" if a else "new" if b else "="
 
 

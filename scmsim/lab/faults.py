@@ -22,7 +22,7 @@ def read(raw: bytes) -> tuple[np.ndarray, np.ndarray, bool]:
 
 
 def counters(of: np.ndarray, told: bool) -> dict[str, int]:
-    """Return the counters of regions that touched mapped files; entries by size only if `told`, i.e. the sizes are known."""
+    """Return the counters of regions that touched mapped files; with entries by size if `told`."""
     faults, large, major = (int(of[name].sum()) for name in ("faults", "large", "major"))
     found = {"page_faults": faults, "page_faults_major": major}
     if told:

@@ -89,7 +89,7 @@ def load(text: str, given: Mapping[str, Any]) -> Job:
 
 
 def _read(folder: pathlib.Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Job in a file; a trace is relative to its folder."""
+    """Return the fields of the Job in a file; the path of a trace is relative to the job file's folder."""
     found = _JOB(given)
     values = {**found.pop("microbench", {}), **found.pop("run", {}), **found}
     if "timeout" in values:

@@ -222,7 +222,7 @@ def from_package(package: str, *others: str) -> Kernel:
 
 
 def _unpacked(target: pathlib.Path) -> Kernel | None:
-    """Return the kernel of a package that was unpacked there."""
+    """Return the kernel of the package that was unpacked in `target`; None if it has no image."""
     image = next(iter(sorted([*target.glob("boot/vmlinuz-*"), *target.glob("usr/lib/modules/*/vmlinuz")])), None)
     if image is None:
         return None

@@ -166,7 +166,7 @@ class Outcome:
         return found
 
     def _shown(self, number: int, column: str, by: dict[str, dict[str, int]], top: int) -> list[dict[str, Any]]:
-        """Return the largest per call, as rows of a table."""
+        """Return the `top` entries with the most instructions of a region, per call, as table rows."""
         region = self.plan.regions[number - 1]
         about = {"fs": self.fs, "op": region.label, "unit": region.cell.get("unit_bytes", "")}
         most = sorted(by.items(), key=lambda item: -item[1]["instructions"])[:top]

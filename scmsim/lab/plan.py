@@ -54,7 +54,7 @@ OUTPUT_ROOM = 32 << 20  # for the guest's symbols
 UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not determine
 
 PASSES = ("append", "rewrite", "read", "wsync")
-TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # what a program does without a call
+TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # operations of a program that are not system calls
 LAYOUT = (
     255  # an operation that only the lab has: the guest reports where a file is; of file -1: all files, and free space
 )

@@ -43,7 +43,7 @@ def find(program: str = PROGRAM) -> Qemu:
     said = _output([path, "--version"])
     match = re.search(r"version (\d+)\.(\d+)(?:\.(\d+))?", said)
     if not match:
-        raise EnvironmentProblem(f"{path!r} does not say its version; is it QEMU?")
+        raise EnvironmentProblem(f"the version of {path!r} cannot be read; check that it is QEMU")
     version = (int(match[1]), int(match[2]), int(match[3] or 0))
     if version < (4, 2, 0):
         raise EnvironmentProblem(f"QEMU {match[1]}.{match[2]} has no plugins; 7.2 or newer is needed, run: {INSTALL}")

@@ -47,7 +47,7 @@ class Layout:
 
 
 def layout(image_end: int = IMAGE_END, persistent: tuple[int, int] | None = None) -> Layout:
-    """Return the regions of a kernel whose image ends there; `persistent`: its first and last address, if not the guest's."""
+    """Return a kernel's regions; its image ends at `image_end`, `persistent` replaces the guest's persistent memory."""
     low, high = persistent or (qemu.DIRECT_MAP + qemu.PM_AT, qemu.DIRECT_MAP + qemu.PM_AT + qemu.PM_BYTES)
     found = sorted([*_FIXED, (low, PERSISTENT), (high, DIRECT_MAP), (image_end, MODULES)])
     return Layout(np.array([first for first, _ in found], np.uint64), np.array([which for _, which in found], np.int64))

@@ -69,7 +69,7 @@ def look(cpu: int | None = None) -> Seen:
     """
     if platform.system() != "Linux" or platform.machine() not in ("x86_64", "AMD64"):
         raise EnvironmentProblem(
-            f"{platform.machine()} with {platform.system()} does not tell its TLBs; "
+            f"the TLBs of {platform.machine()} with {platform.system()} cannot be read; "
             "copy the nearest of 'scmsim list machine' to a TOML file and edit it"
         )
     with _on(cpu), _instruction() as ask:
@@ -154,10 +154,11 @@ def table(seen: Seen) -> dict[str, Any]:
     tlb, held = tlbs(found, is_amd=is_amd), caches(seen, is_amd)
     if not {"load", "fetch"} <= {side for entry in tlb for side in entry.get("first_level_for", [])}:
         raise EnvironmentProblem(
-            f"{brand!r} tells nothing of its TLBs through CPUID here; copy the nearest of 'scmsim list machine' to a TOML file"
+            f"{brand!r} reports no TLBs through CPUID (some virtual machines hide them); "
+            "copy the nearest of 'scmsim list machine' to a TOML file"
         )
     if not seen.ghz:
-        seen.ghz, seen.ghz_source = 3.0, "estimate: nothing told it"
+        seen.ghz, seen.ghz_source = 3.0, "estimate: not reported"
         seen.unseen.append("the clock: 3 GHz is taken")
     if "hypervisor" in seen.flags:
         seen.unseen.append(

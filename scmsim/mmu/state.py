@@ -98,7 +98,7 @@ MMU = np.dtype(
             ("array_held", "i8", (HELD,)),
             ("order_held", "i8", (HELD,)),
             ("array_of", "u1", (ROWS,)),  # array of each row of slots
-            ("listed", "u1", (ROWS,)),  # 1: the set that starts at this row is in the list below, or need not be
+            ("listed", "u1", (ROWS,)),  # 1: the set at this row is in `filled_set`, or need never be added
             ("filled", "i8"),  # sets of TLBs that received a page since everything was flushed
             ("filled_set", "i8", (ROWS,)),  # their first slots
             # by row: the number of the state that the set is in (set_states.py), EMPTY: not known

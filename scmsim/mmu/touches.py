@@ -97,7 +97,7 @@ TRANSITION = np.dtype(
 MISS = np.dtype((np.record, [("vaddr", "i8"), ("code", "i4"), ("order", "i4"), ("number", "i8")]))
 _ORDER, _TOUCHES, _SEQUENCES, _LISTS = 1 << 20, 1 << 20, 1 << 17, 1 << 16
 _STATES, _TRANSITIONS, _MISSES = 1 << 14, 1 << 17, 1 << 17
-MEMO = np.dtype(  # what was arranged and seen; when one of its arrays is full, everything is forgotten
+MEMO = np.dtype(  # arranged sequences and seen transitions; cleared as a whole when an array is full
     (
         np.record,
         [
@@ -193,7 +193,7 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
 
 
 def _keys(places: np.ndarray, objects: np.ndarray) -> np.ndarray:
-    """Return numbers whose sum identifies the pages of a slice's objects; objects on the same pages have the same number."""
+    """Return keys whose sum identifies the pages of a slice's objects; objects on the same pages share a key."""
     keys, stride = np.zeros((2, objects.shape[1]), np.int32), 1
     for which in range(2):
         kinds = np.unique(places["kind"][(places["kind"] > 0) & (places["which"] == which)])

@@ -125,7 +125,7 @@ def table(name: str) -> Table:
 
 @functools.cache
 def hardware_fields() -> tuple[str, ...]:
-    """Return the fields that some CPU's PMU supplies: each table has a row or a reason for every one of them."""
+    """Return the fields that a PMU may supply; each table of events has a row for each, or why it is missing."""
     from scmsim.core.counters import MEASURED, SCHEMA, SOFTWARE
 
     lookups = {"dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups"}

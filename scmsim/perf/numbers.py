@@ -37,7 +37,7 @@ def grouped(text: str) -> int | float:
 def ungrouped(text: str) -> int | float:
     """Return a number without groups, with any decimal point; raise UsageError for anything else."""
     if len(text) > _MAX or not re.fullmatch(PLAIN, text):
-        raise UsageError(f"{text[:_MAX]!r} is not a number without groups")
+        raise UsageError(f"{text[:_MAX]!r} is not a number; give digits without groups, such as 12345.6")
     whole, _, fraction = re.sub(rf"[{DECIMAL_POINTS}]", ".", text).partition(".")
     return _joined(whole, fraction)
 

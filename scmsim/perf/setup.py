@@ -193,13 +193,13 @@ def _block(machine: Machine, device: str) -> str:
 
 
 def _namespaces(machine: Machine, block: str) -> set[str]:
-    """Return the names of the namespace of a block device: its parent, or the one that its pfn or dax parent names."""
+    """Return possible names of a block device's namespace: its parent, and what a pfn or dax parent names."""
     parent = machine.path(f"{block}/device")
     return {parent.resolve().name, machine.text(f"{block}/device/namespace") or ""}
 
 
 def _in_use(machine: Machine, device: str) -> str:
-    """Return who uses the device or a partition of it, by name, and by number, which no link or other name hides."""
+    """Return what uses a device or a partition of it, "" if nothing; also by number, as a link can hide a name."""
     name = device.removeprefix("/dev/")
     family = [
         each

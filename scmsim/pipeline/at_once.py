@@ -15,7 +15,7 @@ _MOST_NAMES = 3  # most names that progress lists
 
 
 class _Stopped(BaseException):
-    """Ends a thread after another thread has failed or the program was interrupted."""
+    """Exception that ends a thread after another thread failed or the program was interrupted."""
 
 
 class _Shared:

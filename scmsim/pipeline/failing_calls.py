@@ -28,7 +28,7 @@ _OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 
 @kernel
 def found_in(ops, is_dir, most):
-    """Return which closer looks a batch needs, as bits FAILS and BROKEN; hardly any batch needs one.
+    """Return which slower checks a batch needs, as bits FAILS and BROKEN; most batches need none.
 
     FAILS: a call may fail, or be longer than one call moves; BROKEN: a row may break a rule of scmsim.trace.rules.
     """

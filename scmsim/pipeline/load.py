@@ -92,7 +92,7 @@ def _solved(count: int, alone: float, stations: Sequence[Station], at_medium: fl
 
 @dataclass(frozen=True)
 class Hold:
-    """Need of a call for a lock, on average over all calls: the time, and of that the bytes' time at the medium, ns."""
+    """Mean time of a call under a lock, ns: `time` in all, of it `at_medium` for loaded and stored bytes."""
 
     time: float
     at_medium: tuple[float, float]
@@ -101,7 +101,7 @@ class Hold:
 def _networks(
     medium: dict[str, Any], alone: float, whole: tuple[float, float], locks: Mapping[str, Hold]
 ) -> list[list[Station]]:
-    """Return the stations twice: the time at the medium under a lock counts at the medium, or at the lock.
+    """Return two networks of stations: with time at the medium under a lock at the medium, or at the lock.
 
     A thread that holds a lock while it waits for the medium occupies both, which no network of this kind has.  Each of the two
     ignores one of the queues for that time, so the slower one is nearer.
@@ -171,7 +171,7 @@ def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[st
 
 
 def _speed(medium: Mapping[str, Any], count: int, loads: float, stores: float) -> float:
-    """Return the speed of a medium with `count` threads, relative to one thread, for that mix of loads and stores."""
+    """Return the speed of a medium with `count` threads, relative to one thread, for a mix of loads and stores."""
     rows = medium.get("crowd")
     if not rows or loads + stores == 0:
         return 1.0

@@ -55,7 +55,7 @@ def parts(source: Any, chunk: int) -> Iterator[tuple[Callable[[int], Iterable[np
 
 
 class PeriodDetector:
-    """Finds a recurring state after the passes of one part of a trace.
+    """Detector of a state that recurs between the passes over one repeated part of a trace.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Write what a replay touches, for other simulators: a stage in place of the medium's, which counts the same."""
+"""Write the accesses of a replay for other simulators: a stage that replaces the medium's stage and counts the same."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -91,7 +91,7 @@ class Replay:
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
         self.caches = CacheStage(self.machine, self.counting, caches) if caches != cache.OFF else None
         if self.caches:
-            stages.insert(2, self.caches)  # before smaller states, which tell sooner that a pass does not recur
+            stages.insert(2, self.caches)  # before smaller states, which are compared first
         if self.model.mapped or self.model.status[0]["maps"]:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):
@@ -111,7 +111,7 @@ class Replay:
         return Mmu(self.machine, counting)
 
     def take_medium(self, medium: Medium) -> None:
-        """Put another stage in the place of the medium's, which needs the events of every pass."""
+        """Replace the medium's stage by `medium`, which needs the events of every pass, so no pass is skipped."""
         self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
         self.medium, self.skips_passes = medium, False
 
@@ -255,7 +255,7 @@ class Replay:
         self._remarks(run)
 
     def _remarks(self, run: Run) -> None:
-        """Add the model's remarks on the trace's calls, and what of the model nothing has checked."""
+        """Add warnings: the model's remarks on the calls, and the parts of the model that nothing has checked."""
         module = self.model.module
         if hasattr(module, "remarks"):
             run.warnings += module.remarks(self.model.state)

@@ -93,7 +93,7 @@ class CounterIndex(Stage):
             raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")
         self.counters = np.zeros(self.groups * self.sites + 1, COUNTERS)
         self.operations = np.zeros(self.groups, np.int64)
-        self.sums = np.zeros(1, SUMS)  # what the operations so far requested
+        self.sums = np.zeros(1, SUMS)  # sums of what the operations so far requested (SUMS)
         self.sizes = np.array(files.first_size, np.int64)  # file sizes after the operations so far, bytes
         self.ended = np.zeros(1, np.int64)  # trace time of the last operation, ns
         self.rows = np.zeros(0, np.int64)  # first row of each operation of this batch

@@ -11,7 +11,7 @@ from scmsim.plot.library import Chart, Style, altair, drawn
 
 SUFFIXES = (".svg", ".png", ".pdf", ".html")
 
-_PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; a reader's fonts may be wider
+PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; a reader's fonts may be wider
 _WIDTH = 560  # px of a figure on paper, where no container sets the width
 
 
@@ -43,7 +43,7 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
 def save(spec: Mapping[str, Any], path: str | os.PathLike[str], style: Style | None = None, caption: str = "") -> None:
     """Write a chart in the format of the file's suffix (`drawn`)."""
     out = pathlib.Path(path)
-    write(out, drawn({"padding": _PADDING, **spec}, out.suffix.lower()[1:], style, caption))
+    write(out, drawn({"padding": PADDING, **spec}, out.suffix.lower()[1:], style, caption))
 
 
 def write_charts(

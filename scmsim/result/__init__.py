@@ -155,7 +155,7 @@ class Result:
 
 
 def check_writable(path: str | pathlib.Path) -> pathlib.Path:
-    """Check before the work starts that a result can be written there: known suffix, existing folder."""
+    """Check, before the work starts, that a result can be written to `path`: known suffix, existing folder."""
     expect("path", path, (str, os.PathLike), "the name of a file")
     path = pathlib.Path(path)
     if path.suffix not in SUFFIXES:

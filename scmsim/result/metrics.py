@@ -48,7 +48,7 @@ def _ratio(a: Number, b: Number) -> float:
 def _extra(stored: Number, written: Number) -> float:
     if stored < written:
         raise _Meaningless(
-            "fewer data bytes were stored than written: some are still dirty, or were overwritten before"
+            "fewer data bytes were stored than written: some are still dirty, or were overwritten before write-back"
         )
     return (stored - written) / written
 

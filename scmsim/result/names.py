@@ -54,7 +54,7 @@ def _parameters(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _is_of_fs(name: str, fs: str) -> bool:
-    """Return whether a file system has the parameter; other parameters belong to the mapping, whose name implies its defaults."""
+    """Return whether a file system declares the parameter; others belong to the paging policy."""
     return fs in registry.names("fs") and name in params.declared("fs", fs)
 
 

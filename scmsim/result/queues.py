@@ -61,7 +61,7 @@ class Load:
 
 
 def solve(threads: int, delay: float, stations: Sequence[Station]) -> Load:
-    """Return the state with that many threads, each of which computes alone for `delay` ns a call.
+    """Return the state of the network with `threads` threads, each of which computes alone for `delay` ns per call.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class Work(NamedTuple):
 
 @dataclass
 class Error:
-    """Relative errors of the model for a cell, before and after, by column."""
+    """Relative errors of the model for one cell, before and after the fit, by column; `fitted`: it used the cell."""
 
     key: Key
     fitted: bool

@@ -230,7 +230,7 @@ class Hunt:
         return max(moved, reach) <= self.most and pattern.shift + pattern.unit <= pattern.file_size
 
     def _shrunk(self, found: Pattern, score: float) -> Pattern:
-        """Return the plainest pattern that keeps most of the score: each gene at its plainest value that does."""
+        """Return the simplest pattern that keeps most of the score: simplify each gene as long as the score allows."""
         for gene, plain in _plainer(found, self.genes["calls"]):
             plainer = replace(found, **cast(dict[str, Any], {gene: plain}))
             if self.score(plainer) - self.even >= KEPT * (score - self.even):
@@ -263,7 +263,7 @@ class Hunt:
 
 
 def _plain(pattern: Pattern) -> Pattern:
-    """Return the pattern without the genes that its operation does not have."""
+    """Return the pattern with the genes that its operation ignores set to fixed values."""
     if pattern.op == "append":
         return replace(pattern, order="sequential", file_size=16 * MI)
     return replace(pattern, sync=0) if pattern.op == "read" else pattern

@@ -134,7 +134,7 @@ def _of_files(extents: np.ndarray) -> np.ndarray:
 
 
 def _contiguity(extents: np.ndarray) -> dict[str, int]:
-    """Return the number of extents of files, and of the large pages that they could be mapped by; unwritten ones are not."""
+    """Return the number of extents, and of the 2 MiB and 1 GiB pages that can map them (not the unwritten ones)."""
     written = extents[~extents["unwritten"]]
     runs = written["logical"], written["physical"], written["length"]
     return {
@@ -252,7 +252,7 @@ class _Device:
         return max(-(-size // frames.FRAME), int(self.files[row["file"], pages.KEPT]))
 
     def report(self, first: int, asked: np.ndarray) -> Space:
-        """Return the space report; file by file from row `first` on; `asked` marks the files that the trace maps."""
+        """Return the report: totals, and one row per file from row `first` on; `asked`: files that the trace maps."""
         state = self.record[0]
         held = np.zeros((len(self.files), frames.ORDERS), np.int64)
         runs = pages.totals(state, self.files, self.nodes, held)

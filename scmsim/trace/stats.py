@@ -59,7 +59,7 @@ class _Way:
         before[starts] = self.end[file[starts]]
         self.sequential += int(np.count_nonzero(offset == before))
         self.first += int(np.count_nonzero(before == -1))
-        self.end[file] = end  # the last one of each file stays
+        self.end[file] = end  # NumPy assigns in order, so the last transfer of each file wins
 
     def result(self) -> dict[str, Any]:
         follow = self.calls - self.first

@@ -82,7 +82,7 @@ class RandVar:
             self.rows = (rows + self.rows)[:100]
 
     def stream(self, seed: int) -> Iterator[float]:
-        """Yield the values in order; `seed` replaces the numbers of the system."""
+        """Yield the values in order; `seed` replaces /dev/urandom (`randsrc=urandom`) so that a run repeats."""
         uniform = Drand48()
         if self.urandom:
             draws = random.Random(f"{seed} {self.seed} {self.kind}")

@@ -143,7 +143,7 @@ class Job:
 class Ranges:
     """For each file of a job: first byte, bytes of the range, size of the file, and whether the job makes the file.
 
-    `again` is the first byte once the file has its size: fio takes a percentage of the size again in later passes.
+    `again` is the first byte in later passes, when fio applies a percentage to the size that the file then has.
     """
 
     start: list[int]

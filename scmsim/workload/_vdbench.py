@@ -136,7 +136,7 @@ def parse(text: str, where: str, changed: dict[str, str]) -> Parameters:
 
 
 def _words(text: str, where: str, changed: dict[str, str], mistakes: Mistakes) -> list[tuple[str, list[str], str]]:
-    """Return (key, values, place) of each key=value; a line ends at its first blank, and at a comma it goes on."""
+    """Return (key, values, place) of each key=value; commas separate, text after a line's first blank is ignored."""
     found, used = [], set[str]()
     for number, line in enumerate(text.splitlines(), 1):
         at = f"{where}:{number}"

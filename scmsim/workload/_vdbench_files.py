@@ -271,7 +271,7 @@ class Run:
         return a.held[t.file] if kind == "read" and t.workload["rdpct"] < 0 else a.sizes[t.file]
 
     def _is_enough(self, t: Thread) -> bool:
-        """Return whether a thread has done what stopafter asks for; without it, as many bytes as the file has."""
+        """Return whether a thread has moved `stopafter` blocks, or without stopafter as many bytes as the file has."""
         if t.workload["stopafter"]:
             return bool(t.blocks >= t.workload["stopafter"])
         return t.moved >= t.anchor.sizes[t.file]
@@ -301,7 +301,7 @@ class Run:
         return [*[(FSYNC, file, -1, 0, -1, 0, t.number)] * syncs, (CLOSE, file, -1, 0, -1, 0, t.number)]
 
     def _file(self, t: Thread, exists: bool | None, full: bool = False) -> int:
-        """Return the next file for a thread, -1 if there is none: by turns or at random, not in use and as it must be."""
+        """Return the next file for a thread, in turn or at random: not busy, existing (`exists`), not empty (`full`); or -1."""
         a, w = t.anchor, t.workload
         count, once = len(a.files), "once" in w["fileselect"]
         is_random, shared = any("random".startswith(word) for word in w["fileselect"]), "shared" in w["fileio"]

@@ -220,7 +220,7 @@ class _History:
         self.taken[file] = max(self.taken[file], _pages(end))
 
     def _room(self, file: int, at: int, length: int, busy: list[int]) -> Generator[Row, None, int]:
-        """Remove files until the bytes from `at` on fit, the busy ones last; return where they go, 0 if the file was cut."""
+        """Unlink files, then truncate busy ones, until a write at `at` fits; return its offset, 0 if `file` was truncated."""
         while sum(self.taken.values()) - self.taken[file] + max(self.taken[file], _pages(at + length)) > self.most:
             others = [one for one in self.sizes if one not in busy]
             if others:
@@ -240,7 +240,7 @@ class _History:
         del self.sizes[file], self.taken[file]
 
     def _rename(self) -> Iterator[Row]:
-        """Give a file the name of another, which goes, or another name in its directory."""
+        """Rename a file: over another file, which is removed, or to a new name in the same directory."""
         file, other = (self.draw.choice(list(self.sizes)) for _ in range(2))
         if other == file:
             yield RENAME, file, -1, 0, -1, 0

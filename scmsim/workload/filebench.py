@@ -352,7 +352,7 @@ def _refill(tables: Tables, streams: Sequence[Iterator[float]]) -> None:
 def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:
     """Raise UsageError for a flowop at which Filebench would stop."""
     if flowop.kind in _OF_DIRECTORIES and (action["owner"] < 0 or "indexed" in flowop.given):
-        raise UsageError(f"line {flowop.line}: {flowop.kind} needs a filesetname, and knows no index")
+        raise UsageError(f"line {flowop.line}: {flowop.kind} needs a filesetname and does not accept indexed")
     if flowop.kind in _NEED_UNIT and not action["unit"] and action["unit_of"] < 0:
         raise UsageError(f"line {flowop.line}: {flowop.kind} needs an iosize, such as iosize=4k")
     if flowop.kind == "fsyncset" and action["rotates"]:

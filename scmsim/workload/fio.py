@@ -73,9 +73,7 @@ class Workload(Stream):
         self, job: str = "", options: str = "rw=randwrite bs=4k size=16m", set: str = "", interval: int = 1000
     ) -> None:
         if job and options != PARAMS["options"][0]:
-            raise UsageError(
-                "give a job file or options, not both; options that replace those of the file are given as set"
-            )
+            raise UsageError("give a job file or options, not both; --set 'OPTION=VALUE' changes options of the file")
         if set and not job:
             raise UsageError("set replaces options of a job file; write all options of a job into options")
         self.jobs, notes = read(job, set) if job else parse_words(options)

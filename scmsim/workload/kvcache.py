@@ -129,7 +129,9 @@ class Workload(_stream.Stream):
         self.used = self.stored - self.evicted  # slots that ever hold a block
         if self.by == "files":
             if self.used > MOST_FILES:
-                raise UsageError(f"{self.used:,} blocks need a file each, and {MOST_FILES:,} is the most; use fewer")
+                raise UsageError(
+                    f"{self.used:,} blocks need a file each, at most {MOST_FILES:,}; lower capacity, or give by=map or by=calls"
+                )
             self.rows = 3 * (self.found + self.stored) + self.evicted
         else:
             self.rows = self.found + self.stored + (4 if self.by == "map" else 2)

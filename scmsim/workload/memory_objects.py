@@ -127,13 +127,13 @@ class Workload(_stream.Stream):
     _cat = _insmod
 
     def _take(self, file: int, size: int) -> np.ndarray:
-        """Return the use of a file's bytes: file_to_mm and loads through the pointer, or open, read, close."""
+        """Return the operations that read a file: file_to_mm and loads through the pointer, or open, read and close."""
         if self.interface == "objects":
             return joined([ops(FILE_TO_MM, file, length=size), ops(ULOAD, file, 0, size)])
         return joined([ops(OPEN, file), _stream.transfers(READ, file, np.array([size]), UNIT)[1], ops(CLOSE, file)])
 
     def _give(self, file: int, size: int, unit: int) -> np.ndarray:
-        """Return the making of a file: malloc, stores, mm_to_file, or create, write, close.
+        """Return the operations that create a file: malloc, stores and mm_to_file, or create, write and close.
 
         The file is then removed for the next run (SETUP).
         """
@@ -177,7 +177,7 @@ def _file(file: int, size: int) -> np.ndarray:
 
 
 def _born(objects: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return a malloc and a store of the whole object, by turns."""
+    """Return, for each object, a malloc and then a store of the whole object."""
     codes = np.tile([MALLOC, USTORE], len(objects))
     rows = ops(codes, np.repeat(objects, 2), np.where(codes == MALLOC, -1, 0), np.repeat(sizes, 2))
     return rows

@@ -233,7 +233,7 @@ class _Mix:
         yield CLOSE, file, -1, 0, -1, 0
 
     def _durable(self, file: int) -> Iterator[tuple[int, ...]]:
-        """Yield a few small writes and an fsync, repeatedly: between other calls, no fsync has so little to write back."""
+        """Yield a few small writes and an fsync, repeatedly: elsewhere in the mix an fsync has more to write back."""
         for _ in range(self.draw.choice((2, 4, 8))):
             for _ in range(self.draw.choice((1, 2, 4))):
                 whole, length = self.sizes[file], self.draw.choice(SMALL)

@@ -1,11 +1,12 @@
 """Draw the zoo's overview: each file system's figures as multiples of those of BESIDE."""
 
-from scmsim.plot import theme
+from scmsim.plot import files, theme
 from scmsim.plot.library import altair, drawn
 from scmsim.zoo import Zoo
 from scmsim.zoo.compared import BESIDE, COLUMNS, compared
 
 _ROW = 18  # height of a file system's row, px
+_COLUMN = 24  # px between the legend's columns; a reader's font may be wider
 _SHAPES = ("circle", "square", "triangle-up")
 
 
@@ -25,7 +26,7 @@ def svg(zoo: Zoo) -> bytes:
         return b""
     x = alt.X("times:Q", title=f"times that of {BESIDE}, median").scale(type="log", padding=8)
     names = alt.Y("fs:N", title=None, sort=None).scale(domain=[each.fs for each in found]).axis(grid=True)
-    domain, key = list(COLUMNS), alt.Legend(title=None, orient="top", symbolSize=80)
+    domain, key = list(COLUMNS), alt.Legend(title=None, orient="top", symbolSize=80, columnPadding=_COLUMN)
     hues = alt.Scale(domain=domain, range=[theme.COLOURS[place] for place in (0, 5, 2)])
     marks = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=55, opacity=1)
     marks = marks.encode(
@@ -35,5 +36,5 @@ def svg(zoo: Zoo) -> bytes:
         shape=alt.Shape("of:N", scale=alt.Scale(domain=domain, range=list(_SHAPES)), legend=key),
     )
     one = alt.Chart(alt.InlineData(values=[{"times": 1}])).mark_rule(strokeDash=[4, 3]).encode(x="times:Q")
-    spec = alt.layer(one, marks).properties(width=300, height=_ROW * len(found)).to_dict()
+    spec = alt.layer(one, marks).properties(width=300, height=_ROW * len(found), padding=files.PADDING).to_dict()
     return theme.adaptive(drawn(spec, "svg").decode()).encode()

@@ -13,7 +13,7 @@ SMALL = {
         "4MiB": "ext2-scm fat-nand fat-scm xfs-dax",
         "7MiB": "daxfs ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
         "8MiB": "scm-manager scmfs scmfs-lp simfs splitfs",
-        "16MiB": "device-dax hugetlbfs pmfs-4k winefs",
+        "16MiB": "device-dax hugetlbfs pmfs-4k winefs winefs-relaxed",
         "24MiB": "ctfs famfs pmfs-2m vsm",
         "8GiB": "pmfs-1g vsm-1g",
     }.items()
@@ -51,6 +51,7 @@ OTHERWISE = {
     "tmpfs": {"huge": "always", "kernel": "6.1"},
     "vsm": {"entries": "2MiB", "shootdown": "deferred"},
     "winefs": {"cpus": "2"},
+    "winefs-relaxed": {"cpus": "2"},
     "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "2"},
 }
 # Other values yet, for calls of all kinds, appends by several threads, and advice.
@@ -87,7 +88,8 @@ VARIED = {
     "splitfs": {"mode": "sync", "operation_log": "64KiB", "staging": "64KiB", "tick": "0"},
     "tmpfs": {"huge": "advise", "kernel": "6.12"},
     "vsm": {"version": "original", "journal": "64KiB", "shootdown": "local"},
-    "winefs": {"cpus": "3", "journal": "64KiB"},
+    "winefs": {"cpus": "3", "journal": "64KiB", "barrier": "0"},
+    "winefs-relaxed": {"cpus": "3", "journal": "64KiB"},
     "xfs-dax": {
         "log": "2MiB",
         "log_unit": "512",

@@ -166,9 +166,9 @@ def test_bad_options_of_mmu(raw, options, message):
     ("options", "message"),
     [
         (["--sets", "1,3"], "each must be a power of two"),
-        (["--sets", "1", "--curve"], "--sets no use with --curve or --sample"),
-        (["--ways", "2", "--sample", "0.5"], "--ways no use with --curve or --sample"),
-        (["--fs", "ext4"], "--fs only for traces of operations"),
+        (["--sets", "1", "--curve"], "make no use of --sets"),
+        (["--ways", "2", "--sample", "0.5"], "make no use of --ways"),
+        (["--fs", "ext4"], "leave --fs out, for traces of operations only"),
         (["--sets", "a"], "write numbers with commas"),
         (["--ways", "0-4"], "not a range of numbers from 1 up"),
         (["--ways", "1-20"], "at most 16"),

@@ -128,11 +128,11 @@ def test_the_mmu_takes_the_pages_of_a_block_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sample", "args", "message"),
     [
-        ("oracle_general.bin", ("mrc", "--page", "4KiB"), "--page no use for"),
-        ("oracle_general.bin", ("mrc", "--ways", "2"), "--ways no use for"),
+        ("oracle_general.bin", ("mrc", "--page", "4KiB"), "--page has no effect on"),
+        ("oracle_general.bin", ("mrc", "--ways", "2"), "--ways has no effect on"),
         ("msr.csv", ("mrc", "--paging", "linux"), "--paging linux is for a replay; name the file system, too"),
-        ("oracle_general.bin", ("mmu",), "have no addresses; 'scmsim replay' counts"),
-        ("fio_iolog_v3.log", ("mmu",), "have no addresses; 'scmsim replay' counts"),
+        ("oracle_general.bin", ("mmu",), "have no addresses; use 'scmsim replay'"),
+        ("fio_iolog_v3.log", ("mmu",), "have no addresses; use 'scmsim replay'"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(tmp_path: Path, sample: str, args: tuple[str, ...], message: str) -> None:

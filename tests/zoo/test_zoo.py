@@ -84,7 +84,24 @@ def test_the_table_says_what_an_entry_is_and_nothing_is_computed_twice(folder: P
     again = json.loads(run("-o", str(folder), *SMALL, "--json"))
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "points").iterdir()} == before and len(before) == 4
     assert [row["sha256"] for row in again["rows"]] == [row[head.index("counts")] for row in rows]
-    assert {row["time_class"] for row in again["rows"]} == {"B", "C"} and len({row[-3] for row in rows}) == 4
+    assert {row["time_class"] for row in again["rows"]} == {"B", "C"} and len(
+        {row[head.index("counts")] for row in rows}
+    ) == 4
+
+
+def test_every_figure_has_its_interval_in_the_table_and_the_widest_on_the_page(folder: Path) -> None:
+    with open(folder / "zoo.csv", encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    (row,) = [row for row in rows if (row["entry"], row["fs"]) == ("tar-cp", "pmfs-4k")]
+    low, value, high = (
+        float(row[name]) for name in ("low of stored / written", "stored / written", "high of stored / written")
+    )
+    assert low < value < high and row["basis of stored / written"].startswith("all models, ")
+    line = next(line for line in (folder / "zoo.md").read_text().splitlines() if line.startswith("| pmfs-4k |"))
+    ratios = [re.findall(r"[\d.]+", cell) for cell in line.split("|")[2:-2]]
+    assert len(ratios) == len(zoo.SPANNED)
+    assert any(pair == [f"{low / value:.2f}", f"{high / value:.2f}"] for pair in ratios)
+    assert not any("low of waste" in name or "low of loaded" in name for name in row)
 
 
 def test_a_hash_does_not_depend_on_what_else_is_replayed(folder: Path, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def _with_layout(loaded: Any, given: dict[str, Any]) -> Any:
     if not path.endswith(SUFFIXES):
         raise UsageError(f"--extents {path!r} must end with {' or '.join(SUFFIXES)}")
     if not loaded.trace:
-        raise UsageError("--extents is for a trace; the microbenchmark's files are those of its passes")
+        raise UsageError("--extents needs a trace, not the microbenchmark; name a trace, or leave --extents out")
     if len(loaded.fs) > 1 or "," in (given["package"] or ""):
         raise UsageError("--extents records one file system on one kernel; give one of each (--fs, --kernel)")
     writable(path)

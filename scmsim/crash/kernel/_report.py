@@ -30,7 +30,7 @@ class Report:
     entries: int = 0  # of the recording: stores, write-backs, fences
     crash_points: int = 0
     states: int = 0
-    possible_states: int = 0  # at most 10**18, which means at least that many
+    possible_states: int = 0  # capped: 10**18 means 10**18 or more
     sampled_points: int = 0
     failing_states: int = 0
     failing_operations: int = 0

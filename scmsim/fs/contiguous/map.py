@@ -44,7 +44,7 @@ def play_at(s, out, template, shift, order):
 
 @subroutine
 def place_metadata(s, out):
-    """Give each event in persistent memory that has no virtual address the address of metadata."""
+    """Map events on persistent memory that have no virtual address yet into the window of metadata."""
     for k in range(s.emitted):
         if out[k].space == PM and out[k].order == 0 and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + METADATA

@@ -36,7 +36,7 @@ PARENT = RANGE + 9  # row of the directory with the newest name, 0: unknown
 WRITTEN = RANGE + 10  # time of the last write, ns
 NEXT = RANGE + 11  # next row of the migration queue or next null file, 0: none
 FILE_WORDS = RANGE + 12
-UNNAMED = 1  # rows after those of files: a parent directory
+UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 QUEUED = 4  # STATUS bit
 
 # An unused file (null file) is a row in its own block of the arena; NEXT is the next null file.

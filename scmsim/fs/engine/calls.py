@@ -62,7 +62,7 @@ def read_directory(s, arena, out, row):
 
 @hook
 def evict(s, arena, out, row):
-    """Free a file that has no name, or go on with it; return whether that is done."""
+    """Free a file that has no name, or resume freeing it; return whether the file is completely freed."""
 
 
 # The hooks below do nothing by default; a family binds those that it needs.
@@ -101,7 +101,7 @@ def after_call(s, arena, op, row):
 
 @subroutine
 def on_still_linked(s, arena, out, op, row):
-    """Handle a call that left no file without a name."""
+    """Handle an unlink, rename or close after which the file still has a name or an open descriptor."""
 
 
 @subroutine

@@ -19,7 +19,7 @@ LINKS = 2  # names
 NAME = 3  # bytes of the newest name, at most 255
 INITIAL_SIZE = 4  # bytes before the trace + 1; 0: the file did not exist
 OPENS = 5  # open descriptors
-MAPPED = 6  # units of the family that have space on the device
+MAPPED = 6  # allocation units of the file with space on the device (the unit depends on the file-system family)
 OWN = 7  # first field of the family
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 

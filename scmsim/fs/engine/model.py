@@ -85,7 +85,7 @@ class Model:
             self.make_room(operations[min(i, len(operations) - 1)] if len(operations) else None)
 
     def done(self, batch: np.recarray) -> np.recarray:
-        """Return the last batch as the model did it: refused operations as calls of no bytes, short writes with their length."""
+        """Return the last batch as executed: a refused operation is a stat, a short write has the bytes that it wrote."""
         if not self.refused and not self.short:
             return batch
         batch = batch.copy()

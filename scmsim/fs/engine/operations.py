@@ -63,7 +63,7 @@ def longest_fitting_prefix(s, arena, op):
 
 @subroutine
 def shorten_write(s, arena, op):
-    """Handle an operation for which the device has no room: cut a write to the length that fits, fail everything else."""
+    """Handle an operation that does not fit on the device: shorten a write to what fits; others fail with ENOSPC."""
     s.cut_to = 0
     if op.op == r.WRITE and 0 < op.length <= MOST_WRITTEN:
         s.cut_to = longest_fitting_prefix(s, arena, op)

@@ -61,7 +61,7 @@ class RecoveryModel(Base):
         """Return the writes of each event."""
         at_once = op.op in SYNCS or (op.op == r.WRITE and op.flag & r.SYNCHRONOUS)
         self.disk.look()
-        if at_once:  # else the blocks stored in place are older than the call
+        if at_once:  # a sync stores the call's own blocks; all other write-back is of older blocks
             self._apply(op, version)
             self.memory = self._blocks()
         spans = {i: at for i, *at in copied(op, events, "copy")} if op.op == r.WRITE else {}

@@ -80,7 +80,7 @@ def pointers_missing(arena, f, page, last):
 
 @subroutine
 def slots(page):
-    """Return the number of slots in the table of a file with page `page`."""
+    """Return how many slots the table of pointer blocks needs so that the file can reach `page`."""
     return slot_of(page) + 1
 
 

@@ -27,7 +27,7 @@ def join(s, arena, block):
         arena[at] |= bit
         s.txn_blocks += 1
         at = s.logged + (block >> 6)
-        if arena[at] & bit == 0:  # else its entry is still there
+        if arena[at] & bit == 0:  # the list may still have an entry of the block from before
             arena[at] |= bit
             arena[s.txn + s.txn_length] = block
             s.txn_length += 1

@@ -60,7 +60,7 @@ class _Templates:
         return _run(code, site, base, 0, length, by, space=PM, width=8 if code == NTSTORE else 0)
 
     def flush(self) -> list:
-        """Return a flush of the device, which a RAM disk does not have."""
+        """Return the template steps of a device flush: none for a RAM disk."""
         return [] if self.ram_disk else [_run(FENCE, "metadata", q.ZERO, 0, q.BARRIER_FENCES, space=PM)]
 
     def entries(self) -> list:

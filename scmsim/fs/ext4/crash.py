@@ -42,7 +42,7 @@ class RecoveryModel(Dax):
         """Return the writes of each event."""
         self.disk.look()
         at_once = op.op == r.WRITE and op.flag & r.SYNCHRONOUS
-        if at_once:  # else the data written back is older than the call
+        if at_once:  # O_SYNC writes back the call's own data; all other write-back is of older data
             self.cache.apply(op, version)
         meant = [self._one(i, event, events, {}, version) for i, event in enumerate(events)]
         if not at_once:

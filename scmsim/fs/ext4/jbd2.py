@@ -69,7 +69,7 @@ def checkpoint(s, arena, out):
     for i in range(s.checkpoint_length):
         block = arena[s.checkpoint_list + i]
         bit = _ONE << (block & 63)
-        if arena[s.logged + (block >> 6)] & bit:  # else forget() has dropped the block since
+        if arena[s.logged + (block >> 6)] & bit:  # skip a block that forget() dropped after it was logged
             arena[s.logged + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
             emit_template(s, out, q.IN_PLACE)

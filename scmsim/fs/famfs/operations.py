@@ -41,7 +41,7 @@ def adopt(s, arena, row):
 
 @subroutine
 def length_for(arena, op, row):
-    """Return the least length in bytes, or the new one of a truncate, that a call asks of a file; -1: none."""
+    """Return the file length that a call needs, bytes: a truncate's new size, an allocating call's end; -1: none."""
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
         return -1
     if op.op == r.TRUNCATE:

@@ -22,7 +22,7 @@ EXTENTS = UNITS + 2  # extents of its map, strips for an interleaved one
 CHUNK = UNITS + 3  # units of a chunk; 0: a simple map
 ENTRY = UNITS + 4  # slot of its entry in the log + 1; 0: none
 FILE_WORDS = UNITS + 5
-UNNAMED = 1  # rows after those of files: a parent directory
+UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 HAS_MAP = 4  # STATUS bit: the kernel has the file's map
 
 # Progress of the current operation.
@@ -48,7 +48,7 @@ FIELDS = [
     ("strips", "i8"),
     ("bucket_count", "i8"),
     ("chunk_units", "i8"),
-    ("buckets", "i8", (MOST_BUCKETS,)),  # order in which the current file asks the buckets for strips
+    ("buckets", "i8", (MOST_BUCKETS,)),  # order in which the file's strips try the buckets
     ("random", "i8"),  # state of the shuffle of buckets
     ("lookup", "i8"),
     ("chase", "i8"),
@@ -58,7 +58,7 @@ FIELDS = [
     ("live_entries", "i8"),
     ("sized", "i8"),  # the current operation changes the file's length or map, so that it logs an entry
     ("data_units", "i8"),  # units of files, with those of unlinked ones
-    ("lost_units", "i8"),  # of these, units of unlinked files, which nothing gives back
+    ("lost_units", "i8"),  # units in data_units that belong to unlinked files: famfs never frees them
     ("beyond", "i8"),  # writes that reach beyond the preallocated end of their file
     ("unsupported", "i8"),  # truncates and fallocates of a preallocated file
     ("unlinked", "i8"),  # files whose entries stay in the log

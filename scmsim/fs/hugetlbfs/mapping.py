@@ -28,7 +28,7 @@ def place(s, arena, f, page):
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """Take and clear the page around a page of 4 KiB if the file has none there; return (outcome, how it came)."""
+    """Allocate and clear the huge page that holds a 4 KiB page, if it is missing; return (outcome, its source)."""
     first = page << 12 >> s.shift
     if pages.word_of(s, arena, f, first) >= state.FIRST:
         return DONE, w.WAS_THERE

@@ -63,7 +63,7 @@ def can_take(s, arena, row, first, stop):
 
 @subroutine
 def take(s, arena, out, row, page):
-    """Take memory for a page that has none, and clear it unless it is a device's; emits at most 3 events."""
+    """Allocate memory for a page that has none, and clear the page except on device-dax; emits at most 3 events."""
     word = word_of(s, arena, row, page)
     if word >= state.FIRST:
         return

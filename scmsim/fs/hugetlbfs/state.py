@@ -43,7 +43,7 @@ FIELDS = [
     ("reserved", "i8"),  # reserved pages without memory
     ("used", "i8"),  # pages of files
     ("unwritable", "i8"),  # writes, and reads of device-dax, that were refused
-    # refused truncates: to a length that is not a multiple of the page; on a device all of them, and fallocates
+    # refused truncates to a length that is not a multiple of the page size; on device-dax every truncate and fallocate
     ("fixed_lengths", "i8"),
     ("strangers", "i8"),  # device-dax: calls on files that are not the device
 ]

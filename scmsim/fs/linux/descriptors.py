@@ -12,13 +12,14 @@ from scmsim.jit import kernel
 
 BATCH = 32  # percpu_counter_batch
 RESERVED = 11  # inodes that mke2fs takes in the first group
-MADE = 2  # directories that mke2fs makes there
+MADE = 2  # directories that mke2fs creates in the first group
 
 FIELDS = [
     ("descriptors", "i8"),  # arena offset of the table of descriptors
     ("homes", "i8"),  # arena offset of the table of files' directories
     ("inode_bits", "i8"),  # arena offset of a bitmap of inodes: 1 = was used and is free
-    # Free blocks, free inodes and directories: what the counter shows, and what it lacks
+    # Free blocks, free inodes and directories as per-CPU counters: the shared value, and the local delta not yet added
+    # to it
     ("free_shown", "i8"),
     ("free_behind", "i8"),
     ("inodes_shown", "i8"),
@@ -75,7 +76,7 @@ def of_group(s, group):
 
 @kernel
 def in_batches(shown, behind):
-    """Return what a counter shows and what it lacks, after a change of the latter."""
+    """Return (shared value, local delta) of a counter, the delta added from BATCH on (percpu_counter_add_batch)."""
     return (shown + behind, 0) if abs(behind) >= BATCH else (shown, behind)
 
 

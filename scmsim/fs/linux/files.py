@@ -15,7 +15,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def new_record(s, arena, row, d, is_dir):
-    """Create and return the record of a new, empty file in directory `d`, with an inode; takes 2**RECORD_ORDER words."""
+    """Create and return the record of a new, empty file in directory `d`, with an inode; takes 2**RECORD_ORDER arena words."""
     f = take(s, arena, e.RECORD_ORDER)
     arena[row + e.ROW_RECORD] = f
     arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS

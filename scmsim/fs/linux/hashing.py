@@ -22,7 +22,7 @@ def half_md4(name: bytes) -> int:
 
 
 def _numbers(rest: bytes) -> list[int]:
-    """Return eight numbers of the next 32 characters, which are signed; what is missing is filled with their count."""
+    """Return the next 32 characters (signed) as eight numbers, a short rest padded with its length (str2hashbuf_signed)."""
     pad = len(rest) * 0x01010101
     found = []
     for at in range(0, _CHUNK, 4):

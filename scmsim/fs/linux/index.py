@@ -11,7 +11,7 @@ MOST_ABOVE = 0  # index blocks that one more page may take
 
 @subroutine
 def slots(page):
-    """Return the number of slots in the table of a file with page `page`."""
+    """Return how many slots the table of index blocks needs so that the file can reach `page`."""
     return 0
 
 

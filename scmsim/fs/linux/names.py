@@ -188,7 +188,7 @@ def move_entry(s, arena, out, row, d, replaces):
 
 @subroutine
 def give_way(s, arena, out, row, d):
-    """Remove the entry of table row `row`, which a rename has replaced, from directory `d`."""
+    """Remove from directory `d` the entry of the file (table row `row`) that a rename has replaced."""
 
 
 @subroutine

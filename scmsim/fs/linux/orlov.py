@@ -70,7 +70,7 @@ def emptiest(s, arena, start):
 
 @kernel
 def nearest(s, arena, d):
-    """Return the first flex group, from that of a directory's newest inode on, that is not too full; -1: none."""
+    """Return the first flex group with room, from the group of a directory's newest inode on; -1: none."""
     count, unit_inodes = units(s), s.group_inodes << s.flex_shift
     most = max(s.folders_shown, 0) // count + unit_inodes // 16
     inodes = max(max(s.inodes_shown, 0) // count - unit_inodes // 4, 1)

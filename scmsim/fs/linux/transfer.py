@@ -205,7 +205,7 @@ def write_slice(s, arena, out, op, row, f):
 
 @subroutine
 def count_slice(s, arena, out, pages, grown):
-    """Set the journal handles and inode updates of a slice of `pages` pages; the size passed `grown` of them, -1: none.
+    """Set registers of journal handles and inode updates of `pages` pages; `grown` + 1 are beyond the old size.
 
     DAX: a write that extends the file has three handles (on the orphan list, allocation, size and off the list), one
     that fills a hole has one.  Page cache: one handle per page, two inode updates for each page that the size passes.

@@ -44,7 +44,7 @@ def add(s, arena, mapping, low, high, what):
 
 @subroutine
 def drop(s, arena, mapping, low, high):
-    """Remove the advice of the pages [low, high) of a mapping; may take the words of one range."""
+    """Remove the advice for the pages [low, high) of a mapping; may allocate one more range."""
     at = mapping + w.ADVICE
     while arena[at]:
         one = arena[at]

@@ -270,7 +270,7 @@ def add(s, arena, out, op):
             start = address_for(s, arena, first, last - first)
         mapping = new_mapping(s, arena, file, first, last - first, start)
         arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
-        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)  # else engine.events.charge_map charges it
+        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)  # not 0: charge_map did
         if s.map_cost == 0:
             hooks.note_access(s, arena, out, f)
         if arena[file + w.PINS] == 0:

@@ -263,7 +263,9 @@ def map_page(s, arena, out, mapping, f, at):
         outcome = fill(s, arena, out, mapping, f, page) if write else DONE
         if outcome != DONE:
             return outcome
-        filled = arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0  # less than 2 MiB: page by page
+        filled = (
+            arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0
+        )  # not 0: small pages, a part of the 2 MiB has blocks
         if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
             return DONE
     outcome = small_fault(s, arena, out, mapping, f, (page, how))

@@ -84,7 +84,7 @@ def give_blocks(s, arena, out, f, page, count):
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """Page cache: bring in a page and those around it; return (outcome, how it came: WAS_THERE, WAS_READ, CAME_WHOLE)."""
+    """Page cache: read or allocate a page, with readahead; return (outcome, WAS_THERE, WAS_READ or CAME_WHOLE)."""
     return DONE, WAS_THERE
 
 

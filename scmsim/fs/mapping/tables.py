@@ -129,7 +129,7 @@ def leads_to(s, arena, low, high):
 
 @subroutine
 def small_table(s, arena, out, mapping, page):
-    """Make the slot of a page lead to small entries; emits at most 6 events, takes FAN words."""
+    """Make the slot of a page point to a table of 4 KiB entries; emits at most 6 events, allocates FAN arena words."""
     at = slot_at(arena, mapping, page)
     if arena[at] == 0:
         upper_tables(s, arena, out, mapping, page)
@@ -283,7 +283,7 @@ def reserve_tree(s, arena, file, page):
 
 @subroutine
 def tree_leaf(s, arena, file, page):
-    """Return the arena offset of the tree's small entry of a page; create it if needed, which takes FAN words."""
+    """Return the arena offset of a page's 4 KiB entry in the tree; create its table if needed (FAN arena words)."""
     at = tree_slot(arena, file, page)
     if arena[at] == 0:
         arena[at] = take(s, arena, w.FAN_ORDER) << 12

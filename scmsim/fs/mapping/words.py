@@ -5,7 +5,7 @@ Units: pages of 4096 bytes; addresses in bytes.  Addresses of mappings are alloc
 
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 FAN = 512  # entries of a page of a page table
-FAN_ORDER = 9  # log2 of the arena words of such a page
+FAN_ORDER = 9  # log2 of the arena words of a page-table page
 # words that a fault takes besides those of the file system, and two for each 2 MiB before its page
 FAULT_WORDS = 4 * FAN + 64
 
@@ -70,7 +70,7 @@ ADVISED, ADVISED_AGAINST = 1, 2
 # neither 0 nor PRESENT is the arena offset of FAN small entries << 12.
 PRESENT, WRITABLE, DIRTY, ZERO, COPIED, LARGE = 1, 2, 4, 8, 16, 32
 CONTIGUOUS = 64  # the 16 entries around it, aligned, map 64 KiB of one folio with the same rights
-GROUP = 16  # of such entries: Arm's contiguous bit with pages of 4 KiB (CONT_PTES)
+GROUP = 16  # entries in a contiguous group: Arm's contiguous bit with 4 KiB pages (CONT_PTES)
 FLAG_BITS = PAGE - 1
 
 # Values of hooks.place: 0: a hole; UNWRITTEN set: the page has a block without content; else the page's address.
@@ -81,8 +81,8 @@ BEYOND, ASK = (
     3,
 )  # more outcomes of a fault: SIGBUS; the file system must act first
 
-# How a fault's page came (hooks.read_in): it was there or came alone; it was read with others; its whole huge page
-# came.
+# Where a fault's page was (hooks.read_in): cached, or allocated alone; read together with neighbours; allocated as a
+# huge page.
 WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
 # Values of EVENT.fault_flags, flags.

@@ -152,7 +152,7 @@ class Running:
 
 
 class Call:
-    """Stores of one call, taken in order."""
+    """Interpreter of one call: maps its events, in order, to the writes that they represent."""
 
     def __init__(self, recovery: RecoveryModel, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = recovery, op, version, events
@@ -280,7 +280,7 @@ class Call:
         return [*marks, *self._put(size_at, ("size", key), self._size())]
 
     def _size(self) -> tuple[int, int]:
-        """Return (age, size of the file) as an entry carries it."""
+        """Return (age, file size) as stored in a write entry."""
         if self.op.op == records.WRITE:
             self.me.size = max(self.me.size, self.copied_to)
         elif not self.op.flag & records.KEEP_SIZE:

@@ -65,9 +65,9 @@ LINE = 64
 JOURNAL_POINTERS = 48 * BLOCK
 JOURNAL_PAGE = 64 * BLOCK
 RECORD_BYTES, CHECKED_BYTES = 32, 28  # bytes of a journal record, of the part that its checksum covers
-# Records of a transaction, each with the old value of an 8-byte field: of a dentry and a write entry that change in
-# place (journal.c: nova_create_logentry_transaction); both tails of nova_create_inode_transaction and
-# nova_create_rename_transaction; what the removal of an inode adds to the tails, `valid` and `delete_epoch_id`.
+# Numbers of journal records, each with the old value of an 8-byte field: for a change in place of a dentry or of a write
+# entry (journal.c: nova_create_logentry_transaction), for the two log tails of nova_create_inode_transaction and
+# nova_create_rename_transaction, and, in addition to the tails, for `valid` and `delete_epoch_id` of a removed inode.
 DENTRY_RECORDS, ENTRY_RECORDS, TAILS, REMOVAL = 6, 8, 2, 2
 _STEPS = TemplateBuilder(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence

@@ -141,7 +141,7 @@ class RecoveryModel(Base):
             if image.marked(("committed", number)) >= ENTRY:
                 continue
             for k, entry in reversed(list(enumerate(self.saved[number]))):
-                if image.marked(("saved", number, k)) >= ENTRY:  # else it has no valid generation: nothing changed yet
+                if image.marked(("saved", number, k)) >= ENTRY:  # an entry in part has no valid generation
                     for word, old in entry:
                         rolled.words[word] = old
         return rolled

@@ -97,7 +97,7 @@ class RecoveryModel:
         return events
 
     def settle(self, image: Image, file: int) -> Found:
-        """Take what has certainly arrived as the new base of a file."""
+        """Set the base of a file to the state that recovery finds in the stores that are certainly durable."""
         found = self.recover(image, file)
         pages = self.base.setdefault(file, {})
         for page, device in found.pages.items():

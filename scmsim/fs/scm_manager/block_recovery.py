@@ -56,7 +56,7 @@ class RecoveryModel(Base):
             or op.flag & records.SYNCHRONOUS
             or self.params["mount"] == "sync"
         )
-        if at_once:  # else the written-back blocks are older than the call
+        if at_once:  # a sync writes back the call's own blocks, so look first; all other write-back is of older blocks
             self._look(op, version)
         meant = [self._one(event) if event.code == NTSTORE else [] for event in events]
         if not at_once:

@@ -138,7 +138,7 @@ class RecoveryModel(Base):
             raise Unrecoverable("has a name but no metadata object")
         size, version = image.word(("size", file), (0, 0))
         if image.marked(("stored", version)) < self.stored.get(version, 0):
-            raise Unrecoverable("its size covers data objects or bytes that have not arrived")
+            raise Unrecoverable("its size covers data objects or bytes that were not stored before the crash")
         first, cut = self.cuts.get(file, (0, -1))
         if version < cut and size > first * UNIT and image.marked(("given back", cut)):
             raise Unrecoverable(f"its size covers data object {first}, which a truncate has given back")

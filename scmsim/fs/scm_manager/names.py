@@ -101,7 +101,7 @@ def as_directory(s, arena, row):
 
 @subroutine
 def find_slot(s, arena, row, directory):
-    """Return the first entry of a file in a directory, or -1, for instance after the directory was removed with its names."""
+    """Return the entry of a file's newest name in a directory, else its first entry there; -1: it has none."""
     number, known = (row - s.files) // state.FILE_WORDS + 1, arena[row + state.SLOT]
     if arena[row + state.PARENT] == directory and 0 <= known < arena[directory + state.TOP]:
         if table.get(arena, directory + state.SLOTS, known) == number:
@@ -228,7 +228,7 @@ def adopt(s, arena, out, row, parent):
     s.silent, s.synchronous = 1, 0
     done = False
     if has_room(s, arena, index.words_for(arena, row, stop) + words_for_name(s, arena, parent)):
-        if arena[row + file_row.LINKS] == 0:  # else a former call began the work
+        if arena[row + file_row.LINKS] == 0:  # LINKS is 1 if an earlier kernel call began the work and ran out of room
             arena[row + file_row.LINKS] = 1
             index.reserve(s, arena, row, stop)
             new_inode(s, arena, out, row)

@@ -70,7 +70,7 @@ def own_begin(s, arena, op, row):
 
 @subroutine
 def needed(s, arena, op, row):
-    """Return how many units the operation takes at most for names, and for a file from before the trace."""
+    """Return the most units that an operation allocates for names and for a file from before the trace."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
     count = templates.ZERO + 0
     if adopts(arena, op, row):

@@ -209,7 +209,7 @@ def put_at(s, out, first, moved, order):
 
 @subroutine
 def grow_staging(s, arena, out, at, length):
-    """Populate each new 2 MiB of staging files by a load and fill it; `length` bytes at `at` are their next."""
+    """Emit the faults of each 2 MiB of a staging file that `length` bytes at `at` begin: a load, then a store."""
     begun = s.staging_grown + w.HUGE_PAGE - 1 >> 21
     s.staging_grown += length
     for _ in range((s.staging_grown + w.HUGE_PAGE - 1 >> 21) - begun):

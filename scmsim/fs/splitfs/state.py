@@ -81,7 +81,7 @@ def start(params: dict, files: Files) -> State:
     scratch = min(SCRATCH, small) & -e.BLOCK
     if min(logs, scratch) < e.BLOCK or (logs + scratch) // e.BLOCK + 8 > record.free_blocks:
         raise UsageError(
-            f"logs of {format_bytes(logs)} on a device of {format_bytes(params['capacity'])} do not work; "
+            f"logs of {format_bytes(logs)} on a device of {format_bytes(params['capacity'])} do not fit; "
             "give a larger capacity or operation_log"
         )
     record.relatime = 0  # the library reads what it has mapped

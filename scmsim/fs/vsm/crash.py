@@ -118,7 +118,7 @@ class RecoveryModel(Pmfs):
 
 
 class VsmCall(Call):
-    """Stores of one call."""
+    """Interpreter of one VSM call: maps its events to the writes that they represent."""
 
     a: RecoveryModel
     replacing = False

@@ -65,7 +65,7 @@ def log_buffer(s, arena, item, first, last):
 
 @subroutine
 def new_buffer(s, arena, block):
-    """Create the item of a new metadata block; takes 8 words."""
+    """Create the log item of a new metadata block; allocates 8 arena words."""
     item = take(s, arena, n.ITEM_ORDER)
     arena[item + n.HOME] = block
     return item

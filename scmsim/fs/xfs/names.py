@@ -73,7 +73,7 @@ def new_record(s, arena, row):
 
 @subroutine
 def has_item(s, arena, f):
-    """Make sure that a file's inode has a log item; takes 8 words."""
+    """Create the log item of a file's inode if it has none; allocates at most 8 arena words."""
     inode = arena[f + e.INODE]
     if table.get(arena, s.inode_items, inode) == 0:
         item = new_buffer(s, arena, inode)

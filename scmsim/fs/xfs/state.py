@@ -182,8 +182,8 @@ def _check(params: dict[str, int], groups: int, log: int, reserved: int) -> None
         )
     if unit < 512 or unit % 512 or buffer % unit or not unit <= buffer <= 256 << 10:
         raise UsageError(
-            f"log_unit {format_bytes(unit)} and log_buffer {format_bytes(buffer)} do not work: the unit is a multiple of "
-            "512 bytes, the buffer a multiple of the unit and at most 256KiB; give e.g. 4KiB and 32KiB"
+            f"log_unit {format_bytes(unit)} and log_buffer {format_bytes(buffer)} are not possible: the unit must be a "
+            "multiple of 512 bytes, the buffer a multiple of the unit and at most 256KiB; give e.g. 4KiB and 32KiB"
         )
 
 

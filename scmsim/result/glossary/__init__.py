@@ -114,7 +114,7 @@ def meaning(field: str) -> str:
 
 
 def find(text: str) -> list[Term]:
-    """Return the terms of that name, or else those whose name contains its words.
+    """Return the terms whose name is `text`, or else the terms whose names contain all words of `text`.
 
     Raises
     ------

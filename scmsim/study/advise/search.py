@@ -29,7 +29,7 @@ OBJECTIVES = ("walk_cycles", "wasted_bytes", "write_amplification")
 
 
 class Choice(NamedTuple):
-    """One combination."""
+    """One combination: page-size thresholds, share of the device for large pages, and copy-on-write grain."""
 
     small: int  # largest file on 4 KiB pages, bytes
     large: int  # largest file on 2 MiB pages, bytes
@@ -221,7 +221,7 @@ def shape_of(machine: str) -> tuple[np.ndarray, int]:
     walk, at = table["walk"], 0
     if walk["levels"] != 4 or walk.get("nested_levels") or any(bits != 9 for bits in walk.get("level_bits", [])):
         raise UsageError(
-            f"{machine}: advise takes machines of 4 levels of page tables and no host below; choose another"
+            f"{machine}: advise needs a machine with 4 levels of page tables and no virtual machine; choose another"
         )
     for array in (*table["tlb"], *table["walk_cache"], *table.get("walk_memory", [])):
         sets = array["entries"] // array["ways"]

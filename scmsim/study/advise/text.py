@@ -27,7 +27,7 @@ def pages(choice: Choice) -> str:
 
 
 def update(choice: Choice) -> str:
-    """Return how a combination overwrites."""
+    """Return a phrase on how a combination overwrites data (undo log or kind of copy-on-write)."""
     return {
         "undo": "overwrites in place, with an undo log",
         "page": "copy-on-write by the file's own page",
@@ -36,7 +36,7 @@ def update(choice: Choice) -> str:
 
 
 def region(choice: Choice) -> str:
-    """Return where the large pages are."""
+    """Return the text on the share of the device that is set aside for large pages; "" if there is no boundary."""
     return f", {choice.share} % of the device set aside for large pages" if choice.share else ""
 
 

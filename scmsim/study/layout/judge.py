@@ -1,4 +1,4 @@
-"""Judge of a model's allocator: the extents of a real kernel beside those of the model, after the same trace.
+"""Compare a model's allocator with a real kernel: the extents of both after the same trace.
 
 Two extents are equal if file, offset, place on the device, length and state (unwritten or not) are equal.  Extents that
 continue one another are joined on both sides first, because a kernel splits records that a mapping does not distinguish.

@@ -83,7 +83,9 @@ def extents(descriptor: int) -> Extents:
             fcntl.ioctl(descriptor, _FIEMAP, room)
         except OSError as error:
             if error.errno in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL):
-                raise EnvironmentProblem("this file system does not say where a file's blocks lie (FIEMAP)") from None
+                raise EnvironmentProblem(
+                    "this file system has no FIEMAP, so the places of the file's blocks are unknown; copy it to ext4 or xfs"
+                ) from None
             raise
         mapped = _HEAD.unpack_from(room)[3]
         found = [_EXTENT.unpack_from(room, _HEAD.size + k * _EXTENT.size) for k in range(mapped)]

@@ -64,7 +64,9 @@ def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
     try:
         descriptor = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise EnvironmentProblem(f"/proc/{pid}/pagemap cannot be read: {(error.strerror or '').lower()}") from None
+        raise EnvironmentProblem(
+            f"/proc/{pid}/pagemap cannot be read: {(error.strerror or '').lower()}; run as root or as the process's user"
+        ) from None
     try:
         for start, end, offset in mappings:
             for low, high, large in _entries(descriptor, start, end):

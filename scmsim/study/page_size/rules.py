@@ -90,7 +90,7 @@ def at_edge(offset: int, end: int) -> np.ndarray:
 
 
 def cached_classes(offset: int, end: int, folio: np.ndarray | None = None) -> np.ndarray:
-    """Return `classes` of a mapping of a page cache with huge pages, which hold everything in the mapping whole.
+    """Return the class of each 2 MiB of a mapping in a page cache: EDGE at its ends, SMALL without a folio of 2 MiB.
 
     `folio` has, for each page of the file, the pages of its folio, if not all folios are of 2 MiB.
     """

@@ -1,4 +1,4 @@
-"""The card: a replay beside the real kernel's stream, with a verdict for each file system, machine and side.
+"""Build the score card of a replay and a real kernel's stream: a verdict by file system, machine and side.
 
 A ratio is the replay's count divided by the real one.  It gets a verdict if the larger count is large enough: chance moves a
 count of n by about its square root, and twice that must stay below the bound.

@@ -257,7 +257,7 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
 
 
 def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the large pages that further objects are on, and the objects' numbers after `pages`.
+    """Return the 2 MiB pages of objects that were not measured, and each object's page, from len(pages) on.
 
     A slab grows with the files, and new memory is on large pages, except those that start-up split.
     """

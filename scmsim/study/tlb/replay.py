@@ -137,7 +137,7 @@ class _ByPlace(Mmu):
 
 
 class _Judged(Replay):
-    """A replay with such an MMU, and with the guest's timer if the kernel's own memory is replayed."""
+    """A replay with a `_ByPlace` MMU, and with the guest's timer interrupts if the kernel's own memory is replayed."""
 
     def mmu(self, counting: CounterIndex) -> Mmu:
         self.by_place = _ByPlace(self.machine, counting)

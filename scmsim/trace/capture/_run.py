@@ -83,7 +83,7 @@ def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
 
 
 def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProblem:
-    """Return the error of a recording that the disk had no room for; it names a temporary one by its folder's place."""
+    """Return the error of a recording that does not fit on the disk; a temporary one is named by its folder."""
     where = os.fspath(path if kept else path.absolute().parent.parent)
     return EnvironmentProblem(
         f"cannot write the recording to {where!r}: {reason.lower()}; the command ran, but there is no trace: "

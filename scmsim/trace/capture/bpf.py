@@ -97,7 +97,7 @@ def probe() -> str:
         raise EnvironmentProblem(f"bpf is for root; run as root, {_ELSE}")
     if not _BTF.exists():
         raise EnvironmentProblem(
-            f"this kernel does not tell its types ({_BTF} is missing); boot one with CONFIG_DEBUG_INFO_BTF, {_ELSE}"
+            f"this kernel has no type information ({_BTF} is missing); boot one with CONFIG_DEBUG_INFO_BTF, {_ELSE}"
         )
     if not has_event("raw_syscalls:sys_enter"):
         raise EnvironmentProblem(
@@ -138,7 +138,7 @@ def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
 
 
 def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhile: Callable[[], None]) -> bool:
-    """Return whether the birth and death of a test process on each CPU are recorded in time, with all events before.
+    """Return whether the start and end of a test process on each CPU, and so all earlier events, are recorded.
 
     Birth and death are the first and the last probe of the program, so all probes are attached.  Without a later event
     bpftrace may not read the rest of a CPU's buffer.

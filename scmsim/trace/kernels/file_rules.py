@@ -50,7 +50,7 @@ def seek(found, position):
 
 
 def read(node, found, at, asked, count, oldest):
-    """Apply a read of `count` of `asked` bytes (0: unknown); return its offset, the offset's doubt, `holds`' result."""
+    """Apply a read of `count` of `asked` bytes (0: unknown); return (offset, its uncertainty, result of `holds`)."""
     start, doubt, row = at, 0, NONE
     if at == HERE:
         start, doubt = found.position, found.doubt

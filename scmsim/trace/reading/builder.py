@@ -127,7 +127,7 @@ class TraceBuilder:
         return self._threads.setdefault(key, len(self._threads))
 
     def at(self, ns: int) -> int:
-        """Return a time stamp as ns since the first; if it is before the row above or too far away, that row's time."""
+        """Return a time stamp as ns since the first; the previous row's time if it is earlier or far too late."""
         if self._start is None:
             self._start = 0 if self.from_zero else ns
         if self._now <= ns - self._start < FAR:

@@ -68,7 +68,7 @@ class NoCall(str):
 
 
 def without_result(line: str | NoCall) -> NoCall:
-    """Return the reason to leave out a call whose result is unknown; its `doubts` makes the importer doubt what it changes."""
+    """Return the NoCall of a call with unknown result; by its `doubts` what the call may change is uncertain."""
     if isinstance(line, NoCall):
         return line
     out = NoCall(NO_RESULT)

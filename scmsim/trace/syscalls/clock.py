@@ -45,7 +45,7 @@ class Clock:
         return self._advance(ns + self._days * _DAY)
 
     def count(self, number: int) -> int:
-        """Return the time for a line without a stamp: its number, or the latest time if other lines have stamps."""
+        """Return the time of a line without a stamp: the line's number, or the latest time if others have stamps."""
         if self._start is None:
             self.kind = "line numbers (the input has no time stamps)"
             self.now = number

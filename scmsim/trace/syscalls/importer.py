@@ -55,7 +55,7 @@ class Importer:
         self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
         # children whose number is below their parent's, and may be that of a PID namespace
         self.unseen: dict[str, Task] = {}
-        self.started: set[str] = set()  # children without a line so far, made by a process without a number
+        self.started: set[str] = set()  # children without a line so far, forked by a process without a PID
         self.foreign: set[str | None] = set()  # processes that no fork has announced
         self.ended_lacking: set[str] = set()  # processes that have ended, with Task.lacked
         self.nameless = 0  # number of objects so far whose name is not known

@@ -113,7 +113,7 @@ def count(t, i, a, out, n, after):
                 times += 1
     t.counts[at, 0] += times
     t.counts[at, 1] += moved
-    t.totals[thread["process"], 0] += times  # those without a call, too: Filebench takes their numbers for bit masks
+    t.totals[thread["process"], 0] += times  # kinds that make no call, too: it tests kinds as bit masks
     t.totals[thread["process"], 1] += moved
 
 

@@ -176,6 +176,6 @@ def _buffered(one: FileCounters, buffer: int) -> None:
         full, rest = divmod(moved.total.bytes, buffer)
         known = [(buffer, full), (rest, int(rest > 0))]
         classes = tuple(sum(count for size, count in known if class_of(size) == k) for k in range(len(LARGEST)))
-        if sum(classes) <= moved.total.calls:  # else the calls are larger than the buffer
+        if sum(classes) <= moved.total.calls:  # more: calls larger than the buffer pass it by
             moved.total = Total(sum(classes), moved.total.bytes, classes)
             one.known += known

@@ -41,7 +41,7 @@ class Segments:
         self._tables.append(table)
 
     def expect(self, count: int) -> None:
-        """Raise UsageError if so many more rows are too many to be sorted in memory."""
+        """Announce `count` more rows; raise UsageError if all rows together are too many to sort in memory."""
         self._count += count
         if self._count > MOST:
             raise UsageError(

@@ -81,7 +81,7 @@ class FileCounters:
         return ""
 
     def creates(self) -> bool:
-        """Return whether the first open is taken for the creation of the file: nothing is read before it was written."""
+        """Return whether to treat the first open as the creation of the file: no byte is read before it is written."""
         reads, writes = self.reads, self.writes
         late = reads.span.first >= writes.span.last and reads.order.end <= writes.order.end
         return self.may_create and self.opens > 0 and writes.total.bytes > 0 and (not reads.total.bytes or late)

@@ -126,7 +126,7 @@ class _Text:
         return [*out, lost] if self.lost else out
 
     def take(self, line: str) -> str | NoCall:
-        """Return a line of the program as a line of strace, or the reason why there is none."""
+        """Convert a line that bpftrace printed to a line of strace; return the reason if it is not a call."""
         m = _LINE.fullmatch(line)
         if m is None:
             return line if line[:1].isdigit() else self._other(line)  # a line of strace, which capture itself has added
