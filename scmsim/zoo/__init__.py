@@ -130,22 +130,24 @@ def gathered(
     """Replay what the folder lacks, and gather all results; raises what `scmsim.sweep.run.run` raises."""
     from scmsim.pipeline import DEFAULTS
 
-    for name in fs:
+    given = _table()
+    own, only = given["set"], given["only"]
+    for name in (*fs, *only):
         registry.path("fs", name)
     shared = {"machine": DEFAULTS["machine"], "medium": DEFAULTS["medium"], SYNC_AT_END: True}
-    own = _table()["set"]
     settings = {
         (entry.name, name): point.normal(
             {**shared, **entry.settings, "fs": name, **{f"set.{name}.{key}": v for key, v in own.get(name, {}).items()}}
         )
         for entry in entries
         for name in fs
+        if entry.name in only.get(name, (entry.name,))
     }
     points = list(settings.values())
     outcome = run.run(Sweep(_HERE / "zoo.toml", "", points), out, jobs=jobs, progress=progress)
     found = _rows_of(outcome.results)
     keys = point.varying(points)
-    classes = [Class(**given) for given in _table()["class"]]
+    classes = [Class(**kind) for kind in given["class"]]
     rows = []
     for (entry, name), one in settings.items():
         error = outcome.failed.get(point.in_words(one, keys), "")
@@ -157,7 +159,9 @@ def _table() -> Any:
     entry = {"name": text, "what": text, "licence": text, "trace": text, "workload": _workload}
     kinds = {"name": text, "meaning": text, "source": text, "fs": listed(text)}
     lists = {"class": listed(table(kinds)), "entry": listed(table(entry))}
-    return toml.load(_HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), **lists}))
+    return toml.load(
+        _HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), "only": named(listed(text)), **lists})
+    )
 
 
 def _workload(value: Any) -> dict[str, Any]:

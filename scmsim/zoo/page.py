@@ -16,7 +16,8 @@ _DIGITS = 8  # of a hash in a row; the CSV has _HASH digits
 _FIRST = """# Zoo
 Every trace of `traces` and some workloads, on every file system. Machine {machine}, medium {medium}, each file system's own
 mapping. What is dirty at the end is written back and counts. Walks and misses have what the kernel's own code touches in them,
-[as measured](../validation/tlb.md) on Linux 5.10.
+[as measured](../validation/tlb.md) on Linux 5.10. File systems that refuse most calls (device-dax, famfs, hugetlbfs) have rows in
+the entries that they run, [chase](#chase) and [kvcache](#kvcache).
 """
 _MADE = """## How this page is made
 
