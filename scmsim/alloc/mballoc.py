@@ -1,6 +1,6 @@
 """Search for free blocks as ext4's multiblock allocator does: buddy orders, four criteria, lists of groups.
 
-Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator and what it calls; mb_find_extent, mb_mark_used,
+Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator and its callees; mb_find_extent, mb_mark_used,
 mb_free_blocks).  Unit: blocks of 4096 bytes, in groups of 32768.  A bitmap of the arena has one bit per block, 1 = free.
 The kernel keeps a buddy bitmap per order; here an order is computed from the bitmap, which gives the same chunks: a chunk of
 order k is 2**k free blocks at a multiple of 2**k inside the group, and no larger chunk contains it.
@@ -27,10 +27,10 @@ LISTS_FROM = 16  # groups: from here on, groups are in lists by order (mb_optimi
 FIELDS = [
     ("group_table", "i8"),  # arena offset of the table of groups
     ("list_clock", "i8"),  # counts entries into the lists of groups: a list is ordered by it
-    ("stream_block", "i8"),  # where the last request of a large file was served (s_mb_last_group, s_mb_last_start)
+    ("stream_block", "i8"),  # first block that the last request of a large file got (s_mb_last_group, s_mb_last_start)
     ("freed_bits", "i8"),  # arena offset of the bitmap of blocks that the running transaction freed
-    ("freed_blocks", "i8"),  # their number
-    # The current request: blocks wanted, block to start at, whether to try just there first, and for what
+    ("freed_blocks", "i8"),  # number of blocks that the running transaction freed
+    # The current request: blocks wanted, block to start at, whether to try exactly that block first, and purpose
     ("want", "i8"),
     ("goal", "i8"),
     ("try_goal", "i8"),
@@ -48,11 +48,11 @@ FIELDS = [
 FREE = 0  # free blocks
 FRAGMENTS = 1  # free runs
 LARGEST = 2  # order of the largest chunk, -1 = none
-LARGEST_SINCE = 3  # `list_clock` when it entered the list of that order
+LARGEST_SINCE = 3  # `list_clock` when the group entered the list of that order
 AVERAGE = 4  # order of the mean free run, -1 = none
 AVERAGE_SINCE = 5
 IS_LOADED = 6  # the kernel has read the group's bitmap
-IS_STORED = 7  # the bitmap is on the device; else the kernel computes it (EXT4_BG_BLOCK_UNINIT)
+IS_STORED = 7  # 1: the bitmap is on the device, 0: the kernel computes it (EXT4_BG_BLOCK_UNINIT)
 HAS_FREED = 8  # the running transaction freed blocks
 GROUP_WORDS = 9
 
@@ -145,7 +145,7 @@ def chunk_order(s, arena, block):
 
 @kernel
 def free_run(s, arena, block, needed):
-    """Return the free blocks from `block` on, by whole chunks until they are at least `needed` (mb_find_extent)."""
+    """Return the number of free blocks from `block` on, counted by chunks up to at least `needed` (mb_find_extent)."""
     if not is_free(s, arena, block):
         return 0
     end = ((block >> GROUP_SHIFT) + 1) << GROUP_SHIFT
@@ -218,7 +218,7 @@ def _count(s, arena, group):
 
 @kernel
 def bit_length(value):
-    """Return the bits of a positive number (fls)."""
+    """Return the number of significant bits of a positive number (fls)."""
     bits = 0
     while value > 0:
         value >>= 1
@@ -228,7 +228,7 @@ def bit_length(value):
 
 @kernel
 def average_order(blocks):
-    """Return the list for groups whose free runs have `blocks` blocks on average (mb_avg_fragment_size_order)."""
+    """Return the order of groups whose free runs have `blocks` blocks on average (mb_avg_fragment_size_order)."""
     return min(max(bit_length(blocks) - 2, 0), ORDERS - 1)
 
 

@@ -142,7 +142,7 @@ def allocate(s, arena):
     s.power = bits - 1 if m.ORDER_REQUEST <= bits <= m.ORDERS and s.want == 1 << (bits - 1) else 0
     _find_by_goal(s, arena)
     if s.status != m.FOUND:
-        if s.for_stream:  # for good: a search after a discard begins there, too
+        if s.for_stream:  # `goal` stays changed: a search after a discard begins there, too
             s.goal = s.stream_block
         _search(s, arena)
     if s.status != m.FOUND and s.best_length > 0:

@@ -36,7 +36,7 @@ COUNTS = [
     ("first_failed", "i8"),  # number of the first failed operation, -1: none
     ("refused_although_free", "i8"),  # failed operations although enough frames were free
     ("missing_pages", "i8"),  # requests for a page larger than a frame when no such page was free
-    ("missing_although_free", "i8"),  # such requests when the zone had enough free frames
+    ("missing_although_free", "i8"),  # requests counted in `missing_pages` although the zone had enough free frames
     ("migrated_frames", "i8"),  # frames copied from small to large pages
     ("migrations", "i8"),
     ("spilled", "i8"),  # files with small pages in the zone of large pages, because their own zone was full
@@ -49,7 +49,7 @@ HELD = 1  # frames that the file has
 TOP = 2  # last run of pages, NONE: no run
 SUPER = 3  # 1: the file is on large pages
 KEPT = 4  # frames that fallocate keeps beyond the length
-NAMES = 5  # names
+NAMES = 5  # number of names
 SPILLED = 6  # 1: the file was counted as spilled
 FILE_WORDS = 7
 # A run of pages, one column each:
@@ -135,7 +135,7 @@ def _resize(s, room, f, size, kept):
         s.refused_although_free += want - held <= s.free[0] + s.free[1]
         return
     if want < held:
-        tail = (1 << s.order) - 1 if s.pieces else 0  # freed at close
+        tail = (1 << s.order) - 1 if s.pieces else 0  # keep the tail of the last page until close
         _shrink(s, room, f, (want + tail) & ~tail)
     files[f, SIZE], files[f, KEPT] = size, kept
     if size < 0:

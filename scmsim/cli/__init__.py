@@ -62,7 +62,7 @@ class Group(click.Group):
             formatter.write_dl([(name, self.sentence(ctx, name)) for name in self.list_commands(ctx)])
 
     def sentence(self, ctx: click.Context, name: str) -> str:
-        """Return the sentence on a command in the group's help."""
+        """Return the one-line summary of a command, for the group's help."""
         command = self.get_command(ctx, name)
         return (command.short_help or command.help or "").partition("\n")[0] if command else ""
 

@@ -1,4 +1,4 @@
-"""What `scmsim mrc` and `scmsim mmu` count: the addresses of a file, the requests of a trace, or what a replay touches."""
+"""Choose what `scmsim mrc` and `scmsim mmu` count: a file's addresses, a trace's requests, or the pages of a replay."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

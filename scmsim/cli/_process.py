@@ -89,7 +89,7 @@ def _leave(code: Any) -> None:
 
 
 class _Closed:
-    """A stdout that was closed before the start (`>&-`): only a command with its result in a file can work without."""
+    """A stdout that was closed before the start (`>&-`): only a command that writes its result to a file can run."""
 
     encoding, errors, closed = "utf-8", "replace", False
 
@@ -110,7 +110,7 @@ class _Closed:
 
 
 def _open_streams() -> None:
-    """Open a descriptor for each closed stream; otherwise the next opened file gets its number, and then the output."""
+    """Open /dev/null for each closed standard stream; otherwise the next opened file gets its number and the output."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -23,7 +23,7 @@ _subject = ""  # the latest `what` of `Progress`: what is being worked on
 
 
 def start(quiet: bool) -> None:
-    """Begin a command: start to watch what it compiles."""
+    """Set whether a command shows progress, and begin to watch its compilation."""
     global _quiet, _subject
     _quiet, _subject = quiet, ""
     compiling.watcher = Compiling()
@@ -45,7 +45,7 @@ def on_terminal() -> bool:
 
 
 def draw(text: str) -> None:
-    """Replace the text of the line."""
+    """Redraw the progress line with this text."""
     global _drawn
     sys.stderr.write(f"\r\x1b[K{text}")
     sys.stderr.flush()
@@ -53,7 +53,7 @@ def draw(text: str) -> None:
 
 
 def wipe() -> None:
-    """Erase the line."""
+    """Erase the progress line if it is drawn."""
     global _drawn
     if _drawn:
         sys.stderr.write("\r\x1b[K")
@@ -181,7 +181,7 @@ class Compiling(compiling.Watcher):
             click.echo(f"scmsim: warning: {compiling.not_kept(folder, why)}", err=True)
 
     def _tell(self, over: threading.Event) -> None:
-        """Show progress while a kernel is compiled: for seconds, LLVM may leave only this thread running Python."""
+        """Show progress while a kernel is compiled: LLVM may keep the main thread out of Python for seconds."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the working thread
         while not over.wait(INTERVAL):
             with _lock:
@@ -198,7 +198,7 @@ class Compiling(compiling.Watcher):
 
 
 def _named(module: str) -> str:
-    """Return what a module's kernels belong to, for use when `_subject` is empty."""
+    """Return the name of the model or reader that a module's kernels belong to; used when `_subject` is empty."""
     room, *rest = module.removeprefix("scmsim.").split(".")
     if room == "fs":
         return f"the models of {next(name for name in rest if name != 'parts').partition('_')[0]}"

@@ -16,7 +16,7 @@ _MAX_HEAD = 1 << 20  # characters to read to recognise perf's output
 def read_results(path: str, machines: Iterable[str] = ()) -> "Result":
     """Return the runs under a path as one result.
 
-    For a folder of `scmsim lab tlb`, these are the real kernel's runs, on one of `machines` if any are given.
+    For a folder of `scmsim lab tlb`, return the real kernel's runs; only runs on `machines`, if any are given.
     Raises UsageError for anything else.
     """
     from scmsim.result import read_all

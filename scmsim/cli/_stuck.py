@@ -37,7 +37,7 @@ def watch(leave: Callable[[int], None], package: str = _PACKAGE) -> None:
 
 
 def _positions(package: str) -> set[tuple[int, int, int]]:
-    """Return the position of each thread whose innermost Python frame is in `package`, so that it called compiled code."""
+    """Return the position of each thread whose innermost Python frame is in `package`: it may be in compiled code."""
     own = threading.get_ident()
     return {
         (thread, id(frame), frame.f_lasti)

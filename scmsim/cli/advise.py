@@ -1,4 +1,4 @@
-"""`scmsim advise`: which page sizes, thresholds and copy-on-write grain suit a trace."""
+"""`scmsim advise`: find the page sizes, thresholds and copy-on-write grain that suit a trace."""
 
 import json
 
@@ -74,7 +74,7 @@ def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, 
 
 
 def _pages(counts: dict[str, int]) -> str:
-    """Return the recommended page of a row's files, e.g. "2MiB", or the shares of several pages."""
+    """Return the recommended page size of a row's files, e.g. "2MiB", or the shares of several page sizes."""
     whole = sum(counts.values())
     used = {page: count for page, count in counts.items() if count}
     return (

@@ -1,4 +1,4 @@
-"""`scmsim amplify`: the bytes that update schemes store for the same writes."""
+"""`scmsim amplify`: compare the bytes that update schemes store for the same writes."""
 
 import json
 from typing import Any

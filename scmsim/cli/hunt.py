@@ -58,7 +58,7 @@ def command(
     from scmsim.pipeline import DEFAULTS
     from scmsim.study.hunt import OPERATIONS, Hunt
 
-    registry.path("fs", fs)  # one, not a list
+    registry.path("fs", fs)  # raises UsageError for a list: hunt takes one file system
     for op in operations:
         if op not in OPERATIONS:
             raise unknown("operation", op, OPERATIONS)

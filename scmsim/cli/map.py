@@ -1,4 +1,4 @@
-"""`scmsim map`: show which page sizes the mapping of a file gets, why, their cost, and how to fix it."""
+"""`scmsim map`: show which page sizes the mapping of a file gets and why, what they cost, and how to get large ones."""
 
 import json
 import os
@@ -162,7 +162,7 @@ def _of_file(
 def _of_process(pid: int, path: str, found: Any, begin: int) -> dict[str, Any]:
     """Return what a process has mapped of a file from byte `begin` on; `found` has the class of each 2 MiB.
 
-    `now` has the array of it, or the reason why it is not known.
+    `now` is the array of page sizes, or the reason why they are unknown.
     """
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.study.page_size import from_process, rules
@@ -177,7 +177,7 @@ def _of_process(pid: int, path: str, found: Any, begin: int) -> dict[str, Any]:
 
 
 def _expected(page: str, found: Any, mapped: tuple[int, int], now: Any, mend: list[str]) -> dict[str, Any]:
-    """Return the verdict on a file that is mapped from the first byte of `mapped` to its second; `now`: of a process."""
+    """Return the verdict on a file that is mapped in the byte range `mapped`; `now`: its page sizes in a process."""
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.study.page_size import expect
 
@@ -264,7 +264,7 @@ def _page_lines(now: "list[dict[str, Any]] | str") -> list[str]:
 
 
 def _cost_lines(columns: list[tuple[str, dict[str, Any]]], any_of: dict[str, Any], machine: str) -> list[str]:
-    """Return lines of faults and walks, beside those if all pages had one size."""
+    """Return lines with faults and walks, next to the same figures for all pages of 4 KiB and all of 2 MiB."""
     one_size = [
         (label, {"load_faults": any_of[key]["faults"], "store_faults": any_of[key]["faults"], **any_of[key]})
         for label, key in (("all 4 KiB", "all_4k"), ("all 2 MiB", "all_2m"))

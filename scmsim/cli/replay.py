@@ -224,7 +224,7 @@ def command(
 
 
 def _threads(threads: str | None, shared: str | None, is_csv: bool) -> tuple[list[int], list[str]]:
-    """Return the numbers of threads to show, and what the threads have in common."""
+    """Return the numbers of threads to show, and the objects that the threads share (file, directory, process)."""
     from scmsim.pipeline.load import parse, parse_shared
 
     if threads is None:
@@ -237,7 +237,7 @@ def _threads(threads: str | None, shared: str | None, is_csv: bool) -> tuple[lis
 
 
 def _written(accesses: dict[str, Any]) -> str:
-    """Return the line on a file of accesses: its name and the numbers of what it holds."""
+    """Return a line with the name of a file of accesses and its counts, e.g. of accesses by kind."""
     counts = ", ".join(f"{count:,} {name}" for name, count in accesses.items() if name != "file")
     return f"wrote {accesses['file']}: {counts}"
 
@@ -306,7 +306,7 @@ def _source(experiment: Any) -> Any:
 
 
 def source_of(trace: str) -> Any:
-    """Return what a command's TRACE names: the path of a stored trace, or what an experiment replays."""
+    """Return the source for a command's TRACE: the path of a stored trace, or an experiment's trace or workload."""
     experiment = _experiment(trace)
     return trace if experiment is None else _source(experiment)
 
@@ -324,7 +324,7 @@ def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 
 def _compile_ahead(replays: list[dict], jobs: int) -> None:
-    """Compile the kernels of the replays in processes, if they are more than one piece."""
+    """Compile the kernels that the replays lack, several at a time in worker processes."""
     from scmsim.cli._progress import CompilingAhead
     from scmsim.pipeline import compile_ahead
     from scmsim.pipeline.arguments import models_of, names_of, open_source

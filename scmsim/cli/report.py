@@ -91,9 +91,9 @@ def command(
 
 
 def _compared(results: "list[Result]") -> "Comparison | None":
-    """Compare simulated with measured runs; return None if a kind is missing.
+    """Compare simulated with measured runs; return None if there are no runs of one of the two kinds.
 
-    Each side has the manifest of its first result.
+    The manifest of each side of the comparison is the manifest of its first result.
     """
     from scmsim.compare import compare
     from scmsim.result import Result
@@ -109,7 +109,7 @@ def _compared(results: "list[Result]") -> "Comparison | None":
 
 
 def _check_trace(read: "Mapping[str, Result]", trace: str) -> None:
-    """Raise UsageError unless the manifest of every simulated result records this very trace."""
+    """Raise UsageError unless the manifest of every simulated result has the digest of this trace."""
     from scmsim.result.provenance import digest
 
     if not os.path.isfile(trace):
@@ -137,7 +137,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _digests(inputs: Any) -> dict[str, Any]:
-    """Return the sha256 of each input in a manifest, which may have any content."""
+    """Return the sha256 of each input in a manifest; the manifest is not trusted to be well-formed."""
     table = inputs if isinstance(inputs, dict) else {}
     return {name: one.get("sha256") for name, one in table.items() if isinstance(one, dict)}
 

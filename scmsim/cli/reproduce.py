@@ -69,7 +69,7 @@ def command(
     with CompilingAhead() as progress:
         compile_ahead(wanted, cpus, progress)
     with Progress("rows") as progress:
-        # in this process if there are figures, because figures reuse the cached values of their rows
+        # with --figures, compute in this process: the figures reuse the values cached for the rows
         rows = list(reproduce(wanted, quick, 1 if figures else cpus, starter(), progress))
     if as_json:
         manifest = provenance.build(reproduce={"wanted": wanted, "quick": quick})

@@ -70,7 +70,7 @@ class Workloads(Group):
 
 
 def _parameter(name: str, default: str, unit: str, meaning: str, *, takes: str) -> click.Parameter:
-    """Return one entry of PARAMS as a parameter of the command line; with `takes`, a file's argument takes a command line, too."""
+    """Return one entry of PARAMS as a parameter of the command line; with `takes`, also of a command line."""
     if unit == "file" and takes:
         form = f"[{name.upper()}] {_AFTER}"
         return click.Argument([name], nargs=-1, type=click.UNPROCESSED, required=False, metavar=form)
@@ -86,14 +86,14 @@ def _parameter(name: str, default: str, unit: str, meaning: str, *, takes: str) 
 
 
 def _given(name: str, options: dict[str, Any], literals: dict[str, Any]) -> dict[str, str]:
-    """Return the options as text; words after -- are the command line of the workload that has COMMAND."""
+    """Return the options as text; for a workload with COMMAND, words after -- are its program's command line."""
     import shlex
 
     takes = literals.get("COMMAND", "")
     files = [name for name, about in literals["PARAMS"].items() if about[1] == "file"]
     words = list(options.pop("words", ()) or (options[files[0]] if takes and files else ()))
     given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
-    # a command line pasted with its program
+    # the user pasted the program's name with its command line: drop the name
     if len(words) > 1 and words[0].rpartition("/")[2].replace("_", "-") == name:
         words = words[1:]
     if takes and files:

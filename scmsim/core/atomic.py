@@ -12,7 +12,7 @@ from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors of the environment, not of the user
 
 Path = str | os.PathLike[str]
-# device and inode of each file that must not be written; None: outside a command
+# device and inode of each file that must not be overwritten; None outside a `protected` block
 _inputs: list[tuple[int, int]] | None = None
 
 
@@ -29,13 +29,13 @@ def protected(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def protect(*paths: Path) -> None:
-    """Add files to those that the enclosing `protected` block must not overwrite; without such a block, do nothing."""
+    """Add files that the enclosing `protected` block must not overwrite; outside of a block, do nothing."""
     if _inputs is not None:
         _inputs.extend(_identities(paths))
 
 
 def _identities(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
-    """Yield device and inode of each file, which symbolic and hard links share; skip what is not a regular file."""
+    """Yield (device, inode) of each regular file, the same for all links to it; skip everything else."""
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
             found = os.stat(path)
@@ -44,7 +44,7 @@ def _identities(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
 
 
 def draft_of(target: pathlib.Path) -> pathlib.Path:
-    """Return a temporary name beside the target that no other writer uses, with the target's suffix."""
+    """Return a temporary name in the target's folder, with the target's suffix, that no other writer uses."""
     return target.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.{target.name}")
 
 
@@ -117,7 +117,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
 
 def unwritten(path: str | os.PathLike[str], error: OSError) -> ScmsimError:
-    """Return the error for a file that the system did not take; a full or broken disk is an error of the environment."""
+    """Return the error for a failed write: EnvironmentProblem if the disk is full or broken, else UsageError."""
     kind = EnvironmentProblem if error.errno in OF_THE_DISK else UsageError
     reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow and pandas raise it without a number
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -7,10 +7,10 @@ class Watcher:
     """Default hooks around compilation, for scmsim as a library: they report only a cache that cannot be written."""
 
     def begins(self, module: str) -> None:
-        """Note that the compiling of a function of `module` begins; functions that it calls are compiled before it ends."""
+        """Note that compilation of a function of `module` begins; the calls nest for the functions that it calls."""
 
     def ends(self) -> None:
-        """Note that the compiling of the function that began last has ended, or failed."""
+        """Note that compilation of the innermost function of `begins` has ended, or failed."""
 
     def not_kept(self, folder: str, why: str) -> None:
         """Warn that compiled functions cannot be kept in `folder`; called once per process."""
@@ -18,7 +18,7 @@ class Watcher:
 
 
 def not_kept(folder: str, why: str) -> str:
-    """Return the warning's sentence."""
+    """Return the text of the warning that compiled functions cannot be cached in `folder`."""
     return (
         f"compiled models are not kept, so every run compiles them: cannot use {folder!r} ({why}); "
         "name a writable folder of yours in XDG_CACHE_HOME"

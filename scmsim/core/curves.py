@@ -36,7 +36,7 @@ class Curves:
         return _between(tuple(zip(shares, found, strict=True)), reads_percent)
 
     def slowdown(self, gb_s: float, reads_percent: float = 100.0) -> float:
-        """Return the latency at a bandwidth over that of the idle device, at least 1."""
+        """Return the latency at a bandwidth divided by the latency of the idle device, at least 1."""
         return self.latency(gb_s, reads_percent) / self.latency(0.0, reads_percent)
 
     def largest(self, reads_percent: float = 100.0) -> float:
@@ -52,7 +52,7 @@ class Curves:
     def rate(self, lines: float, idle_ns: float, reads_percent: float = 100.0) -> float:
         """Return the GB/s of `lines` lines of 64 bytes in flight, each of which takes the latency at that bandwidth.
 
-        `idle_ns` is the latency of the idle device; the curves tell how it grows.
+        `idle_ns` is the latency of the idle device; `slowdown` gives its growth with the bandwidth.
         """
         low, high = 0.0, 64 * lines / idle_ns
         for _ in range(_HALVINGS):
@@ -137,7 +137,7 @@ def _point(path: pathlib.Path, line: int, percent: float, gb_s: float, ns: float
 
 
 def _rising(points: Iterable[Point]) -> tuple[Point, ...]:
-    """Return the points in the order of latency that raise the bandwidth: a saturated device has many latencies for one."""
+    """Sort points by latency and drop those that do not raise the bandwidth (a saturated device has many latencies)."""
     kept: list[Point] = []
     for gb_s, ns in sorted(points, key=lambda point: (point[1], point[0])):
         if not kept or gb_s > kept[-1][0]:

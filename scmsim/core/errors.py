@@ -13,7 +13,7 @@ _LEAST = 40  # characters of a list of names that is shown in part
 class ScmsimError(Exception):
     """Base of every expected error; `str()` is one line that states what is wrong and what to do next.
 
-    A line of more than 300 characters loses its middle, if possible that of the names to choose from.
+    A line of more than 300 characters is cut in the middle, if possible within the list of names to choose from.
     """
 
     exit_code = 2
@@ -42,7 +42,7 @@ class EnvironmentProblem(ScmsimError):
 
 
 class UnknownName(UsageError):
-    """A name that is not in its list."""
+    """A name that is not among the allowed names of its kind (exit code 2)."""
 
 
 def expect(what: str, value: object, kinds: type | tuple[type, ...], form: str) -> None:

@@ -1,4 +1,4 @@
-"""How to install packages that only some commands need, in a checkout and beside an installed wheel."""
+"""Tell the user how to install the optional packages (extras), from a checkout or for an installed wheel."""
 
 import importlib.metadata
 import pathlib
@@ -8,7 +8,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 
 def install(extra: str) -> str:
-    """Return the words and the command that install an extra here."""
+    """Return the end of a sentence with the pip command that installs an extra, for a checkout or a wheel."""
     if (_ROOT / "pyproject.toml").is_file():
         return f"in the checkout with: pip install -e '.[{extra}]'"
     return f"with: pip install {' '.join(requirements(extra))}"

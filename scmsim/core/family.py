@@ -1,4 +1,4 @@
-"""Models of a family of file systems: the rows of the family's `models.toml`.
+"""Read the models of a family of file systems: the rows of the family's `models.toml`.
 
 Keys above the rows apply to every row; a row's own keys override them, and a row's own tables are merged with theirs.
 
@@ -100,7 +100,7 @@ def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mappi
 
 
 class _Parameters(dict[str, Any]):
-    """Parameters of a model, which report a missing one as a mistake in the row: the code needs it, the row does not name it."""
+    """Parameters of a model; a missing parameter is an error in the model's row, which must list it in `parameters`."""
 
     def __missing__(self, key: str) -> Any:
         raise UsageError(f"its code needs the parameter {key!r}: name it in the row's 'parameters'")
@@ -189,7 +189,7 @@ def _named(family: Any, many: str, one: str, mistakes: Mistakes) -> None:
 
 
 def _starts(file: pathlib.Path, family: Any) -> None:
-    """Check that each row gives `start` the arguments that it has, and all that it needs."""
+    """Check that each row passes only known arguments to `start`, and every required argument."""
     mistakes = Mistakes()
     for name, own in _table(family, "model").items():
         row = _completed(family, own if isinstance(own, dict) else {})

@@ -14,9 +14,9 @@ from scmsim.core.schema import Rule, named, one_of, several, table, text
 
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "locks.toml"
 WHOLE = "file system"
-# what has one such lock, the widest first
+# scopes of a lock (one lock for each file system, process, directory or file), the widest first
 SCOPES = (WHOLE, "process", "directory", "file")
-# operations of `records.OPS` that may hold a lock; that module needs NumPy, which a list of models does not
+# operations of `records.OPS` that may hold a lock; repeated here, so that listing models does not import NumPy
 CALLS = (
     "create", "open", "read", "write", "fsync", "truncate", "fallocate", "unlink", "rename", "link", "mkdir", "rmdir", "stat",
     "readdir", "mmap", "munmap", "msync", "load", "store", "close", "sync", "madvise",

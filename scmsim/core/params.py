@@ -1,4 +1,4 @@
-"""Parameters of plug-ins: what each plug-in declares in its PARAMS, and how values are parsed by their unit.
+"""Look up the parameters that plug-ins declare in PARAMS, and parse values by the parameter's unit.
 
 A declaration is name -> (default, unit, meaning); `units.parse_param` knows the units.
 """
@@ -23,7 +23,7 @@ def declared(kind: str, name: str) -> Declared:
 def owner(name: str, kinds: Iterable[str], what: str) -> str:
     """Return the kind of the plug-in called `name`.
 
-    Raises UnknownName, whose text calls the plug-in a `what`.
+    Raises UnknownName, with `what` as the kind of name in its text, if no plug-in has this name.
     """
     kinds = list(kinds)
     for kind in kinds:
@@ -67,5 +67,5 @@ def amount(unit: str) -> Rule:
 
 
 def shown(value: Any, unit: str) -> str:
-    """Return a value as --set takes it."""
+    """Return a value as text that --set accepts."""
     return format_bytes(value) if unit == "bytes" and isinstance(value, int) else str(value)

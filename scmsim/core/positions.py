@@ -1,6 +1,6 @@
-"""Line of each key of a TOML text: tomllib keeps no positions, so this module scans the text again.
+"""Find the line of each key of a TOML text: tomllib reports no positions, so this module scans the text again.
 
-The text must have passed tomllib; the scanner checks nothing and only has to find its way.
+tomllib must have accepted the text before: the scanner relies on valid syntax and checks nothing.
 """
 
 import re

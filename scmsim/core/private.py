@@ -1,4 +1,4 @@
-"""Folders from which code is loaded: other users must not be able to put files into such a folder.
+"""Protect the folders from which code is loaded: other users must not be able to put files into such a folder.
 
 numba's index of compiled kernels is a pickle, and the lab runs what it compiled, so a planted file runs with the user's
 rights.
@@ -60,7 +60,7 @@ def foreign(descriptor: int) -> bool:
 
 
 def wider(folder: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """Return whether somebody who cannot write to `root` can write to a folder below `root`, or on the way to the folder.
+    """Return whether a user who cannot write to `root` can write to `folder` or to a folder between the two.
 
     A folder that is not below `root` must pass `fault`.
     """

@@ -48,9 +48,9 @@ def recovery_of(fs: str, given: Mapping[str, Any], files: Files) -> "tuple[Model
 
 
 def guarantee_of(fs: str) -> Any:
-    """Return what the recovery model of `fs` guarantees with default parameters.
+    """Return the guarantee of the recovery model of `fs` with default parameters.
 
-    Some classes decide the guarantee only in their instances.
+    Some classes set `guarantee` only in their instances, so the function may have to create one.
     """
     found = getattr(recovery_model_of(fs), "guarantee", None)
     if found is None:
@@ -96,7 +96,7 @@ def check(
     first, stop : int
         Operations of the trace to check: [first, stop); earlier operations are only replayed.
     lines, samples : int
-        Check all states of a crash point with at most `lines` lines (pieces of runs) that may be lost; of any other, `samples`.
+        Check all states of a crash point with at most `lines` lines (pieces of runs) that may be lost, else `samples`.
     seed : int
         Seed of the random samples.
     failures : int

@@ -126,7 +126,7 @@ class Check(History):
         self.owned[file] = dict(new)
 
     def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, Wrong] | None:
-        """Return (file, what is wrong with it) for one state of the device, or None if the guarantee holds."""
+        """Return (file, its violation of the guarantee) for one state of the device, or None if the guarantee holds."""
         found: dict[int, Found] = {}
         for file in sorted(self.moving - self.tainted):
             try:

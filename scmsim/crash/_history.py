@@ -14,7 +14,7 @@ class History:
     Parameters
     ----------
     guarantee : Guarantee
-        What the file system guarantees.
+        Guarantee of the file system.
     skipped : int
         Number of operations before the trace's first.
     """
@@ -23,7 +23,7 @@ class History:
         self.guarantee, self.skipped = guarantee, skipped
         self.files = Files()
         self.history: dict[int, Allowed] = {}  # file -> states since the last call that made it durable
-        self.stale: dict[int, set[int]] = {}  # file -> pages changed since then
+        self.stale: dict[int, set[int]] = {}  # file -> pages changed since the last call that made the file durable
 
     def remember(self, op: Any, before: dict[int, FileState], changed: dict[int, set[int]]) -> None:
         """Add the call's new states to the allowed states of its files."""

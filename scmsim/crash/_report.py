@@ -1,4 +1,4 @@
-"""The report of a check, and the plan of what to check."""
+"""Report of a crash check, and the plan of a check: its bounds and its seed."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -26,7 +26,7 @@ class Failure:
 
 @dataclass
 class Report:
-    """What was checked and what was found."""
+    """Counts of a crash check, and its findings."""
 
     fs: str
     claim: str
@@ -41,7 +41,7 @@ class Report:
     failing_operations: int = 0
     not_checked: int = 0  # operations on files that had failed before
     unknown_pages: int = 0  # pages not compared, over all states
-    unknown_why: str = ""  # what these pages are
+    unknown_why: str = ""  # why these pages are not compared
     unknown_files: dict[str, int] = field(default_factory=dict)  # file -> its number of unknown pages
     failures: list[Failure] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ MOST_FAILURES = 20
 
 @dataclass
 class Plan:
-    """How much to check: operations [first, stop) of the trace, bounds of a crash point, and the seed of samples."""
+    """Bounds of a check: operations [first, stop) of the trace, lines and samples of a crash point, and the seed."""
 
     first: int = 0
     stop: int = 1 << 62

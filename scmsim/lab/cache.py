@@ -1,4 +1,4 @@
-"""Folder of what the lab builds (compiled programs, kernels, initial RAM disks), and the compilation."""
+"""Keep what the lab builds (programs, kernels, initial RAM disks) in a folder, and compile its programs."""
 
 import hashlib
 import os
@@ -33,12 +33,12 @@ def folder() -> pathlib.Path:
 
 
 def compiler() -> str | None:
-    """Return the C compiler, None if there is none."""
+    """Return the path of a C compiler, None if none is found."""
     return next((path for path in map(shutil.which, _COMPILERS) if path), None)
 
 
 def digest(*parts: bytes | str) -> str:
-    """Return twelve hexadecimal digits that name what is built from these parts."""
+    """Return twelve hexadecimal digits that identify a build from these parts."""
     found = hashlib.sha256()
     for part in parts:
         found.update(part.encode() if isinstance(part, str) else part)

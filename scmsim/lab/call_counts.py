@@ -44,7 +44,7 @@ def keep(
     machine: str | None = None,
     misses: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Write what a guest counted, by call stack; `misses`: those of a machine by row (see `tlb.by_row`)."""
+    """Write a guest's counts by call stack; `misses`: the TLB misses of a machine by row (see `tlb.by_row`)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -72,7 +72,7 @@ def keep(
 
 
 def load(path: str | os.PathLike[str]) -> CallCounts:
-    """Return what `keep` wrote; raises UsageError for anything else."""
+    """Return the counts that `keep` wrote; raises UsageError for any other file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -31,7 +31,7 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
     Parameters
     ----------
     text, messages : str
-        The guest's console, and what the emulator wrote to its standard error.
+        The guest's console, and the emulator's standard error.
     status : int or None
         The emulator's exit status; None if it was stopped after its time.
     """

@@ -63,7 +63,7 @@ class Symbols:
     names: list[str]
 
     def at(self, addresses: np.ndarray) -> np.ndarray:
-        """Return the index of the function of each address; -1: below the first."""
+        """Return the index of the function of each address; -1: below the first function."""
         return np.searchsorted(self.addresses, addresses, side="right") - 1
 
     def address(self, name: str) -> int | None:
@@ -85,7 +85,7 @@ def symbol_address(text: bytes, name: str) -> int | None:
 
 
 def told(text: bytes) -> str:
-    """Return what /proc/kallsyms has: "nothing", "functions", or "all" (CONFIG_KALLSYMS_ALL)."""
+    """Return which symbols /proc/kallsyms has: "nothing", "functions", or "all" (CONFIG_KALLSYMS_ALL)."""
     if not _SYMBOL.search(text):
         return "nothing"
     return "functions" if symbol_address(text, "init_top_pgt") is None else "all"

@@ -29,7 +29,7 @@ _RELEASE = re.compile(r"\d+(\.\d+)*([.+~-][0-9A-Za-z.+~-]*)?")
 
 
 def releases(wanted: str) -> list[str]:
-    """Return the requested versions, which commas separate; raises UsageError for anything but a version."""
+    """Return the versions in a text separated by commas; raises UsageError for a word that is not a version."""
     found = [word.strip() for word in wanted.split(",")]
     for word in found:
         if len(word) > 80 or not _RELEASE.fullmatch(word):
@@ -48,7 +48,7 @@ def order(release: str) -> list[int]:
 
 
 def newest(packages: Sequence[str], wanted: str) -> str:
-    """Return the newest package of a series; raises EnvironmentProblem if there is none."""
+    """Return the newest package of a series; raises EnvironmentProblem if the suites have none."""
     names = [name.removeprefix("linux-image-") for name in packages if name.startswith("linux-image-")]
     # A meta-package (6.1-cloud-amd64) has no third number, and contains no kernel.
     every = [name for name in names if re.match(r"\d+\.\d+\.\d", name) and name.endswith(_FLAVOUR)]
@@ -83,7 +83,7 @@ def download(wanted: Sequence[str]) -> list[list[str]]:
 
 
 def _with_parts(package: str, known: Sequence[str]) -> list[str]:
-    """Return the package and those that hold the kernel in its place, as Debian packages it since Linux 7."""
+    """Return the package and the packages that hold the kernel instead, as Debian has them since Linux 7."""
     release = package.removeprefix("linux-image-")
     parts = (f"linux-{part}-{release}" for part in ("base", "binary", "modules"))
     return [package, *(name for name in parts if name in known)]

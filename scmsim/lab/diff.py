@@ -36,7 +36,7 @@ def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
     Parameters
     ----------
     a, b : sequence of CallCounts
-        Repeats; the first of each are compared, the others show whether they are equal to the count.
+        Repeats; the first of `a` and of `b` are compared, the others show whether the counts repeat exactly.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        If they did not do the same.
+        If the two kernels did not run the same calls.
     """
     first, second = a[0], b[0]
     if first.header["calls"] != second.header["calls"] or first.header["fs"] != second.header["fs"]:
@@ -70,7 +70,7 @@ def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
 
 
 def exceeded(found: dict[str, Any], limit: float) -> list[str]:
-    """Return operations and counters of which the second kernel has more by over `limit` (0.05: 5 %).
+    """Return operations and counters whose count rises by more than `limit` in the second kernel (0.05: 5 %).
 
     Misses have no limit: they depend on where objects happen to be (docs/validation/tlb.md), which any change of a kernel
     moves.
@@ -110,7 +110,7 @@ def folded(a: CallCounts, b: CallCounts, of: str = "instructions") -> str:
 
 
 def _columns(counted: CallCounts) -> dict[str, str]:
-    """Return what is compared, and the column that has it."""
+    """Return the column of each compared quantity."""
     return {**COMPARED, **MISSES} if counted.header["machine"] else COMPARED
 
 
@@ -128,7 +128,7 @@ def _rows(a: CallCounts, b: CallCounts, by: list[str], calls: dict[tuple[str, in
 
 
 def _joined(a: CallCounts, b: CallCounts, by: list[str], fields: list[str]) -> Any:
-    """Return the sums of both by operation, unit and `by`; a row that only one has is 0 in the other."""
+    """Return both kernels' sums by operation, unit and `by`; a row that only one kernel has is 0 in the other."""
     sums = []
     for each, suffix in ((a, " a"), (b, " b")):
         counted = each.frame[each.frame["kind"] != "other"]

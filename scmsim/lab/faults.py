@@ -9,7 +9,7 @@ EXTENT = np.dtype(
     [
         ("file", "<u4"), ("flags", "<u4"), ("logical", "<u8"), ("physical", "<u8"), ("length", "<u8"), ("tag", "<i8"),
     ]
-)  # fmt: skip  # tag: `buffer` of the operation that asked
+)  # fmt: skip  # tag: `buffer` of the operation that requested it
 HEAD = struct.Struct("<4Q")  # whether sizes are known, regions, extents, unused
 MOST = 64 << 20  # bytes
 
@@ -22,7 +22,7 @@ def read(raw: bytes) -> tuple[np.ndarray, np.ndarray, bool]:
 
 
 def counters(of: np.ndarray, told: bool) -> dict[str, int]:
-    """Return the counters of regions that touched mapped files; with entries by size if `told`."""
+    """Return the counters of regions that touched mapped files; entries by size only if sizes are known (`told`)."""
     faults, large, major = (int(of[name].sum()) for name in ("faults", "large", "major"))
     found = {"page_faults": faults, "page_faults_major": major}
     if told:

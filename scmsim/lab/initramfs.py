@@ -27,7 +27,7 @@ def tool(name: str) -> str:
 
 
 def with_libraries(path: str) -> dict[str, str]:
-    """Return a program and the shared libraries that it needs: place in the guest -> file here."""
+    """Return a program and the shared libraries that it needs: place in the guest -> file on this machine."""
     found = {path: path}
     done = subprocess.run(["ldd", path], capture_output=True, text=True, timeout=60, env={"LC_ALL": "C"})
     for line in done.stdout.splitlines():

@@ -1,4 +1,4 @@
-"""A job: which file systems run what, how often; and its file."""
+"""Define a job (file systems, the plan that they run, repeats) and read its file."""
 
 import functools
 import pathlib
@@ -49,7 +49,7 @@ class Job:
     summary: str = ""
 
     def plan(self) -> Plan:
-        """Return what each guest does."""
+        """Return the plan that each guest runs."""
         if self.trace:
             from scmsim.trace import open_trace
 

@@ -32,7 +32,7 @@ _OPTIONS = {
     "pmfs": ("CONFIG_PMFS",),
     "winefs": ("CONFIG_WINEFS",),
 }
-WANTED = {  # what is missing without them; counts do not need them
+WANTED = {  # what is missing without these options; counts do not need them
     "CONFIG_PROC_PAGE_MONITOR": "page size of the program's buffer",
     "CONFIG_TRANSPARENT_HUGEPAGE": "large pages of the program's buffer",
     "CONFIG_KALLSYMS_ALL": "page sizes of the kernel (--stream, lab tlb, lab touches)",
@@ -68,7 +68,7 @@ class Kernel:
         return self.release or pathlib.Path(self.image).name
 
     def settings(self) -> dict[str, str]:
-        """Return {"CONFIG_FS_DAX": "y", ...}; empty if there is no configuration file."""
+        """Return {"CONFIG_FS_DAX": "y", ...}; empty without a configuration file."""
         if not self.config:
             return {}
         lines = pathlib.Path(self.config).read_text(encoding="utf-8", errors="replace").splitlines()
@@ -108,9 +108,9 @@ def find(package: str | None = None, image: str | None = None, modules: str | No
     Raises
     ------
     EnvironmentProblem
-        If there is none.
+        If no kernel is found.
     UsageError
-        If a given file is not what it should be.
+        If a given file is not a kernel or a package.
     """
     if package:
         return named(package)
@@ -128,7 +128,7 @@ def named(text: str) -> Kernel:
     Raises
     ------
     UsageError
-        If there is none of that name, or the file is not what it should be.
+        If no kernel has that name, or the file is not a kernel or a package.
     """
     image, _, modules = text.partition(":")
     if text.endswith(".deb"):
@@ -187,7 +187,7 @@ def from_image(image: str, modules: str | None = None) -> Kernel:
 
 
 def installed() -> Kernel | None:
-    """Return the newest readable kernel in /boot that has what the lab needs."""
+    """Return the newest readable kernel in /boot that passes `Kernel.check`."""
     for image in sorted(pathlib.Path("/boot").glob("vmlinuz-*"), reverse=True):
         release = image.name.removeprefix("vmlinuz-")
         modules, config = pathlib.Path("/lib/modules") / release, pathlib.Path(f"/boot/config-{release}")
@@ -202,7 +202,7 @@ def installed() -> Kernel | None:
 
 
 def from_package(package: str, *others: str) -> Kernel:
-    """Return the kernel of a Debian package, with others that hold its parts, unpacked into the lab's folder.
+    """Return the kernel of a Debian package, and of packages with its parts, unpacked into the lab's folder.
 
     Nothing is installed.
     """

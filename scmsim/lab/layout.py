@@ -1,4 +1,4 @@
-"""Where a guest's files and free space are: the extents that it reported, as a table.
+"""Tabulate where a guest's files and free space are: the extents that the guest reported.
 
 On a file system with a device, `physical` is the offset on the device.  On tmpfs and ramfs it is the guest's physical address.
 Source: Linux include/uapi/linux/fiemap.h, fsmap.h, Documentation/admin-guide/mm/pagemap.rst.
@@ -44,7 +44,7 @@ def extents(measured: Measured, system: System) -> np.ndarray:
 
 
 def in_order(found: np.ndarray) -> np.ndarray:
-    """Return extents sorted by file, offset and place, the free ones last, with those that continue one another joined."""
+    """Return extents sorted by file, offset and place, free extents last, with adjacent extents joined."""
     order = np.lexsort((found["physical"], found["logical"], found["file"], found["file"] == FREE))
     found = found[order]
     free = found["file"] == FREE

@@ -259,7 +259,7 @@ def _die_with_us() -> None:
 
 
 def output_at(job: bytes) -> int:
-    """Return where a job's output is in the file that backs the guest's memory."""
+    """Return the offset of a job's output in the file that backs the guest's memory."""
     return qemu.file_offset(qemu.MAILBOX_AT) + int(struct.unpack_from("<Q", job, 40)[0])
 
 
@@ -309,12 +309,12 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
 
 
 def _mapped(path: pathlib.Path, kind: str) -> np.ndarray:
-    """Return what the plugin wrote; its pages stay readable after the folder is removed."""
+    """Return the plugin's output, mapped: its pages stay readable after the folder is removed."""
     return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
 
 
 def _ranges(ram: pathlib.Path, symbols: bytes, about: dict[str, int], setting: Setting) -> list[tuple[int, int, int]]:
-    """Return page sizes; none if the kernel does not report them, unless they are the purpose of the run."""
+    """Return page sizes; none if the kernel does not report them, but raise the error if the run needs them."""
     try:
         return pagetable.ranges(ram, symbols, about)
     except EnvironmentProblem:

@@ -43,7 +43,7 @@ class Outcome:
     fs : str
         The file system.
     plan : Plan
-        What the guest did.
+        The plan that the guest ran.
     measured : Measured
         Its results.
     cpus : int
@@ -64,7 +64,7 @@ class Outcome:
     def runs(self, repeat: int, repeats: int) -> list[Run]:
         """Return one Run for each region that is a cell; for a trace, one Run whose groups are the kinds of operation.
 
-        Their counters include the calls and what the file system deferred.
+        Their counters include the calls and the work that the file system deferred.
         """
         plan, by_region = self.plan, self._by_region()
         numbered = {"repeat": repeat} if repeats > 1 else {}
@@ -92,12 +92,12 @@ class Outcome:
         return runs
 
     def functions(self) -> list[dict[str, Any]]:
-        """Return rows for functions.csv: what each function did per call of a region, the largest first."""
+        """Return rows for functions.csv: counts of each function per call of a region, the largest first."""
         found = self._sums(self._for_calls, self.calls.function)
         return [row for region in sorted(found) for row in self._shown(region, "func", found[region], _TOP)]
 
     def tasks(self) -> list[dict[str, Any]]:
-        """Return rows for tasks.csv: what ran besides the calls, per call of a region, and whether it counts."""
+        """Return rows for tasks.csv: counts of tasks other than the calls, per call of a region, with their kinds."""
         other = np.array([kind != OWN for kind, _ in self.calls.task], bool)
         found = self._sums(other, [f"{KINDS[kind]} {name}" for kind, name in self.calls.task])
         return [row for region in sorted(found) for row in self._shown(region, "task", found[region], _TOP)]
@@ -132,7 +132,7 @@ class Outcome:
         return found
 
     def _interrupted(self, region: int) -> dict[str, int]:
-        """Return how often CPUs interrupted each other in a region, and how often to drop translations."""
+        """Return how often CPUs interrupted each other in a region, and how often for a TLB shootdown."""
         entered = self._entered(region)
         return {
             name: sum(times for function, times in entered.items() if wanted.match(function))

@@ -1,4 +1,4 @@
-"""What a guest stores to persistent memory, in order; and what its kernel reads from a device with a given content.
+"""Record a guest's stores to persistent memory, and read what its kernel finds on a device with given content.
 
 A recording comes from persistence.c: stores with their data, write-backs, fences and marks of operations.  The crash guest
 gets states of the device one after another; it mounts each, reads the listed files, and unmounts.
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A name of a file: its directory, and what the guest builds the name from."""
+    """A name of a file: its directory, and the numbers that the guest builds the name from."""
 
     parent: int
     owner: int
@@ -72,7 +72,7 @@ class Name(NamedTuple):
 
 @dataclass
 class Recording:
-    """What one guest did to its device.
+    """A recording of one guest's operations and of its stores to the device.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Recording:
 def plan_of(source: Source) -> Plan:
     """Return the plan of a trace, without parts that only counting needs.
 
-    Raises UsageError for what a crash check does not follow.
+    Raises UsageError for operations that a crash check does not follow.
     """
     if source.rows > MOST_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, lab crash takes {MOST_OPERATIONS:,}; cut it first")
@@ -140,7 +140,7 @@ def plan_of(source: Source) -> Plan:
 
 
 def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -> Recording:
-    """Run a plan on a fresh file system; return what it stores, with files that stay in a folder of the caller.
+    """Run a plan on a fresh file system; return the recording of its stores, whose files stay in the caller's folder.
 
     Raises
     ------
@@ -201,7 +201,7 @@ class Recorded:
 
 
 class StateWriter:
-    """Writer of states of the device for the crash guest: bytes that arrived stay for all later states."""
+    """Writer of states of the device for the crash guest: bytes written by `arrived` stay for all later states."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.count = file, 0
@@ -248,7 +248,7 @@ def look(
     paths: Sequence[str],
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Seen]:
-    """Yield what the kernel reads from each of the states `numbers`.
+    """Yield the guest's findings in each of the states `numbers`.
 
     A guest that dies after other states may have died of them, or of the emulator: a new guest begins with the state at which
     it died. A state that kills a guest that has seen no other state is to blame, and a new guest takes the next one.
@@ -256,7 +256,7 @@ def look(
     Parameters
     ----------
     states, base : pathlib.Path
-        What `StateWriter` wrote, and the device's content before it.
+        The file that `StateWriter` wrote, and the device's content before the first state.
     paths : sequence of str
         Files to look at, below the mount point.
     progress : callable(states begun)
@@ -279,7 +279,7 @@ def _boot(
     setting: Setting, system: System, states: pathlib.Path, base: pathlib.Path, numbers: range, paths: Sequence[str],
     progress: Callable[[int], None],
 ) -> tuple[list[Seen], str]:  # fmt: skip
-    """Return what one guest found, and why it ended early ("": it did not)."""
+    """Return the findings of one guest, and the reason if it ended early ("": it ran to its end)."""
     setup, image = machine.prepared(setting.kernel, system, fresh=False)
     looks = [["look", *paths[i : i + _LOOK_WORDS]] for i in range(0, len(paths), _LOOK_WORDS)]
     setup += [["states", str(len(numbers)), system.type, system.mount_options(fresh=False)], *looks]

@@ -1,4 +1,4 @@
-"""What the guest does: operations with the region that counts each, and what each region means.
+"""Plan the guest's work: operations with the region that counts each, and the meaning of each region.
 
 A plan comes from a trace (a region for each kind of operation) or from a matrix of the microbenchmark's passes (a region for
 each pass and unit).  `packed` writes it as the guest reads it.
@@ -69,7 +69,7 @@ _STEPS: dict[str, Sequence[tuple]] = {
 NAMESPACE = tuple(_STEPS)
 _DIRECTORIES = (4, 3, 2, 2, 1)  # number of passes that share each directory
 _GROUP_OF = dict(zip(NAMESPACE, np.repeat(np.arange(5), _DIRECTORIES).tolist(), strict=True))
-MAX_OPERATIONS = 20_000_000  # what fits in the mailbox
+MAX_OPERATIONS = 20_000_000  # limit of operations that fit in the mailbox
 _MAX_LENGTH = 1 << 30  # bytes of one call
 _WSYNC_CALLS = 256
 _WARM_UP = 1 << 20  # bytes written and read in units of 4 KiB before anything is counted
@@ -77,7 +77,7 @@ _WARM_UP = 1 << 20  # bytes written and read in units of 4 KiB before anything i
 
 @dataclass
 class Region:
-    """What a region counts.
+    """A region of the counts: its label, and the number of its calls, operations and bytes.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str
     total : int
         Bytes of a pass; `wsync` has at most 256 calls.
     passes : sequence of str
-        Those that are counted.
+        The passes that are counted.
     names : int
         Number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0: none.
     """
@@ -322,7 +322,7 @@ def _add(regions: list[Region], rows: np.ndarray) -> None:
 
 
 def _parents(paths: Sequence[str]) -> Iterator[int]:
-    """Return the row of the directory of each path, -1 if the trace does not know it."""
+    """Return the row of the directory of each path, -1 if the trace does not have it."""
     rows = {path.rstrip("/"): row for row, path in enumerate(paths)}
     return np.fromiter(  # type: ignore[return-value]
         (rows.get(path.rstrip("/").rpartition("/")[0], -1) if "/" in path.rstrip("/") else -1 for path in paths),
@@ -357,7 +357,7 @@ def _break_loops(files: np.ndarray) -> None:
 
 
 def _lift(files: np.ndarray) -> None:
-    """Move each file that exists from the start into the nearest ancestor directory that also does.
+    """Move each file that exists from the start into the nearest ancestor that also exists from the start.
 
     A directory that a trace removes and makes again has one row per life, and the file's path names the last.
     """

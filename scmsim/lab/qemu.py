@@ -110,7 +110,7 @@ def arguments(
 
 
 def _escaped(text: str) -> str:
-    """Double the commas of an option: QEMU splits options at commas, and a doubled one is a comma."""
+    """Double the commas of an option: QEMU splits options at commas, and reads a doubled comma as one."""
     return text.replace(",", ",,")
 
 

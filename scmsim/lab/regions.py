@@ -35,7 +35,7 @@ _FIXED = (
 
 @dataclass(frozen=True)
 class Layout:
-    """First addresses (uint64, ascending) and what begins there: numbers of REGIONS."""
+    """First addresses (uint64, ascending) and the region that begins at each, as an index of REGIONS."""
 
     first: np.ndarray
     region: np.ndarray

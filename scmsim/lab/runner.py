@@ -28,7 +28,7 @@ from scmsim.lab.systems import System
 from scmsim.perf.cells import opened
 from scmsim.result import Result, Run, provenance
 
-Progress = Callable[[str, int, int, float], None]  # what is done, guests done, guests in all, seconds left
+Progress = Callable[[str, int, int, float], None]  # guest that just finished, guests done, guests in all, seconds left
 
 _START_S, _OPERATIONS_PER_S, _BYTES_PER_S = 8.0, 10_000.0, 10e6  # of a guest on a slow core; corrected as guests finish
 
@@ -46,7 +46,7 @@ class Guest(NamedTuple):
 
 
 def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, System]) -> dict[str, Any]:
-    """Return what the results depend on."""
+    """Return the settings that the results depend on."""
     return {
         "fs": [dataclasses.asdict(systems[name]) for name in job.fs],
         "plan": cache.digest(plan.packed([])),
@@ -65,7 +65,7 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
 
 
 def _table_of(machine: str) -> list[Any]:
-    """Return what the misses of a machine depend on."""
+    """Return the data that the TLB misses of a machine depend on."""
     from scmsim.mmu import presets
 
     return [presets.read(machine), registry.sources()]
@@ -97,7 +97,7 @@ def run(
     inputs: list[str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, int, int]:
-    """Measure what the folder lacks and write result.json, functions.csv and tasks.csv.
+    """Run the guests that the folder lacks, and write result.json, functions.csv and tasks.csv.
 
     Returns the result, guests run now and guests run before.
 
@@ -127,7 +127,7 @@ def run(
 
 
 def sweep() -> None:
-    """Remove what a killed run left in shared memory or the temporary folder: folders whose process is gone."""
+    """Remove the folders of killed runs (their process is gone) from shared memory and the temporary folder."""
     for place in {"/dev/shm", tempfile.gettempdir()}:
         for folder in pathlib.Path(place).glob(f"{machine.PREFIX}*-*"):
             pid = folder.name.removeprefix(machine.PREFIX).split("-")[0]
@@ -193,7 +193,7 @@ def _misses(measured: Measured, setting: Setting) -> dict[str, np.ndarray] | Non
 
 
 def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: Measured, setting: Setting) -> None:
-    """Write what the setting keeps besides the counts, into files whose names begin with a path."""
+    """Write the data that the setting keeps in addition to the counts, into files whose names begin with `path`."""
     from scmsim.lab import lines, stream, touches
 
     version = setting.kernel.version()
@@ -218,7 +218,7 @@ def _keep_extents(path: pathlib.Path, job: Job, system: System, measured: Measur
 
 
 class _Pace:
-    """Estimate of the time left, from what the finished guests took."""
+    """Estimate of the time left, from the times of the finished guests."""
 
     def __init__(self, job: Job, plan: Plan, count: int, workers: int) -> None:
         moved = int(plan.operations["length"].sum())

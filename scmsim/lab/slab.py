@@ -2,7 +2,7 @@
 
 Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, and its name is before its list head; a
 page of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page
-refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first one.
+refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first cache.
 Intel SDM volume 3, 4.5: page tables of 4 levels.
 """
 
@@ -90,7 +90,7 @@ def _listed(memory: Memory, heads: int) -> dict[int, str]:
 
 
 def _head(memory: Memory, page: int) -> tuple[int, ...] | None:
-    """Return the struct page, or that of the head if the page is a tail."""
+    """Return the struct page of a page, or of the head page if the page is a tail."""
     at = _VMEMMAP + (page - qemu.DIRECT_MAP) // 4096 * _STRUCT_PAGE
     words = memory.words(at, _WORDS)
     return memory.words(words[1] - 1, _WORDS) if words and words[1] & 1 else words

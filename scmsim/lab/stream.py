@@ -94,7 +94,7 @@ def _write(path: str | os.PathLike[str], packed: np.ndarray, header: dict[str, A
 class Kept:
     """A stream that `keep` wrote; read a part at a time.
 
-    Raises UsageError for a file that is missing, damaged or something else.
+    Raises UsageError for a file that is missing, damaged or not a stream.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""The table of file systems: how the guest makes and mounts each."""
+"""The table of file systems: how the guest makes and mounts each of them."""
 
 import pathlib
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class System:
 
 
 def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
-    """Return the file systems by name; those of the user's file replace ours.
+    """Return the file systems by name; entries of the user's file replace bundled ones.
 
     Raises
     ------

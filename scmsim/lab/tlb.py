@@ -48,7 +48,7 @@ def counted(
 def by_row(measured: Measured, machine: str) -> dict[str, np.ndarray]:
     """Return first-level misses and walks of a guest's whole stream on a machine, by row of the plugin's counts.
 
-    A run on a page can miss only in its first access, so it counts for the row of the code that began it.
+    A run on a page can miss only in its first access, so it counts for the row of the code that began the run.
     """
     assert measured.stream is not None and measured.cells is not None
     state, number = presets.machine(machine), measured.rows["number"].astype(np.int64)

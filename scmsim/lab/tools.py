@@ -1,4 +1,4 @@
-"""Prerequisites of the lab on this machine: what is installed, and the one command that installs the rest."""
+"""Find the lab's prerequisites on this machine, and the one command that installs the missing ones."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ _KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")  # Debian's; each de
 
 
 class Finding(NamedTuple):
-    """One need: what was found, and the package or command that helps if it is missing ("" otherwise)."""
+    """One prerequisite: the finding, and the package or command that supplies it if it is missing ("" otherwise)."""
 
     name: str
     value: str
@@ -60,7 +60,7 @@ def _place() -> Finding:
 
 
 def suits(found: kernel.Kernel) -> str:
-    """Return one line: which file systems a kernel can run, and what it does not support."""
+    """Return one line: the file systems that a kernel can run, and the features that it lacks."""
     rows = systems.load().values()
     fit = [row.name for row in rows if not kernel.lacks(found, row.type, row.dax)]
     settings = found.settings()
@@ -71,7 +71,7 @@ def suits(found: kernel.Kernel) -> str:
 
 
 def command(found: Sequence[Finding]) -> str:
-    """Return the one command that installs what is missing; "" if nothing is."""
+    """Return the command that installs the missing packages; "" if nothing is missing."""
     packages = [
         word for finding in found for word in finding.package.split() if not finding.package.startswith("scmsim")
     ]
@@ -79,7 +79,7 @@ def command(found: Sequence[Finding]) -> str:
 
 
 def install() -> None:
-    """Install what is missing with apt; raises EnvironmentProblem if apt fails."""
+    """Install the missing packages with apt; raises EnvironmentProblem if apt fails."""
     missing = command(examine())
     if missing:
         _apt([*missing.split(), "--yes"], None)
@@ -91,7 +91,7 @@ def download_kernel() -> str:
     Raises
     ------
     EnvironmentProblem
-        If apt is missing, knows no kernel, or cannot download it.
+        If apt is missing, has no kernel package, or cannot download it.
     """
     if not shutil.which("apt-get"):
         raise EnvironmentProblem("no apt-get here; get a Debian kernel package and give it with --kernel FILE.deb")

@@ -114,7 +114,7 @@ def _words(names: Any, index: np.ndarray) -> Any:
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
-    """Return (header, table) of a file that `keep` wrote; raises UsageError for anything else."""
+    """Return (header, table) of a file that `keep` wrote; raises UsageError for any other file."""
     import pyarrow.parquet as pq
 
     try:

@@ -16,7 +16,7 @@ def wanted(fs: str) -> str:
 
 
 def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, str]:
-    """Return (policy whose parameters apply, policy that runs); `largest_page` is the machine's.
+    """Return (policy whose parameters apply, policy that runs); `largest_page` is that of the machine.
 
     Raises UsageError for an unknown policy, or one that does not fit this file system.
     """

@@ -105,7 +105,7 @@ def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> 
     """Return log2 of the page sizes, on this kernel, of addresses (int64) measured on another with page sizes `order`.
 
     An address on a page of 2 MiB there may be on a page of 1 GiB here.  A page of 4 KiB stays one, unless this kernel has split
-    no page: the other kernel split it because of what the page or its neighbours hold.
+    no page: the other kernel split it because of the contents of the page or its neighbours.
     """
     direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
     order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)

@@ -11,7 +11,7 @@ from scmsim.paging._linear import place as place
 SUMMARY = "persistent memory in the direct map, 1 GiB pages (NOVA, ext4-DAX on a 1 GiB-aligned pmem device)"
 SOURCE = "Linux 5.1 arch/x86/mm/init.c, split_mem_range(); Documentation/x86/x86_64/mm.txt"
 PARAMS = {**_linear.PARAMS}
-SMALLER = ("directmap-2m", "1GiB")  # runs instead on a machine whose largest page is below this size
+SMALLER = ("directmap-2m", "1GiB")  # policy that runs instead on a machine whose largest page is below this size
 
 
 def start(params):

@@ -68,7 +68,7 @@ def place(state, events, n):
     s = state[0]
     for i in range(n):
         e = events[i]
-        if e.order != 0:  # its file system maps persistent memory itself
+        if e.order != 0:  # the file system of the event maps persistent memory itself
             e.order |= s.order[PM] & SCM_TABLE
             continue
         _linear.locate(s, e)

@@ -11,7 +11,7 @@ from scmsim.perf.stat import Ran
 
 @dataclass(frozen=True)
 class Request:
-    """What to count.
+    """A request to a back end: what to count, and how.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Request:
 
 
 class Task(NamedTuple):
-    """One run of a program: its name, the program, and what it will do (the fake back end answers from that)."""
+    """One run of a program: its name, its command, and its work (from which the fake back end makes up answers)."""
 
     key: str
     command: Sequence[str]
@@ -65,11 +65,11 @@ class Backend:
     facts : dict
         For the manifest: tool, version, event table, the event that counted each field.
     measure : callable(task, events, number of the pass) -> Ran
-        Counts the region in which a program of ours switches counting on.
+        Counts the region in which a bundled program switches counting on.
     program : callable(command, events) -> Ran
         Counts any program from start to end.
     warnings : list of str
-        What a reader of the result must know.
+        Warnings for the reader of the result.
     runs_programs : bool
         False if `measure` only makes up answers: nothing is compiled, no directory is touched.
     """

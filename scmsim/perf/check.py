@@ -1,4 +1,4 @@
-"""What can be measured on this machine, and what prevents the rest, with the command that removes each obstacle.
+"""Find what can be measured on this machine, and what prevents the rest, with the command that removes each obstacle.
 
 Sources: Linux Documentation/admin-guide/sysctl/kernel.rst (perf_event_paranoid, nmi_watchdog), admin-guide/pm,
 filesystems/dax.rst; levels 3 and 4 of perf_event_paranoid are patches of Debian and Ubuntu.
@@ -20,7 +20,7 @@ class Finding(NamedTuple):
     """One thing that was examined.
 
     `effect` is "ok", "info", "noise" (values scatter or shift) or "obstacle" (something cannot be measured); `fix` is the
-    command that changes it, empty if there is none.
+    command that changes it, "" if no command does.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Findings, mounts and PMEM regions, and what they allow.
+    """Findings, mounts and PMEM regions, and the measurements that they allow.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Report:
 
 
 def examine(machine: Machine | None = None) -> Report:
-    """Examine everything that decides what can be measured; change nothing."""
+    """Examine everything that limits measurements on this machine; change nothing."""
     machine = machine or Machine()
     findings = [finding for looker in _LOOKERS for finding in looker(machine)]
     mounted, pmem = mounts(machine), regions(machine)

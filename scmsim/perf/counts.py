@@ -80,7 +80,7 @@ def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = Fal
 
 
 def combined(passes: Iterable[Counts]) -> Counts:
-    """Return all passes of one measurement: a field that several passes counted is their mean."""
+    """Combine all passes of one measurement; a field that several passes counted gets their mean."""
     passes = list(passes)
     out = Counts()
     out.values = _means([counts.values for counts in passes])
@@ -127,7 +127,7 @@ def _in_order(events: Sequence[Event], readings: dict[str, Reading]) -> list[Rea
 def _spellings(event: Event) -> list[str]:
     """Return the names under which perf may print an event.
 
-    They are the requested name, the one of its name= term, and the name with `:u` if perf may only count user mode.
+    The names are the requested one, the one in its name= term, and the last with `:u` if perf may only count user mode.
     """
     asked = event.asked()
     names = [asked]

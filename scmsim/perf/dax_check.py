@@ -1,6 +1,6 @@
 """Check whether each target matches its label, among three cases that look alike and must not be mixed up.
 
-They are a file system on persistent memory with direct access, the same without it (through the page cache), and one on
+The cases are a file system on persistent memory with direct access, the same through the page cache, and one on
 anything else.
 """
 
@@ -27,7 +27,7 @@ def described(matrix: Matrix, machine: Machine) -> dict[str, dict[str, object]]:
 
 
 def warnings(matrix: Matrix, machine: Machine) -> list[str]:
-    """Return one line for each target whose label promises direct access, or NOVA, that is not there."""
+    """Return one line for each target whose label promises direct access, or NOVA, that the mount lacks."""
     mounted = mounts(machine)
     found = []
     for target in matrix.targets:

@@ -44,7 +44,7 @@ THESIS: dict[str, str] = {
 
 
 class Row(NamedTuple):
-    """How one counter field is measured."""
+    """A row of an event table: how one counter field is measured."""
 
     event: str  # perf's symbolic name; the raw code if perf has none
     raw: str  # the same event as a raw code, for a perf that does not know the name
@@ -134,7 +134,7 @@ def hardware_fields() -> tuple[str, ...]:
 
 
 def _reason(field: str, absent: Mapping[str, str]) -> str:
-    """Return the reason under the field's name or the first pattern that matches it; "" if there is none."""
+    """Return the reason under the field's name or the first pattern that matches it; "" if no pattern matches."""
     return next((why for pattern, why in absent.items() if fnmatch.fnmatchcase(field, pattern)), "")
 
 
@@ -171,7 +171,7 @@ def checked(given: Any) -> dict[str, Any]:
 
 
 def _check_codes(rows: Mapping[str, Mapping[str, str]], mistakes: Mistakes) -> None:
-    """Note each code with two names, and each name with two codes."""
+    """Add a mistake for each code with two names, and for each name with two codes."""
     for this, other in (("raw", "event"), ("event", "raw")):
         seen: dict[str, str] = {}
         for field, row in rows.items():
@@ -280,7 +280,7 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
     table : Table
         Its order is the order of measuring, whatever the order of `fields`.
     fields : iterable of str
-        Counter fields to measure; raises UsageError for one that the table lacks, with the reason.
+        Counter fields to measure; raises UsageError for a field that the table lacks, with the reason.
     per_pass : int
         Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `ALWAYS_COUNTED` are
         additional; an always-counted field without a fixed counter uses one beyond `per_pass` if the CPU has one to spare.
@@ -362,6 +362,6 @@ def metrics_absent(table: Table) -> dict[str, str]:
 
 
 def study_fields(table: Table) -> list[str]:
-    """Return what the thesis' study measures: its 18 events and the inputs of Table 7, if this CPU counts them."""
+    """Return the fields of the thesis' study: its 18 events and the inputs of Table 7, if this CPU counts them."""
     wanted = {*thesis(table).values(), *(field for fields in metric_fields(table).values() for field in fields)}
     return [field for field in table.rows if field in wanted]

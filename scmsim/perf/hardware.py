@@ -13,7 +13,7 @@ from scmsim.perf.machine import Machine
 NO_PMU = "no hardware PMU on this machine (/sys/bus/event_source/devices has no cpu)"
 # programmable counters of a hyper-thread; the TLB and load events of later CPUs are restricted to four of eight
 PER_PASS = 4
-REFERENCE = "skylake"  # its fields are named absent if there is no PMU: the family of the thesis' CPU
+REFERENCE = "skylake"  # the family of the thesis' CPU; without a PMU, its fields are reported as absent
 
 
 class Choice(NamedTuple):
@@ -25,7 +25,7 @@ class Choice(NamedTuple):
 
 
 def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
-    """Return the event table `name`, or the one for this CPU, for the PMU that is present; None with the reason if none.
+    """Return (event table `name`, or this CPU's, for the PMU that is present; ""), or (None, reason) without a table.
 
     On a hybrid CPU the big cores are measured; pin the program to one of them.
     """
@@ -45,7 +45,7 @@ def absent(request: Request, why: str) -> dict[str, str]:
 
 
 def fields(table: events.Table, request: Request) -> list[str]:
-    """Return the fields to count: the requested ones, or else the thesis' 18 events and what the metrics of its Table 7 need.
+    """Return the fields to count: the requested ones, or else the thesis' 18 events and the inputs of its Table 7.
 
     Raises UnknownName for a field that no PMU supplies.
     """
@@ -59,7 +59,7 @@ def fields(table: events.Table, request: Request) -> list[str]:
 
 
 def choose(table: events.Table, request: Request, why_not: Callable[[str], str | None]) -> Choice:
-    """Probe every event by its name, then by its raw code, and put those that work into passes.
+    """Probe every event by its name, then by its raw code, and put the working events into passes.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def passes(table: events.Table, names: dict[str, str], request: Request) -> list
 
 
 def _named(raw: str, event: str) -> str:
-    """Return a raw code with a name= term, under which perf prints it; two fields of one event share it."""
+    """Return a raw code with a name= term, under which perf prints it; two fields of one event share the name."""
     return f"{raw[:-1]},name={re.sub(r'[^a-z0-9]+', '_', event).strip('_')}/"
 
 

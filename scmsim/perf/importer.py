@@ -49,7 +49,7 @@ _WRITES = ("append", "write", "rewrite", "wsync", "fwrite")
 
 @dataclass(frozen=True)
 class About:
-    """What the files do not state.
+    """Facts about measurements that the files do not state.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class About:
     calls : int
         Calls that perf's files cover; 0 if unknown.
     table : str or None
-        Event table of the measured CPU (`scmsim list events`): determines what ambiguous event names mean.
+        Event table of the measured CPU (`scmsim list events`): determines the meaning of ambiguous event names.
     mode : str
         "user" or "kernel" if perf counted only that mode without stating it in the names (--all-user, --all-kernel).
     cpu, kernel : str
@@ -93,7 +93,7 @@ def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None
     Raises
     ------
     UsageError
-        For a file in none of the formats, a damaged one, or columns of the wrong length.
+        For a file in none of the formats, a damaged file, or columns of the wrong length.
     """
     about = about or About()
     if not paths:

@@ -1,6 +1,6 @@
 """Python version of loop.c for machines without a compiler: same arguments, same region, same output.
 
-User-mode counts include the interpreter's instructions; what the kernel does for each call is the same.
+User-mode counts include the interpreter's instructions; the kernel's work for each call is the same.
 """
 
 import ctypes

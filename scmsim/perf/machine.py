@@ -1,4 +1,4 @@
-"""What this machine reports about itself: files of /proc and /sys, and the output of a few tools.
+"""Read what this machine reports about itself: files of /proc and /sys, and the output of a few tools.
 
 Everything is read below one root, and tools and statx are replaceable, so that a test describes a machine by a folder.
 """

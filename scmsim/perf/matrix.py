@@ -67,7 +67,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Matrix:
-    """What to measure and how (see docs/guide/harness-run.md for the keys of the file)."""
+    """A matrix: what to measure, and how (see docs/guide/harness-run.md for the keys of the file)."""
 
     targets: tuple[Target, ...]
     file_sizes: tuple[int, ...]
@@ -109,7 +109,7 @@ class Matrix:
         return cells
 
     def identity(self) -> dict[str, Any]:
-        """Return what a stored cell depends on; a matrix is resumed only under the same identity."""
+        """Return the settings that a stored cell depends on; a matrix is resumed only under the same identity."""
         return {
             "fs": {target.label: target.path for target in self.targets},
             "file_sizes": list(self.file_sizes),

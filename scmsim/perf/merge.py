@@ -9,12 +9,12 @@ from scmsim.perf.reading import CORE_TYPE, Reading, Stat
 
 _ALMOST = 99.0  # percent: if the shares of core types add up to less, nothing was counted for part of the time
 _MOST = 100.5  # percent: shares are printed with two decimals
-_ALIKE = 0.01  # two counts of one event over the whole time, in two groups, differ by less
+_ALIKE = 0.01  # largest relative difference of two counts of one event over the whole time, in two groups
 _OF_THE_SYSTEM = re.compile(r"(?:CPU\d+|[SN]\d+(?:-[A-Z]+\d+)*)$")  # CPUs, cores, sockets, nodes; else a task
 
 
 class Merged(NamedTuple):
-    """One reading per event, and what a reader must know about their origin."""
+    """One reading per event, and notes for the reader about their origin."""
 
     readings: dict[str, Reading]
     notes: list[str]
@@ -133,7 +133,7 @@ def _core_types(several: Sequence[Reading], system_wide: bool, notes: list[str])
 
 
 def _sum(several: Sequence[Reading]) -> Reading:
-    """Return the sum over places and intervals; what perf could not count in some of them is left out."""
+    """Return the sum over places and intervals; leave out the readings that perf could not count."""
     counts = [one for one in several if one.value is not None]
     if not counts:
         return several[0]._replace(cpu="", interval=None, cgroup=None)
@@ -151,7 +151,7 @@ def _sum(several: Sequence[Reading]) -> Reading:
 
 
 def _check_totals(stat: Stat, readings: dict[str, Reading], notes: list[str]) -> None:
-    """Note where perf's total of the intervals is not their sum."""
+    """Add a note for each event whose total from perf differs from the sum of its intervals."""
     totals = {
         event: _sum([one for one in stat.totals if one.event == event]) for event in {t.event for t in stat.totals}
     }

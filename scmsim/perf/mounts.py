@@ -20,7 +20,7 @@ _CAN_DAX = {"ext2", "ext4", "xfs", "virtiofs", "erofs"}
 class Mount(NamedTuple):
     """One mounted file system.
 
-    `dax` is None if the witnesses disagree or are unavailable; `remark` states why, or what the page cache is used for.
+    `dax` is None if the witnesses disagree or are unavailable; `remark` states why, or how files are accessed.
     """
 
     point: str

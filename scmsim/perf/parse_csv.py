@@ -27,7 +27,7 @@ _UNIT = r"(?P<unit>(?!\d)(?:(?!§)[^\n])*?)"
 _ROW = rf"{_START}{_UNIT}§{_EVENT}(?:§{_CGROUP})??(?:§(?P<spread>{PLAIN})%)?§\d+§(?P<percent>{_SHARE})(?:§[^\n]*)?\s*$"
 _METRIC = rf"(?:-?{PLAIN}%?)?"
 _METRICS = rf"^\s*(?:{_INTERVAL})?\s*(?:{_PLACES})?(?:§§[^\n]*|{_METRIC}(?:§\s*{_METRIC})+\s*)$"
-# The separator is what comes between a value, its unit, its event, its run time and its percentage.
+# The separator is the text between a value, its unit, its event, its run time and its percentage.
 _SEPARATOR = re.compile(
     r"(?:\d|<not supported>|<not counted>)(?P<sep>[^\w<>.\n]{1,4}?)[A-Za-z%]*(?P=sep)[A-Za-z_][^\n]*?"
     rf"(?P=sep)\d+(?P=sep){_SHARE}(?:(?P=sep)|\s*$)"
@@ -42,7 +42,7 @@ class _Patterns(NamedTuple):
 
 
 def separator(lines: list[tuple[int, str]]) -> str | None:
-    """Return the separator of the first row of counts; None if there is no such row."""
+    """Return the separator of the first row of counts; None if no row has counts."""
     for _, line in lines:
         match = None if line.lstrip().startswith(("#", "{")) else _SEPARATOR.search(line)
         if match and _patterns(match["sep"]).row.match(line):

@@ -82,7 +82,7 @@ def _after_titles(lines: list[tuple[int, str]]) -> tuple[list[tuple[int, str]], 
 
 
 def _title_end(lines: list[tuple[int, str]], at: int) -> int:
-    """Return the index of a title's last line: the first with perf's end of a title."""
+    """Return the index of a title's last line: the first line with perf's end of a title."""
     for end in range(at, len(lines)):
         if _TITLE_END.search(lines[end][1]):
             return end
@@ -117,7 +117,7 @@ def _row(rest: str, where: str) -> Reading | None:
 
 
 def _names(head: str, line: str) -> tuple[str, str, str | None] | None:
-    """Return unit, event and control group of `[unit] event [cgroup]`; None if there is no event."""
+    """Return unit, event and control group of `[unit] event [cgroup]`; None if the text has no event."""
     if _MSEC.search(head):
         return "msec", _MSEC.sub("", head), None
     words = re.findall(r"\S+ \[[\w.-]+\](?=\s|$)|\S+", head)
@@ -133,7 +133,7 @@ def _names(head: str, line: str) -> tuple[str, str, str | None] | None:
 def _is_unit(word: str, after: str, start: int) -> bool:
     """Return whether a word is a PMU's own unit.
 
-    Such a unit is letters before an event of a PMU, and not an event padded to its column.
+    Such a unit has only letters, is before an event of a PMU, and is not an event padded to its column.
     """
     return (
         start < _EVENT_WIDTH

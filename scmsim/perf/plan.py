@@ -1,4 +1,4 @@
-"""Estimate of what a matrix takes before it starts: measurements, time and space."""
+"""Estimate the measurements, the time and the space of a matrix before it starts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ CELL_BYTES = 8000  # of a finished cell (a block of 4 KiB) and of its run in res
 
 
 class Plan(NamedTuple):
-    """Size of a matrix; `seconds` is an estimate, `free_bytes` is what the largest file needs in each directory."""
+    """Size of a matrix; `seconds` is an estimate, `free_bytes` is the space for the largest file in each directory."""
 
     cells: int
     points: int

@@ -98,7 +98,7 @@ def reduced(text: str | Iterable[str], fs: str | None = None) -> Sites:
     Parameters
     ----------
     fs : str, optional
-        Model or map whose mechanisms are meant; without it only program and kernel are distinguished.
+        Model or map whose mechanisms to use; without it only program and kernel are distinguished.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
     Parameters
     ----------
     command : sequence of str
-        Program and arguments; no shell.  Its output goes to our standard error.
+        Program and arguments; no shell.  Its output goes to standard error.
     event : str
         perf's name or raw code of the event.
     period : int

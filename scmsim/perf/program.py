@@ -29,7 +29,7 @@ def count(backend: Backend, command: Sequence[str], *, label: str, repeats: int,
     command : sequence of str
         Program and arguments; no shell.
     label : str
-        `fs` of the result: what is compared with what.
+        `fs` of the result: the label by which results are compared.
     allow_multiplexing : bool
         Accept values that perf extrapolated.
 
@@ -68,7 +68,7 @@ def _run(backend: Backend, label: str, repeat: int, passes: Sequence[Counts]) ->
 
 
 def table(runs: Sequence[Run]) -> list[str]:
-    """Return lines of text: counters and metrics as means with their spread, then what is absent and why."""
+    """Return lines of text: counters and metrics as means with their spread, then the absent figures and why."""
     shown = [_figure(name, [r.counters[name] for r in runs if name in r.counters]) for name in _every(runs, "counters")]
     for name in _every(runs, "metrics"):
         found = [value for run in runs if (value := run.metrics.get(name)) is not None]

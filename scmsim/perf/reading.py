@@ -12,7 +12,7 @@ MAX_READINGS = 1 << 20
 NOT_COUNTED = {"<not supported>": "not supported", "<not counted>": "not counted"}
 EVENT = r"[A-Za-z_][^\s;\"'#]*"
 CORE_TYPE = r"(?:cpu|cpu_core|cpu_atom|cpu_lowpower|cpum_cf|armv[789]_\w+|apple_\w+)"  # PMUs that count a core's events
-# cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
+# _NAMED matches cpu_core/cycles/u, but not raw codes (event=0x..), which keep their spelling
 # Messages of perf in any form of output
 MESSAGE = re.compile(
     r"\s*(?:Couldn't resolve comm name for pid \d+|Some events weren't counted\..*|echo \d > /proc/sys/kernel/nmi_watchdog|"
@@ -78,7 +78,7 @@ class Stat:
     totals : list of Reading
         Rows that total the intervals (--summary): compared with them, never added to them.
     notes : list of str
-        What a reader must know about the counts.
+        Notes for the reader of the counts.
     """
 
     readings: list[Reading] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Stat:
     notes: list[str] = field(default_factory=list)
 
     def add(self, found: Reading, total: bool = False) -> None:
-        """Add a reading; one that totals the intervals is kept separately."""
+        """Add a reading; a reading that totals the intervals is kept in `totals`."""
         (self.totals if total else self.readings).append(found)
         if len(self.readings) > MAX_READINGS:
             raise UsageError(f"perf stat output has more than {MAX_READINGS} readings; import it in parts")

@@ -26,7 +26,7 @@ _DROP_CACHES = "/proc/sys/vm/drop_caches"
 
 
 def request(matrix: Matrix, out: str, require_pmu: bool = False) -> Request:
-    """Return what the matrix requests from its back end; `out` is the folder of the cells."""
+    """Return the matrix's request to its back end; `out` is the folder of the cells."""
     return Request(
         count=matrix.count,
         counters=matrix.counters,
@@ -37,13 +37,13 @@ def request(matrix: Matrix, out: str, require_pmu: bool = False) -> Request:
 
 
 def identity(matrix: Matrix, backend: Backend) -> dict[str, Any]:
-    """Return what the cells of a matrix depend on: the matrix, what is counted, and on which kernel."""
+    """Return the settings that the cells of a matrix depend on: the matrix, the counted events and the kernel."""
     kernel = Machine().kernel() if backend.runs_programs else ""
     return {**matrix.identity(), "events": events_of(backend.passes), "kernel": kernel}
 
 
 def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
-    """Return what would stop the matrix before its first cell, found without touching anything."""
+    """Return the errors that would stop the matrix before its first cell; change nothing."""
     size = plan.plan(matrix, matrix.cells(), len(backend.passes))
     checks: list[Callable[[], None]] = [
         lambda: cells.check(pathlib.Path(out), identity(matrix, backend)),
@@ -65,7 +65,7 @@ def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
 
 
 def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | None = None) -> int:
-    """Measure every cell that the store lacks; return the number of those cells.
+    """Measure every cell that the store lacks; return the number of measured cells.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | No
 
 
 def warnings(matrix: Matrix, backend: Backend) -> list[str]:
-    """Return what a reader of the result must know; shown before the run."""
+    """Return the warnings for the reader of the result; they are shown before the run."""
     return [*backend.warnings, *(dax_check.warnings(matrix, Machine()) if backend.runs_programs else [])]
 
 
@@ -146,7 +146,7 @@ class _Rig:
         self.stack.close()
 
     def measure(self, cell: Cell, number: int) -> dict[str, Any]:
-        """Run all passes of a cell, in an order that rotates with the cell's number; return what is stored."""
+        """Run all passes of a cell, in an order that rotates with the cell's number; return the record to store."""
         passes = self.backend.passes
         order = [(number + i) % len(passes) for i in range(len(passes))]
         counts: dict[int, Counts] = {}
@@ -201,7 +201,7 @@ class _Rig:
         )
 
     def _checked(self, ran: Ran, cell: Cell) -> Ran:
-        """Return a successful run; raise what its failure means."""
+        """Return a successful run; raise the error that explains a failed run."""
         if ran.status == 0:
             return ran
         target = next(target for target in self.matrix.targets if target.label == cell.fs)

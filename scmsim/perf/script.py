@@ -102,7 +102,7 @@ class Table:
         if not line or line.startswith("#"):
             self.end_sample()
             return
-        # by the tab and not by content: the head of a command named dd or cafe starts like an address
+        # decide by the tab, not by the content: the head of a command named dd or cafe starts like an address
         if line.startswith("\t"):
             frame = _frame(line.strip()) if self.event else None
             if not frame:
@@ -159,7 +159,7 @@ def _head(line: str) -> tuple[str, int, str] | None:
 
 
 def _frame(text: str) -> tuple[str, str, bool] | None:
-    """Return symbol, dso and whether it is the kernel's, of `ip symbol+offset (dso)`."""
+    """Return symbol, dso and whether the address is in the kernel, from `ip symbol+offset (dso)`."""
     match = _FRAME.fullmatch(text)
     if not match:
         return None

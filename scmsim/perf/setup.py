@@ -1,4 +1,4 @@
-"""From a bare machine to a mounted file system on persistent memory: the steps, and the checks that they harm nothing.
+"""Set up a mounted file system on persistent memory: the steps from a bare machine, and checks that they do no harm.
 
 Sizes and addresses in bytes. Sources: Linux Documentation/admin-guide/kernel-parameters.txt (memmap=), filesystems/dax.rst
 and filesystems/ext4 (dax); ndctl-create-namespace(1); README of NVSL/linux-nova; docs.pmem.io (I/O alignment).
@@ -72,7 +72,7 @@ def _ram(machine: Machine) -> list[tuple[int, int]]:
 
 
 def _memparse(value: int) -> str:
-    """Return bytes in the largest suffix that the kernel reads and that divides them."""
+    """Return bytes as text with the largest suffix that the kernel reads and that divides the number."""
     for suffix, shift in (("G", 30), ("M", 20)):
         if value % (1 << shift) == 0:
             return f"{value >> shift}{suffix}"
@@ -80,7 +80,7 @@ def _memparse(value: int) -> str:
 
 
 def boot_steps(machine: Machine, request: Request) -> list[str]:
-    """Return what must be done by hand to get a region, as lines of text; nothing if the device is present."""
+    """Return the manual steps to get a region, as lines of text; none if the device is present."""
     if _block(machine, request.device):
         return []
     parameter = boot_parameter(machine, request.size, request.start)
@@ -187,19 +187,19 @@ def check_safe(machine: Machine, request: Request) -> None:
 
 
 def _block(machine: Machine, device: str) -> str:
-    """Return the device's folder in /sys/class/block, "" if there is none."""
+    """Return the device's folder in /sys/class/block, "" if the device does not exist."""
     folder = f"/sys/class/block/{device.removeprefix('/dev/')}"
     return folder if machine.path(folder).is_dir() else ""
 
 
 def _namespaces(machine: Machine, block: str) -> set[str]:
-    """Return possible names of a block device's namespace: its parent, and what a pfn or dax parent names."""
+    """Return possible names of a block device's namespace: its parent, and the namespace in a pfn or dax parent."""
     parent = machine.path(f"{block}/device")
     return {parent.resolve().name, machine.text(f"{block}/device/namespace") or ""}
 
 
 def _in_use(machine: Machine, device: str) -> str:
-    """Return what uses a device or a partition of it, "" if nothing; also by number, as a link can hide a name."""
+    """Return the use of a device or its partitions as text, "" if unused; also by number, as a link can hide a name."""
     name = device.removeprefix("/dev/")
     family = [
         each
@@ -224,7 +224,7 @@ def _in_use(machine: Machine, device: str) -> str:
 
 
 def _content(machine: Machine, device: str) -> str:
-    """Return what the device holds by its signatures; "" if blkid finds nothing and NOVA's magic is not there."""
+    """Return the device's content by its signatures; "" if blkid finds nothing and NOVA's magic is not there."""
     probed = machine.run(["blkid", "--probe", "--output", "export", device])
     if probed.status == 0:
         kind = re.search(r"^(?:PT)?TYPE=(\S+)", probed.output, re.MULTILINE)
@@ -269,7 +269,7 @@ def _check_mounted(machine: Machine, request: Request, point: str) -> None:
 
 
 def remarks(machine: Machine, request: Request) -> list[str]:
-    """Return what the user should know besides the steps: alignment of the device, emulation, what stays."""
+    """Return remarks in addition to the steps: alignment of the device, emulation, changes that stay."""
     found = [f"{region.device}: {region.remark}" for region in regions(machine) if region.device == request.device]
     if request.fs.startswith("nova"):
         found.append("NOVA needs its own kernel (github.com/NVSL/linux-nova); teardown leaves its format on the device")
@@ -278,9 +278,9 @@ def remarks(machine: Machine, request: Request) -> list[str]:
 
 
 def teardown(machine: Machine, folder: str, told: Callable[[str], None] = lambda text: None) -> int:
-    """Undo what `apply` noted in a folder, also after a crash; return the number of entries undone.
+    """Undo the steps that `apply` recorded in a folder, also after a crash; return the number of entries undone.
 
-    Raises UsageError for a folder that was not set up, EnvironmentProblem for a step that failed (the rest stays noted).
+    Raises UsageError for a folder that was not set up, EnvironmentProblem for a failed step (the rest stays recorded).
     """
     journal = Journal(str(machine.path(folder)))
     if not journal.file.exists():

@@ -1,4 +1,4 @@
-"""The cells of a matrix as a sweep over the models: `simulate.toml`, beside the result that it simulates."""
+"""The cells of a matrix as a sweep over the models: `simulate.toml`, in the folder of the result that it simulates."""
 
 import json
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix
 
 NAME = "simulate.toml"
-# of the workload `thesis`; fwrite goes through a library that has no model
+# operations of the workload `thesis`; fwrite goes through a library that has no model
 _SIMULATED = ("write", "rewrite", "read", "reread")
 _MODELS = {"ext4": "ext4", "ext2": "ext2", "tmpfs": "tmpfs", "NOVA": "nova-cow"}
 _DAX = {"ext4": "ext4-dax", "ext2": "ext2-dax", "xfs": "xfs-dax"}
 
 
 def models(matrix: Matrix, backend: Backend) -> dict[str, str]:
-    """Return the model for each label that has one: the model of that name, or of what is mounted there."""
+    """Return the model for each label that has one: the model of that name, or of the file system mounted there."""
     mounted: Mapping[str, Mapping[str, Any]] = dax_check.described(matrix, Machine()) if backend.runs_programs else {}
     found = {}
     for target in matrix.targets:

@@ -1,4 +1,4 @@
-"""`perf stat` as a child process: what may be counted here, which events it knows, and one counted run of a program.
+"""Run `perf stat` as a child process: check the permission, probe events, and count one run of a program.
 
 The program runs under `perf stat -D -1 --control`, which leaves counting off until the program itself switches it on around
 its loop, or under a plain `perf stat` for a program without that support.  No shell is involved.
@@ -22,11 +22,11 @@ from scmsim.perf.parse import parse_stat
 TEMPORARY = "scmsim-perf-"  # prefix of the names of temporary folders
 _MAX_TEXT = 1 << 24  # bytes of output that are read back
 _PR_SET_PDEATHSIG = 1
-STDERR = 2  # a measured program's output goes there: our standard output is for results
+STDERR = 2  # a measured program's output goes to stderr: stdout is for results
 
 
 class Ran(NamedTuple):
-    """A counted run: what perf stat wrote, what the program printed, its exit status, and its messages."""
+    """A counted run: the output of perf stat, the program's output, its exit status, and its messages."""
 
     stat: str
     stdout: str
@@ -40,7 +40,7 @@ class Perf:
     Raises
     ------
     EnvironmentProblem
-        If there is none, or it counts nothing.
+        If perf is missing, or counts nothing.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -60,7 +60,7 @@ class Perf:
                 raise EnvironmentProblem(f"perf stat does not work here: {_first_line(done.stderr)}")
 
     def why_not(self, event: str) -> str | None:
-        """Return None if perf counts the event here, else why it does not."""
+        """Return None if perf counts the event here, else the reason why it does not."""
         done = self._run(["stat", *self.style, "-e", event, "--", "true"])
         if done.returncode:
             return f"perf does not know {event!r} here"
@@ -72,14 +72,14 @@ class Perf:
         return None if counted else f"perf: {event} {readings[0].reason}"
 
     def region(self, command: Sequence[str], events: Sequence[Event], timeout_s: float | None) -> Ran:
-        """Count a program of ours, which switches counting on and off around its loop.
+        """Count a bundled program, which switches counting on and off around its loop.
 
         Parameters
         ----------
         command : sequence of str
             Program and arguments; "{ctl}" and "{ack}" are replaced by the two fifos.
         timeout_s : float or None
-            Kill it after that time.
+            Kill the program after this time.
 
         Raises
         ------
@@ -152,7 +152,7 @@ def run(argv: Sequence[str], timeout_s: float | None, *, own_group: bool = True,
 
 
 def check_permission(count: str, machine: Machine) -> None:
-    """Raise EnvironmentProblem unless this process may count what `count` requests ("all", "split" or "user").
+    """Raise EnvironmentProblem unless this process may count in the modes of `count` ("all", "split" or "user").
 
     Levels: Documentation/admin-guide/sysctl/kernel.rst (2: no kernel mode); 3 and 4 are patches of Debian and Ubuntu and
     allow nothing.
@@ -169,7 +169,7 @@ def check_permission(count: str, machine: Machine) -> None:
 
 
 def why_no_tracepoints(machine: Machine) -> str | None:
-    """Return None if system calls can be counted by their tracepoints, else why not."""
+    """Return None if system calls can be counted by their tracepoints, else the reason why not."""
     if machine.paranoia() > -1:
         return f"tracepoints need root or CAP_PERFMON while kernel.perf_event_paranoid is {machine.paranoia()}"
     if not machine.names("/sys/kernel/tracing/events/raw_syscalls"):

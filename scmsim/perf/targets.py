@@ -19,7 +19,7 @@ DATA = "scmsim-perf.data"
 _OURS = {MARKER, DATA, "lost+found"}  # mkfs.ext4 makes lost+found
 _NOTE = "scmsim perf run works in this directory; without one running, this file may be removed\n"
 _MADE = "it made the directory\n"
-_RESERVE = 16 << 20  # bytes left free beside the file: metadata, logs, journals
+_RESERVE = 16 << 20  # bytes left free in addition to the file: metadata, logs, journals
 
 
 @dataclass
@@ -63,7 +63,7 @@ def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = Fal
     UsageError
         If a target is not a dedicated directory: missing, a block device, holding other files.
     EnvironmentProblem
-        If it is read-only or has less than `needed` bytes free.
+        If a target is read-only or has less than `needed` bytes free.
     """
     for target in targets:
         check(target, needed, allow_other_files)
@@ -79,7 +79,7 @@ def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = Fal
 
 
 def sweep(targets: Sequence[Target]) -> None:
-    """Remove what a killed run left, if nothing remains to be measured."""
+    """Remove the files that a killed run left, if nothing remains to be measured."""
     for target in targets:
         if os.path.lexists(os.path.join(target.path, MARKER)):
             with contextlib.suppress(EnvironmentProblem):
@@ -157,7 +157,7 @@ def _failed(error: OSError, target: Target) -> EnvironmentProblem:
 
 
 def failed(number: int, target: Target) -> EnvironmentProblem:
-    """Return the error for an errno on a target, with what to do."""
+    """Return the error for an errno on a target, with advice."""
     what = {
         errno.ENOSPC: "is full; free some space, or measure smaller files",
         errno.EDQUOT: "is over its quota; free some space, or measure smaller files",

@@ -66,7 +66,7 @@ def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], ev
 def inside(passes: Sequence[Mapping[str, int]]) -> dict[str, float]:
     """Return the metrics of Table 7 that one pass can supply: ratios of counts of one run.
 
-    If several passes supply a metric, it is their mean.
+    If several passes supply a metric, the result has the mean of their values.
     """
     found: dict[str, list[float]] = {}
     for counts in passes if len(passes) > 1 else ():

@@ -67,7 +67,7 @@ def do(step: Step, machine: Machine) -> None:
 
 
 class Journal:
-    """The marker file of a folder: what was changed and how to change it back.
+    """The marker file of a folder: the changes made, and how to undo them.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def carry_out(
 
 
 def roll_back(journal: Journal, machine: Machine, told: Callable[[str], None]) -> None:
-    """Undo everything in the journal, last first, ignoring Ctrl-C and SIGTERM; what fails stays in it."""
+    """Undo everything in the journal, last first, ignoring Ctrl-C and SIGTERM; keep a step that fails."""
     with _uninterrupted():
         while journal.entries:
             kind, *arguments = journal.entries[-1]
@@ -229,7 +229,7 @@ def _undo_write(machine: Machine, path: str, old: str) -> list[Step]:
 
 
 def _undo_mount(machine: Machine, device: str, point: str) -> list[Step]:
-    """Return the step that unmounts only what was mounted: this device on this folder."""
+    """Return the step that unmounts the device if it is still mounted on this folder."""
     from scmsim.perf.mounts import mounts
 
     mounted = any(mount.point == point and mount.device == device for mount in mounts(machine))
@@ -237,7 +237,7 @@ def _undo_mount(machine: Machine, device: str, point: str) -> list[Step]:
 
 
 def _undo_format(machine: Machine, device: str, uuid: str) -> list[Step]:
-    """Return the step that removes the signature of the file system that was made, if it is still that one."""
+    """Return the step that removes the signature of the file system that was made, if the device still has it."""
     done = machine.run(["blkid", "--probe", "--output", "value", "--match-tag", "UUID", device])
     return [Step("as it was", ("wipefs", "--all", device))] if done.output.strip() == uuid else []
 

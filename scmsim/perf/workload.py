@@ -1,4 +1,4 @@
-"""The measured program: loop.c, compiled on the spot, or loop.py if there is no compiler."""
+"""The measured program: loop.c, compiled before the run, or loop.py without a C compiler."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _FALLBACK = "the loop runs in Python: user-mode counts are the interpreter's, ke
 
 
 class Program(NamedTuple):
-    """How to start the loop, and a warning if it is not the compiled one."""
+    """How to start the loop, and a warning if it is not the compiled program."""
 
     command: list[str]
     warning: str | None

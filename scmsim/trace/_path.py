@@ -11,7 +11,7 @@ MAGIC = b"PAR1"
 
 
 def trace_path(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the path, with links followed, after checking that a trace may be written there.
+    """Return the path, with links followed, after checking that a trace may be written to it.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class Sizes:
         self.now = np.array(files.first_size, np.int64)
 
     def follow(self, batch: np.ndarray) -> np.ndarray:
-        """Apply a batch; return its file's size just before each row that can change a size (0 for other rows)."""
+        """Apply a batch; return, for each row that can change a size, the file's size just before the row (else 0)."""
         before = np.zeros(len(batch), np.int64)
         row = np.flatnonzero(np.isin(batch["op"], _CHANGING) & (batch["file"] >= 0))
         rows = batch[row]

@@ -20,7 +20,7 @@ def merge_traces(sources: "Sequence[str | os.PathLike[str]]", out: "str | os.Pat
     Raises
     ------
     UsageError
-        For fewer than two traces, or an input that is not a trace or whose times go backwards.
+        For fewer than two traces, an input that is not a trace, or an input whose times go backwards.
     """
     if len(sources) < 2:
         raise UsageError("merging takes at least two traces; name them before -o")

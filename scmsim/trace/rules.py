@@ -44,7 +44,7 @@ THREAD_BYTES = 1 << 36  # size of a thread's memory
 OFFSET_OF_OP, FILE_OF_OP = (
     np.zeros(len(OPS), bool),
     np.ones(len(OPS), bool),
-)  # by operation: whether a row must have one
+)  # by operation: whether a row must have an offset, a file
 _MAPS = np.zeros(len(OPS), bool)
 _MAPS[list(MAPS)] = True
 OFFSET_OF_OP[list(NEEDS_OFFSET)], FILE_OF_OP[list(NEEDS_NO_FILE)] = True, False
@@ -149,7 +149,7 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
 
 
 def time_problems(batch: np.ndarray, before: int) -> Iterator[Broken]:
-    """Yield the rows whose time is less than that of the row above; `before`: time of the row above the batch."""
+    """Yield the rows whose time is before the previous row's time; `before`: time of the row above the batch."""
     times = batch["time_ns"]
     rows = np.flatnonzero(times < np.concatenate(([before], times))[:-1])
     if len(rows):

@@ -128,7 +128,7 @@ class Tree:
 
 
 def _bounds(size: list[int], held: list[int]) -> list[int]:
-    """Return where the cells of siblings are split: the index of each page's divider, and the number of cells for the last page.
+    """Return how to split the cells of siblings: index of each page's divider; for the last page, the number of cells.
 
     Parameters
     ----------
@@ -181,5 +181,5 @@ def varint(value: int) -> int:
 
 
 def _last_of_length(value: int) -> int:
-    """Return the largest number whose varint is as long as that of `value`."""
+    """Return the largest number whose varint is as long as the varint of `value`."""
     return (1 << 7 * varint(value)) - 1

@@ -1,4 +1,4 @@
-"""Text of the files that users give to workloads: job files and configurations."""
+"""Read the text files that users give to workloads: job files and configurations."""
 
 import pathlib
 
@@ -8,9 +8,9 @@ MAX_BYTES = 1 << 20
 
 
 def contents(path: str | pathlib.Path, what: str) -> str:
-    """Return the text of a file, which should be `what`.
+    """Return the text of a file; `what` names the expected kind of file in error messages.
 
-    Raises UsageError for a file that cannot be read, and for one that is too long to be `what`.
+    Raises UsageError for a file that cannot be read, and for a file longer than MAX_BYTES.
     """
     try:
         with open(path, "rb") as file:

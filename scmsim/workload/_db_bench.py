@@ -10,7 +10,7 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.workload._flags import OFF, SWITCH, Flags, read
 from scmsim.workload._mistakes import Mistakes
 
-# benchmark: what it does, whether it begins with an empty store
+# benchmark -> kind of its requests, whether it begins with an empty store
 BENCHMARKS = {
     "fillseq": ("sequential", True), "fillrandom": ("random", True), "filluniquerandom": ("unique", True),
     "fillsync": ("random", True), "fill100K": ("random", True), "overwrite": ("random", False),
@@ -18,7 +18,7 @@ BENCHMARKS = {
     "seekrandom": ("seek", False), "updaterandom": ("update", False), "readrandomwriterandom": ("mix", False),
     "readwhilewriting": ("get while writing", False), "seekrandomwhilewriting": ("seek while writing", False),
 }  # fmt: skip
-# they print, or wait for background work, which is done as soon as it is due
+# benchmarks that only print, or wait for background work, which the model does as soon as it is due
 _SILENT_BENCHMARKS = (
     "stats", "levelstats", "memstats", "sstables", "resetstats", "stats_history", "waitforcompaction", "crc32c", "xxhash",
     "xxhash64", "xxh3", "acquireload", "compress", "uncompress",
@@ -48,7 +48,7 @@ _SILENT_VALUES = """
     subcompactions wal_dir compaction_pri format_version min_level_to_compress max_total_wal_size
     metadata_block_size table_cache_numshardbits writable_file_max_buffer_size
 """.split()
-_OFF = {  # switches that must be off, and what they would change
+_OFF = {  # switches that must be off -> the effect that is not modelled
     "use_direct_reads": "reads of other sizes", "use_direct_io_for_flush_and_compaction": "writes of other sizes",
     "mmap_read": "loads in place of reads", "mmap_write": "stores in place of writes", "partition_index": "another table format",
     "use_blob_db": "values in files of their own", "enable_blob_files": "values in files of their own",
@@ -85,7 +85,7 @@ MAX_THREADS, MOST = 1 << 12, 1 << 40
 
 
 class Benchmark(NamedTuple):
-    """One benchmark: its name, what it does, whether the store is emptied before, requests of all threads, and its options."""
+    """One benchmark: its name, the kind of its requests, whether the store is emptied before, and its options."""
 
     name: str
     does: str
@@ -110,7 +110,7 @@ class Line(NamedTuple):
 
 
 def parse(text: str) -> Line:
-    """Return what a command line of db_bench asks for; raises UsageError with all mistakes."""
+    """Parse a command line of db_bench; raise UsageError with all mistakes."""
     line = read(text, FLAGS)
     given, mistakes = line.given, line.mistakes
     numbers = {name: int(given.get(name, default)) for name, default in _NUMBERS.items()}
@@ -161,7 +161,7 @@ def parse(text: str) -> Line:
 
 
 def _benchmarks(name: str, numbers: dict[str, int], sync: bool) -> list[Benchmark]:
-    """Return one benchmark as often as it repeats, such as readrandom[X3-W1]."""
+    """Return a benchmark once for each of its repetitions, given like readrandom[X3-W1]."""
     match = re.fullmatch(r"(\w+)(?:\[((?:[XW][0-9]{1,4}-?)+)\])?", name)
     plain = match[1] if match else name
     if plain not in BENCHMARKS:
@@ -188,7 +188,7 @@ def _benchmarks(name: str, numbers: dict[str, int], sync: bool) -> list[Benchmar
 
 
 def _check(numbers: dict[str, int], mistakes: Mistakes) -> None:
-    """Note every number that is out of range."""
+    """Add a mistake for every number that is out of range."""
     least = {"key_size": 8, "reads": -1, "writes": -1, "readwritepercent": 0, "seek_nexts": 0, "seed": 0, "duration": 0}
     most = {"threads": MAX_THREADS, "key_size": 1 << 16, "readwritepercent": 100, "seek_nexts": 1 << 9}
     for name, value in numbers.items():

@@ -180,7 +180,7 @@ class Tree:
             here = len(self.folders)
             self.folders.append((parent, name))
         drawn = self._drawn(self.mean_depth)
-        # a C int from a number that is none or infinite is the least int, which makes every directory a leaf
+        # C converts NaN or infinity to the least int, which makes every directory a leaf
         deepest = (int(drawn) or 1) if math.isfinite(drawn) else -1
         width = self._drawn(self.mean_width) or 1
         leaf = depth + 1 >= deepest
@@ -202,7 +202,7 @@ class Tree:
 
 
 def _mean_depth(entries: int, width: int) -> float:
-    """Return log(entries) / log(width) as C has it for widths of 0 and 1."""
+    """Return log(entries) / log(width) with C's results for widths of 0 and 1."""
     if width == 0:
         return 0.0
     if width == 1:

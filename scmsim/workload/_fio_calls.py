@@ -55,7 +55,7 @@ _CALLS = {
 
 
 class Calls:
-    """One job's calls, made from the rows of its loop."""
+    """Converter of the rows of one job's loop to calls of its engine."""
 
     def __init__(self, job: Job, ids: np.ndarray, folders: np.ndarray, spans: list[int]) -> None:
         self.job, self.ids, self.folders, self.spans = job, ids, folders, np.array(spans, np.int64)
@@ -140,7 +140,7 @@ class Calls:
         self.done += len(moves)
 
     def end_of_pass(self, is_open: np.ndarray) -> np.ndarray:
-        """Return the syncs of end_fsync; `is_open` says which files are open."""
+        """Return the syncs of end_fsync; `is_open` marks the open files."""
         ops: list[tuple[int, int]] = []
         if self.job.writes and self.job.end_fsync:
             for file, opened in enumerate(is_open):
@@ -174,7 +174,7 @@ class Calls:
         return calls(len(ops), op=made[:, 0], file=self.ids[made[:, 1]], thread=self.job.number - 1)
 
     def verifying(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the reads that verify what the pass wrote, and which files are open after them."""
+        """Yield (reads that verify the writes of the pass, mask of the files that are open afterwards)."""
         is_open = np.zeros(len(self.ids), bool)
         if self.history is None:
             return
@@ -189,16 +189,16 @@ class Calls:
 
 
 class History:
-    """What a pass has written, in the order in which fio reads it back."""
+    """The writes of a pass, in the order in which fio reads them back."""
 
     def __init__(self, job: Job) -> None:
         self.in_order = bool(job.random) and not job.norandommap and job.generator != "lfsr"
         self.rows: list[np.ndarray] = []
-        self.starts: list[tuple[int, int]] = []  # sorted (file, offset) of what was written and not overwritten
+        self.starts: list[tuple[int, int]] = []  # sorted (file, offset) of writes that were not overwritten
         self.lengths: dict[tuple[int, int], int] = {}
 
     def add(self, rows: np.ndarray) -> None:
-        """Record the writes among the rows; a write drops what was written before to the same bytes."""
+        """Record the writes among the rows; a write drops earlier writes to the same bytes."""
         if self.in_order:
             self.rows.append(rows[:, 1:].copy())
             return
@@ -215,7 +215,7 @@ class History:
         return self.starts[at][1], self.lengths[self.starts[at]]
 
     def taken(self) -> Iterator[np.ndarray]:
-        """Yield rows that read everything back, and forget it."""
+        """Yield rows that read all recorded writes back, and forget the writes."""
         found = [*self.rows, np.array([(*key, self.lengths[key]) for key in self.starts], np.int64).reshape(-1, 3)]
         self.rows, self.starts, self.lengths = [], [], {}
         for part in found:

@@ -32,7 +32,7 @@ _WITHOUT_VALUE = frozenset(
 
 
 class Given(NamedTuple):
-    """Value of an option, and where it is written."""
+    """Value of an option, and its place (file and line)."""
 
     value: str
     at: str
@@ -42,16 +42,16 @@ Options = dict[str, Given]
 
 
 class Jobs(NamedTuple):
-    """All jobs, and what was accepted although a trace does not show it."""
+    """All jobs, and notes on accepted options that a trace does not show."""
 
     jobs: list[Job]
     notes: list[str]
 
 
 def read(path: str, changed: str = "") -> Jobs:
-    """Return the jobs of a job file; `changed` are options, separated by blanks, that replace those of every job.
+    """Return the jobs of a job file; `changed` are options, separated by blanks, that replace options of every job.
 
-    Raises UsageError, one line a mistake, with file and line number, for what cannot be modelled.
+    Raises UsageError for options that cannot be modelled: one line for each mistake, with file and line number.
     """
     return parse(contents(path, "a fio job file"), pathlib.Path(path).name, changed)
 
@@ -86,7 +86,7 @@ def _put(options: Options, line: str, at: str) -> None:
 
 
 def _sections(text: str, where: str, mistakes: Mistakes) -> list[tuple[str, Options]]:
-    """Return the sections of a job file with their options, those of [global] included."""
+    """Return the sections of a job file with their options, including the options of [global]."""
     common: Options = {}
     section: Options | None = None
     sections: list[tuple[str, Options]] = []
@@ -112,7 +112,7 @@ def _sections(text: str, where: str, mistakes: Mistakes) -> list[tuple[str, Opti
 
 
 def _command_line(words: list[str], where: str, mistakes: Mistakes) -> list[tuple[str, Options]]:
-    """Return the jobs of a command line: each --name starts one, options before the first --name are for all."""
+    """Return the jobs of a command line: each --name starts a job, options before the first --name are for all jobs."""
     common: Options = {}
     section, sections = common, list[tuple[str, Options]]()
     rest = iter(words[1:] if words[0].rpartition("/")[2] == "fio" else words)
@@ -185,14 +185,14 @@ def _jobs(name: str, options: Options, before: int, mistakes: Mistakes) -> list[
 
 
 def _check_groups(jobs: list[Job], mistakes: Mistakes) -> None:
-    """Check that wait_for names a job before."""
+    """Check that each wait_for names an earlier job."""
     for i, job in enumerate(jobs):
         if job.wait_for and job.wait_for not in [other.title for other in jobs[:i] if other.name != job.name]:
             mistakes.add(UsageError(f"job {job.name!r}: wait_for={job.wait_for!r} names no job before it"))
 
 
 def _notes(sections: list[tuple[str, Options]], jobs: list[Job], replaced: Options) -> list[str]:
-    """Return what was accepted although the trace does not show it, one line each."""
+    """Return notes on accepted options that the trace does not show, one line each."""
     given = dict.fromkeys(key for _, options in sections for key in options if key not in replaced)
     notes = []
     if paced := [key for key in given if key in PACED]:

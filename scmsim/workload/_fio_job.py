@@ -22,7 +22,7 @@ Split = tuple[tuple[int, int], ...]  # (bytes or per cent, per cent) of each par
 
 @dataclass
 class Job:
-    """One job (of numjobs equal ones) with its options as numbers; sizes in bytes, shares in per cent."""
+    """One job (of numjobs equal jobs) with its options as numbers; sizes in bytes, shares in per cent."""
 
     name: str
     number: int = 1  # fio's thread number, from 1 over all jobs
@@ -33,7 +33,7 @@ class Job:
     reads: int = 1
     writes: int = 0
     random: int = 0
-    trims: str = ""  # where rw=trim is, if it is set: the reads are trims then
+    trims: str = ""  # place of rw=trim if it is set; the reads are then trims
     bs: tuple[int, int] = (4096, 4096)
     bsrange: tuple[tuple[int, int] | None, ...] = (None, None)  # of reads and of writes
     bssplit: tuple[Split, Split] = ((), ())
@@ -90,7 +90,7 @@ class Job:
     direct: bool = False
     verify: bool = False
     do_verify: bool = True
-    time_based: str = ""  # where the option is, if it is set
+    time_based: str = ""  # place of the option if it is set
     rate: str = ""
     flow: int = 0
 

@@ -1,4 +1,4 @@
-"""Which range of which file a fio job uses, and the size of the file.
+"""Plan the range that a fio job uses in each of its files, and the size of each file.
 
 Source: fio 3.33, filesetup.c (setup_files, get_start_offset, get_rand_file_size).
 """
@@ -11,11 +11,11 @@ MOST = 1 << 61  # bytes
 
 
 def plan(job: Job, held: list[int]) -> Ranges:
-    """Return the ranges of a job whose files have `held` bytes before it (0: no such file)."""
+    """Return the ranges of a job whose files have `held` bytes before the job (0: no such file)."""
     makes_none = job.engine in ("filecreate", *FOLDERS)
     if makes_none:
         held = [0] * job.nrfiles
-    if job.engine in ("filecreate", "dircreate"):  # they take each file as one block long
+    if job.engine in ("filecreate", "dircreate"):  # these engines treat each file as one block long
         held = [min(job.least)] * job.nrfiles
     if not (job.size or job.file_size[0] or any(held)):
         share = "size=N% is a share of the file, whose size is not given; add filesize=" if job.size_percent else ""

@@ -37,7 +37,7 @@ WITHOUT_EFFECT = frozenset(
     write_lat_log zero_buffers
     """.split()
 )  # fmt: skip
-# Options of the clock: they say when a call is made or when the job is stopped early; the calls up to there are the same.
+# Options of the clock: they set when a call is made or when the job stops early; the calls before that stay the same.
 PACING = frozenset(
     """
     latency_percentile latency_run latency_target latency_window max_latency rate_cycle rate_ignore_thinktime rate_process
@@ -53,7 +53,7 @@ _REFUSED = {
     "include": "include is not followed; put the lines of that file in its place",
     "kb_base": "kb_base changes what k means; take it out and write the sizes for kb_base=1024",
 }
-PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}  # with those that are checked
+PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}  # with the options whose values are checked
 _DIRECTIONS = {
     "read": (1, 0, 0), "write": (0, 1, 0), "rw": (1, 1, 0), "readwrite": (1, 1, 0),
     "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1), "trim": (1, 0, 0), "randtrim": (1, 0, 1),
@@ -163,7 +163,7 @@ def _set_bssplit(job: Job, value: str, at: str) -> None:
 
 
 def _both(value: str) -> tuple[str, str]:
-    """Return what is said of reads and of writes; one part is for both."""
+    """Return the parts of a value for reads and for writes; a single part is for both."""
     parts = value.split(",")
     return parts[0], parts[1] if len(parts) > 1 else parts[0]
 
@@ -202,7 +202,7 @@ def _set_distribution(job: Job, value: str, at: str) -> None:
 
 
 def _zones(text: str, at: str) -> Split:
-    """Return the (share of the accesses, share of the file) of zones, in per cent; fio divides what is left out."""
+    """Return the (share of the accesses, share of the file) of zones, in per cent; fio divides the rest."""
     parts = [(count(accesses, at, 100), width) for accesses, width in _parts(text, at)]
     accesses, widths = sum(share for share, _ in parts), sum(width or 0 for _, width in parts)
     missing = sum(width is None for _, width in parts)
@@ -279,7 +279,7 @@ def _set_zonemode(job: Job, value: str, at: str) -> None:
 
 
 def _only(name: str, *allowed: str) -> Callable[[Job, str, str], None]:
-    """Return the setter of an option that is modelled for some values only, which change nothing."""
+    """Return the setter of an option whose only modelled values are `allowed`, which change no call."""
 
     def setter(job: Job, value: str, at: str) -> None:
         if value not in allowed:

@@ -1,4 +1,4 @@
-"""From an fio job to the state of its compiled loop: seeds, maps and distributions.
+"""Build the state of an fio job's compiled loop: seeds, maps and distributions.
 
 Source: fio 3.33, init.c (setup_random_seeds, td_fill_rand_seeds), filesetup.c (setup_files, __init_rand_distribution,
 init_random_map), lib/lfsr.c (taps: R. W. Ward and T. C. A. Molteno's table), hash.h (jhash of B. Jenkins).
@@ -11,7 +11,7 @@ from scmsim.workload._fio_job import ASYNCHRONOUS, Job, Ranges
 from scmsim.workload.kernels import fio_job
 from scmsim.workload.kernels.fio_random import LEVELS, PARETO, WORD, ZIPF
 
-_SEED = 0xB1899BED  # seed of what repeats from run to run
+_SEED = 0xB1899BED  # seed of the random states that repeat from run to run
 _RANDSEED = 0x89  # the option's default
 _MULTIPLIER = 0x9E370001
 _LONG = (1 << 64) - 1
@@ -66,7 +66,7 @@ class State:
         self.maps = np.zeros(words, np.uint32)
 
     def _choose_places(self, j: np.void) -> None:
-        """Set how random offsets are found."""
+        """Set how the job draws random offsets."""
         job = self.source
         j["how"] = fio_job.UNMAPPED if job.norandommap else fio_job.MAPPED
         if job.generator == "lfsr":
@@ -83,7 +83,7 @@ class State:
             j["how"] = fio_job.SKEWED
 
     def reseed(self) -> None:
-        """Reset the random states to those at the beginning of a pass."""
+        """Reset the random states to their values at the beginning of a pass."""
         j = self.job[0]
         places = {fio_job.BLOCKS: "block", fio_job.MIX: "mix", fio_job.WHICH_FILE: "file", fio_job.ZONE: "zone"}
         places |= {fio_job.READ_SIZE: "read size", fio_job.READ_SIZE + 1: "write size"}
@@ -96,7 +96,7 @@ class State:
             j["seeds"][place] = seeded(self.seeds[name])
 
     def next_pass(self) -> None:
-        """Reset what fio forgets between two passes (loops, or io_size beyond size)."""
+        """Reset the state that fio forgets between two passes (loops, or io_size beyond size)."""
         j = self.job[0]
         j["synced"] = j["direction_until"] = j["finished"] = j["pass_bytes"] = j["zone_bytes"] = 0
         self.files["is_open"] = self.files["is_done"] = 0

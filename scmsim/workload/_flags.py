@@ -36,7 +36,7 @@ class Flags(NamedTuple):
     program: str
     known: Mapping[str, str]
     silent: Mapping[str, str]  # flags that change no call, with their units
-    refused: Mapping[str, str]  # what to do instead of a flag, or of a value that its unit does not allow
+    refused: Mapping[str, str]  # advice for a flag, or for a value that its unit does not allow
     letters: bool = False
 
 
@@ -58,7 +58,7 @@ def split(text: str, where: str) -> list[str]:
 
 
 def read(text: str, flags: Flags) -> Line:
-    """Return a command line, with or without the program's name; the caller checks its mistakes."""
+    """Parse a command line, with or without the program's name; the caller must check `mistakes`."""
     words = split(text, flags.program)
     names = [number for number, word in enumerate(words) if word.rpartition("/")[2] == flags.program]
     start = names[0] + 1 if names else 0

@@ -1,6 +1,6 @@
 """Readers of other benchmarks' configurations: Postmark's commands, IOzone's command line, YCSB's properties.
 
-Each returns parameters of the workload; what is unknown or not modelled is an error that names it, with its line.
+Each reader returns parameters of the workload; an unknown or unmodelled setting is an error with name and line.
 """
 
 import inspect
@@ -55,7 +55,7 @@ def postmark(text: str, where: str) -> Params:
 
 
 def _set(given: Params, name: str, values: list[str], at: str) -> None:
-    """Set what one `set` of Postmark says."""
+    """Apply one `set` command of Postmark."""
     if name not in _POSTMARK_SETS:
         raise UsageError(f"{at}: {unknown('setting of Postmark that is modelled', name, _POSTMARK_SETS)}")
     if len(values) != (2 if name in ("size", "bias") else 1):
@@ -185,7 +185,7 @@ def _share(text: str, at: str) -> float:
 
 
 def merged(given: Params, read: Params, init: Callable[..., None]) -> Params:
-    """Return the parameters with those of a file; raise UsageError for one that is given besides the file."""
+    """Return the parameters, completed from a file; raise UsageError for a parameter that both give."""
     for name in read:
         if given[name] != inspect.signature(init).parameters[name].default:
             raise UsageError(

@@ -70,7 +70,7 @@ def recorded(path: str, tokens: int) -> Iterator[list[int]]:
     """Yield the requests of a trace in Mooncake's format, in blocks of `tokens` tokens.
 
     The trace's own block follows from the first request of at least two blocks: the power of two that makes as many blocks.
-    The number of a block of the trace represents all text up to its end, so a longer block has the number of its last one.
+    The number of a block of the trace represents all text up to its end, so a longer block has its last block's number.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def recorded(path: str, tokens: int) -> Iterator[list[int]]:
     """
     name = pathlib.Path(path).name
     own = 0
-    waiting: list[tuple[int, int, list[int]]] = []  # requests of one block, before the first longer one
+    waiting: list[tuple[int, int, list[int]]] = []  # requests of one block, before the first longer request
     for number, length, blocks in _lines(path, name):
         if not own and len(blocks) < 2:
             waiting.append((number, length, blocks))
@@ -95,7 +95,7 @@ def recorded(path: str, tokens: int) -> Iterator[list[int]]:
 
 
 def _block_of(length: int, count: int) -> int:
-    """Return the power of two by which `length` tokens make `count` blocks; 0 if there is none."""
+    """Return the power of two by which `length` tokens make `count` blocks; 0 if no power of two does."""
     size = 1 << max((length // count).bit_length() - 1, 0)
     return next((block for block in (size, 2 * size) if -(-length // block) == count), 0)
 
@@ -200,34 +200,34 @@ def conversations(requests: int, tokens: int, prompt: int, again: int, gap: int,
 
 
 class Served(NamedTuple):
-    """What the cache does for one request."""
+    """Result of one request to the cache."""
 
     read: list[int]  # slots of the blocks that were found, in order
     written: list[int]  # slots of the blocks that were stored
-    evicted: int  # how many of the `written` slots held another block: the last ones
+    evicted: int  # number of `written` slots that held another block: the last slots of `written`
 
 
 class Cache:
-    """Blocks in slots; the block that was used longest ago gives its slot to a new one."""
+    """Blocks in slots; the least recently used block gives its slot to a new block."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.slot: OrderedDict[int, int] = OrderedDict()
 
     def serve(self, blocks: list[int]) -> Served:
-        """Read the blocks up to the first one that is missing, and store what is missing from there on."""
+        """Read the blocks up to the first missing block, and store all missing blocks from there on."""
         slot = self.slot
         found = 0
         while found < len(blocks) and blocks[found] in slot:
             found += 1
         read = [slot[block] for block in blocks[:found]]
-        # LMCache uses them from the last to the first, so that the end of a text leaves before its beginning
+        # LMCache touches found blocks from last to first, so that a text's end is evicted before its beginning
         for block in reversed(blocks[:found]):
             slot.move_to_end(block)
         written: list[int] = []
         evicted = 0
         for block in blocks[found:]:
-            if block in slot:  # it has lost the text before it, so it was computed again, and is already stored
+            if block in slot:  # stored already, but computed again because a block before it was missing
                 slot.move_to_end(block)
                 continue
             if len(slot) < self.slots:

@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 def shape(key: int, value: int, block: int) -> Shape:
     """Return the shape of blocks: a block takes records until it has `block` bytes.
 
-    It stops at 90 % of them if the next record would not fit.
+    A block stops at 90 % of `block` bytes if the next record would not fit.
     """
     record = 4 + key + 8 - SHARED + value
     count = 1
@@ -90,7 +90,7 @@ class Levels:
         self._runs: list[Run] | None = None
 
     def runs(self) -> list[Run]:
-        """Return what a look-up searches, in its order."""
+        """Return the runs that a look-up searches, in search order."""
         if self._runs is None:
             upper = [Run([table]) for table in self.levels[0]]
             self._runs = upper + [Run(level) for level in self.levels[1:] if level]
@@ -157,7 +157,7 @@ class Levels:
         return _overlapping(self.levels[level + 1], table.keys[0], table.keys[-1])
 
     def _least_overlap(self, level: int) -> int:
-        """Return the index of the table with the fewest bytes below it per byte of its own."""
+        """Return the index of the table with the fewest overlapping bytes in the level below, per byte of its own."""
         first, last, size = (np.array(column) for column in zip(*map(_extent, self.levels[level]), strict=True))
         if not self.levels[level + 1]:
             return 0
@@ -167,7 +167,7 @@ class Levels:
         return int(np.argmin(overlap / size))
 
     def _movable(self, level: int, index: int) -> list[Table]:
-        """Return a table and its neighbours, right ones first, that move together since nothing below overlaps them."""
+        """Return a table and neighbours (right neighbours first) that move together: no table below overlaps them."""
         tables, low, high = self.levels[level], index, index
         while high - low + 1 < MOVED and high + 1 < len(tables) and not self._below(level, tables[high + 1]):
             high += 1

@@ -41,7 +41,7 @@ MOST = 0x7FFFF000  # bytes of one read or write (Linux)
 
 @dataclass
 class Plan:
-    """One run of mdtest: what is asked for, and the sizes that follow from it."""
+    """One run of mdtest: its requested phases and options, and the sizes that follow from them."""
 
     tops: list[str]
     tasks: int = 1
@@ -109,7 +109,7 @@ class Plan:
 
 
 def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
-    """Return the run that a command line describes, and notes on what a trace does not show."""
+    """Return the run that a command line describes, and notes on effects that a trace does not show."""
     line = read(text, FLAGS)
     got = {flag: value for flag, value in line.given.items() if flag not in ("d", "a")}
     on = {
@@ -147,7 +147,7 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
 
 
 def _tasks(before: list[str], given: int) -> int:
-    """Return the number of tasks that a launcher's words ask for, or the given number."""
+    """Return the number of tasks in a launcher's words, else the given number."""
     found = [
         value for flag, value in zip(before, before[1:], strict=False) if flag in ("-n", "-np", "--np", "--ntasks")
     ]
@@ -192,7 +192,7 @@ def _check(made: Plan, mistakes: Mistakes) -> None:
 
 
 def _size(made: Plan) -> None:
-    """Set how many items there are in a directory and in all, as mdtest rounds them."""
+    """Set the number of items of a directory and of a task, as mdtest rounds them."""
     leaves = made.branches**made.depth
     if made.per_dir:
         holding = leaves if made.leaf_only else made.dirs

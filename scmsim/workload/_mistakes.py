@@ -1,4 +1,4 @@
-"""All mistakes of a job file or a command line in one error."""
+"""Report all mistakes of a job file or a command line in one error."""
 
 from scmsim.core.errors import UsageError
 
@@ -6,7 +6,7 @@ _SHOWN = 20  # most mistakes in one message
 
 
 class Mistakes:
-    """Mistakes found so far; each is kept once."""
+    """Mistakes found so far; each mistake is kept once."""
 
     def __init__(self, where: str) -> None:
         self.where, self.texts = where, list[str]()
@@ -16,7 +16,7 @@ class Mistakes:
             self.texts.append(str(error))
 
     def check(self) -> None:
-        """Raise UsageError with all mistakes, one a line, if there are any."""
+        """Raise UsageError with all mistakes, one per line, if any mistake was added."""
         if len(self.texts) == 1:
             raise UsageError(self.texts[0])
         if self.texts:

@@ -25,7 +25,7 @@ from scmsim.workload._stream import alternating, ops, place_in_run, weave
 
 FOLDER, DB, SIDE, SHM = 0, 1, 2, 3  # object ids; SIDE is the journal or the log
 RECORD = 4 + PAGE + 4  # bytes of a page in the journal
-# bytes: size of the journal's header; the journal's length is rounded up to it when SQLite looks for a second header
+# bytes of the journal's header; SQLite looks for a second header at the journal's length rounded up to a multiple
 SECTOR = 512
 FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes
 _SYNC = DATA_ONLY
@@ -220,7 +220,7 @@ def _read(reads: np.ndarray) -> np.ndarray:
 
 
 def _broadcast(place: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places, and one row for each of them."""
+    """Return the places, and one row for each place."""
     return place, np.repeat(rows, len(place)) if len(rows) == 1 and len(place) != 1 else rows
 
 

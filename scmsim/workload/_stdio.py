@@ -1,4 +1,4 @@
-"""Sizes of the transfers that glibc's buffered streams make.
+"""Compute the sizes of the transfers that glibc's buffered streams make.
 
 A stream has a buffer of `st_blksize` bytes (4096 on the file systems modelled here, or the size given to setvbuf).  A call
 that wants at least a bufferful bypasses the buffer in whole multiples of it; the rest goes through the buffer.  Reading and

@@ -26,7 +26,7 @@ class Stream:
     header: dict[str, Any]
     files: Files
     interval: int = 1000
-    fresh = False  # whether each piece is a new array, so that a batch may be a view of one
+    fresh = False  # whether each piece is a new array, so that a batch may be a view of a piece
 
     def parts(self) -> Iterator[tuple[Pieces, int]]:
         """Yield (function that makes the pieces of a pass, times that the pass occurs in a row): not all passes need a replay."""
@@ -151,7 +151,7 @@ def place_in_run(numbers: np.ndarray) -> np.ndarray:
 
 
 def repeated(make: Callable[[], Iterable[np.ndarray]], rows: int, times: int) -> Iterator[np.ndarray]:
-    """Yield the pieces of `make()`, `rows` rows in all, `times` times; short ones are made once and tiled."""
+    """Yield the pieces of `make()`, `rows` rows in all, `times` times; make a short pass once and tile it."""
     if rows > PIECE // 2:
         for _ in range(times):
             yield from make()

@@ -81,7 +81,7 @@ class Entry:
 
 
 class Parameters(NamedTuple):
-    """A parameter file: entries by kind, and what is accepted without effect on a call."""
+    """A parameter file: entries by kind, and the accepted keys that change no call."""
 
     entries: dict[str, list[Entry]]
     silent: list[str]
@@ -120,7 +120,7 @@ def parse(text: str, where: str, changed: dict[str, str]) -> Parameters:
                 made.entries[key].append(current)
             continue
         if key in ("hd", "host") and (current is None or current.kind not in ("fwd", "sd", "wd")):
-            current = None  # a host: everything up to the next entry is about it
+            current = None  # a host: all keys up to the next entry describe the host
             silent.append(key)
             continue
         try:
@@ -235,7 +235,7 @@ def loops(run: Entry) -> dict[str, list[Any]]:
 
 
 def _check(made: Parameters, where: str, mistakes: Mistakes) -> None:
-    """Note what is missing or does not fit together."""
+    """Add a mistake for each missing or contradictory entry."""
     entries = made.entries
     if not entries["rd"]:
         mistakes.add(f"{where}: there is no run; add one, such as rd=run1,fwd=fwd1,fwdrate=max,format=yes,elapsed=10")

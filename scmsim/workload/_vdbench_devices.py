@@ -17,7 +17,7 @@ Row = tuple[int, ...]  # op, file, offset, length, file2, flag, thread
 
 @dataclass
 class Stream:
-    """A workload on one device: the bytes that it uses, its threads, and where it is."""
+    """A workload on one device: its range of bytes, its threads, and its position."""
 
     workload: Entry
     file: int

@@ -34,7 +34,7 @@ _SYNCHRONOUS = ("o_sync", "o_dsync", "o_rsync")
 
 @dataclass
 class Anchor:
-    """A tree of directories and files: object ids, sizes, what exists, which files are in use, and the next file in order."""
+    """A tree of directories and files: object ids, sizes, existing files, busy files, and the next file in order."""
 
     entry: Entry
     root: int
@@ -42,7 +42,7 @@ class Anchor:
     files: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    held: list[int] = field(default_factory=list)  # bytes in each file; -1: there is no such file
+    held: list[int] = field(default_factory=list)  # bytes in each file; -1: the file does not exist
     busy: set[int] = field(default_factory=set)
     next: int = 0
     selected: set[int] = field(default_factory=set)
@@ -58,7 +58,7 @@ class Tree:
         self.names: list[str] = []
         self.is_dir: list[bool] = []
         self.anchors: dict[str, Anchor] = {}
-        self.counted = False  # whether a run has begun: what is formatted before is preparation
+        self.counted = False  # whether a run has begun; a format before the first run is preparation
         for fsd in parameters.entries["fsd"]:
             anchor = Anchor(fsd, self._add(fsd["anchor"], True))
             self._populate(anchor, random)
@@ -108,7 +108,7 @@ class Tree:
         return [self.anchors[fsd.name] for each in workloads for fsd in self.parameters.named("fsd", each["fsd"])]
 
     def table(self) -> Files:
-        """Return the side table: what exists before the first run."""
+        """Return the side table of the files and directories that exist before the first run."""
         first = np.full(len(self.names), -1, np.int64)
         for anchor in self.anchors.values():
             first[anchor.root] = 0
@@ -120,7 +120,7 @@ class Tree:
     def formatted(self, run: Entry, given: Entry, workloads: list[Entry]) -> Iterator[Row]:
         """Yield the calls of a format: what exists is removed, then directories and full files are made by its threads in turn.
 
-        `clean` removes only, `directories` makes no files, `restart` keeps what exists.
+        `clean` removes only, `directories` makes no files, `restart` keeps existing files.
         """
         flag = 0 if self.counted else SETUP
         unit, threads, how = int(given["xfersizes"][0][0]), int(given["threads"]), run["format"]
@@ -154,7 +154,7 @@ class Tree:
 
 @dataclass
 class Thread:
-    """One thread of a workload: its open file (-1: none), and how far it is."""
+    """One thread of a workload: its open file (-1: none), and its progress in it."""
 
     number: int
     workload: Entry
@@ -238,7 +238,7 @@ class Run:
         return [(STAT, file, -1, 0, -1, 0, t.number)]
 
     def _transfer(self, t: Thread, kind: str) -> list[Row] | None:
-        """Return the calls of one block, with those that change to another file before it."""
+        """Return the calls of one block, after the calls that change to another file if needed."""
         w, rows = t.workload, list[Row]()
         is_random = "random".startswith(w["fileio"][0])
         unit = self._unit(w)

@@ -89,7 +89,7 @@ class Flowop:
         return int(value)
 
     def variable(self, name: str) -> RandVar | None:
-        """Return the random variable that an attribute is, if it is one."""
+        """Return an attribute's random variable, None if its value is not a random variable."""
         value = self.given.get(name)
         return value if isinstance(value, RandVar) else None
 

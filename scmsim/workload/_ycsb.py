@@ -56,7 +56,7 @@ def requests(
     records, operations : int
         Records loaded before (keys 0 to records - 1), requests in all.
     distribution : str
-        One of DISTRIBUTIONS in place of the mix's distribution; "" keeps the mix's.
+        One of DISTRIBUTIONS in place of the mix's distribution; "" keeps the distribution of the mix.
     longest : int
         Most records of a scan.
     """

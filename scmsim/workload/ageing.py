@@ -128,7 +128,7 @@ class Workload(_stream.Stream):
                 )  # fmt: skip
 
     def steps(self) -> Iterator[Step]:
-        """Yield what is deleted and created: first the fill, then the rounds."""
+        """Yield the creations and deletions: first the fill, then the rounds."""
         random = np.random.default_rng(self.seed)
         pool = _Pool()
         written = 0
@@ -150,7 +150,7 @@ class Workload(_stream.Stream):
 
 
 class _Pool:
-    """Live files, oldest first, and the ids of deleted ones."""
+    """Live files, oldest first, and the ids of deleted files."""
 
     def __init__(self) -> None:
         self.ids = np.zeros(0, np.int64)
@@ -172,7 +172,7 @@ class _Pool:
                 yield Step(True, ids, sizes[:fits])
 
     def delete(self, size: int, random: np.random.Generator | None) -> Step:
-        """Delete files that take at least `size` bytes together: random ones, or the oldest."""
+        """Delete files that take at least `size` bytes together: random files, or the oldest."""
         order = np.arange(len(self.ids)) if random is None else random.permutation(len(self.ids))
         count = min(int(np.searchsorted(np.cumsum(self.pages[order]) * PAGE, size)) + 1, len(order))
         chosen = order[:count]
@@ -184,7 +184,7 @@ class _Pool:
         return Step(False, ids, np.zeros(count, np.int64))
 
     def _take(self, count: int) -> np.ndarray:
-        """Return ids for new files: first those of the most recently deleted files, then fresh ones."""
+        """Return ids for new files: first the ids of the most recently deleted files, then fresh ids."""
         old = self.free[len(self.free) - min(count, len(self.free)) :][::-1]
         self.free = self.free[: len(self.free) - len(old)]
         fresh = np.arange(self.used, self.used + count - len(old))

@@ -41,7 +41,7 @@ PARAMS = {
     "interval": ("1us", "time", "trace time between two calls"),
 }
 PAGE = 4096
-_STEPS: dict[str, float] = {  # and their weights
+_STEPS: dict[str, float] = {  # kind of step -> weight
     "create": 25, "append": 30, "overwrite": 10, "truncate": 8, "unlink": 6, "rename": 3, "fsync": 6, "close": 5, "sync": 1,
 }  # fmt: skip
 _RESERVE: dict[str, float] = {"reserve": 5, "punch": 6}

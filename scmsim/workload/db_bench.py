@@ -82,7 +82,7 @@ class Workload(lsm.Workload):
                 yield from store.requests(block, random, hashed=True)
 
     def _requests(self, each: Benchmark, random: np.random.Generator) -> Iterator[_ycsb.Requests]:
-        """Yield the requests of a benchmark in blocks: the threads in turn, then the writer beside them."""
+        """Yield the requests of a benchmark in blocks: each turn has all threads, then the additional writer."""
         does, _, writes = each.does.partition(" ")
         kind_of = {"get": _ycsb.READ, "seek": _ycsb.SCAN, "update": _ycsb.MODIFY}.get(does, _ycsb.INSERT)
         order = random.permutation(each.keys) if does == "unique" else None

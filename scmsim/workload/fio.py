@@ -1,7 +1,7 @@
 """fio 3.33: reads a job file or a command line and makes the job's calls, exactly for one job.
 
 Jobs that run at the same time take turns here, one call each.  With an asynchronous engine the order of submission is the
-same and the buffers rotate.  Not modelled: time, trim, zoned devices, and what `_fio_options` refuses.
+same and the buffers rotate.  Not modelled: time, trim, zoned devices, and options that `_fio_options` refuses.
 Source: fio 3.33, backend.c, filesetup.c, io_u.c; compared with the program.
 """
 
@@ -228,7 +228,7 @@ def _most_calls(job: Job, ranges: Ranges) -> int:
 
 
 def _told(job: Job) -> dict[str, object]:
-    """Return a job for the header: its name and what differs from fio's defaults."""
+    """Return a job for the header: its name and the options that differ from fio's defaults."""
     default = Job(job.name)
     finish(default)
     return {key: value for key, value in vars(job).items() if key == "name" or value != getattr(default, key)}

@@ -1,6 +1,6 @@
 """The cache of keys and values (KV) of a language-model server: blocks of tokens are put, got and evicted.
 
-A request gets the blocks of its text that are cached, up to the first that is missing, and puts the other full ones; a full
+A request gets the cached blocks of its text up to the first missing block, and puts its other full blocks; a full
 cache gives the slot of the least recently used block to a new one (see _kvcache for the sources).  Requests are those of a
 trace in Mooncake's format, or conversations drawn with the statistics of its conversation trace.
 
@@ -67,7 +67,7 @@ PAST_CACHES = 3 << 18
 class Workload(_stream.Stream):
     """Stream of the transfers of one cache (a records.Source); see PARAMS.
 
-    `found`, `stored` and `evicted` are the blocks of all requests that were got, put, and that lost their slot; `asked` is
+    `found`, `stored` and `evicted` count the blocks that all requests got and put, and that lost their slot; `asked` is
     the number of full blocks of all requests.
 
     Raises
@@ -116,7 +116,7 @@ class Workload(_stream.Stream):
         self.files = _stream.table(["/kvcache", *paths], [0, *sizes], [True] + [False] * len(paths))
 
     def _count(self) -> None:
-        """Run the cache once: the figures, and the number of rows that follows from them."""
+        """Run the cache once to set the figures, and the number of rows that follows from them."""
         requests = self.asked = self.found = self.stored = self.evicted = 0
         for blocks, served in self._served():
             requests += 1
@@ -142,7 +142,7 @@ class Workload(_stream.Stream):
         ]
 
     def _served(self) -> Iterator[tuple[list[int], _kvcache.Served]]:
-        """Yield each request's blocks and what the cache does for it."""
+        """Yield (blocks, result of the cache) for each request."""
         asked = _kvcache.recorded(self.file, self.tokens) if self.file else _kvcache.conversations(*self.drawn)
         cache = _kvcache.Cache(self.slots)
         for blocks in asked:
@@ -175,7 +175,7 @@ class Workload(_stream.Stream):
         )
 
     def _files(self, served: _kvcache.Served) -> np.ndarray:
-        """Return a request's calls on the files of its blocks: a file is removed before its slot has a new one."""
+        """Return a request's calls on the files of its blocks: a file is removed before its slot gets a new file."""
         read, written = (FIRST + np.array(slots, np.int64) for slots in (served.read, served.written))
         fresh = len(written) - served.evicted
         order = len(read) + np.arange(len(written))

@@ -130,7 +130,7 @@ class Workload(_stream.Stream):
         counts = [self.entries, *self.levels]
         for level in reversed(range(len(self.levels))):
             start = place[self._path(keys)[level]] * PAGE
-            held = max(counts[level] // self.levels[level], 1)  # nodes in such a page
+            held = max(counts[level] // self.levels[level], 1)  # nodes in a page of this level
             low, high, wanted = np.zeros(len(keys), np.int64), np.full(len(keys), held - 1), keys * 7919 % held
             node = self.node if level == 0 else NODE + KEY
             parts.append((at, ops(ULOAD, np.ones(len(keys), np.int64), start + 10, 4)))

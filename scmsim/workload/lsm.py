@@ -92,7 +92,7 @@ class Workload(_stream.Stream):
 
     key = KEY
     has_log = True
-    multiplier: float = 10  # of the sizes of two levels
+    multiplier: float = 10  # ratio of the sizes of two consecutive levels
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class Store:
         written = self.written
         self.memtable, self.held, self.written = np.zeros(0, np.int64), 0, 0
         parts = [_written(table), _opened(table), self._edit()]
-        if self.given.has_log:  # an empty log stays
+        if self.given.has_log:  # without puts in the log, the empty log file stays
             self.current = 1 - self.current
             parts = [self._new_log(), *parts, ops(TRUNCATE, old, new_size=written, thread=1)]
             parts += [ops(CLOSE, old, thread=1), ops(UNLINK, old, parent=FOLDER, thread=1)]
@@ -321,7 +321,7 @@ class Store:
 
 
 def _among(key: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return which keys are in a sorted array."""
+    """Return a mask of the keys that are in a sorted array."""
     if not len(known):
         return np.zeros(len(key), bool)
     return known[np.minimum(np.searchsorted(known, key), len(known) - 1)] == key

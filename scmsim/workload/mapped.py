@@ -136,7 +136,7 @@ class Workload(_stream.Stream):
         return index % self.places
 
     def _touches(self, index: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """Return the touches with running numbers `index`, and what follows each."""
+        """Return the touches with running numbers `index`, each followed by its write-back, fence or sync."""
         if self.by == "calls":
             code, syncs = READ if self.op == "read" else WRITE, FSYNC
         else:

@@ -181,11 +181,11 @@ class Workload(Stream):
                 yield calls(p.tasks, op=SYNC, thread=np.arange(p.tasks))
 
     def _many(self) -> int:
-        """Return how many items of each task are worked on at a time."""
+        """Return how many items of each task to process at a time."""
         return max(1, _BLOCK // self.plan.tasks)
 
     def _order(self) -> list[np.ndarray]:
-        """Return the items of each task in the order of stat and read, as C's rand shuffles them; none if by number."""
+        """Return the items of each task in the order of stat and read, as C's rand shuffles them; empty without -R."""
         p, found = self.plan, []
         for task in range(p.tasks if p.seed is not None else 0):
             draws, order = rand(int(p.seed or 0) + task), list(range(p.items))
@@ -207,7 +207,7 @@ class Workload(Stream):
             file = base + at_name[owner * p.in_tree + item]
         parent = trees + (owner * p.dirs if p.own_trees else 0) + p.first_dir + item // p.per_dir
         if phase == RENAME:
-            # the first goes out of the way, each next one takes its predecessor's name, and the first the last free name
+            # the first moves away, each next directory gets its predecessor's name, then the first the last free name
             file[-1] = base + at_name[owner * p.in_tree] if item[-1] == p.looked_at - 1 else file[-1]
             return calls(len(item), op=RENAME, file=file, thread=task, flag=flag)
         if flag and phase != STAT:
@@ -241,7 +241,7 @@ class Workload(Stream):
         return [first, *written, CLOSE]
 
     def _renamed(self, at_name: np.ndarray) -> None:
-        """Note which directory has each name after the phase that renames."""
+        """Record which directory has each name after the rename phase."""
         p = self.plan
         for first in range(0, len(at_name), p.in_tree):
             part = at_name[first : first + p.looked_at - 1]

@@ -58,7 +58,7 @@ WHOLE = 65536  # bytes of each read of a whole file
 LARGE = 4 << 20
 LARGE_FILES = 6
 DIRS = 8
-_STEPS: dict[str, float] = {  # and their weights
+_STEPS: dict[str, float] = {  # kind of step -> weight
     "create": 8, "name": 11, "stat": 6, "mkdir": 2, "readdir": 3, "sync": 0.2, "map": 5, "whole": 5, "transfer": 60,
     "durable": 6,
 }  # fmt: skip
@@ -151,7 +151,7 @@ class _Mix:
         return len(self.paths) - 1
 
     def _step(self, weights: dict[str, float]) -> Iterator[tuple[int, ...]]:
-        """Yield a file's life, a change of a name, or some transfers."""
+        """Yield the calls of one random step, such as a new file, a change of a name, or some transfers."""
         kind = self.draw.choices(tuple(weights), tuple(weights.values()))[0]
         file = self.draw.choice(list(self.sizes)) if self.sizes else -1
         if kind == "create" or file < 0:
@@ -226,7 +226,7 @@ class _Mix:
         yield from ends if self.draw.random() < 0.5 else ends[::-1]
 
     def _whole(self, file: int) -> Iterator[tuple[int, ...]]:
-        """Yield the reads of a whole file until one returns nothing."""
+        """Yield the reads of a whole file, with the last read that returns nothing."""
         for at in range(0, self.sizes[file], WHOLE):
             yield READ, file, at, min(WHOLE, self.sizes[file] - at), -1, 0
         yield READ, file, self.sizes[file], 0, -1, 0

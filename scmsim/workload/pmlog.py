@@ -2,7 +2,7 @@
 
 An append stores the record (past the caches, or with write-backs) and a fence; then it stores the 8 bytes with the log's end,
 writes them back, and fences again.  So the end moves only after the record is durable.  A full log starts over.
-Source: what libpmemlog guarantees; the library was not run, and the place of the end (here 4096) is an assumption.
+Source: the guarantees of libpmemlog; the library was not run, and the place of the end (here 4096) is an assumption.
 """
 
 from collections.abc import Iterator

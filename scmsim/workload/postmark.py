@@ -46,7 +46,7 @@ _LIMIT = 1 << 31  # limit of C's int
 
 
 class Draws:
-    """Postmark's random numbers: MT19937 in its first (1999) form, whose seeding differs from the later one.
+    """Postmark's random numbers: MT19937 in its first (1999) form, whose seeding differs from later versions.
 
     A call with x returns next % x; for x <= 0 it draws nothing and returns 0.
     """

@@ -1,7 +1,7 @@
 """vdbench's parameter files: directories and files (fsd, fwd), or large files in place of devices (sd, wd).
 
 Source: vdbench 5.04.06 (FileAnchor, Directory, FwgThread, Op*, ActiveFile, WG_entry), checked with strace of a build.  vdbench
-seeds most of its random numbers by the clock: where they decide, the trace has those of `seed`.
+seeds most of its random numbers by the clock: there the trace uses random numbers from `seed`.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """YCSB's property files: the requests of a CoreWorkload to the LSM store of `lsm`, with the file's mix and sizes.
 
-Source: CoreWorkload of brianfrankcooper/YCSB and its RocksDB binding (see _ycsb, lsm).  Without `workload`'s six letters:
-proportions, distribution, records, operations, fields and scans are the file's.
+Source: CoreWorkload of brianfrankcooper/YCSB and its RocksDB binding (see _ycsb, lsm).  Instead of `workload`'s letter,
+the file gives the proportions, distribution, records, operations, fields and scans.
 """
 
 import pathlib
@@ -72,5 +72,5 @@ class Workload(lsm.Workload):
         self.header["notes"] = [f"properties that change no call: {', '.join(silent)}"] if silent else []
 
     def mixed(self, workload: str) -> tuple[tuple[Sequence[float], str], int]:
-        """Return the shares and the distribution of the file, and its longest scan."""
+        """Return the file's shares and distribution of the requests, and its longest scan."""
         return (self.shares, self.chosen), self.longest_scan

@@ -1,4 +1,4 @@
-"""Normal pages and superpages from the same space: shows what happens to superpages without a region of their own.
+"""Normal pages and superpages from the same space: shows how superpages run out without a region of their own.
 
 Units: bytes; frames of 4096 bytes.  Source: the case that the SCMFS superpage paper (2013), section IV.A, argues against: as the
 file system ages, no superpage is free although there is enough free space.

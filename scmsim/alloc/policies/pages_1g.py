@@ -1,4 +1,4 @@
-"""Pages of 1 GiB alone: the far end of equation 1 of the VSM paper.
+"""Pages of 1 GiB alone: the extreme case of equation 1 of the VSM paper.
 
 Units: frames of 4096 bytes.  Source: VSM paper, section II.B.
 """

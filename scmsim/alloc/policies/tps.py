@@ -2,7 +2,7 @@
 
 Units: frames of 4096 bytes.  Source: Guvenilir and Patt, Tailored Page Sizes, ISCA 2020 (thesis, University of Maine, 2020,
 1.2.4): all sizes 2**n from n = 12 on; `exact` takes no frame that the file does not need, `doubling` reserves frames so that a
-file has few pages.  How a file system would use the sizes is ours: the paper is about the memory of programs.
+file has few pages.  The use by a file system is an assumption: the paper is about programs' memory.
 """
 
 SUMMARY = "tailored page sizes: every power of two from 4 KiB to 1 GiB"

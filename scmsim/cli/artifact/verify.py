@@ -65,7 +65,7 @@ def _of(found: "Verification", verdict: str) -> list["Claim"]:
 
 
 def _quantities(claims: list["Claim"]) -> list[str]:
-    """Return a table with a line for each quantity that has a verdict, and one for the rest."""
+    """Return a table with a line for each quantity that has a tolerance, and one line for all figures without."""
     from scmsim.artifact.claims import SHOWN, VERDICTS, off_percent
 
     groups: dict[tuple[str, str], list[Claim]] = {}

@@ -84,7 +84,7 @@ def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
 def run_job(
     loaded: "Job", setting: "Setting", chosen: "dict[str, System]", out: str | os.PathLike[str], given: dict[str, Any]
 ) -> "tuple[Result, int, int]":
-    """Run what the folder lacks of a job; return (result, guests run now, guests run before)."""
+    """Run the guests of a job that the folder lacks; return (result, guests run now, guests run before)."""
     from scmsim.lab import runner
 
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(runner.guests(loaded)))
@@ -125,7 +125,7 @@ def run_guests(
 
 
 def misses_of(machine: str | None) -> dict[str, Any]:
-    """Return the fields of a setting that counts guests' misses on a machine; none without a machine."""
+    """Return the fields of a setting that counts guests' misses on a machine; {} without a machine."""
     from scmsim.lab.machine import Window
     from scmsim.mmu import presets
 

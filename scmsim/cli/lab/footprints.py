@@ -1,4 +1,4 @@
-"""`scmsim lab footprints`: write what the kernel's own code touches in each kind of call, as recorded by the lab."""
+"""`scmsim lab footprints`: write the pages that the kernel's own code touches in each kind of call."""
 
 import click
 

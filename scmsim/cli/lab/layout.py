@@ -101,7 +101,7 @@ def _made(traces: tuple[str, ...], names: tuple[str, ...], params: Any, given: d
 
 
 def _folder(trace: str, traces: tuple[str, ...], given: dict[str, Any]) -> Any:
-    """Return where the extents of a trace are or will be: a folder for each, if there are several."""
+    """Return the path for the extents of a trace; each of several traces has a folder inside -o or --real."""
     import pathlib
 
     from scmsim.cli.lab._guests import make_folder

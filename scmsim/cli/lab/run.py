@@ -77,7 +77,7 @@ def command(job: str, out: str, **given: Any) -> None:
 
 
 def _with_layout(loaded: Any, given: dict[str, Any]) -> Any:
-    """Return the job, whose guest also reports its extents, after a check of what can be recorded into one file."""
+    """Return the job, set to report the guest's extents; raise UsageError if one file cannot hold them."""
     import dataclasses
 
     from scmsim.core.atomic import writable

@@ -1,4 +1,4 @@
-"""`scmsim perf figures`: draw the thesis's figures from measurements alone."""
+"""`scmsim perf figures`: draw the thesis' figures from measurements only."""
 
 import click
 

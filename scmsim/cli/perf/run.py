@@ -88,7 +88,7 @@ def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[s
 
 
 def _write_sweep(matrix: "Matrix", backend: "Backend", folder: "pathlib.Path") -> None:
-    """Write a sweep of the models over the same cells beside the result, if there is something to compare."""
+    """Write a sweep over the measured cells next to the result, if models predict what was measured."""
     from scmsim.core import resumable
     from scmsim.perf import simulate
 
@@ -139,7 +139,7 @@ def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> i
 
 
 def _stopped(stops: list[str]) -> int:
-    """Return 0 for a plan without obstacles, else raise EnvironmentProblem with the first."""
+    """Return 0 for a plan without obstacles; otherwise raise EnvironmentProblem with the first obstacle."""
     if stops:
         raise EnvironmentProblem(f"{stops[0]}{f' (and {len(stops) - 1} more obstacles)' if len(stops) > 1 else ''}")
     return 0

@@ -1,4 +1,4 @@
-"""`scmsim perf setup`: set up a file system on persistent memory, starting from a bare machine."""
+"""`scmsim perf setup`: set up a file system on persistent memory, from a machine without preparation."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """`scmsim trace convert`: convert any format to a trace, or a trace to a writable format.
 
-`scmsim capture` reports losses by this module, too.
+`scmsim capture` also uses this module to report losses.
 """
 
 import json
@@ -159,7 +159,7 @@ def left_out(report: Any) -> list[str]:
 
 
 def _names(reason: str, report: Any) -> str:
-    """Return the names of the calls with a reason, the most frequent first."""
+    """Return the names and counts of the calls that were left out for a reason, the most frequent first."""
     if not reason.startswith(("failed", "not a file op")):
         return ""
     counts = report.failed if reason.startswith("failed") else report.other

@@ -52,7 +52,7 @@ def stats_command(file: str, setup: bool, as_json: bool) -> None:
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines (name, text) above the histograms."""
+    """Return the lines (name, text) that are printed above the histograms."""
     lines = [(name.replace("_", " "), f"{found[name]:,}") for name in ("rows", "calls", "setup_rows", "threads")]
     lines += [("duration", f"{found['duration_ns'] / 1e9:,.6g} s")]
     for name, op in sorted(found["ops"].items(), key=lambda item: -item[1]["calls"]):

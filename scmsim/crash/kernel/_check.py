@@ -34,7 +34,7 @@ MOUNT, READ, DIED = "does not mount", "cannot be read", "the kernel did not surv
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to check, and by which rules."""
+    """Bounds and rules of a check."""
 
     lines: int = 6
     samples: int = 64
@@ -116,7 +116,7 @@ class Check:
         return thinned
 
     def _try(self, chosen: Chosen, what: str) -> Iterator[Seen]:
-        """Return what the kernel finds in each state, tried in several guests at a time."""
+        """Return the files that the kernel finds in each state; several guests try states at the same time."""
         path = self.folder / "states"
         with path.open("wb") as file:
             writer = StateWriter(file)
@@ -201,7 +201,7 @@ class Check:
         return chosen
 
     def _problem(self, walk: Walk, operation: int, seen: Seen) -> tuple[str, Wrong] | None:
-        """Return (file, what is wrong with it) for a state, or None if the guarantee holds."""
+        """Return (file, its violation of the guarantee) for a state, or None if the guarantee holds."""
         if isinstance(seen.error, str):
             return self.system.name, Wrong(DIED, f"died at the mount: {seen.error}")
         if seen.error:

@@ -1,4 +1,4 @@
-"""Convert what a guest read after a crash to files that can be compared with the guarantee."""
+"""Convert the files that a guest read after a crash to states that can be compared with the guarantee."""
 
 from typing import Any
 
@@ -46,12 +46,12 @@ class Names:
         return [f"{path}/{name.leaf}" for path in sorted(above)]
 
     def seen(self, file: int, files: tuple[SeenFile, ...]) -> tuple[tuple[str, SeenFile], ...]:
-        """Return what was found at all paths that ever led to a file."""
+        """Return (path, file found there) for each path that ever led to a file."""
         paths = dict.fromkeys(path for _, path, _ in self.by_file.get(file, []))
         return tuple((path, files[self.number[path]]) for path in paths)
 
     def found(self, file: int, seen: tuple[tuple[str, SeenFile], ...], history: History) -> frozenset[int]:
-        """Return the versions of the names that a file has; if two gave the same path, the expected one."""
+        """Return the versions of the names that a file has; if two versions gave one path, the expected version."""
         wanted = {version for state in history.allowed(file).states for version in state.names}
         names = set()
         for path, one in seen:
@@ -154,7 +154,7 @@ def as_found(names: frozenset[int], one: SeenFile | None, words: np.ndarray) -> 
 
 
 def words_of(one: SeenFile) -> np.ndarray:
-    """Return the words of a file."""
+    """Return the 8-byte words that the guest read from a file."""
     if not one.runs:
         return np.zeros(0, np.uint64)
     runs = np.array(one.runs, np.uint64)

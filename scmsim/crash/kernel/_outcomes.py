@@ -98,7 +98,7 @@ class _Observed(Check):
         super().operation(row, number)
 
     def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, Wrong] | None:
-        """Keep the state of every file."""
+        """Record the outcome of every file; report no violation."""
         for file in self.files.now:
             try:
                 found = self.recovery.recover(image, file)
@@ -113,7 +113,7 @@ class _Observed(Check):
 def against_model(
     kernel: Outcomes, source: Source, fs: str, params: dict[str, str], lines: int, samples: int, seed: int
 ) -> list[Difference]:
-    """Return what only the kernel or only the model showed, for operations and files with crash points on both."""
+    """Return the differences between kernel and model, for each operation and file with crash points on both."""
     model = _of_model(source, fs, params, lines, samples, seed)
     found = []
     for operation, file in sorted(kernel.keys() & model.keys()):

@@ -20,7 +20,7 @@ class Failure:
 
 @dataclass
 class Report:
-    """What was checked and what was found; `seconds` is the time of the guests that tried the states."""
+    """Counts of a check, and its findings; `seconds` is the time of the guests that tried the states."""
 
     fs: str
     kernel: str

@@ -192,7 +192,7 @@ def lost(recording: Recording, extents: list[Extent], counts: tuple[int, ...]) -
 
 
 def check_dropped(recording: Recording, function: str) -> None:
-    """Raise UnknownName unless a function, or what it calls, writes something back."""
+    """Raise UnknownName unless a function or one of its callees writes something back."""
     names = {
         name
         for entry in recording.entries

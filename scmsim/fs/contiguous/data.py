@@ -13,7 +13,7 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.jit import subroutine
 
-CHUNK = 1 << 14  # most pages of one copy
+CHUNK = 1 << 14  # most pages that one copy covers
 END_EVENTS = 16  # most events after the copy of a write
 
 
@@ -57,7 +57,7 @@ def touch(s, arena, out, row, template, at, stop):
 
 @subroutine
 def clear(s, arena, out, row, low, high):
-    """Clear the bytes [low, high) of a file as far as they have pages."""
+    """Clear every byte in [low, high) of a file that is in a mapped page."""
     high = min(high, arena[row + state.PAGE_COUNT] * templates.BLOCK)
     while low < high:
         stop = stretch(arena, row, low, high)
@@ -68,7 +68,7 @@ def clear(s, arena, out, row, low, high):
 
 @subroutine
 def clear_events(arena, row, low, high):
-    """Return the most events that clearing the bytes [low, high) takes."""
+    """Return the maximum number of events of `clear` for the bytes [low, high)."""
     high, count = min(high, arena[row + state.PAGE_COUNT] * templates.BLOCK), 16
     while low < high:
         low = stretch(arena, row, low, high)
@@ -97,7 +97,7 @@ def set_spare(s, arena, row, first):
 
 @subroutine
 def last_page(s, arena, row, op_last):
-    """Return the last page to map for a write that ends in page `op_last`; a growing file gets more if space is plenty."""
+    """Return the last page to map for a write up to page `op_last`; a growing file gets spare pages if space allows."""
     if op_last < arena[row + state.PAGE_COUNT] or s.spare == 0 or arena[row + state.SPARE] > 0:
         return op_last
     if arena[row + file_row.SIZE] > (op_last + 1) * templates.BLOCK:
@@ -123,7 +123,7 @@ def open_write(s, arena, out, op, row):
 
 @subroutine
 def map_pages(s, arena, out, row, last, wanted):
-    """Map the missing pages from `resume_at` to `wanted`; pages after `last` are spare.  Return False if there is no room."""
+    """Map the missing pages from `resume_at` to `wanted`, spare after `last`; return False if `out` must grow first."""
     while s.resume_at <= wanted:
         if not reserve_events(s, out, page_map.MAP_EVENTS):
             return False
@@ -152,7 +152,7 @@ def copy_in(s, arena, out, row, at, stop):
 
 @subroutine
 def copy_pieces(s, arena, out, op, row, end, reads):
-    """Copy from `resume_at` to `end`, stretch by stretch; return False if there is no room to go on."""
+    """Copy from `resume_at` to `end`, stretch by stretch; return False if `out` must grow first."""
     while s.resume_at < end:
         if not reserve_events(s, out, 16):
             return False
@@ -179,7 +179,7 @@ def copied(s, arena, out, op, row):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """Run one write(); return False if there is no room to go on."""
+    """Run one write(); return False if `out` must grow first."""
     end = op.offset + op.length
     last = (end - 1) // templates.BLOCK
     if s.stage == state.READY:
@@ -205,7 +205,7 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """Run one read(), which clears the user's buffer for holes; return False if there is no room to go on."""
+    """Run one read(), which clears the user's buffer for holes; return False if `out` must grow first."""
     if s.stage == state.READY:
         emit_template(s, out, templates.READ)
         s.stage, s.resume_at = state.COPYING, op.offset

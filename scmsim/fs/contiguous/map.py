@@ -24,7 +24,7 @@ TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth end
 MAP_EVENTS = 48  # most events of one call of `fill`
 UNMAP_EVENTS = 64  # most events of one call of `release_from`
 METADATA_ORDER = NORMAL  # log2 of the bytes of a page of metadata
-UPPER_TABLES = 0  # words of SUPERS besides those of superpages
+UPPER_TABLES = 0  # additional words of the table SUPERS, for page tables above the pages of entries
 _TABLE = list(templates.SITES).index("page table")
 # Events of site "page table".  A REMAP moves the mapping at `vaddr` to the virtual address `addr`.
 FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
@@ -80,7 +80,7 @@ def directory_at(arena, row, piece):
 
 @subroutine
 def words_for(arena, row, stop):
-    """Return the words of arena that a file of `stop` pages may take."""
+    """Return the maximum number of arena words that the tables of a file of `stop` pages need."""
     if stop > MOST_PAGES:
         return TOO_FAR
     pieces = (stop + PIECE - 1) // PIECE
@@ -94,7 +94,7 @@ def words_for(arena, row, stop):
 
 @subroutine
 def reserve(s, arena, row, stop):
-    """Make a file's tables hold the pages below `stop`; the arena has room."""
+    """Extend a file's tables to the pages below `stop`; the arena must have room."""
     pieces = (stop + PIECE - 1) // PIECE
     table.reserve(s, arena, row + state.BLOCKS, pieces * PIECE)
     table.reserve(s, arena, row + state.PTES, pieces)
@@ -110,7 +110,7 @@ def has_supers(s):
 
 @subroutine
 def span(arena, row, first, stop):
-    """Return the pages [first, stop) that must be mapped to map [first, stop)."""
+    """Return the page range to map so that [first, stop) is mapped: by default the same range."""
     return first, stop
 
 
@@ -122,7 +122,7 @@ def whole_pieces(stop):
 
 @subroutine
 def take_block(s, arena, want):
-    """Allocate at most `want` blocks of the normal zone, `s.got` of them; a full zone first borrows a superpage."""
+    """Allocate up to `want` adjacent normal blocks and set `s.got` to the number; a full zone borrows a superpage."""
     if s.free_blocks == 0:
         two_zone.lend(s, arena)
     return first_fit.allocate(s, arena, want)
@@ -249,7 +249,7 @@ def fill(s, arena, out, row, last):
 
 @subroutine
 def free_pages(s, arena, out, row, first, stop):
-    """Free the blocks of the pages [first, stop), run by run; return how many there were."""
+    """Free the blocks of the pages [first, stop), run by run; return the number of freed blocks."""
     page, gone = first, 0
     while page < stop:
         block = table.get(arena, row + state.BLOCKS, page)
@@ -269,7 +269,7 @@ def free_pages(s, arena, out, row, first, stop):
 
 @subroutine
 def unmap(s, arena, out, row, first, stop):
-    """Unmap and free the normal pages [first, stop) of one piece; free its page of entries with the last of them."""
+    """Unmap and free the normal pages [first, stop) of one piece; free its page of entries once no page is mapped."""
     piece = first // PIECE
     gone = free_pages(s, arena, out, row, first, stop)
     entries = table.get(arena, row + state.PTES, piece)

@@ -22,7 +22,7 @@ SECOND = 1_000_000_000
 
 @subroutine
 def enqueue(s, arena, row):
-    """Queue a file for migration if it outgrew the threshold, or has grown by a superpage on normal pages since its last one."""
+    """Queue a file for migration if it outgrew the threshold and, if it has superpages, has 2 MiB of normal pages."""
     normal = arena[row + file_row.MAPPED] - arena[row + state.HELD] * page_map.PIECE
     if (
         s.threshold == 0
@@ -172,7 +172,7 @@ def migrate(s, arena, out):
 
 @subroutine
 def switch_to_superpages(s, arena, out):
-    """Run the second half of a migration: switch the page-directory entries to the superpages, free the old pages."""
+    """Run the second half of a migration: point the page-directory entries to the superpages and free the old pages."""
     row = s.moving
     if not reserve_events(s, out, 64):
         return False
@@ -208,7 +208,7 @@ def switch_to_superpages(s, arena, out):
 
 @subroutine
 def reclaim(s, arena, out):
-    """Free all pages that are mapped and unused; return False if there is no room to go on."""
+    """Free all pages that are mapped and unused; return False if `out` or the arena must grow first."""
     while s.nulls != 0:
         if not reserve_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
             return False

@@ -24,7 +24,7 @@ NAME_EVENTS = 160  # events of a namespace operation without the scans of direct
 
 @subroutine
 def record_bytes(arena, row):
-    """Return the bytes of a file's record in its directory."""
+    """Return the size in bytes of a file's directory record."""
     return (templates.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
 
 
@@ -85,7 +85,7 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def is_sparse(arena, row):
-    """Return whether a file ends after its last page, which no directory does; a trace that mixes up ids looks for names there."""
+    """Return whether a file ends after its last page: a directory never does, so a sparse parent shows mixed-up ids."""
     return arena[row + file_row.SIZE] > arena[row + state.PAGE_COUNT] * templates.BLOCK
 
 
@@ -117,7 +117,7 @@ def remove_name(s, arena, out, row):
 
 @subroutine
 def look_events(arena, row):
-    """Return the most events that `look` takes."""
+    """Return the maximum number of events that `look` emits."""
     return 0
 
 
@@ -199,7 +199,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def release_events(arena, row):
-    """Return the most events of freeing one piece and the file's end."""
+    """Return the maximum number of events to free one piece and, after the last piece, the inode."""
     return page_map.UNMAP_EVENTS
 
 
@@ -210,7 +210,7 @@ def released(s, arena, out, row):
 
 @subroutine
 def begin_eviction(s, arena, out, row):
-    """Prepare the freeing of a file, which may become a null file; return False if there is no room."""
+    """Prepare the freeing of a file, or make it a null file; return False if a buffer must grow."""
     if not reserve_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << state.NULL_ORDER)):
         return False
     visit(s, arena, out, row)
@@ -221,7 +221,7 @@ def begin_eviction(s, arena, out, row):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file without a name and without users; return False if there is no room to go on."""
+    """Free a file without a name and without users; return False if `out` or the arena must grow first."""
     while True:
         if not reserve_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
@@ -285,7 +285,7 @@ def lose_link(s, arena, out, row):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """Run truncate; return False if there is no room to go on."""
+    """Run truncate; return False if `out` must grow first."""
     old_size = arena[row + file_row.SIZE]
     if s.stage == state.READY:
         if not reserve_events(s, out, clear_events(arena, row, old_size, new_size)):
@@ -311,7 +311,7 @@ def truncate(s, arena, out, row, new_size):
 def fallocate(s, arena, out, op, row):
     """Run fallocate: map and clear all missing pages, and the bytes after the old end of a file that grows.
 
-    Returns False if there is no room to go on.
+    Returns False if `out` must grow first.
     """
     end = op.offset + op.length
     last = (end - 1) // templates.BLOCK
@@ -367,7 +367,7 @@ def adopt_supers(s, arena, row, pages):
 
 @subroutine
 def adopt(s, arena, out, row, parent):
-    """Create a file that existed before the trace, without events; return False if there is no room to go on."""
+    """Create a file that existed before the trace, without events; return True."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     pages, emitted = (length + templates.BLOCK - 1) // templates.BLOCK, s.emitted
     if s.stage == state.NEW:

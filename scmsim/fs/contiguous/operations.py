@@ -20,12 +20,12 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-NAME_BLOCKS = 2  # most blocks that one more name takes in a directory
+NAME_BLOCKS = 2  # most blocks that a new name may add to its directory
 
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Return the blocks that mapping the pages [first, stop) takes, including pages of entries."""
+    """Return the most blocks needed to map the unmapped pages in [first, stop), pages of entries included."""
     end = min(stop, arena[row + state.PAGE_COUNT])
     count = stop - max(first, arena[row + state.PAGE_COUNT]) if stop > arena[row + state.PAGE_COUNT] else 0
     for page in range(first, end):
@@ -37,7 +37,7 @@ def missing(arena, row, first, stop):
 
 @subroutine
 def blocks_needed(s, arena, op, row, adopts):
-    """Return the most blocks that the operation may take."""
+    """Return the maximum number of blocks that the operation may allocate."""
     count, code = 0, op.op
     if calls.allocates(op):
         first, stop = op.offset // templates.BLOCK, (op.offset + op.length - 1) // templates.BLOCK + 1
@@ -52,13 +52,13 @@ def blocks_needed(s, arena, op, row, adopts):
 
 @subroutine
 def blocks_beside(s, op, count):
-    """Return the blocks that an operation on data may take besides its `count` data blocks."""
+    """Return the number of blocks that an operation on data may allocate in addition to its `count` data blocks."""
     return 0
 
 
 @subroutine
 def words_needed(arena, op, row, parent, adopts):
-    """Return the arena words that the operation may take for its tables."""
+    """Return the maximum number of arena words that the operation may need for its tables."""
     words = 2 * page_map.words_for(arena, parent, arena[parent + state.PAGE_COUNT] + 2) + 64
     if arena[row + state.PARENT] != 0:
         words += page_map.words_for(
@@ -75,7 +75,7 @@ def words_needed(arena, op, row, parent, adopts):
 
 @subroutine
 def events_needed(arena, op, row, parent):
-    """Return the events that an operation may begin with, including the scans of directories."""
+    """Return the maximum number of events of an operation's first step, including the scans of directories."""
     if (
         op.op != records.CREATE
         and op.op != records.MKDIR
@@ -158,7 +158,7 @@ def after_call(s, arena, op, row):
 
 @subroutine
 def parent_of(s, arena, op):
-    """Return the row of the directory that an operation names; the unnamed one's where the trace names a sparse file."""
+    """Return the row of the directory that an operation names; of the unnamed directory if it is a sparse file."""
     parent = calls.parent_of(s, op)
     return s.files + (s.file_count - state.UNNAMED) * state.FILE_WORDS if names.is_sparse(arena, parent) else parent
 

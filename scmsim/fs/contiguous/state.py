@@ -55,14 +55,14 @@ FIELDS = [
     ("files", "i8"),  # arena offset of the file rows
     ("file_count", "i8"),
     ("inode_table", "i8"),
-    ("stage", "i8"),  # of the current operation, see NEW
+    ("stage", "i8"),  # stage of the current operation, NEW to EVICTING
     ("resume_at", "i8"),  # page or byte at which the operation resumes
     ("owed", "i8"),  # blocks that the operation may still need
-    ("edges", "i8"),  # 1: the page of the operation's first byte is new, 2: that of its last byte
+    ("edges", "i8"),  # flags, 1: the page of the operation's first byte is new, 2: the page of its last byte is new
     ("old_size", "i8"),  # length of the file before the operation
     ("closes", "i8"),
     ("now", "i8"),  # time of the current operation, ns
-    ("spare", "i8"),  # pages that a growing file gets beyond what it needs
+    ("spare", "i8"),  # spare pages that a growing file gets
     ("null_limit", "i8"),
     ("nulls", "i8"),  # first unused file in the arena
     ("null_count", "i8"),
@@ -74,11 +74,11 @@ FIELDS = [
     ("whole", "i8"),  # 1: the rest after the last whole superpage also goes to a superpage
     ("quiet", "i8"),  # ns without a write after which an open file counts as idle
     ("copy_rate", "i8"),  # bytes per second that the migration thread copies
-    ("looked", "i8"),  # operations before which the queue was examined
+    ("looked", "i8"),  # number of operations for which the queue was examined (once each)
     ("queue", "i8"),  # first and last file in the migration queue
     ("queue_end", "i8"),
     ("moving", "i8"),  # row of the file that is being migrated, 0 = none
-    ("moved_at", "i8"),  # time when its copy is finished
+    ("moved_at", "i8"),  # time when the copy of the `moving` file is finished, ns
     ("copy_at", "i8"),  # next page of the copy
     ("wanted", "i8"),  # last page that the operation maps, or end of the pages to migrate
     ("data_blocks", "i8"),  # blocks that files hold, including spare ones and superpages
@@ -103,7 +103,7 @@ SMALLEST, LARGEST = 8 << 20, 16 << 40
 
 
 class Variant(NamedTuple):
-    """Parts that a file system built on this one supplies."""
+    """Parts of the model that a file system built on this module supplies."""
 
     templates: dict[int, list]
     costs: np.ndarray

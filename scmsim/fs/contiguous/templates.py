@@ -40,7 +40,7 @@ COSTS = (
     NONE, INODE, DIR, AT, BYTES, USER_AT, PAGES, PTE_AT, PTE_BYTES, TABLE, DIRECTORY, DIRECTORY_BYTES, DIRENT, COUNT, GROWN, FIELDS,
 ) = range(16)  # fmt: skip
 
-# Templates.  Those for a file's addresses (`play_at`) come first.
+# Templates.  The templates that run at a file's addresses (`play_at`) come first.
 (
     COPY_IN, COPY_OUT, HOLE, CLEAR, MOVE_FROM, MOVE_TO, SCAN, ADD_DIRENT, DEL_DIRENT, WRITE, WRITTEN, READ, MAPPED, UNMAPPED,
     TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, DIR_LEFT, LINKS, UNLINK, RMDIR,

@@ -55,7 +55,7 @@ class RecoveryModel(Scmfs):
         self.named = False  # whether the call has stored the name of a record
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events that the recovery reads, and the locked instruction at the end of the call."""
+        """Return the events that the recovery reads, with the locked instruction at the end of a call that stores."""
         kept = [event for event in events if not _beside(event)]
         return [*kept, Event(FENCE, "lock", 0, 1, 0)] if any(e.code in (STORE, NTSTORE) for e in events) else kept
 
@@ -143,7 +143,7 @@ class RecoveryModel(Scmfs):
         return None
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable if it finds none."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         self.grown = {}  # a missing entry shows as a hole
         return super().recover(image, file)
 

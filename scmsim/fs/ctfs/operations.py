@@ -1,4 +1,4 @@
-"""Operations of ctFS: those of files contiguous in virtual memory, in partitions, without a name cache or clearing.
+"""Operations of ctFS: the shared operations of contiguous files, with partitions, but without a name cache or clearing.
 
 Sources: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c.
 """
@@ -60,13 +60,13 @@ def lengthen(s, arena, out, op, row):
 
 @subroutine
 def record_bytes(arena, row):
-    """Return the bytes of a file's record in its directory, which do not depend on the name."""
+    """Return the size in bytes of a file's directory record, the same for every name."""
     return RECORD_BYTES
 
 
 @subroutine
 def enter(s, arena, out, directory):
-    """Scan a directory once to find that it lacks a name."""
+    """Scan a directory once to check that the new name is not in it."""
     contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
 
 
@@ -83,14 +83,14 @@ def on_lookup(s, arena, out, row):
 
 @subroutine
 def look_events(arena, row):
-    """Return the most events that `look` takes."""
+    """Return the maximum number of events that `look` emits."""
     directory = contiguous_names.directory_of(arena, row)
     return 8 + 2 * arena[directory + contiguous_state.PAGE_COUNT] if directory != 0 else 0
 
 
 @subroutine
 def blocks_beside(s, op, count):
-    """Return the pages of entries for the pieces that an atomic write splits."""
+    """Return the number of blocks for pages of entries: an atomic write may split two pieces, and each needs a page."""
     return 2 * s.shadow * calls.allocates(op)
 
 

@@ -25,7 +25,7 @@ def range_order(stop):
 
 @subroutine
 def place(s, out, is_first):
-    """Emit the allocation of a partition; the inode of a file without pages elsewhere gets its place."""
+    """Emit the allocation of a partition; `is_first` (no pages at other addresses): store its address in the inode."""
     emit_template(s, out, templates.PARTITION)
     if is_first:
         emit_template(s, out, templates.PLACED)
@@ -33,7 +33,7 @@ def place(s, out, is_first):
 
 @subroutine
 def set_moved(s, arena, out, row, old, held):
-    """Set the registers for a move: all entries of the old partition change, and the whole TLB is flushed."""
+    """Set the registers for a move, which changes all entries of the old partition; emit a flush of the whole TLB."""
     s.reg[contiguous_templates.DIRECTORY_BYTES] = 8 << (
         held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else page_map.SUPER)
     )
@@ -42,7 +42,7 @@ def set_moved(s, arena, out, row, old, held):
 
 @subroutine
 def span(arena, row, first, stop):
-    """Return the whole pieces of 2 MiB that must be mapped, from the first missing one on."""
+    """Return the page range [first, end) to map: whole pieces of 2 MiB, from the first unmapped piece on."""
     if stop > page_map.MOST_PAGES:
         return first, stop
     return min(first, arena[row + contiguous_state.HELD] * page_map.PIECE), page_map.whole_pieces(stop)
@@ -56,13 +56,13 @@ def has_supers(s):
 
 @subroutine
 def extends_supers(s, arena, row, piece):
-    """Return whether a piece follows a file's superpages: it always becomes a superpage."""
+    """Return whether a piece directly follows a file's superpages; ctFS always maps that piece by a superpage."""
     return piece == arena[row + contiguous_state.HELD]
 
 
 @subroutine
 def drop_split(s, arena, row, wanted):
-    """Free the pages of entries of superpages from number `wanted` on that a swap has split."""
+    """Free the pages of entries of superpages that a swap has split, from superpage number `wanted` on."""
     for piece in range(wanted, arena[row + contiguous_state.HELD]):
         entries = table.get(arena, row + contiguous_state.PTES, piece)
         if entries != 0:

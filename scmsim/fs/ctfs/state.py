@@ -1,4 +1,4 @@
-"""State of ctFS: that of files contiguous in virtual memory, and the mode of its writes.
+"""State of ctFS: the shared state of contiguous files, and whether writes are atomic.
 
 Normal pages, which page tables and split pieces take, are one percent of the device.
 """

@@ -16,7 +16,7 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.jit import subroutine
 
 EVENTS = 160  # most events of one atomic write
-AT_ONCE = 32  # pages of one event: a longer one would count as a flush of the whole TLB
+AT_ONCE = 32  # most pages of one INVALIDATE event: a longer event would count as a flush of the whole TLB
 _INVALIDATES = pack(INVALIDATE, list(contiguous_templates.SITES).index("page table"), PM)
 
 
@@ -45,7 +45,7 @@ def split(s, arena, out, row, piece):
 
 @subroutine
 def swap_pages(s, arena, out, row, first, count):
-    """Swap the entries of `count` pages of one piece; return whether the whole TLB must be flushed: the piece was split."""
+    """Swap the entries of `count` pages of one piece; return whether a split requires a flush of the whole TLB."""
     piece = first // page_map.PIECE
     whole = split(s, arena, out, row, piece)
     s.reg[contiguous_templates.TABLE] = (

@@ -71,7 +71,7 @@ def _data() -> dict[int, list]:
 def _tables() -> dict[int, list]:
     """Return the templates of page tables and partitions.
 
-    The sources are find_dax_ptep (persistent entries), install_pmd (entries that a fault copies from these) and pgg
+    The sources are find_dax_ptep (persistent entries), install_pmd (their copies at a fault) and pgg
     (partitions).
     """
     return {
@@ -162,7 +162,7 @@ def _names() -> dict[int, list]:
 
 
 def _swapped() -> list:
-    """Return the stores of a pswap's states: its first and second steps are written back, its end is not."""
+    """Return the steps of the three stores to pswap's state; only the first two stores are written back."""
     return [
         step(STORE, "page table", NONE, STATE, 25),
         step(FLUSH, "page table", NONE, STATE, 64),
@@ -174,7 +174,7 @@ def _swapped() -> list:
 
 
 def _entries(base: int, by: int) -> list:
-    """Return the steps that store and write back the persistent entries of both sides, and store those of the process."""
+    """Return the steps of a swap: store and write back both ranges' persistent entries, then store the process's."""
     return [
         step(STORE, "page table", base, 0, 0, by),
         step(FLUSH, "page table", base, 0, 0, by),

@@ -11,7 +11,7 @@ from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.jit import hook, subroutine
 
 # Every family binds the names below.  The stages ENDING and EVICTING have larger numbers than all stages in which a call runs.
-state = None  # module: FILE_WORDS, UNNAMED (rows after those of files), ENDING, EVICTING
+state = None  # module: FILE_WORDS, UNNAMED (number of extra rows after the files' rows), ENDING, EVICTING
 templates = None  # module: OPEN, CLOSE, FSYNC, STAT, MAP, OTHER
 
 
@@ -106,7 +106,7 @@ def on_still_linked(s, arena, out, op, row):
 
 @subroutine
 def begin_eviction(s, arena, out, row):
-    """Emit what precedes the freeing of a file; return False if there is no room for it."""
+    """Emit the events that precede the freeing of a file; return False if `out` or the arena must grow first."""
     return True
 
 
@@ -198,7 +198,7 @@ def plain_call(s, arena, out, op, row):
 
 @subroutine
 def step(s, arena, out, op, row, parent):
-    """Run or resume a call; return False if there is no room to finish it."""
+    """Run or resume a call; return False if `out` or the arena must grow before it can finish."""
     code = op.op
     if code == r.WRITE and op.length > 0:
         if not write(s, arena, out, op, row) or not reserve_events(s, out, 4):
@@ -227,7 +227,7 @@ def any_step(s, arena, out, op, row, parent):
 
 @subroutine
 def finish(s, arena, out, op, row):
-    """Free a file that unlink, rmdir, close or rename left without a name; return False if there is no room to go on."""
+    """Free a file that unlink, rmdir, close or rename left without a name; False: `out` or the arena must grow."""
     gone = row
     if op.op == r.RENAME:
         if op.replaced < 0:

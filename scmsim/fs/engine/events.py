@@ -44,11 +44,11 @@ HEADER = [
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC
     ("short", "i8"),  # writes that were done in part, because the device had no room for the rest
-    ("failed_bytes", "i8"),  # bytes that were requested and not written, without those of setup
-    ("failed_calls", "i8"),  # failed calls, without those of setup
+    ("failed_bytes", "i8"),  # bytes that were requested and not written, without setup operations
+    ("failed_calls", "i8"),  # failed calls, without setup operations
     ("first_failed", "i8"),  # index of the first failed operation, -1 = none
     ("refused", "i8"),  # operations that ended with ENOSPC since Python last looked
-    ("refused_rows", "i8", (MOST_REFUSED,)),  # their rows in the OP batch
+    ("refused_rows", "i8", (MOST_REFUSED,)),  # rows of the refused operations in the OP batch
     ("seen", "i8"),  # operations taken so far
     ("cut_to", "i8"),  # bytes of the current write that fit on the device, set when not all of them do
     # (instructions, loads, stores in thousandths, site) per unit of each cost

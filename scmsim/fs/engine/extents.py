@@ -53,7 +53,7 @@ def of_file(
 
 
 def joined(extents: np.ndarray) -> np.ndarray:
-    """Return extents, in order of file and offset, with each joined to the one that it continues in file and device."""
+    """Merge extents (sorted by file and offset) that continue one another both in the file and on the device."""
     if not len(extents):
         return extents
     before, after = extents[:-1], extents[1:]
@@ -82,7 +82,7 @@ def of_table(state: State, words: int, field: int, unit: int) -> np.ndarray:
 
 
 def data_rows(state: State, words: int) -> "list[tuple[int, np.ndarray]]":
-    """Return (object id, row) of each file of the trace that is not a directory; a removed file may be open still."""
+    """Return (object id, row) of each file of the trace that is not a directory; also of removed files, if open."""
     rows = file_row.of(state, words)
     return [(int(file), rows[file]) for file in np.flatnonzero(rows[:, file_row.STATUS] & file_row.IS_DIR == 0)]
 

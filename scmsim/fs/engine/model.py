@@ -15,7 +15,7 @@ from scmsim.core.units import is_whole
 from scmsim.fs.engine import extents
 
 ROOM = 1 << 14  # events in flight
-_IDLE = 1000  # successive kernel calls without a result while its tables grow; far more than any model needs
+_IDLE = 1000  # most kernel calls in a row that only grow tables; far more than any model needs
 
 
 class Model:
@@ -24,9 +24,9 @@ class Model:
     Parameters
     ----------
     fs : str
-        Its name (`scmsim list fs`).
+        Name of the file system (`scmsim list fs`).
     params : mapping
-        All of its parameters, as integers and strings.
+        All parameters of the file system, as integers and strings.
     files : Files
         Side table of the trace.
     room : int
@@ -147,14 +147,14 @@ class Model:
             raise UsageError(f"{self.fs}: its space() must return a table of whole numbers, not {shown(space)}")
         report: dict[str, int] = {**space, **(contiguity.of_runs(*free) if free else {})}
         if promised := report.get("promised_bytes", 0):
-            # to dirty pages: of free blocks, then of those in windows, then of those that the next commit frees
+            # blocks promised to dirty pages come from free blocks, then from windows, then from the next commit
             lent = max(promised - report["free_bytes"], 0)
             report["free_bytes"] -= promised - lent
             report["preallocated_bytes"] -= min(lent, report["preallocated_bytes"])
         return report
 
     def extents(self) -> np.ndarray | None:
-        """Return the extents of all files (`extents.EXTENT`), then those of free space; None if the model keeps no places."""
+        """Return the extents of all files (`extents.EXTENT`), then those of free space; None if the model has none."""
         if not hasattr(self.module, "extents"):
             return None
         found = self._call("extents", self.state)

@@ -14,12 +14,12 @@ MOST_WRITTEN = (1 << 31) - 4096  # bytes of one call (MAX_RW_COUNT of Linux); a 
 
 @subroutine
 def mount(s, out):
-    """Run what precedes the first operation of a kernel call."""
+    """Run the work due before the first operation of a kernel call."""
 
 
 @subroutine
 def prepare(s, arena, out, op):
-    """Run what is due before an operation, such as deferred work; return False to end the kernel call here."""
+    """Run the work due before an operation, such as deferred work; return False to end the kernel call here."""
     return True
 
 

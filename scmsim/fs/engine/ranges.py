@@ -1,6 +1,6 @@
 """Allocator of virtual address ranges: powers of two, each aligned to its size, with a free list per size.
 
-Units: bytes above the start of the area.  It mimics a nvmalloc area; the allocation itself is free of charge.
+Units: bytes above the start of the area.  It mimics nvmalloc's area; an allocation itself has no cost in the model.
 """
 
 from scmsim.fs.engine.arena import give, take
@@ -15,7 +15,7 @@ FIELDS = [("range_top", "i8"), ("range_free", "i8", (LARGEST + 1,))]
 START = 0  # address of the range, bytes
 NEXT = 1  # next node of the free list, 0: none
 NODE_WORDS = 2
-_NODE = 1  # log2 of these words
+_NODE = 1  # log2 of NODE_WORDS
 
 
 @subroutine
@@ -45,7 +45,7 @@ def take_range(s, arena, order):
 
 @subroutine
 def give_range(s, arena, start, order):
-    """Free a range; the caller has made sure of NODE_WORDS words."""
+    """Free a range; the arena must have room for NODE_WORDS words."""
     node = take(s, arena, _NODE)
     arena[node + START], arena[node + NEXT] = start, s.range_free[order]
     s.range_free[order] = node

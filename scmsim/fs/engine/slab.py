@@ -25,13 +25,13 @@ def attach(state: State) -> None:
 
 @subroutine
 def words_to_hold(s, arena, count):
-    """Return the arena words that a `reserve` of `count` more objects may take now."""
+    """Return the maximum number of arena words that a `reserve` of `count` more objects allocates now."""
     return table.words_to_hold(arena, s.slab, s.slab_top + count + 1)
 
 
 @subroutine
 def reserve(s, arena, count):
-    """Make room for `count` more objects; the caller has made sure of the arena's room."""
+    """Extend the slab's table for `count` more objects; the arena must have room (`words_to_hold`)."""
     table.reserve(s, arena, s.slab, s.slab_top + count + 1)
 
 

@@ -14,7 +14,7 @@ HANDLE_WORDS = 2
 
 @kernel
 def words_to_hold(arena, handle, count):
-    """Return the arena words that a `reserve` of `count` entries may take now (0 if the entries already fit)."""
+    """Return how many arena words a `reserve` of `count` entries allocates now (0 if the entries already fit)."""
     if arena[handle + ENTRIES] != 0 and (1 << arena[handle + ORDER]) >= count:
         return 0
     return 1 << order_of(count)
@@ -22,7 +22,7 @@ def words_to_hold(arena, handle, count):
 
 @kernel
 def reserve(s, arena, handle, count):
-    """Make room for indices below `count`; the caller has made sure of the arena's room."""
+    """Extend the table to indices below `count`; the arena must have room (`words_to_hold`)."""
     if arena[handle + ENTRIES] != 0 and (1 << arena[handle + ORDER]) >= count:
         return
     order = order_of(count)

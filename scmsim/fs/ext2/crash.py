@@ -45,7 +45,7 @@ class Name(NamedTuple):
 
 
 class RecoveryModel(Base):
-    """Recovery model whose words belong to inodes and pointer blocks, and are stored with their block."""
+    """Recovery model of ext2: fields of inodes, entries and pointer blocks reach the device with their block."""
 
     guarantee = GUARANTEE
 
@@ -146,7 +146,7 @@ class RecoveryModel(Base):
     # Recovery.
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable if it finds none."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         entries = {version: image.word(("entry", version)) for version, name in self.names.items() if name.file == file}
         there = {version: entry[1] for version, entry in entries.items() if entry and entry[1] >= 0}
         base = self.base.get(file, {})

@@ -16,7 +16,7 @@ DOTS = 24  # bytes of the entries "." and ".." in a directory's first block
 
 @subroutine
 def growth(s, arena, row, d):
-    """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
+    """Return how many blocks directory `d` must grow by to take the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     return 1 if used + DOTS > arena[d + e.PAGE_COUNT] * e.BLOCK else 0
 

@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def forget(s, arena, block):
-    """Drop the freed metadata block `block`; the page of a dirty one keeps its mark, and write-back finds no dirty buffer in it."""
+    """Drop the freed metadata block `block`; if it is dirty, write-back will visit its page in vain."""
     s.revokes += metadata.forget(s, arena, block)
 
 
@@ -49,7 +49,7 @@ def note_change(s, arena, f):
 def reach(s, arena, f, page, want):
     """Add missing pointer blocks; return how many of `want` pages get a block at once.
 
-    Those of a new pointer block do; else one does, for a look-up of a hole below a pointer block finds one page
+    All pages of a new pointer block do; below an existing one only one page does, as a look-up there finds one page
     (ext4_ind_map_blocks without CREATE).
     """
     before = s.new_pointers

@@ -1,6 +1,6 @@
-"""Goals of requests for blocks with pointer blocks: at the block that the pointer before points to.
+"""Goals of block requests in files with pointer blocks: the block that the preceding pointer points to.
 
-A file without blocks starts in its group's sixteenth that the number of the writing process selects; here that is process 1, as in
+A file without blocks starts in one of 16 parts of its group, selected by the id of the writing process: here 1, as in
 the guests of `scmsim lab`.  Source: Linux 6.1 fs/ext4/{indirect.c: ext4_find_near, balloc.c: ext4_inode_to_goal_block}.
 """
 
@@ -15,7 +15,7 @@ PROCESS, COLOURS = 1, 16
 
 @subroutine
 def inode_goal(s, arena, f):
-    """Return the block near which a file without blocks starts."""
+    """Return the goal for the first block of a file."""
     start = (arena[f + e.INODE] - 1) // s.group_inodes << mballoc.GROUP_SHIFT
     last = s.blocks - 1
     blocks = mballoc.GROUP if start + mballoc.GROUP <= last else last - start

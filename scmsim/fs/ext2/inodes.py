@@ -5,7 +5,7 @@ crash.  So a new file looks at the free inodes of its block group from the first
 s ago; times count in seconds, so an inode freed in the current second is taken.  Source: Linux 6.1 fs/ext4/ialloc.c:
 find_inode_bit, recently_deleted.  Simplified: all skipped inodes are before the inode that is taken; the files below one
 directory of the root share a block group with no others (find_group_orlov spreads those directories); 60 s also where
-the table block is dirty (there 360 s).
+the table block is dirty (Linux: 360 s).
 """
 
 from scmsim.fs.linux import state as e
@@ -74,7 +74,7 @@ def end_wait(s, arena, index):
 def age(s, arena):
     """Make inodes available before a new file is created.
 
-    Available are inodes that have waited long enough; if there are none, one freed in this second, or the oldest if no
+    All that have waited long enough are empty again; if no inode is free then, one freed in this second, or the oldest if no
     other inode is left.
     """
     second = s.now // SECOND

@@ -1,8 +1,8 @@
 """Pointer blocks of ext2 and their places in a file.
 
-12 pages need no pointer block, 1024 one, 1024 * 1024 two levels, the rest three.  The table of a file's pointer blocks
+The first 12 pages need no pointer block, 1024 more need one, 1024 * 1024 two, the rest three.  A file's table of them
 is in logical order: slot 0 the single-indirect block; slot 1 the double-indirect block, slots 2 to 1025 the blocks that
-it points to; slot 1026 the triple-indirect block, then groups of 1025: a middle block and its 1024.
+it points to; slot 1026 the triple-indirect block, then groups of 1025: a middle block and the 1024 blocks below it.
 Source: Linux fs/ext2/inode.c: ext2_block_to_path(), ext2_alloc_blocks().
 """
 
@@ -88,7 +88,7 @@ def slots(page):
 def reach(s, arena, f, page, want):
     """Add the pointer blocks that are missing on the way to `page`, the highest first, before its data.
 
-    Returns how many of `want` pages the last of them points to.
+    Returns how many of `want` pages are below the same pointer block (or the inode) as `page`.
     """
     leaf = slot_of(page)
     while leaf >= 0 and not has_slot(arena, f, leaf):

@@ -54,7 +54,7 @@ def store_dirty(s, arena, out, block):
 
 @subroutine
 def commit(s, arena, out):
-    """Store every dirty metadata block in place; return False if there is no room for the events."""
+    """Store every dirty metadata block in place; return False if `out` must grow first."""
     if not reserve_events(s, out, 3 * s.txn_blocks + 16):
         return False
     s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
@@ -77,7 +77,7 @@ def checkpoint(s, arena, out):
 
 @subroutine
 def store_index(s, arena, out, f, more):
-    """Store a file's dirty pointer blocks in place at fsync; return False if they and `more` blocks do not fit."""
+    """Store a file's dirty pointer blocks in place at fsync; return False if `out` must grow (also for `more`)."""
     if not reserve_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + more) + 16):
         return False
     for i in range(arena[f + e.LEAVES], arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):

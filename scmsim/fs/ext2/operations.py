@@ -28,5 +28,5 @@ emit_by_ext4 = driver.emitter(bind("ext2_by_ext4", driver, HOOKS | BY_EXT4))
 
 @calling(*kernels_of(emit), *kernels_of(emit_by_ext4))
 def emit_by_either(state, arena, ops, i, out):
-    """Run `emit` of the driver that a state was made for: only ext4's driver lets freed inodes wait."""
+    """Run the emit of the driver that the state was built for: only ext4's driver keeps a ring of freed inodes."""
     return (emit_by_ext4 if state[0]["recent_room"] else emit)(state, arena, ops, i, out)

@@ -68,7 +68,7 @@ class RecoveryModel(Base):
         meant: Stores = []
         for i, event in enumerate(
             events
-        ):  # a commit before the copies is one of the kernel's threads: without this call
+        ):  # a commit before the copies is by a kernel thread and does not include this call
             meant.append(self._one(i, event, events, spans, version))
             if i == last_copy:
                 self._apply(op, version, placed(copies, events))
@@ -177,7 +177,7 @@ class RecoveryModel(Base):
         return number
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable if it finds none."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         number = self.last(image)
         for commit in range(max(self.arrived, 1), number + 1):
             if image.marked(("log", commit)) < self.logged[commit]:

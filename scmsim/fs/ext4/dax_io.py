@@ -1,7 +1,7 @@
 """ext4-dax of Linux 4.0 to 4.6: write() is direct I/O, whose loop over blocks is dax_io.
 
-Each block look-up of a write has a journal handle, whether it allocates or not; new blocks are not zeroed, only the
-parts that the copy leaves are.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/ext4/{indirect.c:
+Each block look-up of a write has a journal handle, whether it allocates or not; new blocks are not zeroed, except for
+the parts that the copy does not cover.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/ext4/{indirect.c:
 ext4_ind_direct_IO, inode.c: _ext4_get_block, ext4_ext_direct_IO}.
 """
 

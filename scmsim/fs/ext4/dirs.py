@@ -17,7 +17,7 @@ from scmsim.jit import subroutine
 
 LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
 LEAF_FILL = 3072  # bytes of entries in each of several leaves: they split in half, so they are 3/4 full on average
-# Of the bytes that renames add, up to those of all entries, this share is lost in leaves: names leave one leaf and enter another,
+# Renames lose 1/RENAME_SHARE of the bytes that they add (at most the bytes of all entries): names move to another leaf,
 # full leaves split, and leaves that become emptier do not join (fitted to rename_sync of ext2, see docs/models/ext2.md).
 RENAME_SHARE = 6
 RENAMED = e.FIRST_DIRTY_PAGE  # bytes of entries that renames added to a directory, which has no dirty pages
@@ -37,7 +37,7 @@ def entries_before(arena, d, slot):
     first, slots, entries = arena[d + e.FIRST_ENTRY_SLOT], arena[d + e.SLOTS], entries_of_block(arena, d)
     sorted_end = slots // 2 if arena[d + e.PAGE_COUNT] > 1 else 0
     span = max(slots - first, 1)
-    # entries that a split has sorted by hash are anywhere among their half: half of it on average
+    # a split sorts the older half by hash, so an entry is anywhere in that half: on average half of them are before it
     if slot < sorted_end:
         return (sorted_end - first) * entries // span // 2
     return (max(slot - first, 0) * entries + span - 1) // span

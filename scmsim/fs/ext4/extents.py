@@ -51,7 +51,7 @@ def merged(s, arena, f):
 
 @subroutine
 def punched(s, arena, f):
-    """Free an only leaf that has no extent any more; add a leaf for an extent that was split."""
+    """Free the file's only leaf if no extent is left; request a leaf if the extents that a split added need one."""
     if arena[f + e.LEAF_COUNT] == 1 and arena[f + e.EXTENTS] == 0:
         drop_leaf(s, arena, f)
     ensure_index(s, arena, f)
@@ -59,7 +59,7 @@ def punched(s, arena, f):
 
 @subroutine
 def ensure_index(s, arena, f):
-    """Return whether the file's extents fit; if another leaf is needed, leave that to the slow path."""
+    """Return whether the file's extents fit; if another leaf is needed, request the slow path, which adds it."""
     extents = arena[f + e.EXTENTS]
     if extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF:
         s.grow_file, s.needs_slow_path = f, 1

@@ -2,7 +2,7 @@
 
 A commit of M blocks stores 4096 (M + ceil(M / 254) descriptors + revoke blocks + 1 commit block) bytes; in place, each
 distinct block is written once per checkpoint.  Source: Linux fs/jbd2/{transaction.c,commit.c,checkpoint.c,revoke.c}.
-A checkpoint here takes all logged blocks at once (jbd2: the oldest transactions); so a block that each transaction
+A checkpoint here writes all logged blocks at once (jbd2: the oldest transactions); so a block that each transaction
 holds is written more often.
 """
 
@@ -80,14 +80,14 @@ def checkpoint(s, arena, out):
 
 @subroutine
 def log_blocks(s):
-    """Return the blocks that a commit of the running transaction writes to the log, without its commit block."""
+    """Return the number of blocks that a commit writes to the log, without its commit block."""
     descriptors = (s.txn_blocks + TAGS_PER_DESCRIPTOR - 1) // TAGS_PER_DESCRIPTOR
     return s.txn_blocks + descriptors + (s.revokes + REVOKES_PER_BLOCK - 1) // REVOKES_PER_BLOCK
 
 
 @subroutine
 def commit(s, arena, out):
-    """Commit the running transaction and start the next; return False without room for the events or in the log."""
+    """Commit the running transaction and start the next; return False if `out` must grow or the log is full."""
     # the log is full: a checkpoint must free it first (__jbd2_log_wait_for_space)
     if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
         s.want_checkpoint = s.needs_slow_path = 1

@@ -66,7 +66,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
 
 
 def quiet_until(state: State, since: int) -> int:
-    """Return the trace time, ns, until which operations like those since `since` do nothing merely because time passes."""
+    """Return the trace time, ns, until which time alone changes nothing for operations like those since `since`."""
     record = state.record[0]
     commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
     step = int(record.timestamp_tick)

@@ -68,7 +68,7 @@ def dax_templates(copy_fence: bool) -> dict[int, list]:
             *q.dax_copy(_run, copy_fence),
             _work("copy_line", 0, q.LINES),
         ],
-        # Three handles: on the orphan list, allocation, and size and off the orphan list.
+        # Three handles: add to the orphan list; allocate; set the size and remove from the orphan list.
         q.FINISH: [
             _work("handle", 0, q.GROWN),
             _work("inode_update", 0, q.NEW),

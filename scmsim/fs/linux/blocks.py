@@ -1,7 +1,7 @@
 """Blocks of files: runs of pages, allocation, and the metadata blocks that an allocation changes.
 
 Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{extents.c,balloc.c}.  Simplified: extents that continue one
-another are one, however long it is.
+another count as one extent, of any length.
 """
 
 from scmsim.fs.engine.arena import has_room
@@ -97,7 +97,7 @@ def write_extents(arena, f, page, count):
 
 @subroutine
 def add_blocks(s, arena, f, page, want, bits):
-    """Allocate up to `want` blocks for the pages from `page` on; return how many.
+    """Allocate up to `want` blocks for the pages from `page` on; return the number of new blocks.
 
     The pages' words keep their frames and get the flags `bits`.
     """

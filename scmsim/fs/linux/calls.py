@@ -18,7 +18,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Run what the kernel's threads did since the last operation; return False if that is not finished."""
+    """Run the work of the kernel's threads since the last operation; return False if it is not finished."""
     return True
 
 

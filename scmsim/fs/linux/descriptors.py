@@ -35,7 +35,7 @@ FREE_BLOCKS = 0
 FREE_INODES = 1
 FOLDERS = 2  # directories
 FRESH = 3  # index of the first inode that was never used
-GIVEN = 4  # free inodes before it
+GIVEN = 4  # free inodes before FRESH: used in the past and freed
 FIRST_WORD = 5  # word of the bitmap; no word before it has a free inode
 WORDS = 6
 
@@ -52,7 +52,7 @@ def arena_words(groups: int, group_inodes: int) -> int:
 
 @kernel
 def bitmap_words(group_inodes):
-    """Return the words of a group's bitmap of inodes."""
+    """Return the number of arena words in a group's bitmap of inodes."""
     return (group_inodes + 63) >> 6
 
 
@@ -76,7 +76,7 @@ def of_group(s, group):
 
 @kernel
 def in_batches(shown, behind):
-    """Return (shared value, local delta) of a counter, the delta added from BATCH on (percpu_counter_add_batch)."""
+    """Return (shared value, local delta) of a counter; a delta of BATCH or more is added (percpu_counter_add_batch)."""
     return (shown + behind, 0) if abs(behind) >= BATCH else (shown, behind)
 
 

@@ -1,4 +1,4 @@
-"""Initial state of a file system with block groups: what mke2fs makes, and the directories from before the trace.
+"""Initial state of a file system with block groups: mke2fs's layout, and the directories from before the trace.
 
 Units: offsets and lengths in bytes, blocks of 4096 bytes.  Source: mke2fs (e2fsprogs); Linux 6.1 fs/ext4/{ialloc.c,mballoc.c} for
 the directories.
@@ -48,7 +48,7 @@ def build(
 
 
 def most_joined(blocks: int, limit: int) -> int:
-    """Return the most entries of a transaction's list: the operation that passes its limit may touch each group once more."""
+    """Return the maximum length of a transaction's list: `limit`, plus the blocks of the operation that exceeds it."""
     return limit + 2 * -(-blocks // e.GROUP_BLOCKS) + 4 * e.FLUSH_PAGES
 
 

@@ -27,7 +27,7 @@ def run_fast_path(state, arena, ops, i, out):
 
 @kernel
 def run_slow_path(state, arena, ops, i, out):
-    """Do what the fast path left: index blocks, checkpoints, write-back, then operations from `ops[i]` on while rare."""
+    """Do the work left by the fast path (index blocks, a checkpoint), then run rare operations from `ops[i]` on."""
     s = state[0]
     s.needs_slow_path, s.slow_path_blocked = 0, 1
     if s.grow_file and not index.grow(s, arena):

@@ -1,6 +1,6 @@
 """Directory entries on the device: hooks of a family (see `scmsim.jit.binding`).
 
-By default there are none: in memory, a name is an entry of the dentry cache.
+By default a directory has no entries on the device: in memory, a name is an entry of the dentry cache.
 """
 
 from scmsim.jit import subroutine

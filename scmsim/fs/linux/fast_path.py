@@ -20,7 +20,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Commit the running transaction if that is due; return False if that is not finished or write-back is due."""
+    """Commit the running transaction if a commit is due; return False if it is unfinished or write-back is due."""
     if s.now >= s.next_tick:
         if s.oldest >= 0 or s.checkpoint_blocks:
             s.needs_slow_path = 1
@@ -87,7 +87,7 @@ def close(s, arena, out, f):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume a frequent operation; leave one on an unknown file to the slow path."""
+    """Run or resume a frequent operation; leave an operation on an unknown file to the slow path."""
     f, code = arena[row + e.ROW_RECORD], op.op
     if f == 0:
         if code == r.CREATE:

@@ -38,7 +38,7 @@ def dirty_inode(s, arena, out, f):
 
 @subroutine
 def entry_bytes(arena, row):
-    """Return the bytes of a file's directory entry: 8 and the name, rounded up to 4."""
+    """Return the size in bytes of a file's directory entry: 8 and the name, rounded up to 4."""
     return (11 + arena[row + e.ROW_NAME]) & ~3
 
 
@@ -89,6 +89,6 @@ def enter(s, arena, out, row, d, f):
 
 @subroutine
 def call(s, arena, out, f, template):
-    """Emit a call that reads the inode and has its own template."""
+    """Set the register of the file's inode and emit the template of a call."""
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     emit_template(s, out, template)

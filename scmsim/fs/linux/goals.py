@@ -11,7 +11,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def inode_goal(s, arena, f):
-    """Return the block near which a file without blocks starts (ext4_inode_to_goal_block)."""
+    """Return the goal for the first block of a file (ext4_inode_to_goal_block)."""
     group = (arena[f + e.INODE] - 1) // s.group_inodes
     if s.flex_shift >= mballoc.RESERVED_FLEX_SHIFT:
         # the first group of a flex group is for directories, regular files start in the second

@@ -6,7 +6,7 @@ blocks, each in its slot.
 
 from scmsim.jit import subroutine
 
-MOST_ABOVE = 0  # index blocks that one more page may take
+MOST_ABOVE = 0  # most index blocks that one more page may need
 
 
 @subroutine

@@ -14,7 +14,7 @@ POINTERS = 1024  # of an indirect block: the most blocks that the resize inode r
 FLEX_SHIFT = 4  # log2 of the groups whose bitmaps and inode tables are in their first group
 LOST_FOUND = 4  # blocks of lost+found (16 KiB)
 SMALL = 1 << 17  # blocks: below 512 MiB, mke2fs makes more inodes
-LEAST_LAST = 50  # blocks: a last group with fewer blocks besides its metadata is left out
+LEAST_LAST = 50  # blocks: mke2fs leaves out a last group with fewer blocks in addition to its metadata
 
 
 @dataclass(frozen=True)
@@ -126,19 +126,19 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
 
 
 def _ceil(number: int, unit: int) -> int:
-    """Return how many units hold `number`."""
+    """Return `number` divided by `unit`, rounded up."""
     return -(-number // unit)
 
 
 def _inode_blocks(blocks: int, groups: int) -> int:
-    """Return the blocks of a group's inode table: an inode for each 16 KiB, or 4 KiB on a device below 512 MiB."""
-    ratio = 1 if blocks < SMALL else 4 if blocks < 1 << 30 else 8 if blocks < 1 << 32 else 16  # blocks an inode
+    """Count the blocks of a group's inode table: an inode for each 16 KiB, or 4 KiB on a device below 512 MiB."""
+    ratio = 1 if blocks < SMALL else 4 if blocks < 1 << 30 else 8 if blocks < 1 << 32 else 16  # blocks per inode
     inodes = _ceil(blocks // ratio, groups)
     return max(_ceil(inodes, INODES_PER_BLOCK), 1)
 
 
 def _backup_blocks(blocks: int, groups: int, descriptors: int) -> int:
-    """Return the blocks of a superblock, of the group descriptors and of the blocks reserved for more descriptors."""
+    """Count the blocks of a superblock, of the group descriptors and of the reserve for more descriptors."""
     table = _ceil(groups, descriptors)
     most = min(blocks * 1024, (1 << 32) - 1)
     reserved = _ceil(_ceil(most, GROUP_BLOCKS), descriptors) - table

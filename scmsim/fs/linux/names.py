@@ -1,4 +1,4 @@
-"""Names of files: the metadata blocks that they change, and what they free.
+"""Names of files: which metadata blocks a change of names changes, and which blocks it frees.
 
 A file that existed before the trace gets its inode and blocks, without events, when it is first touched.  Directories
 never shrink.  A file without a name is freed at once, or at its last close if the trace has close operations.
@@ -36,7 +36,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def touch(s, arena, row):
-    """Return the record of the file of table row `row`, 0 if the arena is full.
+    """Return the record of the file of table row `row`; 0 if the arena must grow first.
 
     At its first touch, a file gets its blocks from before the trace, without events.
     """
@@ -104,7 +104,7 @@ def grow_directory(s, arena, d, count):
 
 @subroutine
 def growth_for(s, arena, op, row, d):
-    """Return the blocks by which directory `d` must grow for one more entry; -1: no room for them, or no inode is left."""
+    """Return how many blocks directory `d` must grow by for a new entry; -1: no room for them, or no inode is left."""
     more = entries.growth(s, arena, row, d)
     blocks = more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS
     if blocks and blocks + index.MOST_ABOVE > blocks_left(s):
@@ -173,7 +173,7 @@ def lose_link(s, arena, out, row, f):
 
 @subroutine
 def move_entry(s, arena, out, row, d, replaces):
-    """Change the entry of a rename, which `replaces` another entry or not; return the outcome."""
+    """Move the entry of a renamed file; `replaces`: the new name is that of another file; return the outcome."""
     if not replaces:
         more = entries.growth_by_rename(s, arena, row, d)
         if more and more + index.MOST_ABOVE > blocks_left(s):
@@ -231,7 +231,7 @@ def as_directory(s, arena, d):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Return the arena words that a change of names in directory `d` may take."""
+    """Return the maximum number of arena words that a change of names in directory `d` needs."""
     return 4 * (e.ROOM + last_of_folio(s, arena[d + e.PAGE_COUNT]))
 
 

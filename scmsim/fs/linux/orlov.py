@@ -26,7 +26,7 @@ def units(s):
 
 @kernel
 def end_of(s, unit):
-    """Return the group after those of a flex group."""
+    """Return the end of a flex group: the number after its last group."""
     return min((unit + 1) << s.flex_shift, s.group_count)
 
 
@@ -175,7 +175,7 @@ def take(s, arena, d, is_dir, name_hash):
 
 @kernel
 def home_of(s, row):
-    """Return the arena offset of what is known of the directory of table row `row` before the trace."""
+    """Return the arena offset of the row (FOLDER, HASH) of table row `row` in the table of files' directories."""
     return s.homes + (row - s.rows) // e.ROW_WORDS * g.HOME_WORDS
 
 

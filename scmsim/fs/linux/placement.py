@@ -1,4 +1,4 @@
-"""Where the blocks of files are: hooks of a family (see `scmsim.jit.binding`).
+"""Allocation of the blocks of files: hooks of a family (see `scmsim.jit.binding`).
 
 By default a file takes the first free blocks, as memory does.  ext4 and ext2 bind the multiblock allocator (`preallocation`).
 """
@@ -35,7 +35,7 @@ def discard_preallocations(s, arena, f):
 
 @subroutine
 def blocks_to_come(s):
-    """Return the blocks that are reserved for files, or free after the next commit, less those that files cannot have."""
+    """Return how many blocks are reserved for files, or free after the next commit, less those kept from files."""
     return 0
 
 

@@ -2,7 +2,7 @@
 
 Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_new_blocks, ext4_mb_use_preallocated,
 ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_add_n_trim, ext4_discard_preallocations).  One
-processor, so one locality group.  On a full device, blocks that wait for a commit become free without it.
+processor, so one locality group.  On a full device, blocks that wait for a commit become free at once.
 """
 
 from scmsim.alloc import mballoc
@@ -16,10 +16,10 @@ from scmsim.fs.linux.goals import block_of, left_of, right_of
 from scmsim.jit import subroutine
 
 # A preallocation, one word each unless said otherwise:
-NEXT = 0  # arena offset of the next one of its list, 0: none
-AT = 1  # block: its first one
+NEXT = 0  # arena offset of the next preallocation in its list, 0: none
+AT = 1  # first block
 PAGE = 2  # page of the file that the first block is for
-LENGTH = 3  # blocks; of a file
+LENGTH = 3  # blocks; set only in a file's preallocation
 UNUSED = 4  # blocks that hold no page
 STREAM_REQUEST = 16  # blocks: larger files do not use the locality group (s_mb_stream_request)
 GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_prealloc)
@@ -103,7 +103,7 @@ def enlist(s, arena, one):
 
 @subroutine
 def use_shared(s, arena, one, want):
-    """Take `want` blocks from a preallocation of the locality group that is in no list, and list what is left of it."""
+    """Take `want` blocks from a preallocation of the locality group that is in no list, and put the rest on a list."""
     block = arena[one + AT]
     arena[one + AT] += want
     arena[one + UNUSED] -= want
@@ -190,7 +190,7 @@ def first_kept(page, want, start, asked, got):
 
 @subroutine
 def keep_own(s, arena, f, page, want, start, block):
-    """Make the `s.got` blocks from `block` on a preallocation of the file, and take what the request needs from it."""
+    """Make the `s.got` blocks from `block` on a preallocation of the file, and take the request's blocks from it."""
     one = take(s, arena, e.PREALLOCATION_ORDER)
     arena[one + AT], arena[one + LENGTH], arena[one + UNUSED] = block, s.got, s.got
     arena[one + PAGE] = first_kept(page, want, start, s.want, s.got) if s.got < s.want else start
@@ -211,7 +211,7 @@ def keep_shared(s, arena, want, block):
 
 @subroutine
 def find(s, arena, want):
-    """Search for the blocks of a request; on a full device free what is reserved or waits for a commit, and search again."""
+    """Search for the blocks of a request; on a full device free preallocations, then commit freed blocks, and retry."""
     block = allocate(s, arena)
     while block < 0 and discard_for_space(s, arena, want):
         block = allocate(s, arena)
@@ -256,7 +256,7 @@ def serve(s, arena, f, page, want, bits):
     s.want, s.goal, s.try_goal, s.for_data = want, goal, 0, is_file
     s.for_stream = is_file and not is_small and not is_done
     start = page
-    # fallocate asks for just its blocks (EXT4_GET_BLOCKS_NO_NORMALIZE)
+    # fallocate requests only the blocks of its range (EXT4_GET_BLOCKS_NO_NORMALIZE)
     if is_file and not bits & e.IS_UNWRITTEN:
         if is_small:
             s.want = GROUP_REQUEST

@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def make_room(s, arena, out):
-    """Commit the running transaction, after a checkpoint if the log has no room; return False if that does not fit."""
+    """Commit the running transaction, after a checkpoint if the log has no room; return False if `out` must grow."""
     if metadata.commit(s, arena, out):
         return True
     if s.want_checkpoint and reserve_events(s, out, 2 * s.checkpoint_blocks + 2):

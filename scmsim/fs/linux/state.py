@@ -33,15 +33,15 @@ OPENS = 7  # open descriptors
 DIRTY = 8  # dirty pages
 FIRST_DIRTY_PAGE = 9  # page; no page before it is dirty
 DIRTY_SINCE_NS = 10  # ns: time when the file entered the queue of dirty files
-OLDER = 11  # row of the file before this one in that queue, -1: none
-NEWER = 12  # row of the file after this one, -1: none
+OLDER = 11  # row of the file before this one in the queue of dirty files, -1: none
+NEWER = 12  # row of the file after this one in the queue of dirty files, -1: none
 TID = 13  # last transaction that changed the inode
 DATA_TID = 14  # last transaction that an fdatasync has to commit
 STAMP = 15  # time stamp of the last write, see `transfer.time_stamp`; -1: none
 IS_DIR = 16  # 1: a directory
 PREALLOCATIONS = 17  # arena offset of the preallocation used last, see `preallocation`; 0: none
 LAST_GROUP = 18  # 1 + group in which a directory's newest file got its inode, see `orlov`; 0: none
-EXTENTS = 19  # extents
+EXTENTS = 19  # number of extents
 LEAVES = 20  # table (2 words): index -> block of an extent leaf or of a pointer block
 LEAF_COUNT = 22  # entries of LEAVES in use
 PARENT = 23  # row of the directory with the newest name
@@ -82,7 +82,7 @@ CACHED_PAGES = {
 }
 SLICE_PAGES = 4096  # a read or write runs in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
-ENTRY_REMOVED, ENTRY_ADDED, ENTRY_RENAMED = 0, 1, 2  # what happens to a directory entry
+ENTRY_REMOVED, ENTRY_ADDED, ENTRY_RENAMED = 0, 1, 2  # changes of a directory entry
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads a directory's entries over its leaves
 LARGEST = 16 << 40  # bytes
@@ -116,7 +116,7 @@ STATE = np.dtype(
             ("key_mask", "i8"),
             ("key_base", "i8"),
             ("rows", "i8"),  # arena offset of the file table
-            ("row_count", "i8"),  # its last row is the root directory
+            ("row_count", "i8"),  # rows of the file table; the last is the root directory's
             ("reserved", "i8"),  # blocks promised to dirty pages that have none yet (delayed allocation)
             ("frame", "i8"),  # next page-cache frame
             ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
@@ -269,7 +269,7 @@ def by_file(state: State) -> dict[str, np.ndarray]:
 
 
 def extents(state: State) -> np.ndarray:
-    """Return the extents of all files; a dirty page whose block is not allocated yet has no place."""
+    """Return the extents of all files; dirty pages without an allocated block are in none."""
     parts = []
     for file, at in zip(*known_files(state), strict=True):
         pages = int(state.arena[at + PAGES])

@@ -51,7 +51,7 @@ def clear_edges(s, arena, out, f, at, stop):
 
 @subroutine
 def use_pages(s, arena, f, page, count):
-    """DAX: use `count` existing pages from `page` on."""
+    """DAX: handle a read or write of `count` existing pages from `page` on."""
 
 
 @subroutine
@@ -66,7 +66,7 @@ def find_blocks(s, out, page, count):
 
 @subroutine
 def add_zeroed(s, arena, out, f, page, count):
-    """DAX: give zeroed blocks to the first of `count` pages from `page` on, which are holes or unwritten; return how many."""
+    """DAX: give zeroed blocks to the first of `count` pages from `page` on, holes or unwritten; return their number."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
         want = count if s.uncut_page < 0 else page_run(s, arena, f, page, s.uncut_page)

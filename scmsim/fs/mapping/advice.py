@@ -17,7 +17,7 @@ TO = 2  # page after the last one
 WHAT = 3  # ADVISED or ADVISED_AGAINST
 RANGE_ORDER = 2
 MIXED = -1
-END = 1 << 40  # page; an advice up to a mapping's end also holds for the pages that mremap adds
+END = 1 << 40  # page; advice up to a mapping's end also holds for the pages that mremap adds
 
 
 @subroutine
@@ -65,7 +65,7 @@ def drop(s, arena, mapping, low, high):
 
 @subroutine
 def set_advice(s, arena, out, mapping, span, what):
-    """Set the advice of the pages span = (low, high) of a mapping; emits at most 4 events, takes the words of two ranges.
+    """Set the advice of the pages span = (low, high) of a mapping; emits at most 4 events, adds at most two ranges.
 
     A large entry that crosses a new edge is removed (vma_adjust_trans_huge).
     """
@@ -93,7 +93,7 @@ def copy(s, arena, source, target):
 
 @subroutine
 def words_to_copy(arena, mapping):
-    """Return the words of arena that `copy` and `set_advice` may take."""
+    """Return the maximum number of arena words that `copy` and `set_advice` allocate."""
     words, one = 2 << RANGE_ORDER, arena[mapping + w.ADVICE]
     while one:
         words, one = words + (1 << RANGE_ORDER), arena[one + AFTER]

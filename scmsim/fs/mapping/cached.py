@@ -71,7 +71,7 @@ def cached_fault(s, arena, out, mapping, f, at):
     ):
         return DONE
     count, begin = 1, page
-    if old & w.LARGE:  # its folio has lost pages: small entries replace it
+    if old & w.LARGE:  # the folio of the large entry has lost pages: small entries replace the entry
         first = tables.region_end(arena, mapping, page) - w.FAN
         tables.zap(s, arena, out, mapping, first, first + w.FAN)
     tables.unfold(arena, mapping, page)

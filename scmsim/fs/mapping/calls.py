@@ -32,7 +32,7 @@ def slots_of(start, pages):
 
 @subroutine
 def new_mapping(s, arena, file, first, pages, start):
-    """Create the newest mapping of a file; the arena has room."""
+    """Create the newest mapping of a file; the arena must have room."""
     m, mapping = s.maps, take(s, arena, w.MAPPING_ORDER)
     order = order_of(slots_of(start, pages))
     arena[mapping + w.FILE], arena[mapping + w.FIRST_PAGE], arena[mapping + w.PAGE_COUNT] = file, first, pages
@@ -76,7 +76,7 @@ def remove(s, arena, out, mapping):
     advice.drop(s, arena, mapping, 0, advice.END)
     give(s, arena, slots, arena[mapping + w.SLOTS_ORDER])
     give(s, arena, mapping, w.MAPPING_ORDER)
-    # only this mapping may have kept the file
+    # this mapping may have been the last user of a file without a name
     if arena[file + w.HEAD] == 0 and arena[file + w.PINS]:
         arena[file + w.PINS] = 0
         if f and hooks.pin(s, arena, f, -1):
@@ -115,7 +115,7 @@ def split(s, arena, out, mapping, page):
 
 @subroutine
 def words_to_cut(arena, mapping):
-    """Return the arena words that cutting a mapping twice, or once with its advice copied, may take."""
+    """Return the maximum number of arena words needed to cut a mapping twice, or once with a copy of its advice."""
     own = (2 << arena[mapping + w.SLOTS_ORDER]) + w.FAN + (1 << w.MAPPING_ORDER)
     return 2 * own + 3 * advice.words_to_copy(arena, mapping)
 
@@ -193,7 +193,7 @@ def replace(s, arena, out, op, start, pages):
 def move_entries(s, arena, out, source, target):
     """Move the entries of a mapping to another mapping of the same pages.
 
-    A large entry that does not fit there is removed, and contiguous entries lose their mark.
+    A large entry that does not fit the new address is removed, and contiguous entries lose their mark.
     Source: mm/mremap.c: move_page_tables.
     """
     fits = (arena[source + w.START] ^ arena[target + w.START]) & w.HUGE_PAGE - 1 == 0
@@ -212,7 +212,7 @@ def move_entries(s, arena, out, source, target):
 
 @subroutine
 def remap(s, arena, out, op):
-    """Run mremap: give the newest mapping of a page another length from there on; return False if unfinished.
+    """Run mremap: give the newest mapping of a page another length, from that page on; return False if unfinished.
 
     The mapping stays at its address if no mapping follows it, else it moves with its entries.
     """
@@ -270,7 +270,7 @@ def add(s, arena, out, op):
             start = address_for(s, arena, first, last - first)
         mapping = new_mapping(s, arena, file, first, last - first, start)
         arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
-        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)  # not 0: charge_map did
+        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)  # if not 0, charge_map has charged it
         if s.map_cost == 0:
             hooks.note_access(s, arena, out, f)
         if arena[file + w.PINS] == 0:
@@ -309,7 +309,7 @@ def populate(s, arena, out, op, write):
                 arena[m + w.AT] = page - low + 1
                 return False
             arena[m + w.REPLY] = 0
-            if hooks.HUGETLB:  # follow_hugetlb_page calls hugetlb_fault, not handle_mm_fault, which counts
+            if hooks.HUGETLB:  # follow_hugetlb_page calls hugetlb_fault, which does not count the fault
                 out[s.emitted - 1].fault_flags = 0
         tables.note_uses(s, arena, out, mapping, page, page + 1)
         page += 1

@@ -33,7 +33,7 @@ def protect(s, arena, out, mapping, page):
 
 @subroutine
 def protect_everywhere(s, arena, out, file, page):
-    """Run `protect` on a page in all mappings of its file; return their number."""
+    """Run `protect` on a page in every mapping that contains the page; return the number of these mappings."""
     mapping, count = arena[file + w.HEAD], 0
     while mapping:
         if 0 <= page - arena[mapping + w.FIRST_PAGE] < arena[mapping + w.PAGE_COUNT]:
@@ -66,7 +66,7 @@ def clean_large(s, arena, out, file, page):
 
 @subroutine
 def events_of(s, arena, large):
-    """Return the most events that the write-back of an entry may take."""
+    """Return the maximum number of events of the write-back of an entry."""
     return (6 + 2 * arena[s.maps + w.LIVE]) * (w.FAN if large else 1)
 
 
@@ -136,7 +136,7 @@ def cached_file(s, arena, out, file, low, high):
 
 @subroutine
 def clean_file(s, arena, out, file, low, high):
-    """Write back and protect the stored pages in [low, high) of a file, or leave it to the family; return False if unfinished."""
+    """Write back and protect the stored pages in [low, high) of a file (KEEPS_CLEAN); return False if unfinished."""
     if not hooks.KEEPS_CLEAN:
         return True
     if hooks.DAX:

@@ -94,7 +94,7 @@ def fill(s, arena, out, mapping, f, page):
     known = table.get(arena, arena[mapping + w.FILE] + w.TREE, page >> 9)
     if arena[m + w.FILL_END] == 0:
         arena[m + w.FILL_AT] = first
-    # small entries in the tree keep a region small: its faults ask for single pages
+    # small entries in the tree keep a region small: its faults request single pages
     if not arena[m + w.FILLS] or (known and not known & w.PRESENT):
         return DONE
     if arena[m + w.FILL_END] == 0:
@@ -116,7 +116,7 @@ def fill(s, arena, out, mapping, f, page):
 def must_wait(s, arena, out, mapping, f, page):
     """Make a store through a MAP_SYNC mapping wait until the metadata of the file's blocks is stored; return the outcome.
 
-    Dirty pages there are written back first (dax_finish_sync_fault: vfs_fsync_range of the mapped pages).  By then a
+    Dirty mapped pages are written back first (dax_finish_sync_fault: vfs_fsync_range of the mapped pages).  By then a
     large entry of zeros is gone (grab_mapping_entry).
     """
     file = arena[mapping + w.FILE]
@@ -265,7 +265,7 @@ def map_page(s, arena, out, mapping, f, at):
             return outcome
         filled = (
             arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0
-        )  # not 0: small pages, a part of the 2 MiB has blocks
+        )  # not 0: only a part of the 2 MiB got blocks, so small pages are mapped
         if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
             return DONE
     outcome = small_fault(s, arena, out, mapping, f, (page, how))

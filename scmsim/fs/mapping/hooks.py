@@ -60,7 +60,7 @@ def look_up(s, arena, out, f, page):
 
 @subroutine
 def look_up_events(s):
-    """Return the most events that `look_up` emits."""
+    """Return the maximum number of events that `look_up` emits."""
     return 0
 
 
@@ -113,7 +113,7 @@ def folio(s, arena, f, page):
 
 @subroutine
 def unmapped_by(s, arena, op, f):
-    """Return more pages [first, stop) that a truncation or hole removes from all mappings; private copies stay."""
+    """Return other pages [first, stop) that a truncation or hole removes from all mappings; private copies stay."""
     return 0, 0
 
 

@@ -7,7 +7,7 @@ from scmsim.jit import kernel
 
 @kernel
 def size(state, arena, file):
-    """Return the bytes of a file of the trace, -1 if the file does not exist now."""
+    """Return the length in bytes of a file of the trace, -1 if the file does not exist now."""
     s = state[0]
     f = hooks.find(s, arena, file)
     return hooks.length(s, arena, f) if f else -1

@@ -1,4 +1,4 @@
-"""Mechanisms of mappings and the costs of their code; both follow a model's own."""
+"""Mechanisms of mappings and the costs of their code; both are appended to the model's mechanisms and costs."""
 
 # Mechanism -> purpose of the bytes that it stores.
 SITES = {"page fault": "none", "mapped access": "data", "mapped write-back": "none", "unmapping": "none"}

@@ -26,7 +26,7 @@ def next_mapped(arena, file, page, high):
 
 @kernel
 def is_synced(state, arena, ops, i):
-    """Return whether an msync reaches a shared mapping; else the file system does nothing (mm/msync.c).
+    """Return whether an msync reaches a shared mapping; if not, the file system does nothing (mm/msync.c).
 
     Before the first touch of a mapping, the answer is yes.
     """

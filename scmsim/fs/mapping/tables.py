@@ -98,7 +98,7 @@ def upper_tables(s, arena, out, mapping, page):
 
 @subroutine
 def drop_upper_tables(s, arena, mapping):
-    """Free the upper tables that led only to a mapping, which is already unlinked from all lists; return how many.
+    """Free the upper tables that led only to a mapping, which is already unlinked from all lists; return their number.
 
     Source: mm/memory.c: free_pgtables.
     """
@@ -277,7 +277,7 @@ def tree_entry(arena, file, page):
 
 @subroutine
 def reserve_tree(s, arena, file, page):
-    """Make the file's tree reach a page; the arena has room."""
+    """Extend the file's tree to a page; the arena must have room."""
     table.reserve(s, arena, file + w.TREE, (page >> 9) + 1)
 
 

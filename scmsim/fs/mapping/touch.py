@@ -74,7 +74,7 @@ def code_of(op):
 
 @inlined
 def run_length(arena, entry, word, at, end):
-    """Return the bytes from `at` on that are adjacent on the device, by the entries that follow in the same table."""
+    """Return how many bytes from `at` on are adjacent on the device, by the entries that follow in the same table."""
     if word & w.LARGE:
         return min(end, (at | w.HUGE_PAGE - 1) + 1) - at
     stop = (at | w.PAGE - 1) + 1
@@ -87,7 +87,7 @@ def run_length(arena, entry, word, at, end):
 
 @inlined
 def page_of(word):
-    """Return the bytes that an entry maps."""
+    """Return how many bytes an entry maps."""
     return w.HUGE_PAGE if word & w.LARGE else w.PAGE
 
 
@@ -179,7 +179,7 @@ def write_event(out, n, op, word, address):
 
 @subroutine
 def quick_run(s, arena, ops, i, out):
-    """Run touches from `ops[i]` on that only need an entry of one file's newest mapping; return the index of the first other one.
+    """Run touches from `ops[i]` on that only need an entry of one file's newest mapping; return the first other index.
 
     Each touch is within a page.  Most touches are of this kind and take a tenth of `touch_run`'s time.
     """

@@ -6,7 +6,7 @@ Units: pages of 4096 bytes; addresses in bytes.  Addresses of mappings are alloc
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 FAN = 512  # entries of a page of a page table
 FAN_ORDER = 9  # log2 of the arena words of a page-table page
-# words that a fault takes besides those of the file system, and two for each 2 MiB before its page
+# words that a fault may allocate, without those of the file system and without two for each 2 MiB before its page
 FAULT_WORDS = 4 * FAN + 64
 
 # The table of mappings, at `maps` of the state record, one word each unless said otherwise:
@@ -29,13 +29,13 @@ NO_SPACE = 15  # stores on a full device
 UNSUPPORTED = 16  # refused mappings
 HUGE = 17  # 1: all pages are huge
 LEAVES_LARGE = 18  # 1: a large entry stays writable when its pages are written back
-LIVE = 19  # mappings
+LIVE = 19  # number of mappings
 NEWEST = 20  # newest mapping, head of the list of all; 0: none
 HOW = 21  # findings of the current DAX fault (FAULT bits, ASKED), MAJOR if it filled a hole
 FILL_AT = 22  # first page to which the current fault gives blocks
-FILL_END = 23  # page after the last such page, 0: none
+FILL_END = 23  # page after the last page to which the current fault gives blocks, 0: none
 LOADS_DIRTY = 24  # 1: DAX treats a page that a fault for a load mapped as dirty
-FILLS = 25  # 1: a fault for a store that may map 2 MiB gives blocks to their first run of pages without blocks
+FILLS = 25  # 1: a fault for a store that may map 2 MiB gives blocks to the first run of pages without blocks in it
 ADVICE_AT_WORK = 26  # advice for the page of the current fault: ADVISED, ADVISED_AGAINST, 0: none
 UPPER = 27  # arena offset of the bitmaps of the page tables above those that each mapping has
 TABLE_WORDS = 28
@@ -54,14 +54,14 @@ FILE_WORDS = 6
 # A mapping, one word each unless said otherwise:
 FILE = 0  # arena offset of the fields of its file
 FIRST_PAGE = 1  # page of the file at which the mapping starts
-PAGE_COUNT = 2  # pages
+PAGE_COUNT = 2  # number of pages
 START = 3  # address, bytes
 FLAGS = 4  # flags of the mmap: records.PRIVATE, MAP_SYNC, ...
 THREAD = 5  # thread whose address space has the mapping, -1: the common one
 NEXT = 6  # next older mapping of the same file, 0: none
 SLOTS = 7  # arena offset of the slots, one for each 2 MiB of addresses
 SLOTS_ORDER = 8  # log2 of the words of the slots
-OLDER = 9  # next older mapping of all, 0: none
+OLDER = 9  # next older mapping of any file, 0: none
 ADVICE = 10  # first range of madvise's advice on huge pages (see advice.py), 0: none
 MAPPING_ORDER = 4
 ADVISED, ADVISED_AGAINST = 1, 2
@@ -87,7 +87,7 @@ WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
 # Values of EVENT.fault_flags, flags.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
-ASKED = 16  # additional flag of HOW: no table for small pages existed, so the fault asks for 2 MiB first
+ASKED = 16  # additional flag of HOW: no table for small pages existed, so the fault requests 2 MiB first
 
 AREA, AREA_END = 1 << 46, 1 << 47  # addresses of mappings in the program's address space
 ZERO_PAGE = 1 << 12  # physical addresses in DRAM, as those of kernel objects (fs/linux/templates.py)

@@ -45,7 +45,7 @@ KNOWN = (
 
 
 class RecoveryModel(Base):
-    """Recovery of logs as lists of entries; a tail is (life of the inode, entries that it covers)."""
+    """Recovery model of NOVA: a log is a list of entries; a tail is (life of the inode, entries that it covers)."""
 
     flaws = KNOWN
 
@@ -69,11 +69,11 @@ class RecoveryModel(Base):
         return Call(self, op, version, events).stores()
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         return self._walk(self._rolled_back(image), file)[0]
 
     def settle(self, image: Image, file: int) -> Found:
-        """Take what has certainly arrived as the new base of a file."""
+        """Set the base of a file to the state that recovery finds in the stores that are certainly durable."""
         image = self._rolled_back(image)
         found, done = self._walk(image, file)
         if done[0] != self.done.get(file, done)[0]:

@@ -73,7 +73,7 @@ def invalidate_entry(s, arena, out, ref, page, count):
 
 @subroutine
 def reserve_pages(s, arena, row, first, stop):
-    """Make room for the file's pages [first, stop) in its tables and for their radix nodes; return False if there is none."""
+    """Extend the file's tables and the radix nodes to the pages [first, stop); return False if the arena must grow."""
     groups = (stop - 1 >> state.NODE_SHIFT) + 1
     added = groups - (first >> state.NODE_SHIFT)
     words = table.words_to_hold(arena, row + state.PAGES, stop) + table.words_to_hold(arena, row + state.NODES, groups)

@@ -11,8 +11,8 @@ from scmsim.fs.nova import state, templates
 from scmsim.fs.nova.log import add_pages, used_bytes, words_of
 from scmsim.jit import kernel, subroutine
 
-CHECKED_BYTES = 9  # loaded of each entry to check whether it is live: type 1, num_pages 4, invalid_pages 4
-ASSIGNED_BYTES = 13  # loaded of each copied entry to find its pages: type 1, pgoff 8, num_pages 4
+CHECKED_BYTES = 9  # bytes loaded of each entry to check whether it is live: type 1, num_pages 4, invalid_pages 4
+ASSIGNED_BYTES = 13  # bytes loaded of each copied entry to find its pages: type 1, pgoff 8, num_pages 4
 
 
 @subroutine

@@ -134,7 +134,7 @@ def evict(s, arena, out, row):
 def fill_holes(s, arena, out, row, stop, zero):
     """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if room runs out.
 
-    With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are taken back. The
+    With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are discarded. The
     table of pages has room.
     """
     emitted = s.emitted

@@ -159,7 +159,7 @@ def perform(s, arena, out, op):
 
 @subroutine
 def end(s, out):
-    """Finish the operation, and have a log that is due for thorough GC collected before the next one."""
+    """Finish the operation, and request the collection of a log that is due for thorough GC."""
     s.need_collect = s.gc_row
     s.gc_row = 0
     s.stage = state.NEW

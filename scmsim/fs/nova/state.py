@@ -21,7 +21,7 @@ from scmsim.fs.nova.templates import BLOCK, LOG_BYTES, SITES
 # A file's row after the fields of `file_row`, one word each unless said otherwise:
 PAGES = file_row.OWN  # table (2 words): page -> `ref` of its write entry
 LOG = PAGES + 2  # table (2 words): index -> arena offset of a log page
-LOG_COUNT = LOG + 2  # log pages
+LOG_COUNT = LOG + 2  # number of log pages
 TAIL_PAGE = LOG_COUNT + 1  # index of the log page with the tail
 TAIL_BYTES = LOG_COUNT + 2  # bytes of that page before the tail
 PAGE_COUNT = LOG_COUNT + 3  # pages up to the last one with a write entry
@@ -33,7 +33,7 @@ LOG_SIZE = LOG_COUNT + 6  # log pages
 DIRECTORY = LOG_COUNT + 7  # row of the directory with the newest name, 0: unknown
 NODES = LOG_COUNT + 8  # table (2 words): page / 64 -> radix node
 FILE_WORDS = NODES + 2
-UNNAMED = 1  # rows after those of files: a parent directory
+UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 
 # A `ref` names a write entry: arena offset of its log page << 9 | its offset in the page / 8.  The entry's fields have
 # the number offset >> entry_shift: no two write entries share one, because an entry is at least 1 << entry_shift bytes
@@ -50,7 +50,7 @@ PLAIN_ONE, INVALID_ONE, PLAIN_BYTE = 1 << 16, 1 << 32, 1 << 48
 PLAIN_SHIFT, INVALID_SHIFT, BYTES_SHIFT = 16, 32, 48
 
 # Progress of the current operation: not begun; its file from before the trace is being built; begun; at work on its
-# pages; its new entries are being put into the radix tree. The operation can stop at each stage for want of room and
+# pages; its new entries are being put into the radix tree. The operation can stop at each stage when room runs out and
 # resume with the next buffer.
 NEW, ADOPTING, READY, AT_WORK, ASSIGNING, ENDING, EVICTING = range(7)
 
@@ -71,12 +71,12 @@ STATE = np.dtype(
             ("setattr_bytes", "i8"),  # lengths of the log entries without data
             ("link_bytes", "i8"),
             ("dot_bytes", "i8"),
-            ("setattr_fields", "i8"),  # bytes of the fields of such an entry; for a dentry without the name
+            ("setattr_fields", "i8"),  # bytes of the fields of each log entry without data; a dentry's without its name
             ("link_fields", "i8"),
             ("dentry_fields", "i8"),
             ("stage", "i8"),  # of the current operation, see NEW
             ("resume_at", "i8"),  # page (read: byte) at which the current operation resumes
-            ("fresh", "i8"),  # write entries that it appended and that are not yet in the radix tree
+            ("fresh", "i8"),  # write entries of the current operation that are not yet in the radix tree
             ("freed", "i8"),  # pages that the current operation freed
             ("closes", "i8"),  # close operations seen
             ("gc_row", "i8"),  # file whose log is due for thorough GC after the operation, 0 = none

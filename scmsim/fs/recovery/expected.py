@@ -27,7 +27,7 @@ class FileState(NamedTuple):
 class Found(NamedTuple):
     """State of a file as the recovery finds it: `pages` maps its pages to those of the device, on top of `base`.
 
-    `unknown` are pages that the recovery model cannot judge, because the model departs from the file system there.
+    `unknown` are pages that the recovery model cannot check, because the model departs from the file system for them.
     """
 
     names: frozenset[int]
@@ -140,8 +140,8 @@ def overwritten(label: Label, low: int, high: int, by: int) -> Label:
 class Allowed:
     """States that a crash may leave of one file.
 
-    The file must equal one of `states`; if `torn`, it has the names of one, a size between theirs, and each word of
-    any.
+    The file must equal one of `states`. If `torn`, it may mix them: the names of one state, a size between the sizes of
+    all states, and each word from any state.
     """
 
     states: list[FileState]
@@ -150,7 +150,7 @@ class Allowed:
     skipped: int = 0  # operations before the trace's first, for messages
 
     def wrong(self, found: Found, image: Image, pages: set[int]) -> Wrong | None:
-        """Return what is wrong with the file, or None if its state is allowed; compare content on `pages`."""
+        """Return the error of the file, or None if its state is allowed; compare the content of `pages`."""
         wrongs = []
         kinds = sorted(
             {(state.names, state.size) for state in self.states}, key=lambda kind: (sorted(kind[0]), kind[1])

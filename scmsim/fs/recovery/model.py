@@ -40,7 +40,7 @@ class Guarantee(NamedTuple):
 class Known(NamedTuple):
     """Known flaw of the file system itself: calls `op` that lose a line of mechanism `site` ("": any) break the promise.
 
-    `applies` says by the operation whether the flaw concerns it.
+    `applies(op)`: whether the flaw can concern the operation.
     """
 
     op: int
@@ -89,11 +89,11 @@ class RecoveryModel:
         raise NotImplementedError
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         raise NotImplementedError
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events at the places that store their bytes, for a system whose page table moves them."""
+        """Return the events at device addresses; a system with its own page table translates them here."""
         return events
 
     def settle(self, image: Image, file: int) -> Found:
@@ -118,7 +118,7 @@ def with_cached_ends(events: Sequence[Event], sites: Collection[str]) -> list[Ev
 
     Source: Linux 5.13 arch/x86/lib/copy_user_64.S: bytes up to a multiple of 8, words of 8 and one of 4 past the cache, the
     rest by byte; a copy of less than 8 bytes has at most the word of 4.  Simplified: where bytes follow the word of 4, both
-    are cached, because contents are followed by words of 8 bytes.
+    are cached, because content is tracked in words of 8 bytes.
     """
     out: list[Event] = []
     for event in events:
@@ -150,7 +150,7 @@ def copied(op: Any, events: Sequence[Event], site: str) -> list[tuple[int, int, 
 
 
 def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> dict[int, int]:
-    """Return page of the file -> page of the device, as the copies show it."""
+    """Return the device page of each page of the file that the copies wrote."""
     pages = {}
     for i, offset, length in pieces:
         shift = events[i].addr - offset if events[i].virtual < 0 else events[i].virtual - offset

@@ -2,7 +2,7 @@
 
 Units: bytes; a unit is a FAT cluster of 512 bytes or an ext2 block of 1 KiB.
 Source: Linux 2.6.24 fs/fat/{dir,fatent,cache}.c, fs/ext2/{inode,dir}.c, mm/page-writeback.c; the board has no cache before
-SCM (SCM manager paper, 5.1); fsck for what a mount after a crash needs.
+SCM (SCM manager paper, 5.1); fsck for the repairs that a mount after a crash needs.
 
 The recovery reads directory entries, the size and first unit in the entry (FAT) or in the inode (ext2), then the chain
 or the pointers. It counts what fsck would cut, free or clone, and repairs nothing. Of data it checks only the owner.
@@ -31,7 +31,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Recovery of words named by the place of an entry, of an inode, of a unit."""
+    """Recovery model of FAT and ext2: each word is named by the place of its entry, inode or unit."""
 
     guarantee = GUARANTEE
 
@@ -85,7 +85,7 @@ class RecoveryModel(Base):
         return self.state.arena[at : at + state.FILE_WORDS]
 
     def units(self, row: Any, word: int) -> dict[int, int]:
-        """Return number of a unit -> device offset."""
+        """Return the device offset of each unit of a file, by the number of the unit in the file."""
         at = int(row[word])
         entries = self.state.arena[at : at + (1 << int(row[word + 1]))].tolist() if at else []
         return {i: (entry >> 2) << state.PLACE_SHIFT for i, entry in enumerate(entries) if entry >> 2}
@@ -121,7 +121,7 @@ class RecoveryModel(Base):
     # Recovery.
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         found = [value for value in (image.word(("slot", place)) for place in self.slots) if value and value[0] == file]
         names = frozenset(name for _, name, _ in found)
         if not names:

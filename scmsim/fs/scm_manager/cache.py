@@ -170,7 +170,7 @@ def note_entries(s, arena, out, unit, count, words):
 
 @subroutine
 def load_entry(s, arena, out, unit):
-    """Read the unit of the FAT or of the bitmaps with a unit's entry into the cache."""
+    """Read the unit of the FAT or of the bitmaps that has the entry of `unit` into the cache."""
     i = table_unit(s, unit)
     entry = system_unit(s, arena, s.table, i)
     if not entry & state.CACHED:
@@ -202,7 +202,7 @@ def write_back(s, arena, out, row):
     while arena[row + state.DIRTY_UNITS] > 0:
         if not reserve_events(s, out, STEP):
             return False
-        # LOW is a lower bound: no unit before it is dirty.
+        # FIRST_DIRTY_UNIT is a lower bound: no unit before it is dirty.
         first = arena[row + state.FIRST_DIRTY_UNIT]
         while not table.get(arena, row + state.BLOCKS, first) & state.DIRTY:
             first += 1

@@ -130,7 +130,7 @@ class RecoveryModel(Base):
         return [Word(event.addr, ("size", self.file), (self.size[self.file], by))]
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         names = frozenset(version for version in self.given.get(file, []) if image.word(("entry", version)))
         if not names:
             return Found(names, 0, {}, {})

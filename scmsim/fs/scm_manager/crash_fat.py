@@ -17,7 +17,7 @@ SUMMARY = (
 )
 MODELS = ("fat-scm", "fat-nand")
 
-END = -1  # of a chain
+END = -1  # end of a chain
 
 
 class RecoveryModel(block_recovery.RecoveryModel):

@@ -35,7 +35,7 @@ def words_for(arena, row, stop):
 
 @subroutine
 def reserve(s, arena, row, stop):
-    """Make the tables hold the units below `stop` and their indirect blocks; the arena has room."""
+    """Extend the tables to the units below `stop` and their indirect blocks; the arena must have room."""
     table.reserve(s, arena, row + state.BLOCKS, stop)
     table.reserve(s, arena, row + state.LEAVES, (stop >> FAN_SHIFT) + 1)
     table.reserve(s, arena, row + state.UPPERS, (stop >> 2 * FAN_SHIFT) + 2)

@@ -19,7 +19,7 @@ def words_for(arena, row, stop):
 
 @subroutine
 def reserve(s, arena, row, stop):
-    """Make the tables hold the units below `stop`; the arena has room."""
+    """Extend the tables to the units below `stop`; the arena must have room."""
     table.reserve(s, arena, row + state.BLOCKS, stop)
 
 
@@ -44,7 +44,7 @@ def stretch(s, arena, row, at, end):
 
 @subroutine
 def number(s, at):
-    """Return the number of the unit at a device offset, which is also that of its entry."""
+    """Return the number of the unit at a device offset, which is also the number of its entry."""
     return (at - s.origin) >> s.shift
 
 

@@ -2,7 +2,7 @@
 
 A directory is a file of 8-byte entries, each with the index of a metadata object (which holds the name) and a hash of
 the name. The paper does not describe directories; if a look-up loaded the names themselves from SCM, Postmark would not
-be faster than on FAT, as its Table 4 has it.
+be faster than on FAT, as Table 4 of the paper shows.
 Source: SCM manager paper, section 4.2; a reconstruction.
 """
 
@@ -44,7 +44,7 @@ def take(s, arena, want):
 
 @subroutine
 def give(s, arena, row, i):
-    """Return a file's data object to the buddy system, a short one in its own size."""
+    """Free a file's data object in the buddy system; a short object is freed in its own size."""
     short = arena[row + state.SHORT] if i == 0 else 0
     buddy.release(s, arena, index.place(arena, row, i), short - 1 if short > 0 else templates.ZERO + DATA_ORDER)
     if short > 0:

@@ -73,7 +73,7 @@ def write_entry(s, arena, out, directory, slot, needs):
 
 @subroutine
 def add_name(s, arena, out, row, directory):
-    """Add a name of a file to a directory, with another unit if necessary; the arena and the device have room."""
+    """Add a name of a file to a directory, with another unit if necessary; arena and device must have room."""
     needs = entries(arena[row + file_row.NAME])
     slot = gap(s, arena, directory, needs)
     table.reserve(s, arena, directory + state.SLOTS, slot + needs)

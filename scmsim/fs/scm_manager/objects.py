@@ -4,7 +4,7 @@ A memory object is a block of the buddy system. It becomes a file when it gets a
 units of 512 bytes are linked in the chain table. A file becomes a memory object when it gets a pointer; with the flag
 (`parent`: its directory) its name and metadata object are removed, and only `free` can end it. The paper does not say how
 the pointer reaches units that are not adjacent: here loads and stores follow them run by run. An object of less than
-512 bytes stays in place as a short only unit, and moves when the file outgrows it (`moved_bytes`).
+512 bytes stays in place as a single short unit, and moves when the file outgrows it (`moved_bytes`).
 Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 """
 
@@ -43,7 +43,7 @@ def malloc(s, arena, out, row, length):
 
 @subroutine
 def units_of(length):
-    """Return how many units a memory object of `length` bytes takes."""
+    """Return how many units a memory object of `length` bytes needs."""
     return max(1, (1 << buddy.order_for(max(length, 1))) >> DATA_ORDER)
 
 
@@ -131,7 +131,7 @@ def object_call(s, arena, out, op, row, parent):
 
 @subroutine
 def filter_operation(s, op):
-    """Return whether the operation is one of the model's."""
+    """Return whether the model runs the operation: a file call or a memory-object operation."""
     return op.file >= 0 and (op.op <= records.CLOSE or records.MALLOC <= op.op <= records.FILE_TO_MM)
 
 
@@ -143,13 +143,13 @@ def of_object(op):
 
 @subroutine
 def adopts(arena, op, row):
-    """Return whether the operation is the first on a file from before the trace; memory objects are never from before."""
+    """Return whether the operation is the first on a file from before the trace; never true for memory objects."""
     return not of_object(op) and not arena[row + file_row.STATUS] & state.MEMORY and calls.adopts(arena, op, row)
 
 
 @subroutine
 def units_for_names(op):
-    """Return how many units a conversion takes for a name and a metadata object."""
+    """Return how many units a conversion needs for a name and a metadata object."""
     return names.NAME_UNITS * (op.op >= records.MM_TO_FILE)
 
 

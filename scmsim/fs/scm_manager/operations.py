@@ -58,7 +58,7 @@ def missing(arena, row, first, stop):
 
 @subroutine
 def own_units(op):
-    """Return how many units a variant's own operation takes; the base has none."""
+    """Return how many units an operation that only a variant has may allocate; 0 by default."""
     return 0
 
 
@@ -70,7 +70,7 @@ def own_begin(s, arena, op, row):
 
 @subroutine
 def needed(s, arena, op, row):
-    """Return the most units that an operation allocates for names and for a file from before the trace."""
+    """Return the maximum number of units that an operation allocates for names and a file from before the trace."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
     count = templates.ZERO + 0
     if adopts(arena, op, row):
@@ -120,7 +120,7 @@ def reserve_first_piece(s, arena, out, op, row, parent):
 
 @subroutine
 def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call; return False if there is no room to finish it."""
+    """Run or resume a call; return False if `out` or the arena must grow before it can finish."""
     if of_directory(arena, op, row):
         emit_template(s, out, templates.OTHER)
         return True
@@ -189,14 +189,14 @@ def check_prefix(s, arena, op, last):
 
 @subroutine
 def prepare(s, arena, out, op):
-    """Write back dirty units older than the period; return False if there is no room to finish."""
+    """Write back units dirty for longer than EXPIRE, or all at a sync; return False if `out` must grow first."""
     s.now = op.time_ns
     return s.stage != state.NEW or s.head == 0 or expire(s, arena, out, op.time_ns, op.op == records.SYNC)
 
 
 @subroutine
 def end(s, out):
-    """Make the next operation start from the beginning."""
+    """Reset the stage for the next operation."""
     s.stage = state.NEW
 
 

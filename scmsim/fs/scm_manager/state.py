@@ -31,13 +31,13 @@ GAP = UNIT_COUNT + 5  # entry of a directory; none before it is free
 META = UNIT_COUNT + 6  # device offset of the metadata object, 0: none
 SHORT = UNIT_COUNT + 7  # order + 1 of the file's only unit, a memory object smaller than a unit; 0: whole units
 CURSOR = UNIT_COUNT + 8  # unit that was used last, where a search of the chain may begin
-DIRTY_UNITS = UNIT_COUNT + 9  # dirty units
+DIRTY_UNITS = UNIT_COUNT + 9  # number of dirty units
 FIRST_DIRTY_UNIT = UNIT_COUNT + 10  # unit; none before it is dirty
 DIRTY_SINCE_NS = UNIT_COUNT + 11  # ns: time when the row entered the list of dirty rows
-NEXT = UNIT_COUNT + 12  # next row of that list, 0: none
-PREVIOUS = UNIT_COUNT + 13  # row before this one, 0: none
+NEXT = UNIT_COUNT + 12  # next row in the list of dirty rows, 0: none
+PREVIOUS = UNIT_COUNT + 13  # row before this one in the list of dirty rows, 0: none
 FILE_WORDS = UNIT_COUNT + 14
-UNNAMED = 3  # rows after those of files: a parent directory, FAT or bitmaps, inode table
+UNNAMED = 3  # number of extra rows after the files' rows: unnamed parent directory, FAT or bitmaps, inode table
 MEMORY, SYSTEM = 4, 8  # STATUS bits: the row is (also) a memory object; FAT, bitmaps or inode table
 DIRTY, CACHED = 1, 2  # bits of a unit
 PLACE_SHIFT = 5  # log2 of the bytes in which a unit's device offset is counted
@@ -59,7 +59,7 @@ STATE = np.dtype(
             ("inodes", "i8"),  # row of ext2's inode table
             ("shift", "i8"),  # log2 of a unit's bytes
             ("entry", "i8"),  # bytes of a directory entry
-            ("inode", "i8"),  # bytes of metadata per file besides its entry
+            ("inode", "i8"),  # bytes of metadata per file in addition to its entry
             ("capacity", "i8"),
             ("table_at", "i8"),  # device offset of the chain table, FAT or bitmaps
             ("table_bytes", "i8"),
@@ -105,7 +105,7 @@ def build(
     """Return the state of a file system that knows the trace's `files`, with the areas on the device still to be laid out.
 
     `table` names the cost table, `made` has the templates. A unit has 2**`shift` bytes, a directory entry `entry` bytes,
-    and a file takes `inode` bytes of metadata besides its entry.
+    and a file has `inode` bytes of metadata in addition to its entry.
     """
     rows = len(files) + UNNAMED
     areas = sum(params.get(name, 0) for name in ("boot", "mm", "fs"))

@@ -64,7 +64,7 @@ _work = _STEPS.work
 def _step(
     code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, space: int = PM
 ) -> tuple[int, ...]:
-    """Return one event: a run of `length` + register `by` bytes at register `base` + `at`, word by word."""
+    """Return the step of one event: a run of `length` + register `by` bytes at register `base` + `at`, word by word."""
     width = WORD if code in (LOAD, STORE, NTSTORE) else 0
     return _STEPS.run(code, site, base, at, length, by, space=space, width=width)
 

@@ -40,7 +40,7 @@ def available(s):
 
 @subroutine
 def take(s, arena, want):
-    """Allocate up to `want` units in one run, `s.got` of them, and return the device offset of the first.
+    """Allocate up to `want` adjacent units, set `s.got` to their number, and return the device offset of the first.
 
     The caller has made sure that units are free.
     """
@@ -49,7 +49,7 @@ def take(s, arena, want):
 
 @subroutine
 def give(s, arena, row, i):
-    """Return unit `i` of a file to the allocator."""
+    """Free unit `i` of a file in the allocator."""
     cleaned(s, arena, row, i)
     first_fit.release(s, arena, index.number(s, place(arena, row, i)), 1)
 

@@ -1,7 +1,7 @@
 """Recover SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
 
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, with a page of page-table entries or a superpage.
-Source: SCMFS superpage paper (2013), III and IV; what is stored and ordered: docs/models/scmfs.md (a reconstruction).
+Source: SCMFS superpage paper (2013), III and IV; the stores and their order: docs/models/scmfs.md (a reconstruction).
 
 The recovery is a reconstruction too: it reads the records that a directory counts, their inodes, and the page table. It
 does not compare the content of data pages, because nothing writes them back.
@@ -36,7 +36,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Recovery of words by name (records, sizes and ranges in inodes) and by address (page-table entries)."""
+    """Recovery model of SCMFS: words by name (records; sizes, ranges of inodes) and by address (page-table entries)."""
 
     guarantee = GUARANTEE
     blame = RECONSTRUCTED
@@ -226,7 +226,7 @@ class RecoveryModel(Base):
     # Recovery.
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         names = set()
         for version in self.given.get(file, []):
             if image.word(("counted", version)) and not image.word(("gone", version)):
@@ -257,7 +257,7 @@ class RecoveryModel(Base):
         return int(at) + page % PIECE if kind == "super" else image.word(("pte", at, page % PIECE))
 
     def settle(self, image: Image, file: int) -> Found:
-        """Take what has certainly arrived as the new base of a file."""
+        """Set the base of a file to the state that recovery finds in the stores that are certainly durable."""
         found = super().settle(image, file)
         if not found.names:
             self.base[file] = {}

@@ -31,7 +31,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Scmfs):
-    """Recovery of SCMFS's words, and of data."""
+    """Recovery model of SIMFS: that of SCMFS, which also follows the data."""
 
     guarantee = GUARANTEE
 

@@ -58,7 +58,7 @@ def enter(s, arena, out, directory):
 
 @subroutine
 def release_events(arena, row):
-    """Return the most events of freeing one piece, and of the file's end."""
+    """Return the maximum number of events to free one piece and, after the last piece, the inode."""
     return page_map.UNMAP_EVENTS + CLEARED_EVENTS + 4 * (2 + (arena[row + contiguous_state.PAGE_COUNT] >> 18))
 
 

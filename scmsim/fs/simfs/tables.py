@@ -1,4 +1,4 @@
-"""Model SIMFS's page tables, which belong to the files up to the top table, and the list of its free pages.
+"""Model SIMFS's page tables (each file has its own, below the kernel's top table) and the list of its free pages.
 
 A file's tables are linked into the kernel's while the file is open.
 Sources: SIMFS pgtable.c, balloc.c.
@@ -28,7 +28,7 @@ def freed(s, out, block, count):
 
 @subroutine
 def taken(s, out, block, count):
-    """Unlink pages from the free list: each names the next."""
+    """Unlink pages from the free list, in which each page has the address of the next."""
     s.reg[contiguous_templates.AT], s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.PTE_BYTES] = (
         block * contiguous_templates.BLOCK,
         count * contiguous_templates.BLOCK,
@@ -106,6 +106,6 @@ def detach(s, arena, out, row):
 
 @subroutine
 def visit(s, arena, out, row):
-    """Map a directory or file for one look, and unmap it."""
+    """Map a directory or file for one lookup, and unmap it."""
     attach(s, arena, out, row)
     detach(s, arena, out, row)

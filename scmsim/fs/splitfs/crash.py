@@ -112,7 +112,7 @@ class RecoveryModel(Ext4):
             else:
                 pages.update(placed([copy], events))
         old = self.files.get(file, Inode())
-        if op.offset > old.size:  # nothing clears the bytes between the two in the staging file
+        if op.offset > old.size:  # in the staging file, nothing clears the bytes from old.size to op.offset
             self.aside.setdefault(file, set()).update({old.size // PAGE, int(op.offset) // PAGE})
         self.reused |= {
             device: len(self.commits) - 1 for page, device in pages.items() if self._handed_on(old, page, device)
@@ -152,7 +152,7 @@ class RecoveryModel(Ext4):
         return changed
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         found = super().recover(image, file)
         newest = self.numbers
         while newest and image.marked(("entry", newest)) < ENTRY:

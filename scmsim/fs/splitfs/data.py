@@ -16,7 +16,7 @@ from scmsim.fs.splitfs import state as n
 from scmsim.fs.splitfs import templates as x
 from scmsim.jit import subroutine
 
-# Most events of a page; a store's fault takes up to 12 besides those of the first fault only.
+# Most events of one page.  A store's fault adds up to 12, without those that only the first fault emits.
 WRITE_EVENTS, READ_EVENTS = 24 + 12, 6
 
 
@@ -85,7 +85,7 @@ def copy_at(s, out, op, span, target, place):
 
 @subroutine
 def copy_in_place(s, arena, out, op, row, span):
-    """Copy the bytes span = [from, to), whose pages are contiguous, by the addresses that the library has for them."""
+    """Copy the bytes span = [from, to), whose pages are contiguous, at the addresses where the library maps them."""
     at, stop = span
     f = arena[row + e.ROW_RECORD]
     # Device offset of the file's first byte.

@@ -22,7 +22,7 @@ library_loop = bind("splitfs_library", operations, _LIBRARY).loop
 
 @kernel
 def library(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events until one does not fit or is the kernel's; return its index."""
+    """Turn operations from `ops[i]` on into events until one does not fit or needs the kernel; return its index."""
     s = state[0]
     s.needs_slow_path, s.passed = s.grow_file != 0, 0
     return i if s.needs_slow_path else library_loop(s, arena, ops, i, out)

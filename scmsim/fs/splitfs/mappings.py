@@ -80,7 +80,7 @@ def put_in_staging(s, arena, f, page, count):
 def has_words(s, arena, f, first, last, more):
     """Return whether the arena surely has room for faults on the pages [first, last], `put_in_staging`, and `more` words."""
     maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1) + more
-    if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; the rest is exact
+    if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always true; the exact count follows
         return True
     bits, regions = (last >> 5) + 1, (last >> 9) + 1
     if maps == 0:
@@ -109,7 +109,7 @@ def is_mapped(s, arena, f, at):
 
 @subroutine
 def fault_in(s, arena, out, row, at):
-    """Fault a page of a piece in if it is not mapped; at = (page, whether it is stored to). There is room for the fault."""
+    """Fault a page of a piece in if it is not mapped; at = (page, whether it is stored to). The caller made room."""
     f = arena[row + e.ROW_RECORD]
     if not is_mapped(s, arena, f, at):
         dax_fault(s, arena, out, piece_of(s, arena, f, at[0]), row, at)
@@ -209,7 +209,7 @@ def put_at(s, out, first, moved, order):
 
 @subroutine
 def grow_staging(s, arena, out, at, length):
-    """Emit the faults of each 2 MiB of a staging file that `length` bytes at `at` begin: a load, then a store."""
+    """Emit faults for each 2 MiB of a staging file that the `length` bytes from `at` on begin: a load, then a store."""
     begun = s.staging_grown + w.HUGE_PAGE - 1 >> 21
     s.staging_grown += length
     for _ in range((s.staging_grown + w.HUGE_PAGE - 1 >> 21) - begun):

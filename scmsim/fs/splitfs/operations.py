@@ -28,7 +28,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def relink(s, arena, out, f):
-    """Make staged blocks the file's (ext4_dynamic_remap): one handle, whose metadata joins the running transaction."""
+    """Move staged blocks to the file (ext4_dynamic_remap): one handle, whose metadata joins the running transaction."""
     page, end = arena[f + n.STAGED], min(arena[f + n.STAGED_END], arena[f + e.PAGE_COUNT])
     s.reg[q.COUNT] = 0
     while page < end:
@@ -130,7 +130,7 @@ def handled_here(s, arena, op):
 
 @subroutine
 def end(s, out):
-    """Make the next operation start from the beginning."""
+    """Reset the per-operation state for the next operation."""
     s.settled = s.progress = s.prepared = s.called = 0
 
 

@@ -84,7 +84,7 @@ def start(params: dict, files: Files) -> State:
             f"logs of {format_bytes(logs)} on a device of {format_bytes(params['capacity'])} do not fit; "
             "give a larger capacity or operation_log"
         )
-    record.relatime = 0  # the library reads what it has mapped
+    record.relatime = 0  # the library reads through its mappings, which sets no access time
     record.mode, record.filled = MODES.index(params["mode"]), params["staging"]
     for name, length in (("entries", logs), ("scratch", scratch)):
         first = take_run(record, state.arena, length // e.BLOCK)
@@ -105,7 +105,7 @@ def _piece_shift(length: int) -> int:
 
 
 def unsynced(state: State) -> np.ndarray:
-    """Return the object ids of files with staged blocks, which only their own fsync relinks; sync() does not know them."""
+    """Return the object ids of files with staged blocks, which only an fsync of the file relinks, not sync()."""
     at = _records(state)
     return np.flatnonzero((at > 0) & (state.arena[at + e.IS_DIR] == 0) & (state.arena[at + STAGED_END] > 0))
 

@@ -23,7 +23,7 @@ _work = _STEPS.work
 
 
 def _run(code: int, site: str, base: int, length: int = 0, by: int = 0, width: int = 0, **more: int) -> tuple[int, ...]:
-    """Return one event: run of `length` + register `by` bytes at register `base`; more: space, width_by."""
+    """Return the step of one event: `length` + register `by` bytes at register `base`; more: space, width_by."""
     return _STEPS.run(code, site, base, 0, length, by, width=width, **more)
 
 

@@ -80,7 +80,7 @@ def note_use(s, arena, f, page):
 
 @subroutine
 def charge_uses(s, arena, out, count):
-    """Implement `hooks.charge_uses`: charge what a second use costs in a write of no pages."""
+    """Implement `hooks.charge_uses`: charge second uses with the template of a write of no pages."""
     if count:
         s.reg[q.PAGES], s.reg[q.NEW] = 0, count
         emit_template(s, out, q.FINISH)

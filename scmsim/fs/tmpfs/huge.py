@@ -81,7 +81,7 @@ def can_be_huge(s, arena, f, page):
 def bring(s, arena, f, page, bits):
     """Allocate the 2 MiB of a page as one huge page whose entries get `bits`; return False if that is impossible.
 
-    The huge page's first page counts as cached, for all of them.
+    Only the first page is marked as cached, for the whole huge page.
     """
     first = page & -PAGES
     if not can_be_huge(s, arena, f, page):
@@ -227,7 +227,7 @@ def clear_edges(s, arena, out, f, at, stop):
 
 @subroutine
 def split(s, arena, out, f, page, span):
-    """Split the huge page of a page, because the bytes span = (at, end) are freed. Needs room for 3 events.
+    """Split the huge page of a page, because the bytes span = (at, end) are freed; emits at most 3 events.
 
     The bytes of the span in the huge page are cleared first; before Linux 5.17 only those within pages that stay
     (`pages.clear_part` clears them if the pages have content). Pages after the file's end are freed too.

@@ -32,7 +32,7 @@ GUARANTEE = Guarantee(
 class RecoveryModel(Pmfs):
     """Recovery of PMFS's words, and of a word for each entry of the page table: virtual page -> its place."""
 
-    flaws = ()  # `physical` leaves copies whole, so no end of one stays in the cache
+    flaws = ()  # `physical` leaves copies whole, so no end of a copy stays in the cache
     shift = {"vsm": 21, "vsm-1g": 30}
     blame = RECONSTRUCTED
 
@@ -76,7 +76,7 @@ class RecoveryModel(Pmfs):
         return rolled
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events at the places that the page table maps; swaps among the events change the mapping."""
+        """Return the events at device addresses, by the page table; swaps among the events change the table."""
         out: list[Event] = []
         other: Event | None = None
         for event in events:
@@ -129,7 +129,7 @@ class VsmCall(Call):
         return "mcow data" if self.replacing else "data copy"
 
     def blocks_of(self, pages: dict[int, int]) -> dict[int, int]:
-        """Return fresh superpages of the call -> first virtual page; with MCoW those whose slots it replaces."""
+        """Return the first virtual page of each fresh superpage; with MCoW only where the call replaces the slot."""
         blocks = super().blocks_of(pages)
         if not self.replacing:
             return blocks
@@ -142,7 +142,7 @@ class VsmCall(Call):
         return {block: first for block, first in blocks.items() if block % FAN_OUT in slots}
 
     def _place_holes(self) -> None:
-        """Record the superpages that a fallocate takes, by what it clears of them."""
+        """Record the superpages that a fallocate allocates, inferred from the bytes that it clears."""
         unit = 1 << self.a.block_shift - 12
         known = self.a.known.get(self.file, {})
         low, high = int(self.op.offset), int(self.op.offset + self.op.length)
@@ -154,7 +154,7 @@ class VsmCall(Call):
                 self.blocks[holes.pop(0)] = first
 
     def handlers(self) -> dict[str, Any]:
-        """Return mechanism -> handler of its stores."""
+        """Return the handler of the stores of each mechanism."""
         begun = {f"{kind} log": self._log for kind in ("mcow", "zfdm")}
         states = {f"{kind} {state}": self._state for kind in ("mcow", "zfdm") for state in ("commit", "complete")}
         swaps = {f"{kind} swap": self._swapped for kind in ("mcow", "zfdm")}

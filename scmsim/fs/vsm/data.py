@@ -1,7 +1,7 @@
 """Model multi-grained copy-on-write (MCoW): a write over existing bytes of a file of virtual superpages.
 
 A superpage that the write covers is replaced in the file's index. Of a superpage that it covers in part, the touched 4
-KiB pages are written to fresh pages, and then both exchange their entries in the page table. A superpage for a hole
+KiB pages are written to fresh pages, and then old and fresh pages swap page-table entries. A superpage for a hole
 uses the same log.
 Source: VSM paper (2020), III.B, steps 1 to 6.
 """
@@ -20,7 +20,7 @@ from scmsim.fs.vsm.gaps import after_end, round_up, wipe
 from scmsim.jit import subroutine
 
 WHOLE, FINE, IN_PLACE = 1, 2, 3  # how a write replaces a 4 KiB page: with its superpage, alone, or not at all
-HOLE = -1  # in the table of replaced superpages: there was none
+HOLE = -1  # in the table of replaced superpages: the file had a hole
 PIECE_EVENTS = 48
 _MAPPED = pack(MAP, 0, PM)
 
@@ -67,7 +67,7 @@ def grain(s, arena, op, row, page):
 
 @subroutine
 def count_needs(s, arena, op, row, first, stop):
-    """Return how many superpages the write takes; add the single pages to `singles`."""
+    """Return how many superpages the write allocates; add the number of single pages to `singles`."""
     whole = pmfs_templates.ZERO
     for i in range(first, stop):
         if table.get(arena, row + pmfs_state.BLOCKS, i) == 0 or covers(s, op, i):
@@ -156,7 +156,7 @@ def take_superpage(s, arena, row, i):
 
 @subroutine
 def take_pages(s, arena, out, row, page, want):
-    """Allocate fresh pages for those of the file from `page` on; return how many."""
+    """Allocate fresh pages for up to `want` pages of the file from `page` on; return their number."""
     fresh = first_fit.allocate(s, arena, want)
     count = s.got
     for k in range(count):
@@ -275,7 +275,7 @@ def slot_at(s, arena, row, i):
 
 @subroutine
 def close_log(s, arena, out, op, row):
-    """End step 5 and complete the log; do step 6: free what was replaced."""
+    """End step 5 and complete the log; do step 6: free the replaced superpages and pages."""
     end = op.offset + op.length
     s.reg[templates.GROWN] = 8 * (end > arena[row + file_row.SIZE])
     s.reg[templates.SPAN] = pmfs_templates.BLOCK * (s.pages > 0)

@@ -16,7 +16,7 @@ PAGE = 4096
 
 @subroutine
 def round_up(length):
-    """Return the bytes of the 4 KiB pages that hold `length` bytes."""
+    """Return `length` rounded up to whole 4 KiB pages, in bytes."""
     return (length + PAGE - 1) & -PAGE
 
 
@@ -61,7 +61,7 @@ def after_end(s, arena, out, row, end, inside):
 
 @subroutine
 def keep_tail(s, arena, row):
-    """Free the pages of the file's last superpage after its end; return how many, 0 if there are none."""
+    """Free the pages of the file's last superpage after its end; return the number of freed pages."""
     size = arena[row + file_row.SIZE]
     if size == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return 0

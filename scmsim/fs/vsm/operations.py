@@ -40,7 +40,7 @@ def pages_of(s, arena, row, i):
 
 @subroutine
 def fresh_pages(s, op):
-    """Return the most fresh pages that a copy-on-write takes."""
+    """Return the maximum number of fresh pages that a copy-on-write allocates."""
     return s.replacing * min(2 * s.unit, (op.length >> 12) + 2)
 
 

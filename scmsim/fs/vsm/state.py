@@ -23,7 +23,7 @@ FIELDS = [
     ("device_blocks", "i8"),  # including page table and logs
     ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, followed by those of 2 MiB
     ("log_start", "i8"),  # device offset of the transactional logs
-    ("log_bytes", "i8"),  # of all logs together
+    ("log_bytes", "i8"),  # bytes of all logs together
     ("log_at", "i8"),  # offset of the next log from `log_start`
     ("fresh", "i8"),  # handle of a table: pages that the current copy-on-write has taken, in the order of the file
     ("split", "i8"),  # arena offset of a bitmap: 2 MiB of addresses that are mapped by 4 KiB entries
@@ -53,7 +53,7 @@ def table_bytes(blocks: int) -> int:
 
 
 def log_bytes(blocks: int, shift: int) -> int:
-    """Return the room for the log of any write: two superpages page by page, and one entry per superpage of the device."""
+    """Return the bytes of the largest log: two superpages page by page, and one entry per superpage of the device."""
     return max(1 << 20, 1 << shift - 5) + -(-(blocks >> 8) // pmfs_templates.BLOCK) * pmfs_templates.BLOCK
 
 

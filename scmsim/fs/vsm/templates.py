@@ -9,7 +9,7 @@ from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
 from scmsim.fs.engine.events import TemplateBuilder
 from scmsim.fs.pmfs import templates as pmfs_templates
 
-# Mechanisms besides PMFS's, in the order of the steps -> purpose of the bytes that they store.
+# Mechanisms in addition to PMFS's, in the order of the steps -> purpose of the bytes that they store.
 SITES = {
     **pmfs_templates.SITES,
     "page table": "metadata",  # step 2, and entries of 2 MiB taken apart
@@ -33,7 +33,7 @@ COSTS = (
     "migrate_call", "reclaim_call", "split_call",
 )  # fmt: skip
 
-# Registers that PMFS's templates use for other things before.
+# Registers that PMFS's templates use earlier in a call, for other values.
 PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = (
     pmfs_templates.LEAF_AT,
     pmfs_templates.UPPER_AT,
@@ -62,7 +62,7 @@ OWN_CPU, LATER = (
     1,
     -1,
 )  # EVENT.cpu_count of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
-INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
+INODE_FLAG = 96  # offset of an inode's flag: the file's last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
 _STEPS = TemplateBuilder(SITES, COSTS, first_cost=len(pmfs_templates.COSTS))
@@ -77,7 +77,7 @@ def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> 
 def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
     """Return an exchange of page-table entries (of 4 KiB or 2 MiB).
 
-    The own CPU invalidates what they mapped; `_told` invalidates the other CPUs.
+    The CPU that runs the call invalidates the old mappings; `_told` invalidates the other CPUs.
     """
     return [
         *_stored(site, PTES_AT, 0, 0, PTES),
@@ -94,7 +94,7 @@ def _told(site: str, shootdown: str) -> list[tuple[int, ...]]:
 
 
 def _resited(steps: list, sites: dict[str, str]) -> list:
-    """Return the steps with other mechanisms; WORK keeps that of its cost."""
+    """Return the steps with other mechanisms; a WORK step keeps the mechanism of its cost."""
     to = {_SITE[old]: _SITE[new] for old, new in sites.items()}
     return [
         (

@@ -105,7 +105,7 @@ def migrate(s, arena, out, row):
 
 @subroutine
 def reclaim(s, arena, out, row):
-    """Do step 1: at close, free the pages after the file's end and flag its inode; then move the rest if it packs."""
+    """Do step 1: at close, free the pages after the file's end and flag its inode; then move the rest if a run fits."""
     if keep_tail(s, arena, row) == 0:
         return
     s.reg[pmfs_templates.INODE] = inode_at(s, row)

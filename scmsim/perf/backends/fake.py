@@ -1,7 +1,7 @@
 """Answers without a PMU, recorded or made up, with the faults of real ones: for tests, and to preview a matrix.
 
 Made-up counts follow from the cell alone, so that a run that was killed and resumed yields the same counts as one that was
-not. They are not predictions.
+not. The counts are not predictions.
 """
 
 import json

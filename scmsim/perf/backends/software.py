@@ -1,4 +1,4 @@
-"""Software events and system-call tracepoints: what can be counted without a PMU, as in most virtual machines."""
+"""Count software events and system-call tracepoints, which need no PMU, as in most virtual machines."""
 
 from scmsim.core.counters import SOFTWARE
 from scmsim.core.errors import EnvironmentProblem
@@ -36,7 +36,7 @@ def start(request: Request) -> Backend:
 
 
 def software(perf: Perf, request: Request, tracepoints: bool = True) -> tuple[tuple[Event, ...], dict[str, str]]:
-    """Return the software events that work here, and why the others do not; they occupy no hardware counter."""
+    """Return the software events that work here, and why others do not; software events occupy no hardware counter."""
     wanted = {name: counter.event for name, counter in SOFTWARE.items() if counter.event}
     forbidden = why_no_tracepoints(request.machine) if tracepoints else "not counted beside hardware events"
     why_absent = {}

@@ -1,6 +1,6 @@
 """Replace names by keyed hashes: a trace can be given away, and still replays to the same counts.
 
-Kept are the depth of each path, which names are equal, the length of a name in bytes (file systems store it) and
+Unchanged: the depth of each path, the equality of names, the length of a name in bytes (file systems store it) and
 common extensions.  The key is random and never stored, so nobody can test names against the hashes.
 """
 

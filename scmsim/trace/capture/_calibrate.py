@@ -37,11 +37,11 @@ def calibrate(backends: list[str], *, calls: int = CALLS, repeats: int = REPEATS
     Parameters
     ----------
     backends : list of str
-        Names of back ends; one that cannot work here gets an entry with its `problem`.
+        Names of back ends; a back end that cannot work on this machine gets an entry with the reason (`problem`).
     calls : int
         Number of calls per run.
     repeats : int
-        Number of runs of each; the result is their median.
+        Number of runs alone and under each back end; the results are medians.
 
     Returns
     -------

@@ -114,7 +114,7 @@ def threads(pid: int) -> list[bytes]:
 
 
 def descriptors(pid: int, *, inherited_only: bool = False) -> list[bytes]:
-    """Return lines that describe a process's open descriptors (`inherited_only`: those that its children inherit)."""
+    """Return lines that describe a process's open descriptors (`inherited_only`: only inheritable ones)."""
     out: list[bytes] = []
     seen: dict[tuple[int, int, int], list[str]] = {}
     for name in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):

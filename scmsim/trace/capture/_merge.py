@@ -74,7 +74,7 @@ class StraceCalls:
             pass
 
     def take(self, tid: int, name: str, value: int | None, args: Sequence[int]) -> str | None:
-        """Remove and return the thread's next call with a name and a result (None: any), or None if there is none."""
+        """Remove and return the thread's next call with a name and a result (None: any), or None if no call fits."""
         looked = 0
         while True:
             calls = self._calls.setdefault(tid, deque())
@@ -122,7 +122,7 @@ class StraceCalls:
         return True
 
     def _moved(self, name: str) -> tuple[str, str] | None:
-        """Return the first half of an execve that another thread began: it ends under the process's number."""
+        """Return the first half of an execve that another thread began: strace ends it with the process's number."""
         found = next((tid for tid, half in self._halves.items() if half[0] == name and name in _EXECS), None)
         return None if found is None else self._halves.pop(found)
 
@@ -132,7 +132,7 @@ class StraceCalls:
 
 
 def _agrees(text: str, value: int) -> bool:
-    """Return whether strace's result matches perf's: a failure is -1 in strace's and a negative errno in perf's."""
+    """Return whether strace's result matches perf's: a failure is -1 in strace's text, a negative errno in perf's."""
     found = _RESULT(text)
     if found is None or found[1] == "?":
         return value < 0
@@ -202,7 +202,7 @@ class Merge:
             yield from self._named(tid, stamp, name, None, args)
 
     def _close_begun(self, tid: int, event: re.Match[str]) -> Iterator[str]:
-        """Write the first half of a close unless its return is the next event: close frees the descriptor at once."""
+        """Yield the first half of a close unless the next event is its return: close frees the descriptor at once."""
         assert self._closing is not None
         thread, stamp, text = self._closing
         self._closing = None
@@ -214,7 +214,7 @@ class Merge:
         name = self._names.get(call)
         begun = self._pending.pop(tid, None)
         if name is None or name in _FORKS or (begun is None and not (name in _EXECS and value == 0)):
-            return  # a child's return from the fork that created it, or of a call that began before the capture
+            return  # skip a child's return from the fork that created it, and returns of calls begun before the capture
         if begun is not None and begun[0] != name:
             self.report.unpaired += 1
             return
@@ -228,7 +228,7 @@ class Merge:
         yield f"{tid} {stamp} {first}) = {result(name, value, args)}\n"
 
     def _named(self, tid: int, stamp: str, name: str, value: int | None, args: list[int]) -> Iterator[str]:
-        """Write a call whose text must come from `texts`."""
+        """Yield the line of a call whose text must come from `texts`; count the call as paired or unpaired."""
         text = self._texts.take(tid, name, value, args)
         if text is None:
             self.report.unpaired += 1

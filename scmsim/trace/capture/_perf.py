@@ -32,7 +32,7 @@ _SAID = "perf.err"  # file with perf's messages
 _LOST = re.compile(r"PERF_RECORD_LOST lost (\d+)")
 _LOST_SAMPLES = re.compile(
     r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE
-)  # with a percentage, the line has the number of records instead
+)  # a line with a percentage has the number of records instead
 
 # pattern of perf's message -> advice; the first match counts
 _HELP = (
@@ -65,7 +65,7 @@ def events(options: Options, *tasks: str) -> list[str]:
 
 
 def boot_s() -> int:
-    """Return the time of the machine's start, in seconds since 1970: perf's clock begins then."""
+    """Return the time when the machine booted, in seconds since 1970: perf's clock counts from there."""
     return int(time.time() - time.clock_gettime(time.CLOCK_MONOTONIC))
 
 
@@ -110,7 +110,7 @@ class Recording:
         self._data = data
 
     def stop(self) -> None:
-        """End the recording, after perf wrote its buffers; raise EnvironmentProblem if perf failed."""
+        """Stop perf, wait until it has written its buffers and ended; raise EnvironmentProblem if perf failed."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         ended = self._process.wait()
@@ -192,7 +192,7 @@ def recording(
     Raises
     ------
     EnvironmentProblem
-        If perf is missing or may not record here; the text has the command that helps.
+        If perf is missing or may not record here; the message has a command that helps.
     """
     data, control, answer = folder / "perf.data", folder / "control", folder / "answer"
     for name in (control, answer):

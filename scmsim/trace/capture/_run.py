@@ -73,7 +73,7 @@ def _work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
-    """Report a full or broken disk in one line that names it; `path` is the file, `kept` whether the user named it."""
+    """Report a full or broken disk in one line; `path` is the written file, `kept` whether the user named the file."""
     try:
         yield
     except OSError as error:
@@ -83,7 +83,7 @@ def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
 
 
 def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProblem:
-    """Return the error of a recording that does not fit on the disk; a temporary one is named by its folder."""
+    """Return the error for a recording that does not fit on the disk; for a temporary recording, name the folder."""
     where = os.fspath(path if kept else path.absolute().parent.parent)
     return EnvironmentProblem(
         f"cannot write the recording to {where!r}: {reason.lower()}; the command ran, but there is no trace: "
@@ -95,7 +95,7 @@ def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProble
 def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> Iterator[str]:
     """Yield a name that a tracer can write to; append its text to `raw`.
 
-    `sieve` returns what to write of each block; its last call has an empty block.
+    `sieve` returns the part of each block to write; its last call gets an empty block.
     The pipe is needed because a tracer that writes to a full disk complains about each line on the command's stderr.
 
     Raises
@@ -104,7 +104,7 @@ def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> I
         If the disk had no room for all the text.  The command has run to its end, and a temporary `raw` is empty.
     """
     source, sink = os.pipe()
-    with contextlib.suppress(OSError):  # an ordinary user may be limited to less
+    with contextlib.suppress(OSError):  # an ordinary user may be limited to a smaller pipe
         fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE)
     problems: list[OSError] = []
     with open(raw, "ab", buffering=0) as file:
@@ -187,7 +187,7 @@ def run(argv: Sequence[str], mask: Any, passed_on: Callable[[int, int], None]) -
         received = signal.sigtimedwait(_WATCHED, _POLL_S)
         if received is not None and received.si_signo in FORWARDED and received.si_code != _SENT_BY_KERNEL:
             passed_on(process.pid, received.si_signo)
-    while signal.sigtimedwait(_WATCHED, 0):  # signals of the last moment were for the command too
+    while signal.sigtimedwait(_WATCHED, 0):  # drop signals that came just before the command ended: they were for it
         pass
     return 128 - process.returncode if process.returncode < 0 else process.returncode, process.pid
 
@@ -205,7 +205,7 @@ def wait_for_stop(alive: Callable[[], bool], seconds: float | None) -> None:
 
 
 def facts(command: Sequence[str], options: Options, status: int, started_ns: int) -> dict[str, Any]:
-    """Return the entries of a trace's header about what was captured, where, and how long it took."""
+    """Return the entries of a trace's header about the captured program, the machine and the wall-clock time."""
     what = {"command": list(command)} if options.pid is None else {"pid": options.pid}
     ran = {**what, "status": status, "wall_ns": time.monotonic_ns() - started_ns}
     return {"scmsim": __version__, **ran, "kernel": platform.release(), "host": platform.machine()}
@@ -223,7 +223,7 @@ def store(
     convert: Callable[..., Report] | None = None,
     tool: str = "strace",
 ) -> Report:
-    """Convert a capture's text to the trace, as strace's unless `convert` is given; `header` overrides its entries."""
+    """Convert a capture's text to the trace, as strace text unless `convert` is given; `header` overrides entries."""
     from scmsim.trace.capture._writer import CaptureWriter
     from scmsim.trace.formats.tracers import strace
 

@@ -109,7 +109,7 @@ def probe() -> str:
 
 @contextlib.contextmanager
 def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
-    """Run the program; once all its probes are attached, yield its output file, which is complete at the end."""
+    """Run bpftrace; once all probes are attached, yield its output file, which is complete after the context."""
     lines, said = work / "calls.txt", work / "bpftrace.err"
     lines.touch()
     argv = ["bpftrace", "-q", "-B", "full", "-o", os.fspath(lines), os.fspath(_PROGRAM)]
@@ -177,7 +177,7 @@ def _message(said: pathlib.Path) -> str:
 
 
 def _theirs(lines: pathlib.Path, roots: Iterable[int], since: int) -> Iterator[str]:
-    """Yield the lines since a time (ns) of some threads and all their descendants, and the lines about lost events."""
+    """Yield the lines since a time (ns) of the threads `roots` and their descendants, and lines about lost events."""
     born: dict[str, list[str]] = {}
     with open(lines, encoding="latin-1", newline="\n") as file:
         for line in file:

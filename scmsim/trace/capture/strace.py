@@ -20,7 +20,7 @@ SUMMARY = "strace with a seccomp filter: no root needed, complete, about 20 us f
 
 _OPTIONS = ("-f", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none")
 _FILTER = "--seccomp-bpf"
-# no file operations, but with a seccomp filter a new thread stops at every call until it has made these two calls
+# not file operations, but with a seccomp filter a new thread stops at every call until it has made both calls
 THREAD_START = ("rseq", "set_robust_list")
 _ATTACH_S = 10.0
 

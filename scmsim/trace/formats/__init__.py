@@ -16,7 +16,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.input import Input
 
-# beginnings of files that only other programs read, what the files are, and advice
+# files that only other programs read: pattern of the first bytes, kind of file, and advice
 _OTHERS = (
     (re.compile(rb"^ *(?:\d+\.\d+|\?) \( *(?:[\d.]+ ms|\.\.\.)? *\): ", re.MULTILINE),
      "text of 'perf trace', which shortens arguments",

@@ -1,7 +1,7 @@
 """Follow plain calls in order: the effects of opens, transfers, seeks, syncs, closes and unlinks, and their rows.
 
 The kernel `follow` does per call what the handlers of `syscalls/data.py` and `paths.py` do, with the same `file_rules`,
-and stops before a call that does not fit what is known: the handlers then take that call.
+and stops before a call that contradicts the known state: the handlers then process that call.
 """
 
 from collections import namedtuple
@@ -29,7 +29,7 @@ rules = compiled(file_rules)
 # columns of a call; PATH: index of the call's path (-1: none); FLAGS: flags of an open, or of the row of an fsync
 OP, NOW, TASK, FD, RAW, AT, ASKED, MOVED, PATH, FLAGS = range(10)
 WIDTH = 10
-SEEK, FAILED = -1, -2  # values of OP besides those of records
+SEEK, FAILED = -1, -2  # values of OP in addition to the codes of `records`
 NO_RAW = -1
 ODD = -2  # RAW or PATH that stops `follow` before the call
 MOST = 1 << 31  # limit of bytes moved by a call: Linux moves at most 0x7ffff000 (MAX_RW_COUNT)
@@ -160,7 +160,7 @@ def _open(s, out, call):
     found.position = found.doubt = found.path_only = 0
     found.raw, found.node = call[RAW], -1
     found.append, found.synchronous = flags & APPEND != 0, flags & SYNC != 0
-    if path >= 0 and s.paths[path].special:  # not a file of a file system: its calls make no rows
+    if path >= 0 and s.paths[path].special:  # not a file of a file system: calls on it make no rows
         found.append = found.synchronous = 0
         return NOT_A_FILE
     node, how = _find_or_make(s, call)
@@ -206,7 +206,7 @@ def _transfer(s, out, call, found, node):
 
 @subroutine
 def _on_descriptor(s, out, call, which):
-    """Apply a call on an open description; return its reason."""
+    """Apply a call on an open description; return MADE, or the reason why the call makes no row."""
     op, found = call[OP], s.founds[which]
     if op == CLOSE:
         s.slots[s.tasks[call[TASK], 0], call[FD]] = -1
@@ -234,7 +234,7 @@ def _failed(s, call):
 
 @kernel
 def follow(s, calls, out):
-    """Apply calls up to the first odd one; return how many."""
+    """Apply calls up to the first call that needs the handlers; return the number of applied calls."""
     for i in range(len(calls)):
         call = calls[i]
         op = call[OP]

@@ -12,7 +12,7 @@ LOST = POSITION_LOST | LENGTH_LOST | FILE_LOST
 
 HERE = -1  # offset of a transfer at the current position
 CREAT, EXCL, TRUNC, APPEND, SYNC, CLOEXEC, DIR = (1 << i for i in range(7))  # flags of an open
-UNSEEN, ABSENT, PRESENT = range(3)  # what is known about a name
+UNSEEN, ABSENT, PRESENT = range(3)  # known state of a name
 OPENED, NEW, EMPTIED, ASSUMED = range(
     4
 )  # effect of an open: opened an existing file; created one (certain); truncated or created one; created one (assumed)
@@ -20,7 +20,7 @@ NONE = -1
 
 
 def holds(node, end, oldest):
-    """Note that a read or seek showed that the file has at least `end` bytes now.
+    """Raise the file's known size to the `end` bytes that a read or seek has shown.
 
     Return the file's CREATE row if the file turns out to have existed, so that the row was an OPEN, else NONE. Rows
     before `oldest` are already written.

@@ -34,7 +34,7 @@ def call_hash(name: str) -> int:
 
 @subroutine
 def _find(text, start, end):
-    """Return the position after the tag of a line, or -1."""
+    """Return the position after the tag `syscalls:sys_e` in a line, or -1."""
     at = start
     while at + len(_TAG) <= end:
         if text[at] == _TAG[0]:
@@ -67,7 +67,7 @@ def _spaces_before(text, start, at):
 
 @subroutine
 def _prefix(text, start, at, row):
-    """Parse process, thread and time backwards from the event's name; return whether they are there."""
+    """Parse process, thread and time backwards from the event's name; return whether the line has them."""
     at = _spaces_before(text, start, at)
     if at == start or text[at - 1] != _COLON:
         return False

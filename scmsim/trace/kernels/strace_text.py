@@ -16,7 +16,7 @@ from scmsim.jit import kernel, subroutine
 # ERROR: 0 none, 1 ENOENT, 2 another
 CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, WHERE, ERROR = range(12)
 WIDTH = 12
-OTHER = -1  # CALL of a line left to the patterns
+OTHER = -1  # CALL of a line that is left to the patterns
 NAMES = (
     "read", "write", "pread64", "pwrite64", "lseek", "fsync", "fdatasync", "close", "open", "openat", "creat", "unlink", "unlinkat",
 )  # fmt: skip
@@ -79,7 +79,7 @@ def _number(text, at, end):
 
 @subroutine
 def _time(text, at, end, row):
-    """Parse an optional time stamp; return the position after it, -1 if it is odd."""
+    """Parse an optional time stamp; return the position after it, -1 if it has an unusual form."""
     row[TIME] = -1
     if not (at < end and _ZERO <= text[at] <= _NINE):
         return at
@@ -153,7 +153,7 @@ def _descriptor(text, at, end, row, texts):
 
 @subroutine
 def _directory(text, at, end):
-    """Return the position after the directory that a path starts from and its comma, -1 if they are odd."""
+    """Return the position after the directory argument of a call and its comma, -1 if they have an unusual form."""
     k = 0
     while k < len(_HERE) and at + k < end and text[at + k] == _HERE[k]:
         k += 1
@@ -163,7 +163,7 @@ def _directory(text, at, end):
 
 @subroutine
 def _path(text, at, end):
-    """Return the position after a path in quotes, -1 if there is none."""
+    """Return the position after a path in quotes, -1 if the text at `at` is not one."""
     if at < 0 or at >= end or text[at] != _QUOTE:
         return -1
     at += 1
@@ -174,7 +174,7 @@ def _path(text, at, end):
 
 @subroutine
 def _words(text, at, end):
-    """Return the position after names of flags, -1 if there are none."""
+    """Return the position after names of flags, -1 if the text at `at` has none."""
     first = at
     while 0 <= at < end and (
         _CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE or text[at] == _LOW or text[at] == _BAR
@@ -195,7 +195,7 @@ def _octal(text, at, end):
 
 @subroutine
 def _on_path(text, at, end, row):
-    """Return the position after a call's path and flags, and that of the bracket that ends its arguments; -1 if odd."""
+    """Return the position after a call's path and flags, and the position of its closing bracket; -1 if unusual."""
     call = row[CALL]
     if call == OPENAT or call == UNLINKAT:
         at = _directory(text, at, end)
@@ -212,7 +212,7 @@ def _on_path(text, at, end, row):
 
 @subroutine
 def _data(text, at, end):
-    """Return the position after a string or a pointer, -1 if there is neither."""
+    """Return the position after a string or a pointer, -1 if the text at `at` is neither."""
     if at >= end:
         return -1
     if text[at] == _QUOTE:
@@ -283,7 +283,7 @@ def _arguments(text, at, end, row, texts):
 
 @subroutine
 def _error(text, at, end, row):
-    """Parse `-1 ERROR (TEXT)` at the end of the line; return whether it is there."""
+    """Parse `-1 ERROR (TEXT)` at the end of the line; return whether the line has it."""
     first = at = at + 3
     while at < end and (_CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE):
         at += 1
@@ -298,7 +298,7 @@ def _error(text, at, end, row):
 
 @subroutine
 def _result(text, at, end, row, texts):
-    """Parse `) = RESULT` and an optional time in <> at the end of the line; return whether they are there."""
+    """Parse `) = RESULT` and an optional time in <> at the end of the line; return whether the line has them."""
     if at < 0 or at >= end or text[at] != _CLOSE:
         return False
     at += 1

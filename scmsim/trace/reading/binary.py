@@ -25,7 +25,7 @@ def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], Non
 
 
 def add(builder: TraceBuilder, seconds: Any, idents: Any, lengths: Any, ops: Any, block: int) -> None:
-    """Add requests: an object is the file `/object/ID`, as long as its first request; with `block`, ids are blocks."""
+    """Add requests: an object is the file `/object/ID`, sized by its first request; with `block`, ids are blocks."""
     if not block:
         found, places, codes = np.unique(idents, return_index=True, return_inverse=True)
         order = np.argsort(places)  # numbers in the order of first use

@@ -45,7 +45,7 @@ BLOCK_NOTE = (
 
 
 class TraceBuilder:
-    """A running conversion.
+    """A running conversion: numbers files and threads, collects rows and counts lines.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class TraceBuilder:
         return self.make(decoded(path), first)
 
     def make(self, path: str, first: int, *, is_dir: bool = False, exact: bool = False) -> int:
-        """Return the number of a new file, even if a file had this path; -1 if it is outside of the chosen directory.
+        """Return the number of a new file, even if an earlier file had the path; -1 outside of the chosen directory.
 
         With `exact`, `first` (-1: the trace creates the file) is its size before the trace, whatever is read from it.
         """
@@ -127,7 +127,7 @@ class TraceBuilder:
         return self._threads.setdefault(key, len(self._threads))
 
     def at(self, ns: int) -> int:
-        """Return a time stamp as ns since the first; the previous row's time if it is earlier or far too late."""
+        """Return a time stamp as ns since the first; if it is too early or far too late, the previous row's time."""
         if self._start is None:
             self._start = 0 if self.from_zero else ns
         if self._now <= ns - self._start < FAR:
@@ -156,7 +156,7 @@ class TraceBuilder:
         return self.other(now, op, file, offset, length, thread, flag)
 
     def transferred(self, op: int, file: int, end: int) -> None:
-        """Note the end of a read or write: bytes read before they were written existed before the trace."""
+        """Record the end of a read or write: bytes that are read before they are written existed before the trace."""
         if op == WRITE:
             self._written[file] = max(end, self._written[file])
         elif end > self._written[file]:
@@ -257,7 +257,7 @@ class TraceBuilder:
             self.first[file] = int(unseen.max(initial=self.first[file]))
 
     def lines(self, handle: Callable[[str], str | None], what: str, progress: Progress | None) -> None:
-        """Pass every line to `handle`, which adds rows and returns None, returns why it did not, or raises BadLine."""
+        """Pass every line to `handle`, which adds rows and returns None, or returns why not, or raises BadLine."""
         for lines in blocks(self.given, what, progress):
             self.each(lines, handle)
             self.flush()

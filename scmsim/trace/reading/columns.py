@@ -50,11 +50,11 @@ class Words:
         return len(self.codes)
 
     def numbers(self, number: Callable[[str], int]) -> np.ndarray:
-        """Return the number (int64) that a function gives for each word."""
+        """Return the column as numbers (int64): `number` maps a word to its number."""
         return np.array([number(value) for value in self.values], "i8")[self.codes]
 
     def joined(self, other: "Words", separator: str) -> "Words":
-        """Return the pairs of this column's and another column's words as words."""
+        """Return the words of this column and of another column, joined in pairs by `separator`."""
         pairs, codes = np.unique(self.codes * len(other.values) + other.codes, return_inverse=True)
         split = (divmod(int(pair), len(other.values)) for pair in pairs)
         return Words(codes, [f"{self.values[one]}{separator}{other.values[two]}" for one, two in split])
@@ -79,7 +79,7 @@ def tables(
         Its report counts lines that are left out; `TraceBuilder.table` counts the lines of the tables themselves.
     columns : list of Column
     width : int, optional
-        Number of columns of a line; None: at least up to the last column asked for, equal in all lines of a block.
+        Number of columns of a line; None: at least up to the last requested column, equal in all lines of a block.
     delimiter : str
         One character.
     what : str
@@ -213,7 +213,7 @@ class Reader:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """Return the cells of a line without quotes and without blanks around them."""
+    """Return the cells of a line, without quotes and surrounding blanks."""
     if delimiter == " ":
         return line.split(maxsplit=_MOST_COLUMNS)
     if '"' not in line:
@@ -265,7 +265,7 @@ def _packed(column: Column, values: tuple) -> Any:
 
 
 def _scaled(array: Any, unit_ns: int) -> np.ndarray | None:
-    """Return decimals with nine digits after the point as whole ns; None if one is negative or too large."""
+    """Return decimals with nine digits after the point as whole ns; None if a value is negative or too large."""
     words = np.frombuffer(array.buffers()[1], "i8").reshape(-1, 2)[array.offset : array.offset + len(array)]
     low, high = words[:, 0], words[:, 1]
     if (high != 0).any() or (low < 0).any():

@@ -21,7 +21,7 @@ _PACKED = 1 << 14  # bytes of compressed data read ahead; small, because `taken`
 
 
 class _Raw(io.RawIOBase):
-    """The bytes of an open file, of which the first were read already; works on a pipe, which cannot seek.
+    """The bytes of an open file whose first bytes were read already; works on a pipe, which cannot seek.
 
     The file is unbuffered: a buffered file reads a pipe repeatedly until the buffer is full, and handles a signal only
     if it interrupts a read, so a signal between two reads would wait for the pipe.
@@ -52,7 +52,7 @@ def _stdin() -> Any:
 class Input:
     """A file to convert, a context manager; `head` has its first bytes, decompressed.
 
-    Text loses its byte-order mark; line ends in `head` are `\\n` (`byte_blocks` converts those of the rest).
+    Text loses its byte-order mark; line ends in `head` are `\\n` (`byte_blocks` converts the line ends of the rest).
 
     Attributes
     ----------

@@ -106,14 +106,14 @@ def rows_of(head: bytes, delimiter: str) -> bytes:
 
 
 def whole(text: str, what: str) -> int:
-    """Return a whole number of 0 or more; raise BadLine if the text is not one."""
+    """Return the whole number (0 or more) in a text; raise BadLine if the text is not a whole number."""
     if text.isdecimal() and text.isascii() and len(text) <= _DIGITS:
         return int(text)
     raise BadLine(f"{what} {clip(text)!r} is not a whole number below 10^{_DIGITS}")
 
 
 def nanoseconds(text: str, unit_ns: int, what: str = "time") -> int:
-    """Return a decimal number of `unit_ns` ns (a power of ten) as whole ns, rounded down; raise BadLine."""
+    """Return a decimal number of `unit_ns` ns (a power of ten) as whole ns, rounded down; raise BadLine if invalid."""
     seconds, dot, fraction = text.partition(".")
     digits = len(str(unit_ns)) - 1
     if (seconds + fraction).isdecimal() and text.isascii() and seconds and len(seconds) <= _DIGITS + 1:

@@ -1,4 +1,4 @@
-"""Count what an importer did with every line of its input; no line is dropped without a count."""
+"""Count every line of an importer's input by its outcome; no line is dropped without a count."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ ALLOWED = 0.01  # share of rows, and of bytes, that may be lost or uncertain; no
 
 
 def missed(header: Mapping[str, Any]) -> str:
-    """Return a text about what a trace lost on its way; empty if it lost nothing, or too little to matter."""
+    """Return a text about the events and rows that a trace lost; "" if it lost none, or too few to matter."""
     counts = header.get("counts", {})
     report = _of(counts)
     report.lost_events, report.unpaired = _count(header.get("lost_events")), _count(header.get("unpaired_calls"))
@@ -117,7 +117,7 @@ class Report:
         return self.share_lost() > (ALLOWED if allowed is None else allowed)
 
     def losses(self) -> list[str]:
-        """Return a phrase for each kind of loss: lost, uncertain or not understood; empty if nothing was."""
+        """Return a phrase for each kind of loss: lost, uncertain or not understood; empty without losses."""
         counts = (
             (self.lost_events, "{:,} events lost by the recorder"),
             (self.bad, f"{{:,}} of {self.lines:,} lines not understood ({_percent(self.bad, self.lines)})"),

@@ -20,7 +20,7 @@ from scmsim.trace.syscalls.names import Names
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _MOST = 10**18
 _FAR_TIME = 1 << 61  # ns
-ORIGIN = 10**8  # seconds, added to each time: the strace importer reads smaller ones as times since the line above
+ORIGIN = 10**8  # seconds, added to each time: the strace importer reads smaller times as times since the line above
 _NO_DATA = '""...'
 _AT_FDCWD = -100
 NO_SECOND_NAME = "rename or link whose second name was not recorded"
@@ -68,7 +68,7 @@ class NoCall(str):
 
 
 def without_result(line: str | NoCall) -> NoCall:
-    """Return the NoCall of a call with unknown result; by its `doubts` what the call may change is uncertain."""
+    """Return the NoCall of a call with unknown result; its `doubts` make the call's possible effects uncertain."""
     if isinstance(line, NoCall):
         return line
     out = NoCall(NO_RESULT)

@@ -20,7 +20,7 @@ _WHERE = re.compile(rf"(\w+)\((?:{DIR}{COMMA})?{PATH}(?:{COMMA}(\w[\w|]*))?").fu
 _UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_REMOVEDIR").search
 _TEXTS, _FLAGS = 20, 7  # bits for the index of a text in a block, and for the flags of an open
 _MASK = (1 << _TEXTS) - 1
-_CREAT = "O_WRONLY|O_CREAT|O_TRUNC"  # what creat() means
+_CREAT = "O_WRONLY|O_CREAT|O_TRUNC"  # flags that creat() implies
 
 
 class BulkLines:
@@ -60,7 +60,7 @@ class BulkLines:
         return self._understood
 
     def _long(self) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of each stretch that is long enough to pay."""
+        """Yield (start, end) of each stretch that is long enough for bulk conversion to save time."""
         rows, text = self.rows, self.text
         timed = rows[:, text.TIME] >= 0
         good = (rows[:, text.CALL] != text.OTHER) & (rows[:, text.FD] < _MOST_FD)
@@ -73,7 +73,7 @@ class BulkLines:
             self._lines(self.block[first:last].decode("latin-1").split("\n"))
 
     def _stretch(self, start: int, end: int) -> int:
-        """Convert the first lines of a stretch; return how many."""
+        """Convert the first lines of a stretch; return the number of converted lines."""
         rows, imp = self.rows[start:end], self.imp
         tasks, which = self._tasks(rows[:, self.text.PID])
         rows = rows[: len(which)]
@@ -137,7 +137,7 @@ class BulkLines:
         calls[on_path, kernel.PATH], calls[on_path, kernel.FLAGS] = named >> _FLAGS, named & (1 << _FLAGS) - 1
 
     def _named(self, stretch: runs.Stretch, task: Task, where: int, raw: int, error: int) -> tuple[int, int]:
-        """Return the index of a call's path and the flags of an open; ODD where the handlers must take the call."""
+        """Return the index of a call's path and the flags of an open; ODD if the handlers must process the call."""
         enoent, odd, names = self.text.ENOENT, (self.calls.ODD, 0), self.imp.names
         m = _WHERE(self.texts[where])
         if m is None:

@@ -45,21 +45,21 @@ class Clock:
         return self._advance(ns + self._days * _DAY)
 
     def count(self, number: int) -> int:
-        """Return the time of a line without a stamp: the line's number, or the latest time if others have stamps."""
+        """Return the time of a line without a stamp: the line's number, or the latest time if other lines have one."""
         if self._start is None:
             self.kind = "line numbers (the input has no time stamps)"
             self.now = number
         return self.now
 
     def any(self, seconds: str | None, fraction: str, of_day: str | None, day_fraction: str | None, number: int) -> int:
-        """Return the time for a line with any stamp or none."""
+        """Return the time of a line with any form of time stamp, or without a time stamp."""
         if seconds is not None:
             return self.seconds(seconds, fraction)
         return self.count(number) if of_day is None else self.of_day(of_day, day_fraction or "0")
 
     @property
     def is_absolute(self) -> bool:
-        """Return whether the time stamps so far are those of -ttt."""
+        """Return whether the time stamps so far have the form of -ttt."""
         return self.kind[:1] == "w"
 
     @property

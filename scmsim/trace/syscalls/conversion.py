@@ -154,7 +154,7 @@ class Conversion:
         self._lines([line])
 
     def leave_out(self, reason: str, call: str = "") -> None:
-        """Count a line that makes no row; doubt what `call` may have changed, a call whose result is unknown."""
+        """Count a line that makes no row; doubt the state that `call`, whose result is unknown, may have changed."""
         self.report.lines += 1
         self.report.left_out[reason] += 1
         if call:
@@ -191,7 +191,7 @@ class Conversion:
         try:
             reason = spec.handler(self.imp, task, m)
         except ValueError as error:
-            # rows that the call made before the error stay, of no call: an mmap has unmapped what was in its place
+            # rows that the call made before the error stay: an mmap may have unmapped the mappings that it replaces
             self.report.extra_rows = self.imp.next_row() - self.report.calls
             self._bad(number, f"{name}: {error}")
             loss.lost_call(self.imp, task, name, text[start - len(name) - 1 :])
@@ -255,7 +255,7 @@ class Conversion:
     def _bad(self, number: int, reason: str) -> None:
         if self.strict:
             raise UsageError(f"{self.path!r}, line {number}: {reason}; without --strict such lines are only counted")
-        self.report.add_bad(number, reason, rows=0)  # `loss` counts them
+        self.report.add_bad(number, reason, rows=0)  # `loss` counts the lost rows
 
     def _unusual(self, line: str, number: int) -> None:
         pid, short_pid, seconds, fraction, of_day, day_fraction, body = parts(line)

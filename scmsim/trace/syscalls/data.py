@@ -135,7 +135,7 @@ def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -
 
 
 def share_position(source: Description | None, target: Description | None, count: int) -> None:
-    """Undo a read's move where the write has the same position: do_sendfile takes both positions before it moves either."""
+    """Undo a read's move if the write shares its position: do_sendfile reads both positions before it moves either."""
     if source is not None and source is target and source.node is not None:
         source.position -= count
 
@@ -176,7 +176,7 @@ def llseek(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def _node(imp: Importer, task: Task, fd: str, raw: str | None) -> Node | str:
-    """Return the inode of a descriptor, or the reason why there is none."""
+    """Return the inode of a descriptor, or the reason why the call makes no row."""
     found = imp.describe(task, fd, raw)
     return UNKNOWN_FD if found is None else found.node or NOT_A_FILE
 

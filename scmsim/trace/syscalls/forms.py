@@ -1,4 +1,4 @@
-"""Rewrite unusual forms of strace's text: join split calls, put names in place of numbers, tell processes apart.
+"""Rewrite unusual forms of strace's text: join split calls, replace numbers by names, distinguish processes.
 
 - A message of strace (`strace: Process 101 attached`) can come inside the line of a call.  The message becomes a line of its own,
   and the call goes on with the next line that is not a message.
@@ -90,7 +90,7 @@ class Forms:
         return line if name is None else f"{m[1]}{name}({int(m[3], 16) if m[3] else ''}{line[m.end() :]}"
 
     def meet(self, pid: str, body: str) -> None:
-        """Note a process number in brackets, which may be that of the first process, so far without a number."""
+        """Process a number in brackets, which may belong to the first process while that has no number."""
         tasks, first = self._imp.tasks, self._imp.tasks.get(None)
         self._imp.started.discard(pid)
         if pid in tasks or first is None or self._found or pid in self._attached:
@@ -163,7 +163,7 @@ class Forms:
         return task
 
     def ending(self, pid: str | None, task: Task | None = None) -> None:
-        """Note the last call of a process."""
+        """Record the exit of a process; lines without a number then belong to the only process left."""
         if pid is None or None not in self._imp.tasks:
             return
         tasks = self._imp.tasks

@@ -62,7 +62,7 @@ def flags(value: int, names: tuple[tuple[int, str], ...]) -> str:
 
 
 def open_flags(value: int) -> str:
-    """Return the flags of an open as strace writes them, without those that no importer uses."""
+    """Return the flags of an open as strace writes them, without the flags that no importer uses."""
     access = "" if value & 3 else "O_RDONLY|"
     return access + flags(value, _OPEN) if value & ~3 or value & 3 else "O_RDONLY"
 
@@ -138,13 +138,13 @@ _ARGS: dict[str, Callable[[Args], str]] = {
 
 
 def arguments(name: str, args: Args) -> str:
-    """Return what strace would print between the parentheses."""
+    """Return a call's arguments as strace prints them between the parentheses."""
     known = _ARGS.get(name)
     return known(args) if known is not None else ", ".join(f"{value:#x}" for value in args)
 
 
 def result(name: str, value: int, args: Args) -> str:
-    """Return what strace would print after the equals sign."""
+    """Return a call's result as strace prints it after the equals sign."""
     if -_ERRORS < value < 0:
         return f"-1 {errno.errorcode.get(-value, 'E' + str(-value))}" if -value < 512 else "? ERESTARTSYS"
     if name in ("mmap", "mremap"):

@@ -33,7 +33,7 @@ BLANK = "blank line"
 # by the result of `file_rules.opened`
 CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
 
-# keys of `Report.blind` besides names of calls
+# keys of `Report.blind` that are not names of calls
 RESULTS, LATE = "io_submit, results", "process, late"
 
 _FIELDS = ("time_ns", "offset", "length", "file", "file2", "thread", "flag", "op")  # order in the buffer
@@ -64,8 +64,8 @@ class Importer:
         self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared
         self._cwd = cwd
         self.threads = 0
-        self.nodes: list[Node | str] = []  # by number; of a file that nothing refers to any more, its name alone
-        self.closed: dict[int, int] = {}  # number of such a file -> its length before the trace
+        self.nodes: list[Node | str] = []  # by number; only the name if nothing refers to the file any more
+        self.closed: dict[int, int] = {}  # number of a file without references -> its length before the trace
         self._buffer = array("q")
         self.drained = 0  # rows taken out of the buffer
 
@@ -195,7 +195,7 @@ class Importer:
         self._buffer[at + _FIELDS.index("file2")] = -1
 
     def task(self, pid: str | None) -> Task:
-        """Make the task of a new process or thread: a child of a pending fork, or one of unknown origin."""
+        """Make the task of a new process or thread: a child of a pending fork, or a task of unknown origin."""
         for parent, text in self.forks.items():
             if pid is not None and parent in self.tasks and parent not in self.adopted.values():
                 self.adopted[pid] = parent
@@ -208,7 +208,7 @@ class Importer:
         return task
 
     def _born(self, pid: str) -> Task:
-        """Return the oldest child in `unseen`, under its own number: its fork returned the number of a PID namespace."""
+        """Return the oldest child in `unseen`, renumbered to `pid`: its fork returned the number of a PID namespace."""
         self.mistaken += len(self.unseen) > 1
         task = self.unseen.pop(next(iter(self.unseen)))
         self.tasks.pop(task.pid, None)
@@ -217,7 +217,7 @@ class Importer:
         return task
 
     def add_child(self, pid: str, parent: Task, text: str) -> Task:
-        """Make the task of a fork's child; a child seen before keeps what its calls opened."""
+        """Make the task of a fork's child; a child seen before keeps the descriptors that its calls opened."""
         before, task = self.tasks.get(pid), parent.spawn(pid, text)
         self.tasks[pid] = task
         if pid in self.ended_lacking or (before is not None and before.lacked):
@@ -227,7 +227,7 @@ class Importer:
         return task
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
-        """Return a descriptor's description, checked against what -y prints; None if the descriptor is unknown."""
+        """Return a descriptor's description, checked against the text of -y; None if the descriptor is unknown."""
         table = task.table
         found, is_unsure = table.slots.get(fd), table.is_unsure(fd)
         if raw is None:

@@ -1,4 +1,4 @@
-"""Doubt what a line that was not understood may have changed: descriptors, positions, lengths, names.
+"""Mark the state that a line which was not understood may have changed: descriptors, positions, lengths, names.
 
 Rules
 -----
@@ -30,16 +30,16 @@ MOVERS = table.with_any("position", "length") & frozenset(
 _TWO_PATHS = frozenset("rename renameat renameat2 link linkat symlink symlinkat".split())
 _CLOSES = frozenset(("close", "close_range"))
 _REPLACES = frozenset(("dup2", "dup3"))
-# descriptors appear, but the result is not one
+# calls that have descriptors in their arguments, but not as their result
 _OPENS_OTHERWISE = frozenset(
     "pipe pipe2 socketpair recvmsg recvmmsg recvmmsg_time64 socketcall fcntl fcntl64 close_range seccomp bpf".split()
 )
 
 
 def lost_line(imp: Importer, pid: str | None) -> None:
-    """Doubt what an unreadable line may have changed: the state of its task, or of all tasks if no task can be read.
+    """Doubt the state that an unreadable line may have changed: its task's, or all tasks' if the line shows no task.
 
-    A line before the first call adds no doubt: what it may have opened counts as opened before the trace.
+    A line before the first call adds no doubt: files that it may have opened count as opened before the trace.
     """
     imp.report.lost_rows += 1
     if not imp.tasks:
@@ -58,7 +58,7 @@ def _lose_task(task: Task) -> None:
 
 
 def lost_call(imp: Importer, task: Task, name: str, text: str) -> None:
-    """Doubt what the call `name` may have changed, as far as `text`, the line from the name on, does not rule it out."""
+    """Doubt the state that the call `name` may have changed, unless `text` (the line from the name on) rules it out."""
     what = table.does(name)
     if what is None:
         what = table.UNKNOWN
@@ -88,7 +88,7 @@ def lost_call(imp: Importer, task: Task, name: str, text: str) -> None:
 def _lose_data(
     imp: Importer, task: Task, what: frozenset[str], found: Description | None, name: str, text: str
 ) -> None:
-    """Doubt positions and lengths: those of the descriptor that the line names, else those of all descriptors."""
+    """Doubt the positions and lengths of the descriptor that the line names, else of all descriptors."""
     known = [found] if found is not None else list(task.table.slots.values())
     if "position" in what:
         for each in known:
@@ -150,7 +150,7 @@ def _lose_process(imp: Importer, task: Task, name: str, text: str, result: int |
         imp.orphans = True
     elif child not in imp.tasks:
         imp.add_child(child, task, text)
-    if child is not None and not _SHARES(text):  # nothing says whether the two share their descriptors
+    if child is not None and not _SHARES(text):  # the text does not show whether both share descriptors
         imp.tasks[child].table.lose_all()
         task.table.lose_all()
     imp.forks.pop(task.pid, None)

@@ -46,9 +46,9 @@ def mmap(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def take_place(imp: Importer, task: Task, start: int, end: int) -> str | None:
-    """Remove the mappings in [start, end), which a new mapping replaces (MAP_FIXED); shared ones make rows of MUNMAP.
+    """Remove the mappings in [start, end) that a new mapping replaces (MAP_FIXED); shared mappings make MUNMAP rows.
 
-    Private ones make no row: every program that is loaded has some, and no store to them reaches a file.
+    Private mappings make no row: every loaded program has some, and stores to them never reach a file.
     """
     reason: str | None = NOT_A_FILE_OPERATION
     for low, high, node, offset in list(task.maps.within(start, end)):
@@ -77,7 +77,7 @@ def msync(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Resize or move a mapping: a shrunk one makes a MUNMAP of the rest, a grown or moved one an MMAP with REMAPPED."""
+    """Resize or move a mapping: shrinking makes a MUNMAP of the rest, growing or moving an MMAP with REMAPPED."""
     old, old_length, new_length, new = (number(m[i]) for i in (1, 2, 3, 4))
     old_length, new_length = (-length // _PAGE * -_PAGE for length in (old_length, new_length))
     private = any(True for _ in task.maps.within(old, old + 1)) and task.maps.private(old)
@@ -104,7 +104,7 @@ def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Note a length that `scmsim capture` (not strace) looked up, of a file whose calls do not show the length."""
+    """Record a file's length that `scmsim capture` (not strace) looked up, because no call of the trace shows it."""
     node = imp.names.table.get(imp.path(task, "AT_FDCWD", None, m[1]))
     if node is not None:
         imp.measured(node, number(m[2]))

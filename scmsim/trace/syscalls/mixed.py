@@ -30,7 +30,7 @@ _AT_ONCE = re.compile(r"(.*)(\)\s+= (\d+)(?: <[\d.]+>)?)$", re.DOTALL).match
 
 
 def joined(lines: list[str]) -> list[str]:
-    """Return the same number of lines: a call around output becomes one line, and the rest of its lines OUTPUT_LINE."""
+    """Return the same number of lines: a call split by output becomes one line, its other lines become OUTPUT_LINE."""
     ends = [i for i, line in enumerate(lines) if line[:1] in (")", "[", '"') and i and _ends(line)]
     if not ends:
         return lines

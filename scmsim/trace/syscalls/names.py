@@ -1,8 +1,8 @@
 """Track the name space that the trace reveals: path -> inode, names known to be absent, and targets of symbolic links.
 
-With -y strace prints after every opened path the path that the kernel resolved.  Where the two paths differ, the opened
-one has a symbolic link: equal last components mean a linked directory (all paths below it are translated), different
-ones a linked file.
+With -y strace prints after every opened path the path that the kernel resolved.  Where both paths differ, the opened
+path has a symbolic link: equal last components mean a linked directory (paths below it are translated), different
+last components a linked file.
 """
 
 import re
@@ -23,7 +23,7 @@ class Names:
         self.deleted: dict[str, Node] = {}  # the last inode that had this path
         self.links: dict[str, str] = {}  # a symbolic link to a file -> its target
         self._dirs: dict[str, str] = {}  # a directory -> the directory that its path leads to
-        self.doubt = 0  # FILE_LOST: any name may lead to another file than it seems to
+        self.doubt = 0  # FILE_LOST: any name may lead to another file than this table has
 
     def join(self, base: str, path: str) -> str:
         """Return `path` below `base` ("": unknown, the path stays relative), with known links to directories followed."""
@@ -62,7 +62,7 @@ class Names:
         return path not in self.links and self._dirs.get(head, head) == head
 
     def seen(self, path: str) -> int:
-        """Return what is known about a name: UNSEEN, ABSENT or PRESENT."""
+        """Return the known state of a name: UNSEEN, ABSENT or PRESENT."""
         if self.table.get(path) is not None:
             return file_rules.PRESENT
         return file_rules.ABSENT if path in self.table else file_rules.UNSEEN
@@ -83,7 +83,7 @@ class Names:
         return node
 
     def nameless(self, path: str) -> Node:
-        """Make a new inode without a name (O_TMPFILE); `path` is what -y prints for the inode."""
+        """Make a new inode without a name (O_TMPFILE); `path` is the text that -y prints for the inode."""
         node = self.deleted[path] = Node(path, self.inside(path), created=True)
         return node
 
@@ -99,7 +99,7 @@ class Names:
         return node
 
     def move(self, old: str, new: str) -> tuple[Node, Node | None]:
-        """Rename; return the moved inode and the inode that it replaced (None: there was none)."""
+        """Rename; return the moved inode and the replaced inode (None: no inode was replaced)."""
         node, replaced = self.node(old), self.table.get(new)
         if replaced is node:  # two names of one inode: the kernel does nothing
             return node, None
@@ -124,7 +124,7 @@ class Names:
         return first
 
     def lose(self, path: str) -> None:
-        """Doubt which file a name leads to."""
+        """Mark the file that a name leads to as uncertain."""
         self.node(path).doubt |= file_rules.FILE_LOST
 
     def mounted(self, path: str) -> None:

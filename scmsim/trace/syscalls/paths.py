@@ -90,7 +90,7 @@ def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Nod
     if "O_TMPFILE" in flags:
         return names.nameless(path if path != asked else f"{path}/#unnamed"), CREATE
     seen = max(names.seen(path), file_rules.ABSENT if asked in names.table else file_rules.UNSEEN)
-    above = names.table.get(above_of(path))  # a directory that the trace made holds only what the trace put there
+    above = names.table.get(above_of(path))  # a directory that the trace made has only the trace's entries
     how = file_rules.opened(open_flags(flags), seen, above is not None and above.first < 0)
     if how == file_rules.OPENED:
         return names.node(path, is_dir="O_DIRECTORY" in flags), OPEN
@@ -137,7 +137,7 @@ def creat(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def _stat(imp: Importer, task: Task, node: Node, struct: str, what: Description | None = None) -> str | None:
-    """Handle a stat of an inode; the kind and length that it shows count even where the row is left out."""
+    """Handle a stat of an inode; keep the kind and length that it shows even if the row is left out."""
     mode, length = MODE(struct), LENGTH(struct)
     kind = mode[1] if mode else "S_IFREG"
     if kind == "S_IFLNK":

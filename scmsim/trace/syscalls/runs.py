@@ -86,7 +86,7 @@ class Stretch:
         from scmsim.trace.kernels import file_calls
 
         self.imp, self.tasks, self.fds, self._raws, self._kernel = imp, tasks, fds, raws, file_calls
-        self._nodes: list[Any] = []  # Node, or the name of one that nothing refers to any more
+        self._nodes: list[Any] = []  # Node, or the name of a node that nothing refers to any more
         self._founds: list[Description] = []
         self._paths: list[str] = []
         self._known = array("q")  # records of the kernel's PATH_KNOWN

@@ -1,4 +1,4 @@
-"""Hold what an strace importer remembers about the traced processes: inodes, descriptors, tasks, mappings."""
+"""Hold the state of the traced processes for an strace importer: inodes, descriptors, tasks, mappings."""
 
 import bisect
 from collections.abc import Iterator
@@ -83,11 +83,11 @@ class Table:
         return other
 
     def is_unsure(self, fd: Any) -> bool:
-        """Return whether a line that was not understood may have changed what a descriptor means."""
+        """Return whether a line that was not understood may have changed the file of a descriptor."""
         return fd in self.unsure or (self.doubt and fd not in self.slots)
 
     def lose(self, fd: Any) -> None:
-        """Forget what a descriptor means."""
+        """Forget the file of a descriptor and mark the descriptor as uncertain."""
         self.slots.pop(fd, None)
         self.unsure.add(fd)
 
@@ -140,7 +140,7 @@ class Maps:
         Raises
         ------
         ValueError
-            If the mapping ends where no model's file does.
+            If the mapping ends beyond FILE_END, where no model's file can end.
         """
         if offset + end - start > FILE_END:
             raise ValueError(f"a mapping of {end - start} bytes at offset {offset} ends beyond 2^44 (16 TiB)")
@@ -176,7 +176,7 @@ class Maps:
                 yield first, min(high, end), node, offset + first - low
 
     def cut(self, start: int, end: int) -> list[tuple[int, int, Node, int]]:
-        """Remove [start, end) and return the pieces that were mapped there."""
+        """Remove [start, end) and return the removed pieces of mappings."""
         if not self._starts:
             return []
         self._columns = None
@@ -199,7 +199,7 @@ class Task:
 
     def __init__(self, pid: str | None, table: Table, place: Place, maps: Maps) -> None:
         self.pid = pid
-        self.thread = -1  # given at the first row
+        self.thread = -1  # assigned by its first row
         self.table = table
         self.place = place
         self.maps = maps

@@ -1,7 +1,7 @@
 """Read the table of Linux system calls (`calls.csv`): what each call can do to files, and its number on four architectures.
 
 Numbers: linux-libc-dev 6.1 (asm/unistd_64.h, asm/unistd_32.h, asm-generic/unistd.h), for later calls the kernel's syscall.tbl up to
-Linux 6.18.  What a call does: the manual pages of section 2.
+Linux 6.18.  Effects of the calls: the manual pages of section 2.
 """
 
 import csv
@@ -28,7 +28,7 @@ DOES = {
 }
 ARCHITECTURES = ("x86_64", "i386", "arm64", "riscv64")
 UNKNOWN = frozenset(DOES) - {"row", "none", "attribute"}  # assumed effects of a call that the table lacks
-# how strace writes a call whose name it does not know
+# strace's form of a call that has no name in its table
 _BY_NUMBER = re.compile(r"syscall_(0x[0-9a-f]{1,4}|\d{1,4})").fullmatch
 
 
@@ -67,11 +67,11 @@ def known_as(name: str) -> str:
 
 
 def does(name: str) -> frozenset[str] | None:
-    """Return what a call can do, or None if the table lacks it."""
+    """Return the effects of a call (keys of DOES), or None if the table lacks the call."""
     call = calls().get(known_as(name))
     return call.does if call is not None else None
 
 
 def with_any(*what: str) -> frozenset[str]:
-    """Return the names of the calls that can do any of `what`."""
+    """Return the names of the calls that have any of the effects `what` (keys of DOES)."""
     return frozenset(name for name, call in calls().items() if call.does & {*what})

@@ -106,7 +106,7 @@ def parts(line: str) -> tuple[Any, ...]:
 
 STACK, DUMP, SUMMARY = "stack of a call (-k)", "data of a call (-e read, -e write)", "summary of calls (-c, -C)"
 OUTPUT = "output of the program inside the line of a call"
-OUTPUT_LINE = "\0output"  # replaces such a line
+OUTPUT_LINE = "\0output"  # replaces a line of output
 _BELONGS = (
     (re.compile(OUTPUT_LINE).fullmatch, OUTPUT),
     (re.compile(r" > \S").match, STACK),

@@ -34,7 +34,7 @@ def descriptor(t, i, a):
 
 @subroutine
 def scan(t, s, start, exists):
-    """Return the first file of a set from `start` on (wrapping around) that exists or does not, or -1."""
+    """Return the first file of a set from `start` on (wrapping around) whose existence is `exists`, or -1."""
     first, count = t.sets[s]["first"], t.sets[s]["count"]
     for k in range(start, count):
         if t.files[first + k]["exists"] == exists:
@@ -109,7 +109,7 @@ def create_file(t, i, a, fd, out, n):
 
 @subroutine
 def delete_file(t, i, a, out, n):
-    """Delete a file; one that another descriptor has open is skipped, and the flowop counts as done."""
+    """Delete a file; skip a file that another descriptor has open: the flowop still counts as done."""
     file, mine, fd = np.int64(-1), 0, a["fd"]
     if fd and t.slots[i, fd, 1] >= 0:
         file, mine = t.slots[i, fd, 1], 1 if t.slots[i, fd, 0] >= 0 else 0
@@ -151,7 +151,7 @@ def fsync_set(t, i, a, out, n):
 
 @subroutine
 def change_dir(t, i, a, out, n):
-    """Make the next leaf directory that does not exist, or remove the next one that does."""
+    """Make the next missing leaf directory of a set, or remove the next existing leaf directory."""
     s, makes = a["owner"], a["kind"] == MAKEDIR
     found = pick_new(t, a, s) + t.sets[s]["first"] if makes else pick_old(t, a, s, 0)
     if found < t.sets[s]["first"]:

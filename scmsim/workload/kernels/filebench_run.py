@@ -113,13 +113,13 @@ def count(t, i, a, out, n, after):
                 times += 1
     t.counts[at, 0] += times
     t.counts[at, 1] += moved
-    t.totals[thread["process"], 0] += times  # kinds that make no call, too: it tests kinds as bit masks
+    t.totals[thread["process"], 0] += times  # also kinds without a call: Filebench tests kinds as bit masks
     t.totals[thread["process"], 1] += moved
 
 
 @subroutine
 def is_finished(t, i, a):
-    """Return whether the count or the bytes of a flowop, or of all that read or write, have reached the limit."""
+    """Return whether the count or bytes of the watched flowop, or else of the whole process, have reached the limit."""
     thread, what = t.threads[i], 0 if a["kind"] == FINISHCOUNT else 1
     found = t.totals[thread["process"], what]
     if a["watched"] >= 0:
@@ -138,7 +138,7 @@ def advance(thread, a):
 
 @subroutine
 def act(t, i, a, out, n):
-    """Play one flowop; return the number of rows, or WAITS."""
+    """Play one flowop; return the number of rows, WAITS or FINISHED."""
     kind = a["kind"]
     if kind >= READWHOLE and kind <= WRITEPIECE:
         return transfer(t, i, a, out, n)
@@ -163,7 +163,7 @@ def act(t, i, a, out, n):
     fd = descriptor(t, i, a)
     file = t.slots[i, fd, 0]
     if kind == OPENFILE or kind == CREATEFILE:
-        if file >= 0:  # Filebench ends where a descriptor is opened twice
+        if file >= 0:  # Filebench ends when a descriptor is opened twice
             t.world[0]["failed"] = 1
             return n
         if kind == OPENFILE:

@@ -1,4 +1,4 @@
-"""Filebench's tables: what a flowop is as numbers, the state of files and threads, and rows of the output.
+"""Define Filebench's tables: flowops as numbers, the state of files and threads, and rows of the output.
 
 Source: Filebench 1.5-alpha3, flowop_library.c, fileset.c.  Rows are STEPs (see _steps.FIELDS).
 """
@@ -84,7 +84,7 @@ class Tables(NamedTuple):
     values: Any  # float64 (random variables, values drawn beforehand)
     used: Any  # int64: values used up of each random variable
     totals: Any  # int64 (processes, 2): flowops done that count, and their bytes
-    counts: Any  # int64 (actions of all threads, 2): the same of each flowop
+    counts: Any  # int64 (actions of all threads, 2): the same counts for each flowop
     entries: Any  # int64: entries of each directory
 
 

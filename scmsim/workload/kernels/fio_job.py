@@ -1,4 +1,4 @@
-"""One pass of one fio job: which file, which direction, which offset comes next.
+"""Run one pass of one fio job: choose the file, the direction and the offset of each transfer.
 
 Source: fio 3.33, io_u.c (get_next_file, get_rw_ddir, get_next_offset, get_next_buflen) and backend.c (do_io), for a
 synchronous engine.
@@ -91,7 +91,7 @@ def put(out, count, what, number, offset, length):
 
 @subroutine
 def turn(j, f, maps, out, number, count):
-    """Make one read, write or sync on a file; a file that has nothing left is closed and done."""
+    """Make one read, write or sync on a file; close a file that has nothing left."""
     what = next_direction(j)
     if what >= SYNCING:
         j["synced"] = 1
@@ -243,7 +243,7 @@ def place_in_order(j, f, what):
 
 @subroutine
 def random_place(j, f, maps, what):
-    """Return a place from the beginning of the range, drawn at random; -1 if there is none."""
+    """Return a place from the beginning of the range, drawn at random; -1 if no block fits."""
     unit = j["align"][what]
     if j["how"] == SKEWED:
         return skewed_next(f["skew"]) * unit
@@ -260,7 +260,7 @@ def random_place(j, f, maps, what):
 
 @subroutine
 def random_block(j, f, maps, blocks):
-    """Return a block below `blocks` that has not been done, -1 if all are done."""
+    """Draw a block below `blocks`; with a map or an LFSR a block not yet done, -1 if all are done."""
     if j["how"] == BY_LFSR:
         return lfsr_next(f["lfsr"])
     block = np.int64(float(blocks) * (draw(j["seeds"][BLOCKS]) / 4294967296.0))

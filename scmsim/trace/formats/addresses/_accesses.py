@@ -80,7 +80,7 @@ class Accesses:
         return np.where(mapped, idents[place], -2), offset, length
 
     def _shows(self, node: Node, private: bool, offset: np.ndarray, length: np.ndarray) -> None:
-        """Note that touched bytes exist.
+        """Record in the importer that the touched bytes exist in the file.
 
         Of a private mapping, whose last page may have data beyond the file's end, only a page's first byte counts.
         """

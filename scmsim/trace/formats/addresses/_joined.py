@@ -125,7 +125,7 @@ class Timed(Joined):
         self.work.line(line)
 
     def task(self, thread: str, process: str | None = None) -> Task:
-        """Return a thread; a new one shares everything with its process, or else with the first thread of the text."""
+        """Return a thread's task; a new task shares everything with its process, else with the text's first thread."""
         tasks = self.imp.tasks
         if (found := tasks.get(thread)) is None:
             first = tasks.get(process) if process is not None else next(iter(tasks.values()), None)
@@ -174,7 +174,7 @@ class Timed(Joined):
 
 
 def _by_time(path: str) -> Iterator[tuple[int, str]]:
-    """Yield strace's lines with their times in ns; a line without a time gets that of the line above."""
+    """Yield strace's lines with their times in ns; a line without a time gets the time of the line above."""
     now = -1
     with Input(path) as text:
         for lines in blocks(text, "text of strace"):

@@ -51,7 +51,7 @@ _THREADS = 5_000_000  # above every pid (PID_MAX_LIMIT is 2^22), and of 7 digits
 
 
 class Calls:
-    """The lines of one text that are not accesses.
+    """Converter of the lines of one text that are not accesses.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Calls:
     thread : str
         Its running thread, in Valgrind's numbers.
     started, children : int
-        Forks and execs seen; lines of other processes.
+        Number of forks and execs that succeeded; number of lines of other processes.
     """
 
     def __init__(self) -> None:
@@ -70,12 +70,12 @@ class Calls:
         self._begun: dict[tuple[str, str], str] = {}
 
     def task(self) -> str:
-        """Return a number of the running thread for strace's importer; the first thread has that of its process."""
+        """Return a number of the running thread for strace's importer; the first thread has its process's number."""
         process = self.process or "1"
         return process if self.thread == "1" else str(_THREADS + int(self.thread) % _THREADS)
 
     def take(self, line: str) -> str | NoCall:
-        """Return a line of strace, or why there is none; raise BadLine if the line is not understood."""
+        """Return a line of strace, or the reason why the line makes none; raise BadLine if it is not understood."""
         if line.startswith("SYSCALL["):
             return self._call(line)
         if turn := _TURN.match(line):

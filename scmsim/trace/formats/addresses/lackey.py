@@ -140,7 +140,7 @@ class _Joined(Joined):
         take_line(self.work, self._told, line)
 
     def _told(self, line: str) -> str | NoCall:
-        """Return a line of strace after adding its task, or why there is none; raise BadLine."""
+        """Return a line of strace, after adding its task, or the reason why the line makes none; raise BadLine."""
         made = self.calls.take(line)
         if not isinstance(made, NoCall) and self.calls.process is not None and self.calls.task() not in self.imp.tasks:
             self._task(self.calls.task())
@@ -181,7 +181,7 @@ def _parse(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.n
 def _number(
     text: np.ndarray, at: np.ndarray, ends: np.ndarray, table: np.ndarray, base: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Parse a number at each position; return the positions after them, their values (at most 16 digits) and lengths."""
+    """Parse a number (at most 16 digits) at each position; return the end positions, the values and digit counts."""
     at, value, digits = at.copy(), np.zeros(len(at), "i8"), np.zeros(len(at), "i8")
     active = np.arange(len(at))
     for _ in range(16):

@@ -95,7 +95,7 @@ def convert(
 
 
 def _shift(text: str) -> int:
-    """Return a number of seconds as ns; raise UsageError if the text is not one."""
+    """Parse a number of seconds and return it in ns; raise UsageError if the text is not a number."""
     m = re.fullmatch(r"(-?)(\d{1,10})(?:\.(\d{1,9}))?", text)
     if m is None or int(m[2]) > _MOST_SHIFT:
         raise UsageError(f"a shift of {text!r} is not a number of seconds like 1700000000.123456")
@@ -183,7 +183,7 @@ class _Samples(Timed):
         )
 
     def _told(self, thread: str, call: str) -> None:
-        """Process a call at the current time, or keep it if there is none yet."""
+        """Process a call at the current time, or keep the call until the text has a time."""
         ns = self.moment
         if ns:
             self.line(f"{thread} {ns // _SECOND}.{ns % _SECOND:09} {call}")
@@ -191,7 +191,7 @@ class _Samples(Timed):
             self.early.append((thread, call))
 
     def tell_early(self) -> None:
-        """Process the calls without a time."""
+        """Process the calls from before the first time of the text."""
         early, self.early = self.early, []
         self.moment = self.moment or ORIGIN * _SECOND
         for thread, call in early:
@@ -217,7 +217,7 @@ class _Samples(Timed):
 
 
 def _of_fault(text: str) -> tuple[int | str, int, str]:
-    """Return kind (or why there is none), address and page size of a page_fault_user event."""
+    """Return kind (or the reason to leave it out), address and page size of a page_fault_user event."""
     m = _FAULT.match(text)
     if m is None:
         raise BadLine("a page fault without its address; print it with -F trace")
@@ -228,7 +228,7 @@ def _of_fault(text: str) -> tuple[int | str, int, str]:
 
 
 def _of_sample(name: str, text: str) -> tuple[int | str, int, str]:
-    """Return kind (or why there is none), address and page size of a sample of a load, a store or a page fault."""
+    """Return kind (or the reason to leave it out), address and page size of a sample: load, store or page fault."""
     op = _OP.search(text)
     kind: int | str = OTHER
     if op:

@@ -5,7 +5,7 @@ Source: iolog.c and HOWTO of fio 3.33 (`--write_iolog`, `--read_iolog`).
 Rules
 -----
 - Version 3: `USEC FILE ACTION [OFFSET LENGTH]`, microseconds since the job started.  Version 2 has no time but `wait T`:
-  microseconds since the wait before according to the manual, milliseconds since the job started according to the code
+  microseconds since the previous wait according to the manual, milliseconds since the job started according to the code
   of fio 3.33; the importer follows the code.
 - add declares a file and is not an operation.  The offset and length of sync and datasync have no meaning.  trim punches
   a hole.

@@ -31,7 +31,7 @@ class Blocks:
     device, path : tuple of str, str
         One or two columns that name the device, and its file's path (`{}` is the name; two are joined by `separator`).
     thread : str
-        The column that names the requester; empty if there is none.
+        The column that names the requester; "" if the format has no such column.
     tick_ns : int
         Times count this many ns from an origin so distant that ns since then would overflow; 0: times are in ns.
     """

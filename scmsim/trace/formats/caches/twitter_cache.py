@@ -108,5 +108,5 @@ class _Store:
         return names.emit(now, WRITE, path, offset=0, length=length, thread=thread)
 
     def _also(self, reason: str | None) -> None:
-        """Count a row besides that of the request, if there is no reason why it was left out."""
+        """Count an extra row of a request, unless `reason` gives why that row was left out."""
         self.builder.report.extra_rows += reason is None

@@ -23,7 +23,7 @@ Values = Mapping[str, float]  # counters by their names without the prefix
 _CLASSES = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")
 _KINDS_OF_MPI = ("INDEP", "COLL", "SPLIT", "NB")
 _STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
-_LONGEST_S = 1e9  # a later time stamp is not one
+_LONGEST_S = 1e9  # a larger value is not a time stamp
 _NO_ROW = {  # counters of calls that make no row: the name in the report
     "SEEKS": "seek",
     "MMAPS": "mmap",
@@ -43,7 +43,7 @@ class Records:
     ----------
     builder : TraceBuilder
     stdio_buffer : int
-        Bytes of a buffer of the C library, which makes one system call of the calls that fill it; 0: each call is a row.
+        Buffer size of the C library, bytes: the calls that fill a buffer become one system call; 0: each call is a row.
     """
 
     def __init__(self, builder: TraceBuilder, stdio_buffer: int) -> None:
@@ -55,7 +55,7 @@ class Records:
         self._found: list[tuple[FileCounters, int]] = []
 
     def add(self, module: str, ident: str, path: str, rank: int, values: Values) -> None:
-        """Take one record; `ident` is the log's identity of the file, `rank` is -1 for all ranks together."""
+        """Add one record; `ident` identifies the file in the log, `rank` is -1 for all ranks together."""
         if module == "MPI-IO":
             self._mpi.append((ident, path, rank, values))
             return
@@ -119,7 +119,7 @@ def _count(values: Values, name: str) -> int:
 
 
 def _ns(values: Values, *names: str) -> int:
-    """Return the first of these time stamps that was taken, in ns; 0 if none was."""
+    """Return the first of the named time stamps that was recorded, in ns; 0 if none was recorded."""
     for name in names:
         if 0 < (seconds := values.get(f"F_{name}_TIMESTAMP", 0)) < _LONGEST_S:
             return round(seconds * 1e9)
@@ -176,6 +176,6 @@ def _buffered(one: FileCounters, buffer: int) -> None:
         full, rest = divmod(moved.total.bytes, buffer)
         known = [(buffer, full), (rest, int(rest > 0))]
         classes = tuple(sum(count for size, count in known if class_of(size) == k) for k in range(len(LARGEST)))
-        if sum(classes) <= moved.total.calls:  # more: calls larger than the buffer pass it by
+        if sum(classes) <= moved.total.calls:  # a larger sum: some calls exceed the buffer and bypass it
             moved.total = Total(sum(classes), moved.total.bytes, classes)
             one.known += known

@@ -34,7 +34,7 @@ class Segments:
         self, ns: np.ndarray, op: int, file: int, offset: np.ndarray | int, length: np.ndarray | int, thread: int,
         flag: int = 0,
     ) -> None:  # fmt: skip
-        """Add rows of one operation on one file; `expect` them first."""
+        """Add rows of one operation on one file; call `expect` with their number first."""
         table = np.empty((len(ns), _FIELDS), np.int64)
         for column, values in enumerate((ns, op, file, offset, length, thread, flag)):
             table[:, column] = values

@@ -1,6 +1,6 @@
-"""Make rows from the counters of whole files: a rough trace.
+"""Make the rows of a rough trace from the counters of whole files.
 
-Numbers of calls and of bytes are those of the counters.  Sizes follow the histogram and the common sizes
+Numbers of calls and of bytes equal the counters.  Sizes follow the histogram and the common sizes
 (`_rough_sizes`), offsets the numbers of ascending and of consecutive calls (`_rough_offsets`).  The order of calls, the bytes
 that a call touches and the time of a call are assumptions: calls are spread evenly between the first and the last.
 """
@@ -27,11 +27,11 @@ class Span(NamedTuple):
     last: int = 0
 
     def spread(self, count: int) -> np.ndarray:
-        """Return the times of calls that are spread evenly, the first at the start."""
+        """Return the times of evenly spread calls, the first one at the start of the span."""
         return self.first + np.arange(count) * self._step(count)
 
     def after(self, count: int) -> np.ndarray:
-        """Return the times of calls that are spread evenly, the last at the end."""
+        """Return the times of evenly spread calls, the last one at the end of the span."""
         return self.first + np.arange(1, count + 1) * self._step(count)
 
     def _step(self, count: int) -> int:
@@ -49,7 +49,7 @@ class Moved:
 
 @dataclass
 class FileCounters:
-    """What a log counted of one file."""
+    """Counters of one file in a log."""
 
     path: str
     thread: int
@@ -72,7 +72,7 @@ class FileCounters:
         return opens + self.stats + self.syncs + self.data_syncs + self.reads.total.calls + self.writes.total.calls
 
     def problem(self) -> str:
-        """Return why the counters cannot be those of a file; empty if they can."""
+        """Return why no real file can have these counters; "" if the counters are possible."""
         for name, moved in (("read", self.reads), ("written", self.writes)):
             if moved.total.bytes and not moved.total.calls:
                 return f"{moved.total.bytes} bytes {name} by no call"

@@ -2,7 +2,7 @@
 
 The calls form runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
 each pass but the first begins at or below the end of the pass before.  So the numbers of consecutive and of ascending calls
-are those of the counters, as far as the file has room for it.  Which bytes a call touches is an assumption: every byte at
+equal the counters, as far as the file has room.  The bytes that a call touches are an assumption: every byte at
 most once where the file is larger than all the calls together, else anywhere.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 
 
 class Order(NamedTuple):
-    """How many calls ascend (begin beyond the end of the call before), how many of these continue it; the furthest end.
+    """Numbers of calls that ascend (begin at or after the end of the call before), that begin there; the furthest end.
 
-    The call before the first one counts as one that ended at byte 0, as in Darshan.  -1: not counted.
+    The first call counts as if a call before it had ended at byte 0, as in Darshan.  -1: not counted.
     """
 
     ascending: int = -1
@@ -39,12 +39,12 @@ def offsets(lengths: np.ndarray, order: Order, seed: int) -> np.ndarray:
 
 
 def _wrapped(lengths: np.ndarray, end: int) -> np.ndarray:
-    """Return offsets of calls that continue each other, and begin again at the start where the file ends."""
+    """Return offsets of calls that continue each other, and start again at byte 0 when the file ends."""
     return np.minimum((np.cumsum(lengths) - lengths) % max(end, 1), end - lengths)
 
 
 class _Plan(NamedTuple):
-    """Numbers of passes, of jumps ahead and of consecutive calls; whether no byte is touched twice; where a file starts."""
+    """Numbers of passes, jumps ahead and consecutive calls; whether no byte is touched twice, and whether byte 0 is."""
 
     passes: int
     jumps: int
@@ -54,7 +54,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(count: int, order: Order, *, fits: bool) -> _Plan:
-    """Return how many passes and jumps have the counted numbers of ascending and of consecutive calls."""
+    """Return the plan that has the counted numbers of ascending and of consecutive calls."""
     back = count - order.ascending
     jumps = order.ascending - order.consecutive
     if fits and jumps < back and jumps:  # more jumps back than ahead: the passes descend, and the first starts above 0
@@ -99,7 +99,7 @@ class _Runs:
         return each + (np.arange(count) < more) + first
 
     def apart(self, seed: int) -> np.ndarray:
-        """Return the starts of the runs such that no byte is touched twice: first runs of passes below, the others above."""
+        """Return the starts of runs that touch no byte twice: the first runs of passes are below all other runs."""
         random, plan, count = np.random.default_rng(seed), self.plan, len(self.bytes)
         descends = plan.jumps < plan.passes - 1 or not plan.from_zero
         below = (
@@ -123,7 +123,7 @@ class _Runs:
     def _gaps(self, count: int) -> np.ndarray:
         """Return the free bytes before each run along the file; all together fill the file."""
         free = self.end - int(self.bytes.sum())
-        before = np.arange(count) >= self.plan.from_zero  # a file that starts at 0 has no gap there
+        before = np.arange(count) >= self.plan.from_zero  # a first pass that starts at byte 0 has no gap before it
         places = max(int(before.sum()), 1)
         each = free // places // self.unit * self.unit or free // places
         gaps = np.where(before, each, 0)
@@ -131,7 +131,7 @@ class _Runs:
         return gaps
 
     def anywhere(self, seed: int) -> np.ndarray:
-        """Return the starts of the runs of passes that overlap: each pass anywhere that its counts allow."""
+        """Return the starts of the runs of overlapping passes: each pass is anywhere that the counters allow."""
         random = np.random.default_rng(seed)
         total = np.add.reduceat(self.bytes, self.opens)
         slack = np.clip(self.end - total, 0, None)
@@ -144,7 +144,7 @@ class _Runs:
         gaps = np.where(is_first, gaps, np.maximum(gaps, lowest))
         inside = np.add.reduceat(np.where(is_first, 0, gaps), self.opens) + total
         gaps[0] = 0
-        # at or below the last byte of the pass before
+        # begin at or below the last byte of the previous pass
         bound = np.maximum(inside[:-1] - 1, 0)
         gaps[self.opens[1:]] = self._rounded(np.minimum(gaps[self.opens[1:]], bound))
         widest = int(np.argmax(jumps))

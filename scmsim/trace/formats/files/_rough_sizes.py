@@ -1,6 +1,6 @@
 """Choose sizes of the single calls that counters describe: a histogram, common sizes, and the sum of the bytes.
 
-The number of calls and their bytes are always those of the counters.  The sizes follow the histogram and the common sizes
+The number of calls and their bytes always equal the counters.  The sizes follow the histogram and the common sizes
 as far as the counters agree with each other.
 """
 
@@ -83,7 +83,7 @@ class _Shares:
         return sum(abs(_excess(total, fixed)) for total, fixed in self.sides())
 
     def improve(self) -> None:
-        """Move calls between reads and writes while that brings the sums of bytes nearer to the counted ones."""
+        """Move calls between reads and writes while a move brings the sums of bytes nearer to the counters."""
         for _ in range(_TRIES):
             before = self._excess()
             if not before or not any(self._try(move, before) for move in self._moves()):
@@ -143,7 +143,7 @@ def _excess(total: Total, fixed: Sequence[Known]) -> int:
 
 
 def _groups(total: Total, fixed: list[Known]) -> list[Known]:
-    """Return sizes and their numbers: exactly the count and the bytes of `total`."""
+    """Return pairs of a size and its number of calls, which add up to the calls and the bytes of `total`."""
     if _excess(total, fixed):
         fixed = []
     if sum(total.classes) != total.calls or _excess(

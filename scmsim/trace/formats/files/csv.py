@@ -42,7 +42,7 @@ _MOST_UNIT = 1 << 30  # bytes
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Return False: a table does not show what its columns mean."""
+    """Return False: a table does not show the meaning of its columns."""
     return False
 
 
@@ -100,7 +100,7 @@ def _column(role: str, place: int, unit_ns: int, unit: int, ops: dict[str, int])
 
 
 def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int], int]:
-    """Return the index of each role's column, and the number of lines up to the title line (0: there is none)."""
+    """Return the index of each role's column, and the number of lines up to the title line (0: no title line)."""
     pairs = [pair.partition("=") for pair in columns.split(",") if pair]
     for role, _, name in pairs:
         if role.strip() not in _ROLES:
@@ -128,7 +128,7 @@ def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int],
 
 
 def titles_of(head: bytes, delimiter: str) -> list[list[str]]:
-    """Return the cells of the first lines of a table, one of which may have its titles."""
+    """Return the cells of the first lines of a table; one of the lines may have the titles."""
     lines = head.decode("utf-8", "replace").split("\n")[:MOST_TITLES]
     return [[cell.strip(' \t"') for cell in line.removeprefix("#").split(delimiter)] for line in lines]
 

@@ -53,7 +53,7 @@ class _Text:
         self.path: str | None = None
 
     def take(self, line: str) -> str | None:
-        """Process a line; return why it makes no row, or that its row waits to be sorted."""
+        """Process a line; return why it makes no row; a segment's row is added later, after sorting."""
         if not line.strip():
             return BLANK
         if line.startswith("#"):
@@ -80,7 +80,7 @@ class _Text:
         self.segments.add(ns, OPS[words[2]], self.builder.file(self.path), offset, length, thread)
 
     def finish(self) -> None:
-        """Add the rows; `Segments.finish` counts their lines."""
+        """Add the rows; their lines are not counted again, because `Segments.finish` counts them."""
         self.builder.report.lines -= self.builder.report.left_out.pop(_KEPT, 0)
         self.segments.finish()
 

@@ -1,7 +1,7 @@
 """Import text of darshan-parser: the counters of whole files, as a rough trace.
 
 A row is `MODULE RANK RECORD_ID COUNTER VALUE FILE MOUNT_POINT FS_TYPE` with tabs between; the rows of a record follow each
-other.  `_rough.py` says how they become rows.  A rank is a thread; a file that all ranks share has one thread (rank -1).
+other.  `_rough.py` makes the rows.  A rank is a thread; a file that all ranks share has one thread (rank -1).
 """
 
 import os
@@ -107,7 +107,7 @@ class _Text:
         self.key, self.values = None, {}
 
     def finish(self) -> Report:
-        """Add the rows: each counts as a line, besides the lines of the counters."""
+        """Add the rows; each row counts as a line, in addition to the lines of the counters."""
         self.flush()
         self.records.finish()
         clock = "seconds since the program's start"

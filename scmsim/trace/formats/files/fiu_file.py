@@ -1,7 +1,7 @@
 """Import file-level traces of FIU ("Non-blocking Writes to Files", FAST'15): one file per core, columns between spaces.
 
 `SEQ TIME_NS OP INODE INODE_SIZE [OFFSET LENGTH HIT|MISS|APPEND]`; OPEN, CLOSE, FSYNC and FDATASYNC end after the inode's
-size.  An inode is the file `/inode/N`; its first size is that of its first record (for an appending write, the offset).
+size.  An inode is the file `/inode/N`; its first size is in its first record (for an appending write, the offset).
 The traces lack names, creation and removal.
 """
 

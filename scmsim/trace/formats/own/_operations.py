@@ -2,7 +2,7 @@
 
 A line has named cells.  `op` is the name of an operation, or `file`, which declares an object: its number (`file`),
 `path`, bytes before the trace (`length`; -1: the trace creates it) and whether it is a `directory` (`flags`).  The other
-cells are the columns of a trace; an empty or missing cell is 0, except for `time_ns` (that of the line above), `offset`,
+cells are the columns of a trace; an empty or missing cell is 0, except `time_ns` (time of the line above), `offset`,
 `file` and `file2` (none).
 
 An operation refers to its object by number (`file`, `file2`), as in exported traces, or by name (`path`, `path2`).  Only
@@ -40,7 +40,7 @@ class Operations:
 
     def __init__(self, builder: TraceBuilder) -> None:
         self.builder, self.names = builder, Names(builder)
-        self._files: dict[int, int] = {}  # number in the text -> number here, -1 outside of the chosen directory
+        self._files: dict[int, int] = {}  # number in the text -> number in the trace, -1: outside of `under`
         self._paths: dict[int, str] = {}
         self._now = 0
 
@@ -84,7 +84,7 @@ class Operations:
         return MADE_KNOWN
 
     def _numbers(self, op: int, cells: Cells) -> tuple[int, int] | None:
-        """Return the objects of an operation that has them by number, or has none; None if it has them by name."""
+        """Return the object numbers of an operation (-1: no object); None if the operation names objects by path."""
         found = []
         for name in ("file", "file2"):
             number = _number(cells, name, -1)
@@ -165,7 +165,7 @@ def convert(
     progress: Progress | None,
     under: str | None,
 ) -> Report:
-    """Convert lines; `cells` returns the cells of a line, or why it has none."""
+    """Convert lines; `cells` returns the cells of a line, or the reason why the line makes no row."""
     with Input.of(given) as opened:
         builder = TraceBuilder(opened, writer, strict=strict, under=under, from_zero=True)
         operations = Operations(builder)

@@ -64,7 +64,7 @@ class _Table:
         self.titles: list[str] = []
 
     def cells(self, line: str, builder: TraceBuilder) -> _operations.Cells | str:
-        """Return the cells of a line, or why it has none."""
+        """Return the cells of a line, or the reason why the line makes no row."""
         line = decoded(line.removesuffix("\r"))
         if not self.titles:
             line = line.removeprefix("\ufeff")

@@ -1,4 +1,4 @@
-"""Handle calls on descriptors of which only numbers are known: arguments and result, but no names.
+"""Handle calls on descriptors from their numbers alone: arguments and result, but no names.
 
 Positions, sizes and duplicates follow the rules of `conversion.py`.  Each open makes an object of its own, because perf records
 only the pointer to the name.
@@ -66,7 +66,7 @@ NAMELESS = "call on a path, whose name perf does not record"
 # asm-generic/fcntl.h, linux/falloc.h, asm-generic/mman.h of Linux
 _O_WRONLY, _O_RDWR, _O_CREAT, _O_EXCL, _O_TRUNC, _O_APPEND = 0o1, 0o2, 0o100, 0o200, 0o1000, 0o2000
 _O_DSYNC, _O_CLOEXEC, _O_PATH, _O_TMPFILE = 0o10000, 0o2000000, 0o10000000, 0o20000000
-CREAT_FLAGS = _O_WRONLY | _O_CREAT | _O_TRUNC  # what creat() means
+CREAT_FLAGS = _O_WRONLY | _O_CREAT | _O_TRUNC  # flags that creat() implies
 _OPEN_FLAGS = (
     (_O_CREAT, file_rules.CREAT), (_O_EXCL, file_rules.EXCL), (_O_TRUNC, file_rules.TRUNC), (_O_APPEND, file_rules.APPEND),
     (_O_DSYNC, file_rules.SYNC), (_O_CLOEXEC, file_rules.CLOEXEC), (_O_TMPFILE, file_rules.CREAT | file_rules.EXCL),
@@ -120,7 +120,7 @@ def open_flags(flags: Any) -> Any:
 
 
 def is_path_only(flags: Any) -> Any:
-    """Return whether an open with these flags (a number, or an array) has O_PATH, which opens nothing."""
+    """Return whether the flags of an open (a number, or an array) have O_PATH, which opens no file."""
     return flags & _O_PATH != 0
 
 
@@ -289,7 +289,7 @@ def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | No
 def _read_somewhere(
     imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
 ) -> str | None:
-    """Read at an offset passed by pointer, unknown to perf: the row has the position, marked as unknown, which does not move."""
+    """Read at an offset passed by pointer, which perf does not record: emit the unmoved position, marked as unknown."""
     if found is None:
         return UNKNOWN_FD
     if found.node is None:

@@ -1,4 +1,4 @@
-"""Handle calls of which only numbers are known: mappings, ioctls, and descriptors from calls other than opens."""
+"""Handle other calls from their numbers alone: mappings, ioctls, and descriptors from calls other than opens."""
 
 from scmsim.core.records import (
     CLOSE,

@@ -29,7 +29,7 @@ SUMMARY = (
 TITLE = "scmsim-calls 1"
 _TOOL = "text of bpftrace with calls.bt"
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
-_WINDOW = 1 << 18  # lines: more than the buffers of two processors hold
+_WINDOW = 1 << 18  # lines; more than the buffers of two processors can hold
 _CUT = 199  # characters of a path that bpftrace prints at most
 _LINE = re.compile(r"([cpnuemr]) (\d{1,10}) (\d{1,10}) (\d{1,19})(?: (.*))?", re.DOTALL)
 _LOST = re.compile(r"Lost (\d{1,15}) events")
@@ -39,7 +39,7 @@ _MOST = 1 << 64
 # opcodes of io_uring (linux/io_uring.h) that move bytes at an offset, or sync
 _READS, _WRITES, _FSYNC = (1, 4, 22), (2, 5, 23), 3
 _FIXED_FILE = 1  # REQ_F_FIXED_FILE: the descriptor is an index of registered files
-# a registered file is modelled as a duplicate of its descriptor: the first number of such duplicates, and how many a ring has
+# a registered file is a duplicate of its descriptor: the first number of the duplicates, and the limit for each ring
 _REGISTERED = 10**9
 _SLOTS = 10**4
 _AT = ((0x100, "AT_SYMLINK_NOFOLLOW"), (0x1000, "AT_EMPTY_PATH"))
@@ -109,7 +109,7 @@ def _sorted(given: Input, progress: Progress | None, text: "_Text") -> Iterator[
 
 
 class _Text:
-    """The state that lines of the program leave for later lines."""
+    """Converter of the program's lines, with the state that later lines need."""
 
     def __init__(self) -> None:
         self.lost = self.faults = 0
@@ -129,7 +129,7 @@ class _Text:
         """Convert a line that bpftrace printed to a line of strace; return the reason if it is not a call."""
         m = _LINE.fullmatch(line)
         if m is None:
-            return line if line[:1].isdigit() else self._other(line)  # a line of strace, which capture itself has added
+            return line if line[:1].isdigit() else self._other(line)  # a line of strace that the capture has added
         kind, pid, tid, now, rest = m.groups()
         stamp = f"{tid} {int(now) // 10**9 + as_strace.ORIGIN}.{int(now) % 10**9:09}"
         if kind == "p":
@@ -273,7 +273,7 @@ def _behind(pointer: int, after: int, moved: int) -> str:
 
 
 def _named(name: str, a: list[int], paths: list[str], left: list[int]) -> dict[str, int | str]:
-    """Return the arguments by the names that `as_strace` uses."""
+    """Return the arguments of a call on paths, by the names that `as_strace` uses."""
     at = name.endswith("at") or name in ("faccessat2", "renameat2")
     out: dict[str, int | str] = {"dirfd": fd(a[0]), "length": a[1], "flags": a[2 if at else 1] & 0xFFFFFFFF}
     if name.startswith("rename"):

@@ -38,7 +38,7 @@ _ON_DESCRIPTORS = frozenset("__fxstat __fxstat64 ftruncate ftruncate64 fsync fda
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Return whether the first event is one of DFTracer's."""
+    """Return whether the first event is an event of DFTracer."""
     return _SNIFF.match(head) is not None
 
 

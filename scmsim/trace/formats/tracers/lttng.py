@@ -66,7 +66,7 @@ class _Text:
         self._last = self._days = 0
 
     def take(self, line: str) -> str | NoCall:
-        """Return an event as a line of strace, or the reason why there is none."""
+        """Convert an event to a line of strace; return the reason if it makes no line."""
         if not line.strip():
             return NoCall("blank line")
         m = _LINE.match(line)

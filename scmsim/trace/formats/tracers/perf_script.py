@@ -45,7 +45,7 @@ _LINE = re.compile(rb"^[^\n]*\d\.\d{1,9}:\s+(?:raw_)?syscalls:sys_(?:enter|exit)
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost (\d{1,15})|LOST (\d{1,15}) events")
 _BLOCK = 1 << 22
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
-_MOST_CHILDREN = 1 << 12  # most children that forks have made and no line has shown
+_MOST_CHILDREN = 1 << 12  # limit of children that a fork has made and that no line has shown yet
 _SHARES = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))  # linux/sched.h
 _ERRNOS = 4095  # results of -4095 to -1 are errors
 _ENTER = "entry of a call (its exit makes the row)"
@@ -67,7 +67,7 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
 
 
 class Dialect(NamedTuple):
-    """A tool's way to write events: format, tool, name of the text, and `as_perf`, which rewrites its lines as perf's."""
+    """A tool's form of events: format, tool, name of the text, and `as_perf`, which rewrites lines in perf's form."""
 
     form: str
     tool: str
@@ -144,7 +144,7 @@ class Conversion:
         self.children: dict[int, Task] = {}  # made by a fork, not seen yet
         self.parents: dict[
             int, tuple[int, str]
-        ] = {}  # child -> parent and what they share: forks that return in this block
+        ] = {}  # child -> (parent, shared state): forks that return in this block
         self.start: int | None = None
         self.lost = self.jumps = self.rung = 0
         self.arch = arch
@@ -255,7 +255,7 @@ class Conversion:
         return np.select([kind == _OPEN, kind == _OPENAT], [a[:, 1], a[:, 2]], _perf_calls.CREAT_FLAGS)
 
     def _stretch(self, calls: _Calls, kind: np.ndarray) -> int:
-        """Convert the first of many plain calls in bulk; return how many."""
+        """Convert the first calls of a stretch of plain calls in bulk; return the number of converted calls."""
         text, tids = self.text, calls.enters[:, self.text.TID]
         first, which = runs.distinct(tids)
         pairs = calls.enters[first][:, [text.PID, text.TID]].tolist()
@@ -295,7 +295,7 @@ class Conversion:
             try:
                 reason = handlers[number](imp, task, a, value)
             except ValueError as error:
-                report.extra_rows = imp.next_row() - report.calls - kept  # rows made before the error stay, of no call
+                report.extra_rows = imp.next_row() - report.calls - kept  # rows made before the error stay
                 self._impossible(calls, i, error)
                 continue
             if reason is None:
@@ -353,7 +353,7 @@ class Conversion:
         )
 
     def _shares(self, call: int, flags: int) -> str:
-        """Return what a child shares with its parent; clone3 counts as sharing nothing, as its flags are in memory."""
+        """Return the CLONE_* words of what a child shares; "" for clone3, because its flags are in memory."""
         known = flags if self.names[call] == "clone" else 0
         return " ".join(word for bit, word in _SHARES if known & bit)
 

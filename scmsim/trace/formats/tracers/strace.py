@@ -18,7 +18,7 @@ _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be change
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
-    """Return whether the first bytes of a file are those of strace output."""
+    """Return whether the first bytes of a file look like strace output."""
     return looks_like(head)
 
 
