@@ -72,10 +72,9 @@ def simulate_events(
 
 
 def _addressed(counts: "np.ndarray", table: Mapping[str, Any], setting: str) -> dict[str, int]:
-    """Return the first row of counts by name; every access has an address, so none is unchecked."""
+    """Return the first row of counts by name; every access has an address, so none is unchecked, and there are no walks."""
     found = named(counts["at"][0], len(table["cache"]), setting)
-    del found["cache_unchecked"]
-    return found
+    return {name: n for name, n in found.items() if name != "cache_unchecked" and not name.startswith("cache_walk_")}
 
 
 def named(row: "np.ndarray", levels: int, setting: str = ON) -> dict[str, int]:

@@ -3,8 +3,8 @@
 LOAD and STORE look up every line of their run once, whatever the width of an access (a rep-string is a run like any other); a
 store allocates the line and makes it dirty.  NTSTORE writes past the caches and evicts its lines.  FLUSH writes a dirty line back
 and keeps it (clwb) or evicts it (clflushopt).  A prefetch (state.PREFETCHES) fills the second level as a load fills it, and is
-counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  Instruction fetches, page walks and
-other cores use the real caches, too, and are not modelled.
+counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  A page walk loads the lines of its
+entries before the event that needs it.  Instruction fetches and other cores use the real caches, too, and are not modelled.
 
 A line that misses takes its place in each level from the nearest to the farthest; then what left these places leaves, from the
 farthest level to the nearest.  A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
@@ -12,6 +12,8 @@ write-back is not a use, so it does not change the order of the lines that are t
 Hennessy and Patterson, Computer Architecture, 6th edition, appendix B (write-allocate, write-back); Intel SDM volume 1, 10.4.6
 (non-temporal stores) and volume 2, CLWB, CLFLUSHOPT.
 """
+
+import numpy as np
 
 from scmsim.cache.level import clean, enter, fill_hole, first_slot, move_out, remove, slot_of
 from scmsim.cache.state import (
@@ -38,6 +40,7 @@ from scmsim.cache.state import (
     STREAM,
     STREAMS,
     UNCHECKED,
+    WALK,
 )
 from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.jit import inlined, kernel, outlined, subroutine
@@ -46,6 +49,10 @@ from scmsim.jit.vectors import fetch_ahead
 _SOON = 8  # accesses
 _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
+_OPEN_FILE = 128  # footprint.interleave.OPEN_FILE
+OBJECTS = 1 << 48  # line of the first object: no address has it, and it is not in persistent memory
+WALKS = 1 << 50  # line 0 of page-table entries; neither an object nor a kernel's address
+_BETWEEN = 17  # lines from one inode to the next: ext4's have 1,088 bytes, xfs' 1,024
 
 
 @kernel
@@ -53,12 +60,55 @@ def simulate(caches, arena, counts, events, bins):
     """Take the events through the caches; counts are in the rows `bins`."""
     s = caches[0]
     for i in range(events.size):
-        e = events[i]
-        c = counts[bins[i]]
-        if e.code == WORK:
-            c.at[UNCHECKED] += e.loads + e.stores
-        elif e.code <= FLUSH and e.code != FETCH and e.length > 0:
-            take(s, arena, c, e)
+        take(s, arena, counts[bins[i]], events[i])
+
+
+@kernel
+def simulate_touched(caches, arena, counts, touched, slices, walked, events, bins, causes):
+    """Do `simulate`, with the lines of a slice of touches, then those that page walks read (mmu.state.LOGGED), before their event.
+
+    `touched` is (bounds, lines, blocks): the first two of a footprint.FootprintTable, and its blocks as state.BLOCK.  The lines
+    of a block count in the row of the event in `causes` plus the row of the block.  `slices` are records.SLICE in the order of
+    their events.
+    """
+    s, k, w = caches[0], 0, 0
+    bounds, which, blocks = touched
+    for i in range(events.size):
+        while k < slices.size and slices[k].event == i:
+            for at in range(bounds[slices[k].first], bounds[slices[k].end]):
+                block = blocks[which[at]]
+                touch(s, arena, counts[causes[i] + block.row], block, slices[k])
+            k += 1
+        while w < walked.size and walked[w].event == i:
+            read_entry(s, arena, counts[bins[i]], WALKS | walked[w].line & WALKS - 1)
+            w += 1
+        take(s, arena, counts[bins[i]], events[i])
+
+
+@outlined
+def read_entry(s, arena, c, line):
+    """Look up a line of page-table entries for a walk: as a load, but a prefetcher does not see it."""
+    c.at[WALK] += 1
+    gone = enter(arena, s.level[0], line << 1)
+    if gone == FOUND:
+        c.at[WALK + HIT] += 1
+    else:
+        miss(s, arena, c, line << 1, WALK, gone)
+
+
+@inlined
+def touch(s, arena, c, block, piece):
+    """Look up the lines of a block: of its page, or of the inode or open file of a slice."""
+    first, at, lines = (block.vaddr & ADDRESS) >> 6, 0, block.lines
+    if block.cache != 0:
+        number = piece.objects[1] if block.cache >= _OPEN_FILE else piece.objects[0]
+        # objects are on pages of their own; what they begin with is on another line of each page, as in a slab
+        first, at = OBJECTS + (block.cache << 24 | number) * _PAGE_LINES, number * _BETWEEN
+    while lines != 0:
+        if lines & np.uint64(1):
+            look_up(s, arena, c, first + (at & _PAGE_LINES - 1), block.store != 0)
+        lines >>= np.uint64(1)
+        at += 1
 
 
 @kernel
@@ -79,6 +129,10 @@ def simulate_lines(caches, arena, counts, codes, addresses):
 @subroutine
 def take(s, arena, c, e):
     """Take the run of one event: a strided one page by page."""
+    if e.code == WORK:
+        c.at[UNCHECKED] += e.loads + e.stores
+    if e.code > FLUSH or e.code == FETCH or e.length <= 0:
+        return
     start = e.vaddr & ADDRESS
     if s.by_device and e.space == PM:
         start = e.addr | PM_BIT

@@ -70,7 +70,10 @@ CACHES = np.dtype(
     )
 )
 
-SIDES = ("load", "store", "prefetch")
+# Lines that a footprint's touch looks up, see footprint.LINES; `row` is added to the row of the counts.
+BLOCK = np.dtype((np.record, [("vaddr", "i8"), ("lines", "u8"), ("store", "i8"), ("cache", "i8"), ("row", "i8")]))
+
+SIDES = ("load", "store", "prefetch", "walk")
 # Columns of the counts, as `cache_NAME`; the look-ups of the first level are the lines.
 SIDE = ("lines", "l1_hit", "l2_lookups", "l2_hit", "l3_lookups", "l3_hit", "memory")
 OTHERS = (
@@ -89,7 +92,7 @@ ROW = np.dtype((np.record, [("at", "i8", (len(COLUMNS),))]))
 )
 # places within a side: hits of a level come after its look-ups
 PER_SIDE, HIT, L2, L3, MEMORY = len(SIDE), 1, 2, 4, 6
-PREFETCH = 2 * PER_SIDE
+PREFETCH, WALK = 2 * PER_SIDE, 3 * PER_SIDE
 
 
 class Caches(NamedTuple):

@@ -72,6 +72,7 @@ experiment such as quickstart.""",
     metavar="NAMES",
     help="What the threads of --threads have in common: file, directory, process.  [default: none of them]",
 )
+@click.option("--chart", type=click.Path(), help="Draw throughput by --threads into F.svg, F.png, F.pdf or F.html.")
 @click.option(
     "--sensitivity",
     is_flag=True,
@@ -133,6 +134,7 @@ def command(
     form: str,
     threads: str | None,
     shared: str | None,
+    chart: str | None,
     sensitivity: bool,
     jobs: int | None,
     sync_at_end: bool,
@@ -150,6 +152,14 @@ def command(
     from scmsim.result.tables.layout import terminal_width
 
     counts, common = _threads(threads, shared, form == "csv" and not as_json)
+    if chart is not None:
+        from scmsim.plot.files import check as check_chart
+
+        if not counts:
+            raise UsageError(
+                "--chart without --threads: give the numbers of threads to draw, too, such as --threads 1..16"
+            )
+        check_chart(chart)
     if sensitivity and form == "csv":
         raise UsageError("--sensitivity has no place in CSV: give --format table, markdown or json")
     if out is not None:
@@ -179,6 +189,10 @@ def command(
         from scmsim.pipeline.load import rows
 
         result.manifest["threads"] = rows(result.runs, counts, common)
+        if chart is not None:
+            from scmsim.plot.threads import draw
+
+            draw(result.manifest["threads"], chart)
     result.manifest["costs"] = {path: digest(path) for path in costs}
     if accesses is not None:
         click.echo(_written(result.manifest["accesses"]), err=True)
@@ -201,6 +215,12 @@ def command(
         click.echo(f"\n{text(change, form == 'markdown', terminal_width())}")
     if not noted:
         print_notes(result)
+    if not counts and (several := result.manifest.get("trace_threads", 1)) > 1:
+        click.echo(
+            f"scmsim: the calls of the trace's {several:,} threads were replayed as one core's work; "
+            "--threads N estimates what N cores get at once",
+            err=True,
+        )
 
 
 def _threads(threads: str | None, shared: str | None, is_csv: bool) -> tuple[list[int], list[str]]:

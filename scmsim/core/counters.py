@@ -189,7 +189,7 @@ MEASURED: dict[str, Counter] = {**_measured(), **SOFTWARE}
 def _cached() -> dict[str, Counter]:
     """Return the counters of the data caches, which only a replay with caches supplies."""
     table: dict[str, Counter] = {}
-    for side, who in (("load", "loads"), ("store", "stores"), ("prefetch", "the prefetcher")):
+    for side, who in (("load", "loads"), ("store", "stores"), ("prefetch", "the prefetcher"), ("walk", "page walks")):
         what = f"lines that {who} looked up"
         table |= {
             f"cache_{side}_lines": Counter(None, "lines", f"{what} in the data caches, once a run"),

@@ -33,6 +33,7 @@ GENERAL = "tmpfs"  # adds little to the general layers (system call, VFS, slab):
 _NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: no other kind of call resembles their faults
 _OF_PROGRAMS = ("user library", "user copy", "operation log", "staging", "mapped access")  # mechanisms in user space
 SMALL = "5.13"  # of a small configuration, and without ext2 and ext4: it represents no other version
+WITH_LINES = "-lines"  # suffix of a second recording of a kernel, with lines for data caches
 NONE_AT_ALL = "none"  # given instead of a kernel: no footprints
 FORMAT = 3
 _MINORS = 20  # releases per major version of Linux: the last ones were 3.19, 4.20, 5.19 and 6.19
@@ -41,6 +42,18 @@ CHUNK = 1024  # most touches between two events
 MEASURED = np.dtype(  # a measured call in a footprint file
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
 )
+LINES = np.dtype(  # lines of one page of 4 KiB that a touch stands for
+    (
+        np.record,
+        [
+            ("vaddr", "i8"),  # of the page; 0 if `cache` is not
+            ("lines", "u8"),  # a bit for each line of the page, or from the object's most touched line on
+            ("store", "u1"),
+            ("cache", "u1"),  # as in PAGE
+        ],
+    )
+)
+_OF_LINES = {"blocks": LINES, "lines": np.uint32, "interrupt_lines": np.uint32}
 
 
 class FootprintTable(NamedTuple):
@@ -62,6 +75,10 @@ class FootprintTable(NamedTuple):
         Indices of pages, by slab cache and by number of the object.
     interrupt : array of uint16
         Touches of a timer interrupt; empty if none was measured.
+    blocks : array of LINES
+        Distinct lines of touches; empty if they were not recorded.
+    lines, interrupt_lines : arrays of uint32
+        Which of `blocks` each of `touches` and of `interrupt` is.
     """
 
     groups: np.ndarray
@@ -73,6 +90,9 @@ class FootprintTable(NamedTuple):
     pages: np.ndarray
     inodes: np.ndarray
     interrupt: np.ndarray
+    blocks: np.ndarray = np.zeros(0, LINES)
+    lines: np.ndarray = np.zeros(0, np.uint32)
+    interrupt_lines: np.ndarray = np.zeros(0, np.uint32)
 
 
 NO_FOOTPRINTS = FootprintTable(
@@ -95,7 +115,7 @@ class Footprints:
     Attributes
     ----------
     state : recarray of STATE
-    book : Book
+    book : FootprintTable
     measured_on : str
         Kernel and file system that were measured.
     general : bool
@@ -194,8 +214,11 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
             measured, touches = file["calls"].astype(MEASURED), file["touches"].astype(np.uint16)
             pages, inodes = file["pages"].astype(PAGE), file["inodes"].astype(np.int64)
             interrupt = file["interrupt"].astype(np.uint16) if "interrupt" in file else NO_FOOTPRINTS.interrupt
+            lines = [file[name].astype(kind) for name, kind in _OF_LINES.items() if "blocks" in file]
         if header["format"] != FORMAT or not len(measured):
             raise ValueError("of another version, or empty")
+        if lines and (len(lines[1]) != len(touches) or lines[1].max(initial=0) >= max(1, len(lines[0]))):
+            raise ValueError("lines that do not fit the touches")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise UsageError(
             f"{str(path)!r} has no footprints ({str(error)[:80]}); make it with scmsim lab footprints"
@@ -208,7 +231,9 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
     numbers = np.ascontiguousarray(calls["number"])
-    book = FootprintTable(groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes, interrupt)
+    book = FootprintTable(
+        groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes, interrupt, *lines
+    )
     return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}")
 
 
@@ -256,7 +281,7 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
 
 
 def write(path: pathlib.Path, header: dict[str, Any], **arrays: np.ndarray) -> None:
-    """Write footprints: `calls` (MEASURED); `touches`, `pages`, `inodes` and `interrupt` as in Book.
+    """Write footprints: `calls` (MEASURED), and the others as in FootprintTable; those of lines only if they were recorded.
 
     `header` has the file system (`fs`), the `kernel` and the `sites`, in the order of the bits in `calls`.
     """

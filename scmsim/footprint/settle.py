@@ -6,8 +6,8 @@ include the pages of the same objects, as the kernel placed them.  Without this 
 
 import numpy as np
 
-from scmsim.core.records import WORK
-from scmsim.jit import inlined
+from scmsim.core.records import FLUSH, KERNEL, WORK
+from scmsim.jit import inlined, kernel
 
 # A model's objects are in areas that begin at multiples of 1 TiB, and so in one set of a TLB; no page allocator places them so.
 # Beside measured addresses, area n is shifted by n large pages.  Both are log2 of bytes.
@@ -38,3 +38,12 @@ def place_beside(places, event):
         event.vaddr, event.order = page[0].vaddr, page[0].order
     else:
         event.vaddr += area << LARGE
+
+
+@kernel
+def leave_out_measured(areas, events):
+    """Empty the events that `place_beside` moves to a page of the measured touches: the touches include their lines."""
+    for i in range(events.size):
+        e = events[i]
+        if e.space == KERNEL and e.code <= FLUSH and areas >> (e.addr >> AREA) & 1 and e.vaddr < 0:
+            e.length = 0

@@ -52,6 +52,7 @@ class Setting:
     cpus: int = 1
     window: Window | None = None
     touches: int | None = None  # length of a stretch, in runs on pages, in which a page's first touch is kept
+    lines: bool = False  # whether the lines are kept that a first-level cache may lack
     # machine whose TLB misses are counted by call stack; the window is then the whole stream
     machine: str | None = None
     boots: bool = False  # whether each repeat of a guest is another boot (qemu.arguments)
@@ -174,6 +175,8 @@ def _counting(setting: Setting, plan: Plan, folder: pathlib.Path) -> list[str]:
     ]
     if setting.window:
         words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
+    if setting.lines:
+        words.append(f"lines={folder / 'lines'}")
     if setting.machine:
         words.append(f"cells={folder / 'cells'}")
     if setting.touches:
@@ -295,6 +298,8 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
         found.ranges = _ranges(folder / "ram", text, about, setting)
     if setting.window:
         found.stream = _mapped(folder / "stream", "<u8")
+    if setting.lines:
+        found.lines = _mapped(folder / "lines", "<u8")
     if setting.machine:
         found.cells = _mapped(folder / "cells", "<u4")
     if setting.touches:

@@ -18,6 +18,7 @@ class Measured:
     seconds: float
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))  # the tree of calls
     stream: np.ndarray | None = None
+    lines: np.ndarray | None = None  # records of lines (scmsim.lab.lines)
     cells: np.ndarray | None = None  # number of the row of each record of the stream, 0 for none
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     touches: np.ndarray | None = None

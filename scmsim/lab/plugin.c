@@ -10,8 +10,9 @@
  * [stream=FILE every=N length=N]: of every N accesses in regions, the first `length` as runs on a page, and where each region
  * begins.
  * [cells=FILE]: the number of the row (32 bits) of each record of the stream.
- * [touches=FILE within=N]: the first touch of each page in every N runs of a region, loads and stores separately, with the address
- * of the block that made it.
+ * [lines=FILE]: the accesses in regions by line of 64 bytes, see note_line().
+ * [touches=FILE within=N]: the first touch of each line in every N runs on pages of a region, loads and stores separately, with the
+ * address of the block that made it.
  *
  * QEMU 7.2 counts wrongly for callbacks that request loads or stores alone: request both, test is_store.
  */
@@ -67,10 +68,18 @@ static FILE *stream, *stream_cells;
 static uint32_t cells, run_cell; /* number of cells; the cell that began the run */
 static uint64_t sample_period = 1, sample_length = 1, seen, run, run_length;
 
+#define LINE_BITS 6
+#define LINE_KIND 2 /* bits of a line's kind in the file */
+#define SETS 64     /* the L1D of every CPU has a multiple of so many sets */
+enum line_kind { LOADED, STORED, NT_STORED }; /* codes of scmsim/core/records.py */
+static FILE *lines;
+static uint64_t newest[SETS];
+
 struct touch { /* see scmsim/lab/touches.py */
-    uint64_t address, code, kind; /* kind: region << 1 | store; a mark has all ones, 0, region */
+    uint64_t address, code, kind; /* kind: epoch << 32 | region << 1 | store; a mark has all ones, 0, region */
 };
-#define TOUCHED (1u << 16)
+#define TOUCHED_BITS 17
+#define TOUCHED (1u << TOUCHED_BITS) /* twice the lines of 1,000 pages */
 static FILE *touches;
 static uint64_t within = 1000, runs, last_page, epoch; /* an epoch: a region, or `within` runs of it */
 static struct { uint64_t key, epoch; } touched[TOUCHED];
@@ -141,6 +150,17 @@ static void note(uint64_t address, bool store, uint32_t cell)
     }
 }
 
+/* Note an access to a line, unless the last access to a line of the same set was to this line and no weaker: such an access hits
+ * any L1D with LRU and a multiple of SETS sets, and changes nothing in it. */
+static void note_line(uint64_t address, enum line_kind kind)
+{
+    uint64_t line = address >> LINE_BITS, packed = line << LINE_KIND | kind, *last = &newest[line % SETS];
+    if (*last == packed || (kind == LOADED && *last == (packed | STORED)))
+        return;
+    *last = packed;
+    put(lines, &packed, sizeof packed);
+}
+
 static void write_touch(uint64_t address, uint64_t code, uint64_t kind)
 {
     struct touch touch = {address, code, kind};
@@ -149,16 +169,16 @@ static void write_touch(uint64_t address, uint64_t code, uint64_t kind)
 
 static void note_touch(uint64_t address, bool store, uint64_t code)
 {
-    uint64_t key = address >> PAGE_BITS << 1 | store, at;
-    if (key != last_page && runs++ % within == 0)
+    uint64_t page = address >> PAGE_BITS << 1 | store, key = address >> LINE_BITS << 1 | store, at;
+    if (page != last_page && runs++ % within == 0)
         epoch++;
-    last_page = key;
-    for (at = key * 0x9e3779b97f4a7c15ull >> 48; touched[at].epoch == epoch; at = (at + 1) % TOUCHED)
+    last_page = page;
+    for (at = key * 0x9e3779b97f4a7c15ull >> (64 - TOUCHED_BITS); touched[at].epoch == epoch; at = (at + 1) % TOUCHED)
         if (touched[at].key == key)
             return;
     touched[at].key = key;
     touched[at].epoch = epoch;
-    write_touch(address, code, region << 1 | store);
+    write_touch(address, code, epoch << 32 | region << 1 | store);
 }
 
 static void note_mark(uint64_t number)
@@ -208,6 +228,12 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     }
     if (stream)
         note(address, store, insn->block->cell->number);
+    if (lines) {
+        enum line_kind kind = !store ? LOADED : insn->kinds & NON_TEMPORAL ? NT_STORED : STORED;
+        note_line(address, kind);
+        if ((address + bytes - 1) >> LINE_BITS != address >> LINE_BITS)
+            note_line(address + bytes - 1, kind);
+    }
     if (touches)
         note_touch(address, store, insn->block->address);
 }
@@ -320,23 +346,26 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
         fail("the counts cannot be written: is the disk full?");
     if (stream)
         end_run();
-    if ((stream && fclose(stream)) | (stream_cells && fclose(stream_cells)) | (touches && fclose(touches)))
+    if ((stream && fclose(stream)) | (stream_cells && fclose(stream_cells)) | (lines && fclose(lines)) |
+        (touches && fclose(touches)))
         fail("what the accesses touched cannot be written: is the disk full?");
 }
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-    const char *stream_path = NULL, *cells_path = NULL, *touches_path = NULL;
+    const char *stream_path = NULL, *cells_path = NULL, *lines_path = NULL, *touches_path = NULL;
     const struct argument known[] = {
         {"regions", &regions, 0},        {"pmlo", &pm_low, 0},           {"pmhi", &pm_high, 0},
         {"ramlo", &ram_low, 0},          {"every", &sample_period, 0},   {"length", &sample_length, 0},
         {"within", &within, 0},          {"out", 0, &out_path},          {"calls", 0, &calls_path},
-        {"stream", 0, &stream_path},     {"cells", 0, &cells_path},      {"touches", 0, &touches_path}};
+        {"stream", 0, &stream_path},     {"cells", 0, &cells_path},      {"touches", 0, &touches_path},
+        {"lines", 0, &lines_path}};
     (void)info;
 
     parse(argc, argv, known, sizeof known / sizeof *known);
     if (!out_path || !calls_path || !sample_period || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
-        (cells_path && !(stream_cells = fopen(cells_path, "wb"))) || (touches_path && !(touches = fopen(touches_path, "wb"))))
+        (cells_path && !(stream_cells = fopen(cells_path, "wb"))) || (lines_path && !(lines = fopen(lines_path, "wb"))) ||
+        (touches_path && !(touches = fopen(touches_path, "wb"))))
         return -1;
     register_plugin(id, on_translation, on_exit_);
     return 0;

@@ -55,6 +55,7 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "cpus": job.cpus,
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
         "touches": setting.touches,
+        **({"lines": True} if setting.lines else {}),
         "machine": _table_of(setting.machine) if setting.machine else None,
         **({"boots": True} if setting.boots else {"boot": setting.boot} if setting.boot > 1 else {}),
         "kernel": [setting.kernel.version(), fingerprint(setting.kernel, _modules(job, systems))],
@@ -193,11 +194,13 @@ def _misses(measured: Measured, setting: Setting) -> dict[str, np.ndarray] | Non
 
 def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: Measured, setting: Setting) -> None:
     """Write what the setting keeps besides the counts, into files whose names begin with a path."""
-    from scmsim.lab import stream, touches
+    from scmsim.lab import lines, stream, touches
 
     version = setting.kernel.version()
     if measured.touches is not None:
         touches.keep(f"{path}{touches.SUFFIX}", fs, plan, measured, version)
+    if measured.lines is not None:
+        lines.keep(f"{path}{lines.SUFFIX}", fs, plan, measured, version)
     if measured.stream is None or setting.machine:
         return
     if setting.window and setting.window.calls:

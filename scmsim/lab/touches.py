@@ -2,6 +2,7 @@
 
 The first touch of each page in every 1,000 page runs (a run: consecutive accesses to one page) determines the TLB misses within
 a few percent (docs/validation/tlb.md).  A touch records the function that made it, and its page's slab cache at the end of the run.
+It also records which lines of the page were touched in these runs, for data caches (docs/validation/caches.md).
 """
 
 import json
@@ -20,14 +21,32 @@ from scmsim.lab.plan import Plan
 SUFFIX = ".touches.parquet"
 FORMAT = 1
 WITHIN = 1000  # runs per stretch
-RECORD = np.dtype([("address", "<u8"), ("code", "<u8"), ("kind", "<u8")])  # struct touch of plugin.c
+_LINE = np.dtype([("address", "<u8"), ("code", "<u8"), ("kind", "<u8")])  # struct touch of plugin.c
+RECORD = np.dtype([*_LINE.descr, ("lines", "<u8")])  # a bit for each line of the page
+_KIND = np.uint64((1 << 32) - 1)
 _MARK = (1 << 64) - 1
 _PAGE = ~np.uint64(4095)
 
 
 def read(path: str | os.PathLike[str]) -> np.ndarray:
-    """Return the records that the plugin wrote."""
-    return np.fromfile(path, RECORD)
+    """Return the plugin's records by page: the first touch of each page in a stretch of runs, with the lines touched in it."""
+    return by_page(np.fromfile(path, _LINE))
+
+
+def by_page(found: np.ndarray) -> np.ndarray:
+    """Join touches of lines of one page, of one kind in one stretch, into the first of them (RECORD)."""
+    page = np.where(found["address"] == _MARK, np.arange(len(found), dtype=np.uint64), found["address"] & _PAGE)
+    order = np.lexsort((page, found["kind"]))
+    page, kind = page[order], found["kind"][order]
+    starts = np.flatnonzero(np.append(True, (page[1:] != page[:-1]) | (kind[1:] != kind[:-1]))) if len(found) else order
+    bit = np.uint64(1) << (found["address"] >> np.uint64(6) & np.uint64(63))
+    out = np.zeros(len(starts), RECORD)
+    for name in _LINE.names or ():
+        out[name] = found[name][order[starts]]
+    out["lines"] = np.bitwise_or.reduceat(bit[order], starts) if len(starts) else 0
+    out["kind"] &= _KIND
+    made: np.ndarray = out[np.argsort(order[starts])]
+    return made
 
 
 def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, str]:
@@ -40,7 +59,7 @@ def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, 
     """Write the touches of a run (Parquet).
 
     Columns: `call` (its number), `kind` (of operation), `address`, `order` (log2 of the page's size), `store`, `region` (of
-    the address space), `cache` (of slab objects; empty: no slab), `function`.
+    the address space), `cache` (of slab objects; empty: no slab), `function`, `lines` (bits of the lines of its 4 KiB).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -73,6 +92,7 @@ def columns(plan: Plan, measured: Measured) -> dict[str, Any]:
         "region": _words(regions.REGIONS, regions.layout(end).of(address)),
         "cache": _words(names, which),
         "function": _functions(found["code"], measured.symbols),
+        "lines": found["lines"],
     }
 
 

@@ -61,6 +61,7 @@ def _replay(state, counts, known, slices, events, bins):
     sliced = slices[0].event if slices.size > 0 else -1
     for i in range(events.size):
         c = counts[bins[i] & 0x7FFFFFFF]
+        s.event = i
         if i == sliced:
             look_up_touches(s, c, known, slices[k])
             k += 1

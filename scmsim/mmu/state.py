@@ -86,6 +86,8 @@ PAGE = np.dtype(
     )
 )
 
+LOGGED = np.dtype((np.record, [("event", "i8"), ("line", "i8")]))  # line as in walk.reference
+
 MMU = np.dtype(
     (
         np.record,
@@ -115,6 +117,10 @@ MMU = np.dtype(
             ("cache_cycles", "i8", (CACHES,)),
             ("memory_cycles", "i8"),
             ("scm_cycles", "i8"),
+            ("log", "i8"),  # address of LOGGED records for entries that walks read, 0: not logged
+            ("log_room", "i8"),
+            ("logged", "i8"),  # entries read; those beyond the room are not in the log
+            ("event", "i8"),  # number of the current event, while a log is kept
             ("walkers", "i8"),
             ("free_at", "i8", (WALKERS,)),  # time at which a walker is free, cycles
             ("now", "i8"),  # cycles: one per look-up, plus waiting for a walker

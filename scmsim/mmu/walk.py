@@ -14,6 +14,7 @@ overlap as much as they can: `walk_pending` is the sum over walkers, `walk_activ
 """
 
 from scmsim.jit import outlined, subroutine
+from scmsim.jit.memory import store_at
 from scmsim.mmu.columns import (
     ACTIVE,
     LOADS_FROM,
@@ -69,6 +70,8 @@ def walk(s, c, page, vaddr, scm):
 def reference(s, c, line, scm):
     """Return the cycles to get a line of page-table entries."""
     at = c.at
+    if s.log != 0:
+        note(s, line)
     if s.caches == 0:
         return s.memory_cycles
     for k in range(s.caches):
@@ -79,6 +82,15 @@ def reference(s, c, line, scm):
     if scm:
         return s.scm_cycles
     return s.memory_cycles
+
+
+@outlined
+def note(s, line):
+    """Add a line of page-table entries to the log."""
+    if s.logged < s.log_room:
+        store_at(s.log, 2 * s.logged, s.event)
+        store_at(s.log, 2 * s.logged + 1, line)
+    s.logged += 1
 
 
 @outlined

@@ -174,16 +174,22 @@ def replay(
     elif accesses_format is not None:
         raise UsageError("accesses_format without accesses (--accesses); give the file to write, too")
 
+    threads = [1]
+
     def one(name: str, progress: Progress) -> Run:
         progress(name, 0, rows)
         model = Replay(source, name, machine, paging, medium, params, by, chosen.footprints, chunk, system, caches)
         model.result.warnings += chosen.remarks.get(name, [])
         if recording:
-            return recording.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)
-        return model.run(sync_at_end, progress)
+            run = recording.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)
+        else:
+            run = model.run(sync_at_end, progress)
+        threads.append(model.counting.threads)
+        return run
 
     runs = at_once(names, one, jobs, progress)
     written: dict[str, Any] = {"accesses": {"file": os.fspath(recording.path), **recording.counts}} if recording else {}
+    written |= {"trace_threads": max(threads)} if max(threads) > 1 else {}
     replayed = {**({"trace": os.fspath(inputs[0])} if inputs else {"workload": source.header.get("workload")}), **given}
     return Result(provenance.build(inputs, trace=source.header, replays=[replayed], **written), runs)
 

@@ -6,26 +6,44 @@ from typing import Any
 import numpy as np
 
 from scmsim import cache
-from scmsim.cache.replay import simulate
-from scmsim.cache.state import COLUMNS, ROW
+from scmsim.cache.replay import simulate_touched
+from scmsim.cache.state import BLOCK, COLUMNS, ROW
+from scmsim.footprint import NO_FOOTPRINTS, FootprintTable
+from scmsim.mmu.replay import NO_SLICES
 from scmsim.pipeline.periods import Watched
-from scmsim.pipeline.stages import CounterIndex, Stage
+from scmsim.pipeline.stages import CounterIndex, Mmu, Stage
 
 
 class CacheStage(Stage):
     """Data caches of a machine.
 
-    They see the events of the model.  Footprints are pages, without the lines in them: the loads and stores that footprints
-    represent count as unchecked.
+    They see the events of the model, the entries that page walks read, and the lines of footprints that have lines.  The loads
+    and stores of the kernel's code are counted as unchecked all the same: most of them hit lines that footprints name once.
     """
 
     def __init__(self, machine: Mapping[str, Any], counting: CounterIndex, setting: str) -> None:
         self.caches, self.counting = cache.build(machine, setting, by_device=True), counting
         self.levels, self.setting = len(machine["cache"]), setting
         self.rows = np.zeros(len(counting.counters), ROW)
+        self.touched = NO_FOOTPRINTS.bounds, NO_FOOTPRINTS.lines, np.zeros(0, BLOCK)
+        self.mmu: Mmu | None = None  # whose page walks pass the caches, if this stage takes the events itself
+
+    def learn(self, book: FootprintTable) -> bool:
+        """Prepare the lines of `book`, before any event; return whether it has any."""
+        blocks = np.zeros(len(book.blocks), BLOCK)
+        for name in book.blocks.dtype.names or ():
+            blocks[name] = book.blocks[name]
+        self.touched = book.bounds, book.lines, blocks
+        return len(blocks) > 0
 
     def take(self, events: np.ndarray) -> None:
-        simulate(self.caches.record, self.caches.arena, self.rows, events, self.counting.bins)
+        if self.mmu:
+            self.count(events, self.counting.bins, NO_SLICES, self.mmu.walks())
+
+    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
+        """Take events, each after the lines of its slice of touches and of its page walks."""
+        state = self.caches.record, self.caches.arena, self.rows
+        simulate_touched(*state, self.touched, slices, walked, events, bins, bins)
 
     def counts(self, *, group: int | None = None, site: int | None = None) -> dict[str, int]:
         """Return the counts by name: of all events, or of those of one group or one site."""

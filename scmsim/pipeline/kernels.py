@@ -33,7 +33,8 @@ def costs_of(fs: str) -> list[str]:
 
 def kernels() -> list[str]:
     """Return the versions for which any model has costs or footprints, oldest first."""
-    found = {*footprint.kernels(), *(kernel for fs in registry.names("fs") for kernel in costs_of(fs))}
+    measured = (kernel for kernel in footprint.kernels() if not kernel.endswith(footprint.WITH_LINES))
+    found = {*measured, *(kernel for fs in registry.names("fs") for kernel in costs_of(fs))}
     return sorted(found, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
 
 

@@ -82,16 +82,20 @@ class Replay:
         self.medium, self.skips_passes = Medium(self.medium_table, kinds, self.counting), True
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
+        self.caches = self.data_caches(caches)
         if systems.surrounds(self.system):
             mmu = BackgroundStage(mmu, self.system, self.machine)
         mmu_stage: Stage = mmu
         if self.footprints:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
-            mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects)
+            mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects, self.caches)
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
-        self.caches = CacheStage(self.machine, self.counting, caches) if caches != cache.OFF else None
         if self.caches:
-            stages.insert(2, self.caches)  # before smaller states, which are compared first
+            stages.insert(3, self.caches)
+            if not systems.surrounds(self.system):
+                mmu.log_walks()
+            if not self.footprints:
+                self.caches.mmu = mmu
         if self.model.mapped or self.model.status[0]["maps"]:
             stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):
@@ -104,11 +108,20 @@ class Replay:
         self.result = Run(fs, str(name), self.paging.policy, stored)
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
         self.result.params |= {CACHES: caches} if self.caches else {}
+        if self.caches and self.footprints and not len(self.footprints.book.blocks):
+            self.result.warnings.append(
+                f"the footprints of {self.footprints.measured_on} have no lines, so most loads and stores of the kernel's code "
+                "pass no data cache (cache_unchecked); --footprints 6.1-lines has them"
+            )
         self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})
 
     def mmu(self, counting: CounterIndex) -> Mmu:
         """Return the stage that counts look-ups, misses and walks."""
         return Mmu(self.machine, counting)
+
+    def data_caches(self, setting: str) -> CacheStage | None:
+        """Return the stage that takes lines through the data caches, if they are on."""
+        return CacheStage(self.machine, self.counting, setting) if setting != cache.OFF else None
 
     def take_medium(self, medium: Medium) -> None:
         """Replace the medium's stage by `medium`, which needs the events of every pass, so no pass is skipped."""

@@ -5,7 +5,7 @@ row of the counters for each event.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from scmsim.footprint import NO_FOOTPRINTS, Footprints, FootprintTable
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave, lengths_of_ends
-from scmsim.footprint.settle import home
+from scmsim.footprint.settle import home, leave_out_measured
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
 from scmsim.mmu.data_addresses import addresses
 from scmsim.mmu.replay import NO_SLICES, replay_touched
+from scmsim.mmu.state import LOGGED
 from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows, follow_sizes
@@ -31,6 +32,10 @@ from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
 
+if TYPE_CHECKING:
+    from scmsim.pipeline.caches import CacheStage
+
+_WALKED = 1 << 22  # page-table entries that walks of one buffer of events may read; unused pages cost no memory
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
 
@@ -95,6 +100,7 @@ class CounterIndex(Stage):
         self.operations = np.zeros(self.groups, np.int64)
         self.sums = np.zeros(1, SUMS)  # sums of what the operations so far requested (SUMS)
         self.sizes = np.array(files.first_size, np.int64)  # file sizes after the operations so far, bytes
+        self.threads = 0  # threads of the operations that count, at least: one more than the highest number
         self.ended = np.zeros(1, np.int64)  # trace time of the last operation, ns
         self.rows = np.zeros(0, np.int64)  # first row of each operation of this batch
         self.bins = np.zeros(ROOM, np.int64)
@@ -107,6 +113,7 @@ class CounterIndex(Stage):
             rows[(rows >= 0) & (batch.file < 0)] = (self.groups - 1) * self.sites
         if self.by:
             self.operations += np.bincount(rows[rows >= 0] // self.sites, minlength=self.groups)
+        self.threads = max(self.threads, 1 + int(batch.thread[rows >= 0].max(initial=-1)))
         self.ended[0] = batch[-1]["time_ns"]
 
     def take(self, events: np.ndarray) -> None:
@@ -152,7 +159,7 @@ class Mmu(Stage):
 
     def __init__(self, machine: dict[str, Any], counting: CounterIndex) -> None:
         self.state, self.counting = presets.machine(machine).view(np.ndarray), counting
-        self.known = touches.NOTHING
+        self.known, self.walked = touches.NOTHING, np.zeros(0, LOGGED)
 
     def learn(self, book: FootprintTable) -> None:
         """Prepare the touches of `book`, before any event: slices refer to these."""
@@ -167,6 +174,19 @@ class Mmu(Stage):
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
         """Replay each event and the touches ahead of it, and count both in the event's row."""
         replay_touched(self.state, self.counting.counters, self.known, slices, events, bins)
+
+    def log_walks(self) -> None:
+        """Keep the entries that walks read, for `walks`."""
+        self.walked = np.zeros(_WALKED, LOGGED)
+        self.state[0]["log"], self.state[0]["log_room"] = self.walked.ctypes.data, len(self.walked)
+
+    def walks(self) -> np.ndarray:
+        """Return the entries that walks read since the last call, in order, by number of the event in `count` (LOGGED)."""
+        state = self.state[0]
+        if (read := int(state["logged"])) > len(self.walked) and state["log"]:
+            raise UsageError(f"{read:,} page-table entries at once are too many for the caches; give a smaller chunk")
+        state["logged"] = state["event"] = 0
+        return self.walked[:read]
 
     def watched(self) -> list[Watched]:
         return [Watched(self.state, clocks=("now", "free_at", "active_until"), moved=self._moved_along)]
@@ -196,6 +216,7 @@ class BackgroundStage(Mmu):
 
     def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
+        self.walked = mmu.walked  # stays empty: other events than the model's have walks, too
         pcid = bool(mmu.state[0]["pcid"])
         self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
         self.own_stacks, self.threads, self.book = system["thread_stacks"], np.zeros(0, np.int64), NO_FOOTPRINTS
@@ -257,11 +278,18 @@ class FootprintStage(Stage):
 
     An operation's first events (interleave.MOST) determine which measured call it resembles, wherever a buffer ends: the
     last operation of a buffer is held back until those events are there.  `objects` are the areas of kernel memory in which
-    the model has objects that the measured touches include as well.
+    the model has objects that the measured touches include as well.  `caches` receive the same events and page walks, and the
+    lines of the touches if the footprints have lines.
     """
 
     def __init__(
-        self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files, objects: Sequence[int] = ()
+        self,
+        mmu: Mmu,
+        footprints: Footprints,
+        placement: Placement,
+        files: Files,
+        objects: Sequence[int] = (),
+        caches: "CacheStage | None" = None,
     ) -> None:
         self.mmu, self.footprints = mmu, footprints
         pages = footprints.book.pages
@@ -273,6 +301,7 @@ class FootprintStage(Stage):
         self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
         self.held, self.held_bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
         mmu.learn(footprints.book)
+        self.caches, self.has_lines = caches, bool(caches and caches.learn(footprints.book))
 
     def begin(self, batch: np.recarray) -> None:
         if len(batch) > len(self.operations):
@@ -304,8 +333,14 @@ class FootprintStage(Stage):
         prints = self.footprints
         if len(events) > len(self.slices):
             self.slices = np.zeros(len(events), SLICE)
+        as_placed = events.copy() if self.caches else events
         count = interleave(prints.state, prints.book, self.opened, self.places, self.slices, self.operations, events)
         self.mmu.count(events, bins, self.slices[:count])
+        if self.caches:
+            if self.has_lines:
+                leave_out_measured(self.places[0], as_placed)
+            slices = self.slices[: count if self.has_lines else 0]
+            self.caches.count(as_placed, bins, slices, self.mmu.walks())
 
     def watched(self) -> list[Watched]:
         state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)

@@ -90,7 +90,7 @@ def test_without_symbols_or_slabs_no_page_has_a_cache(ram, tmp_path):
 
 
 def records(*rows):
-    return np.array(list(rows), touches.RECORD)
+    return touches.by_page(np.array(list(rows), touches.RECORD.descr[:3]))
 
 
 def mark(number):
@@ -123,11 +123,11 @@ def test_touches_are_kept_with_their_calls_and_what_they_are_of(tmp_path, ram):
     rows = table.to_pylist()
     assert rows == [
         {"call": 0, "kind": "write", "address": page(5) + 8, "order": 21, "store": True, "region": "direct map",
-         "cache": "dentry", "function": "vfs_read"},
+         "cache": "dentry", "function": "vfs_read", "lines": 1},
         {"call": 0, "kind": "write", "address": 0x400010, "order": 12, "store": False, "region": "program",
-         "cache": "", "function": "(user)"},
+         "cache": "", "function": "(user)", "lines": 1},
         {"call": 2, "kind": "create", "address": page(4), "order": 21, "store": False, "region": "direct map",
-         "cache": "", "function": "vfs_read"},
+         "cache": "", "function": "vfs_read", "lines": 1},
     ]  # fmt: skip
     assert touches.sums(path) == [("direct map", "", 0.5, 1), ("direct map", "dentry", 0.5, 1), ("program", "", 0.5, 1)]
 

@@ -157,6 +157,32 @@ def test_events(name):
     assert {field: int(counters[field][0]) for field in SUPPLIED} == counted(slow)
 
 
+@pytest.mark.parametrize(
+    "name", ["base", "caches", "nested, caches", "5 levels", "no walk caches", "no PCID", "bits", "4 walkers"]
+)
+def test_the_log_of_walks_has_each_entry_that_was_read(name):
+    """In order, with the number of its event; and a full log loses entries, not counts."""
+    state, counters, events = build(MACHINES[name]), np.zeros(1, COUNTERS), list(rows(2, 200))
+    log, slow, read = np.zeros(1 << 14, layout.LOGGED), mmu_slow.Mmu(MACHINES[name]), []
+    look_up = slow.reference
+    slow.reference = lambda line, scm: read.append((slow.number, line[2])) or look_up(line, scm)
+    for slow.number, row in enumerate(events):
+        slow.event(*row[:-1])
+    state[0]["log"], state[0]["log_room"] = log.ctypes.data, len(log)
+    replay(state, counters, *pack(events), len(events))
+    assert int(state[0]["logged"]) == len(read) == int(counters["page_walker_loads"][0]) > 100
+    found = log[: len(read)]
+    assert [(int(entry["event"]), int(entry["line"]) & (1 << 48) - 1) for entry in found] == read
+    small, again = build(MACHINES[name]), np.zeros(8, layout.LOGGED)
+    small[0]["log"], small[0]["log_room"] = again.ctypes.data, 7
+    replay(small, np.zeros(1, COUNTERS), *pack(events), len(events))
+    assert (
+        int(small[0]["logged"]) == len(read)
+        and (again[:7] == found[:7]).all()
+        and again[7] == np.zeros(1, layout.LOGGED)[0]
+    )
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_streams(name):
     """Two, and between them a part of what the first let in is removed, and later all of it."""

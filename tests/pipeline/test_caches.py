@@ -40,7 +40,7 @@ def test_caches_add_counters_and_change_none(both) -> None:
 def test_lines_are_conserved_in_all_and_in_each_part(both) -> None:
     for run in both[1]:
         for counts in (run.counters, *run.sites.values(), *run.groups.values()):
-            for side in ("load", "store"):
+            for side in ("load", "store", "walk"):
                 left = counts[f"cache_{side}_lines"]
                 for level in (1, 2, 3):
                     assert level == 1 or counts[f"cache_{side}_l{level}_lookups"] == left
@@ -49,9 +49,11 @@ def test_lines_are_conserved_in_all_and_in_each_part(both) -> None:
         for parts in (run.sites, run.groups):
             for name in ("cache_load_lines", "cache_store_memory", "cache_pm_written_back", "l1d_replacement"):
                 assert sum(part.get(name, 0) for part in parts.values()) == run.counters[name]
+        assert run.counters["cache_walk_lines"] == run.counters["page_walker_loads"]
         assert run.counters["cache_flushed_lines"] == run.counters["flushes"]
         whole = run.counters["mem_inst_retired_all_loads"] + run.counters["mem_inst_retired_all_stores"]
         assert 0 < run.counters["cache_unchecked"] <= whole
+    assert any(run.counters["cache_walk_lines"] for run in both[1])
 
 
 def test_results_do_not_depend_on_the_chunk(both) -> None:

@@ -18,8 +18,8 @@ from scmsim.pipeline.arguments import open_source
 from scmsim.plot import tlb as chart
 from scmsim.result import Result, Run
 from scmsim.study.tlb import card
-from scmsim.study.tlb.judge import _guest_time, judge, taken_from
-from scmsim.study.tlb.replay import _AsInTheGuest, replayed
+from scmsim.study.tlb.judge import guest_time, judge, taken_from
+from scmsim.study.tlb.replay import AsInTheGuest, replayed
 from scmsim.study.tlb.results import measured
 from scmsim.study.tlb.table import text
 from scmsim.workload.mapped import Workload as Mapped
@@ -152,7 +152,7 @@ def test_the_two_sides_are_told_apart(folder):
 
 
 def test_the_rows_of_the_replay_add_up_to_the_replay(folder):
-    ran = _AsInTheGuest(open_source(TRACE)[0], Kept(folder / "ext4-dax-1.runs.parquet").buffer())
+    ran = AsInTheGuest(open_source(TRACE)[0], Kept(folder / "ext4-dax-1.runs.parquet").buffer())
     for each in card.read(folder)["cells"]:
         params = {"linux": {"user_page": "2MiB"}}
         (plain,) = scmsim.replay(ran, "ext4-dax", each["machine"], params=params, footprints="none").runs
@@ -293,7 +293,7 @@ def test_a_report_shows_the_card(folder, tmp_path):
 def test_a_trace_is_judged_as_the_guest_ran_it():
     """By one thread, and with its buffer where the guest's lies within a thread's share of the address space."""
     source, _ = open_source(TRACE)
-    mine = _AsInTheGuest(source, 0x7F0B_15E0_0000)
+    mine = AsInTheGuest(source, 0x7F0B_15E0_0000)
     for batch, as_ran in zip(source.batches(), mine.batches(), strict=True):
         assert set(as_ran.thread.tolist()) == {0} and set(as_ran.buffer.tolist()) == {0x7F0B_15E0_0000 % (1 << 36)}
         assert (as_ran[["op", "file", "offset", "length"]] == batch[["op", "file", "offset", "length"]]).all()
@@ -305,7 +305,7 @@ def test_calls_come_by_the_guests_clock():
     source, _ = open_source(TRACE)
     for chunk in (7, 1 << 20):
         rows = np.concatenate(
-            [batch[["flag", "time_ns"]] for batch in _AsInTheGuest(source, 0, call_ns=3000).batches(chunk)]
+            [batch[["flag", "time_ns"]] for batch in AsInTheGuest(source, 0, call_ns=3000).batches(chunk)]
         )
         calls = 0
         for flag, time in rows.tolist():
@@ -324,10 +324,10 @@ def test_a_preparation_leaves_the_tlbs_empty():
 
 
 def test_the_guest_s_time_is_shared_by_all_rows_touches_among_them(tmp_path):
-    assert _guest_time(tmp_path, "tmpfs") is None
+    assert guest_time(tmp_path, "tmpfs") is None
     run = Run("tmpfs", calls=2, operations=40, counters={"instructions": 120_000})
     Result({}, [run]).write(tmp_path / "result.json")
-    assert _guest_time(tmp_path, "tmpfs") == 3000
+    assert guest_time(tmp_path, "tmpfs") == 3000
 
 
 def test_what_lies_in_a_mapping_is_the_programs():

@@ -78,28 +78,11 @@ def command(trace: str, **given: Any) -> int:
 def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     """Run the guests that the folder lacks, and compare."""
     from scmsim.cli._progress import Progress
-    from scmsim.cli.replay import _params
-    from scmsim.core import registry
-    from scmsim.core.errors import UsageError, unknown
-    from scmsim.lab import job, systems
     from scmsim.lab.machine import Window
-    from scmsim.pipeline.arguments import check_footprints, models_of
+    from scmsim.pipeline.arguments import check_footprints
     from scmsim.study.tlb.judge import judge, taken_from
 
-    if not given["out"]:
-        raise UsageError("no folder for the streams; give one with -o")
-    names = job.systems_of(given["fs"] or "ext4-dax")
-    machines = registry.select("machine", given["machine"] or "i7-8700k")
-    params = _params(given["assignments"])
-    rows = systems.load(given["systems"])
-    for name in names:
-        systems.get(rows, name)
-        registry.path("fs", name)
-    for machine in machines:
-        known = models_of(names, machine, given["paging"])
-        for target in params:
-            if target not in known:
-                raise unknown("model in this replay", target, sorted(known))
+    names, machines, params = checked(given)
     touched = [word.strip() for word in given["footprints"].split(",")] if given["footprints"] else [None]
     for each in touched:
         check_footprints(each)
@@ -113,3 +96,28 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
             paging=given["paging"], params=chosen.params, progress=progress,
             footprints=[each.footprints for each in (chosen, *others)],
         )  # fmt: skip
+
+
+def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str, dict[str, str | int]]]:
+    """Return file systems, machines and parameters of replays beside guests; raise UsageError for unknown ones or no folder."""
+    from scmsim.cli.replay import _params
+    from scmsim.core import registry
+    from scmsim.core.errors import UsageError, unknown
+    from scmsim.lab import job, systems
+    from scmsim.pipeline.arguments import models_of
+
+    if not given["out"]:
+        raise UsageError("no folder for the streams; give one with -o")
+    names = job.systems_of(given["fs"] or "ext4-dax")
+    machines = registry.select("machine", given["machine"] or "i7-8700k")
+    params = _params(given["assignments"])
+    rows = systems.load(given["systems"])
+    for name in names:
+        systems.get(rows, name)
+        registry.path("fs", name)
+    for machine in machines:
+        known = models_of(names, machine, given.get("paging"))
+        for target in params:
+            if target not in known:
+                raise unknown("model in this replay", target, sorted(known))
+    return names, machines, params

@@ -148,13 +148,19 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
 
 
 class _Touched(NamedTuple):
-    """Touches in order, one row each: number of the call, first address and log2 size of the page, whether a store, slab cache."""
+    """Touches in order, one row each.
+
+    They are the number of the call, first address and log2 size of the page, whether a store, slab cache, first address of the
+    4 KiB, and which lines of these are touched (0: not recorded).
+    """
 
     call: np.ndarray
     vaddr: np.ndarray
     order: np.ndarray
     store: np.ndarray
     cache: np.ndarray
+    small: np.ndarray
+    lines: np.ndarray
 
     def of(self, rows: np.ndarray) -> "_Touched":
         """Return some of the rows."""
@@ -180,7 +186,9 @@ def _own_memory(table: Any) -> _Touched:
     call = call.copy()
     call[at] = INTERRUPT
     own &= ~interrupted | (call == INTERRUPT)
-    return _Touched(call, (address >> shift << shift).view(np.int64), order, store, cache).of(own)
+    lines = table.column("lines").to_numpy() if "lines" in table.column_names else np.zeros(len(call), np.uint64)
+    small = (page << np.uint64(12)).view(np.int64)
+    return _Touched(call, (address >> shift << shift).view(np.int64), order, store, cache, small, lines).of(own)
 
 
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
@@ -253,7 +261,41 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
         "interrupt": touches[interrupt],
         "pages": pages,
         "inodes": table,
+        **_lines(touched, np.append(stand_ins["cache"], 0)[own], inode, opening),
     }
+
+
+def _lines(touched: _Touched, cache: np.ndarray, inode: np.ndarray, opening: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the lines of each touch: distinct `blocks` (footprint.LINES), and which of them a touch is; none if not recorded.
+
+    Lines on an object of an inode or open file (`cache`) count from the object's most touched line.
+    """
+    if not touched.lines.any():
+        return {}
+    made = np.zeros(len(touched.call), footprint.LINES)
+    made["lines"], made["store"], made["cache"] = touched.lines, touched.store, cache
+    made["vaddr"] = np.where(cache > 0, 0, touched.small)
+    for kind in np.unique(cache[cache > 0]).tolist():
+        rows = np.flatnonzero(cache == kind)
+        which = (opening if kind & OPEN_FILE else inode)[rows]
+        rows = rows[np.argsort(which, kind="stable")]
+        for some in np.split(rows, np.flatnonzero(np.diff(np.sort(which))) + 1):
+            made["lines"][some] = _turned(touched.lines[some])
+    blocks, number = np.unique(made, return_inverse=True)
+    interrupt = touched.call == INTERRUPT
+    return {
+        "blocks": blocks,
+        "lines": number[~interrupt].astype(np.uint32),
+        "interrupt_lines": number[interrupt].astype(np.uint32),
+    }
+
+
+def _turned(lines: np.ndarray) -> np.ndarray:
+    """Return sets of lines of one page, turned so that the line in most of them is the first."""
+    often = np.unpackbits(lines.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").sum(axis=0)
+    by = np.uint64(np.argmax(often))
+    turned: np.ndarray = lines >> by | lines << (np.uint64(64) - by) % np.uint64(64) if by else lines
+    return turned
 
 
 def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

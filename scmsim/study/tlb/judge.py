@@ -59,7 +59,7 @@ def judge(
         ]
         kept = streams[0]
         buffer = kept.buffer() if kept.header["huge_bytes"] not in (0, UNKNOWN) else 0
-        call_ns = _guest_time(pathlib.Path(folder), name)
+        call_ns = guest_time(pathlib.Path(folder), name)
         for machine in machines:
             found, *others = [
                 replayed(source, name, machine, paging, params or {}, buffer, kernel, progress, call_ns)
@@ -88,7 +88,7 @@ def judge(
     return made
 
 
-def _guest_time(folder: pathlib.Path, fs: str) -> int | None:
+def guest_time(folder: pathlib.Path, fs: str) -> int | None:
     """Return how long each of a trace's rows took by the guest's clock, in which an instruction takes 1 ns (lab.qemu: -icount).
 
     None without the guest's counts.

@@ -56,14 +56,9 @@ def replayed(
     `buffer` 0: on small pages.  A call took `call_ns` of the guest's time; None: the trace's own times.  `params` may
     override these settings.
     """
-    merged = {name: dict(given) for name, given in params.items()}
-    if call_ns and _FILE_TIMES in registry.literals("fs", fs).get("PARAMS", {}):
-        merged.setdefault(fs, {}).setdefault(_FILE_TIMES, 10**9 // GUEST_HZ)
-    _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
-    if buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
-        merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
+    policy, merged = settings(fs, machine, paging, params, buffer, call_ns)
     run = _Judged(
-        _AsInTheGuest(source, buffer, call_ns),
+        AsInTheGuest(source, buffer, call_ns),
         fs,
         machine,
         paging,
@@ -77,7 +72,25 @@ def replayed(
     return Replayed(run.by_place.rows(run.model.sites), policy, run.by_place.addressed(), warnings)
 
 
-class _AsInTheGuest:
+def settings(
+    fs: str,
+    machine: str,
+    paging: str | None,
+    params: Mapping[str, Mapping[str, str | int]],
+    buffer: int,
+    call_ns: int | None,
+) -> tuple[str, dict[str, dict[str, str | int]]]:
+    """Return the paging policy of a replay beside a guest, and `params` with what the guest's clock and buffer need."""
+    merged = {name: dict(given) for name, given in params.items()}
+    if call_ns and _FILE_TIMES in registry.literals("fs", fs).get("PARAMS", {}):
+        merged.setdefault(fs, {}).setdefault(_FILE_TIMES, 10**9 // GUEST_HZ)
+    _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
+    if buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
+        merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
+    return policy, merged
+
+
+class AsInTheGuest:
     """A trace whose operations all belong to one thread, with a buffer at one place: the buffer's TLB set matters.
 
     Its calls come every `call_ns`, from 0 on; None: at their own times.

@@ -1,0 +1,47 @@
+"""Draw throughput over the number of threads, of a result that has them (`scmsim replay --threads`)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scmsim.plot.files import save
+from scmsim.plot.library import Rows, Style, altair
+from scmsim.plot.theme import COLOURS
+
+CALLS, PERFECT = "calls of all threads", "of one thread, times threads"
+
+
+def points(rows: Iterable[Mapping[str, Any]]) -> Rows:
+    """Return the points of rows of the manifest's `threads`: throughput, and what perfect scaling of the first row would give."""
+    found: Rows = []
+    first: dict[str, float] = {}
+    for row in rows:
+        name = f"{row['fs']}, {row['medium']}"
+        alone = first.setdefault(name, row["calls_per_s"] / row["threads"])
+        point = {"name": name, "threads": row["threads"]}
+        found.append({**point, "how": CALLS, "calls_per_s": row["calls_per_s"]})
+        found.append({**point, "how": PERFECT, "calls_per_s": alone * row["threads"]})
+    return found
+
+
+def draw(rows: Iterable[Mapping[str, Any]], path: str, style: Style | None = None) -> None:
+    """Draw throughput over threads: a colour for each run, dashes for perfect scaling.
+
+    Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
+    """
+    alt = altair()
+    made = points(rows)
+    names = list(dict.fromkeys(point["name"] for point in made))
+    hues = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
+    dashes = alt.Scale(domain=[CALLS, PERFECT], range=[[1, 0], [3, 3]])
+    below = alt.Legend(orient="bottom", columns=3)
+    most = max(point["calls_per_s"] for point in made if point["how"] == CALLS)
+    chart = alt.Chart(alt.InlineData(values=made)).encode(
+        x=alt.X("threads:Q", title="threads", axis=alt.Axis(tickMinStep=1)),
+        y=alt.Y("calls_per_s:Q", title="calls per second", scale=alt.Scale(domain=[0, 1.1 * most], clamp=True)),
+        color=alt.Color("name:N", scale=hues, title="file system, medium", legend=below),
+        strokeDash=alt.StrokeDash("how:N", scale=dashes, title="", legend=below),
+    )
+    caption = "Estimate: a closed queueing network of medium and locks (docs/guide/threads.md)."
+    title = {"text": "Throughput by threads", "subtitle": caption, "anchor": "start"}
+    spec = chart.mark_line(point=True, clip=True).properties(width=560, height=340).to_dict()
+    save({**spec, "title": title}, path, style, caption)

@@ -1,0 +1,104 @@
+"""The card of data caches: misses of each level, a replay's beside the real kernel's, as counts, verdicts and tables."""
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scmsim.core.errors import UsageError
+from scmsim.result.tables import layout
+from scmsim.study.tlb.card import FEW, OFF, WITHIN, verdict
+
+FORMAT = 1
+FILE = "caches.json"
+BOUNDS = {"l1_misses": 1.25, "l2_misses": 1.25, "llc_misses": 1.5}  # replay / real and real / replay, at most
+_TITLES = {"l1_misses": "L1", "l2_misses": "L2", "llc_misses": "LLC"}
+_MOST = 1 << 28  # bytes of a card
+
+Cell = dict[str, Any]
+
+
+def judged(cell: Cell) -> Cell:
+    """Return the cell with a verdict for the misses of each level; a machine's last level counts as LLC alone."""
+    found = []
+    for column, bound in BOUNDS.items():
+        if column == "l2_misses" and cell["levels"] < 3:
+            continue
+        real, replay = (sum(row[column] for row in cell[side]) for side in ("real", "replay"))
+        ratio = replay / real if real else None
+        told = {"quantity": column, "real": real, "replay": replay, "ratio": ratio, "bound": bound}
+        found.append({**told, "verdict": verdict(real, replay, bound)})
+    return {**cell, "verdicts": found}
+
+
+def agrees(cells: Iterable[Cell]) -> bool:
+    """Return whether no verdict is `off`."""
+    return all(told["verdict"] != OFF for cell in cells for told in cell["verdicts"])
+
+
+def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the card of a folder; raises UsageError for a folder without a card."""
+    path = pathlib.Path(folder) / FILE
+    try:
+        with path.open("rb") as file:
+            found: dict[str, Any] = json.loads(file.read(_MOST))
+        if found["format"] != FORMAT:
+            raise ValueError("of another version of scmsim")
+        for cell in found["cells"]:
+            judged(cell)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{str(path)!r} is not a card ({str(error)[:80]}); make it with scmsim lab caches TRACE -o"
+        ) from None
+    return found
+
+
+def text(made: Mapping[str, Any], by_region: bool, form: str, width: int | None) -> str:
+    """Return the card as text; `form` is table or markdown."""
+    draw = layout.markdown if form == "markdown" else lambda rows: layout.grid(rows, width)
+    blocks = [f"{made['trace']}, kernel {made['kernel']}: misses a call", draw(verdicts(made["cells"]))]
+    for cell in made["cells"] if by_region else ():
+        blocks.append(f"{cell['fs']} on {cell['machine']}, a call\n{draw(rows(cell))}")
+    return "\n\n".join([*blocks, "\n".join(summary(made["cells"]))])
+
+
+def verdicts(cells: Iterable[Cell]) -> list[list[str]]:
+    """Return a row for each cell: misses per call of the real kernel and of the replay, their ratio and its verdict."""
+    titles = [f"{name}{what}" for name in _TITLES.values() for what in (": real", ", replay", ", ratio")]
+    out = [["file system", "machine", *titles]]
+    for cell in cells:
+        told = {each["quantity"]: each for each in cell["verdicts"]}
+        figures = []
+        for column in BOUNDS:
+            figures += _figures(told[column], cell["calls"]) if column in told else ["-"] * 3
+        out.append([cell["fs"], cell["machine"], *figures])
+    return out
+
+
+def _figures(told: Mapping[str, Any], calls: int) -> list[str]:
+    """Return two counts per call, and their ratio."""
+    ratio = FEW if told["verdict"] == FEW else f"{told['ratio'] or 0:.2f} {told['verdict']}"
+    return [*(f"{told[side] / max(1, calls):,.1f}" for side in ("real", "replay")), ratio]
+
+
+def rows(cell: Cell) -> list[list[str]]:
+    """Return misses per call by region of the address space, for both sides."""
+    out = [["region", *(f"{name}, {side}" for name in _TITLES.values() for side in ("real", "replay"))]]
+    sides = {side: {row["region"]: row for row in cell[side]} for side in ("real", "replay")}
+    for region in dict.fromkeys([*sides["real"], *sides["replay"]]):
+        counts = (sides[side].get(region, {}).get(column, 0) for column in BOUNDS for side in sides)
+        out.append([region, *(f"{count / max(1, cell['calls']):,.1f}" for count in counts)])
+    return out
+
+
+def summary(cells: list[Cell]) -> list[str]:
+    """Return how many cells are within each bound."""
+    lines = []
+    for column, bound in BOUNDS.items():
+        told = [
+            each for cell in cells for each in cell["verdicts"] if each["quantity"] == column and each["verdict"] != FEW
+        ]
+        inside = sum(each["verdict"] == WITHIN for each in told)
+        lines.append(f"{_TITLES[column]} misses: {inside} of {len(told)} cells within {bound:g}")
+    return lines

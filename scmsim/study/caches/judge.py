@@ -1,0 +1,67 @@
+"""Maker of a card of data caches: the lines of a folder through each machine's caches, and replays of the same trace."""
+
+import json
+import os
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scmsim import footprint
+from scmsim.core.errors import UsageError
+from scmsim.core.resumable import write
+from scmsim.lab import lines
+from scmsim.pipeline.arguments import Progress, machine_table, open_source
+from scmsim.result import provenance
+from scmsim.study.caches import card
+from scmsim.study.caches.replay import replayed
+from scmsim.study.tlb.judge import guest_time
+
+
+def with_lines(release: str) -> str | None:
+    """Return the footprints with lines of the series of the kernel that ran, if there are any."""
+    series = re.match(r"\d+\.\d+", release)
+    name = f"{series[0]}{footprint.WITH_LINES}" if series else ""
+    return name if name in footprint.kernels() else None
+
+
+def judge(
+    trace: str,
+    folder: str | os.PathLike[str],
+    fs: Sequence[str],
+    machines: Sequence[str],
+    *,
+    params: Mapping[str, Mapping[str, str | int]] | None = None,
+    footprints: str | None = None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Write caches.json from the lines in a folder of the lab, and return it."""
+    source, inputs = open_source(trace)
+    place, cells = pathlib.Path(folder), []
+    kept = None
+    for name in fs:
+        kept = lines.Kept(place / f"{name}-1{lines.SUFFIX}")
+        caches = {machine: lines.check(machine, machine_table(machine)) for machine in machines}
+        real = lines.counted(
+            kept, caches, lambda done, total, name=name: progress(f"{name} of the real kernel", done, total)
+        )
+        call_ns = guest_time(place, name)
+        for machine in machines:
+            buffer = int(kept.header["buffer"])
+            rows, warnings = replayed(source, name, machine, params or {}, buffer, footprints, progress, call_ns)
+            cell = {
+                "fs": name, "machine": machine, "calls": kept.header["calls"], "lines": kept.lines,
+                "levels": len(machine_table(machine)["cache"]), "warnings": warnings, "real": real[machine], "replay": rows,
+            }  # fmt: skip
+            cells.append(card.judged(cell))
+    if kept is None:
+        raise UsageError("no file system given; name one or more, e.g. ext4-dax,tmpfs")
+    made = {
+        "format": card.FORMAT,
+        "manifest": provenance.build(inputs, trace=source.header),
+        "trace": str(trace),
+        "kernel": kept.header["kernel"],
+        "cells": cells,
+    }
+    write(place / card.FILE, json.dumps(made))
+    return made

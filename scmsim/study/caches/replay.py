@@ -1,0 +1,73 @@
+"""A replay whose misses of each level are counted by region of the address space."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from scmsim.cache import ON
+from scmsim.cache.replay import simulate_touched
+from scmsim.cache.state import ROW
+from scmsim.core.records import PM, Source
+from scmsim.footprint import FootprintTable
+from scmsim.lab import lines, regions
+from scmsim.pipeline import CHUNK, DEFAULTS
+from scmsim.pipeline.arguments import Progress
+from scmsim.pipeline.caches import CacheStage
+from scmsim.pipeline.run import Replay
+from scmsim.study.tlb.replay import AsInTheGuest, settings
+
+_LAYOUT = regions.layout()
+
+
+def replayed(
+    source: Source,
+    fs: str,
+    machine: str,
+    params: Mapping[str, Mapping[str, str | int]],
+    buffer: int,
+    footprints: str | None,
+    progress: Progress | None,
+    call_ns: int | None = None,
+) -> tuple[list[lines.Row], list[str]]:
+    """Replay a trace as the lab's guest ran it; return the rows of misses by region, and the warnings.
+
+    `buffer` is the address of the program's buffer.  A call took `call_ns` of the guest's time; None: the trace's own times.
+    """
+    _, merged = settings(fs, machine, None, params, 0, call_ns)
+    seen = AsInTheGuest(source, buffer, call_ns)
+    run = _Judged(seen, fs, machine, None, DEFAULTS["medium"], merged, "site", footprints, CHUNK, caches=ON)
+    warnings = run.run(False, progress).warnings
+    return lines.table(run.by_region.by_region), warnings
+
+
+class _ByRegion(CacheStage):
+    """Data caches that count in one row per region."""
+
+    by_region: np.ndarray
+
+    def learn(self, book: FootprintTable) -> bool:
+        found = super().learn(book)
+        blocks = self.touched[2]
+        of = _LAYOUT.of(blocks["vaddr"].view(np.uint64))
+        blocks["row"] = np.where(blocks["cache"] > 0, regions.DIRECT_MAP, of)
+        return found
+
+    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
+        """Count as the guest's stream does, which begins with the first call that counts and has no walks."""
+        counted = bins[: len(events)] < len(self.rows) - 1
+        events = events.copy()
+        events["length"][~counted] = 0
+        mapped_by_kernel = (events["space"] == PM) & (events["vaddr"] < 0)
+        region = np.where(mapped_by_kernel, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
+        state = self.caches.record, self.caches.arena, self.by_region
+        none, slices = np.zeros(len(events), np.int64), slices[counted[slices["event"]]]
+        simulate_touched(*state, self.touched, slices, walked[:0], events, region, none)
+
+
+class _Judged(Replay):
+    """A replay with such caches."""
+
+    def data_caches(self, setting: str) -> CacheStage:
+        self.by_region = _ByRegion(self.machine, self.counting, setting)
+        self.by_region.by_region = np.zeros(len(regions.REGIONS), ROW)
+        return self.by_region
