@@ -42,7 +42,7 @@ CHUNK = 1024  # most touches between two events
 MEASURED = np.dtype(  # a measured call in a footprint file
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
 )
-LINES = np.dtype(  # lines of one page of 4 KiB that a touch stands for
+LINES = np.dtype(  # lines of one page of 4 KiB that a touch represents
     (
         np.record,
         [
