@@ -25,7 +25,11 @@ otherwise. Cells are aligned by file system, operation, file size and unit.""",
     "--events", help="Counters and metrics to compare, separated by commas, or all.  [default: those with a tolerance]"
 )
 @click.option(
-    "--tolerance", "tolerances", multiple=True, metavar="COUNTER=PERCENT", help="E.g. instructions=5%, or all=0%."
+    "--tolerance",
+    "tolerances",
+    multiple=True,
+    metavar="COUNTER=PERCENT",
+    help="E.g. instructions=5%, or all=0%.  [default: the replay's 90 % interval, else a fixed percentage]",
 )
 @click.option(
     "--fs", "systems", multiple=True, metavar="OLD=NEW", help="MEASURED's OLD is SIM's NEW, e.g. nova=nova-cow."

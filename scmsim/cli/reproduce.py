@@ -1,5 +1,6 @@
 """`scmsim reproduce`: compare the documents' published values with the models."""
 
+import collections
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -152,6 +153,9 @@ def _sum(rows: list["Row"], markdown: bool) -> str:
         f"{len(rows)} rows; {counts['rows_with_information']} carry information: {said}"
         + (f", {not_run} not run" if not_run else "")
     ]
+    limits = collections.Counter(row.tolerance for row in rows if row.tolerance)
+    if limits:
+        lines.append("tolerance: " + ", ".join(f"{limit} in {count} rows" for limit, count in limits.most_common()))
     missed = [row for row in rows if row.verdict in VERDICTS[1:]]
     for row in missed:
         line = f"{row.published.id:8}{row.verdict:13}{row.reason}"

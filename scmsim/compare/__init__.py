@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from scmsim.compare.scope import aligned, kind
-from scmsim.compare.tolerances import ALL, TOLERANCES, limits_of
+from scmsim.compare.tolerances import ALL, FIXED, TOLERANCES, Limit, limits_of, of_interval
 from scmsim.core import registry
 from scmsim.core.counters import EVERY
 from scmsim.core.errors import unknown
@@ -32,7 +32,11 @@ class Row(NamedTuple):
     spread_percent : float or None
         Standard deviation divided by the mean of the repeats, the larger of both sides; None for single runs.
     tolerance_percent : float or None
-        None if the quantity has no tolerance.
+        In percent of the measured value; None if the quantity has no tolerance, or an interval's.
+    tolerance_ratios : tuple of float or None
+        Least and most ratio by the 90 % interval of the simulated figure; None if the tolerance is not an interval's.
+    tolerance_basis : str
+        "given", "two simulations", "fixed (not checked)", or the measured cells of the interval.
     verdict : str
         "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": no tolerance.
     simulated_calls, measured_calls : float
@@ -51,6 +55,8 @@ class Row(NamedTuple):
     verdict: str
     simulated_calls: float = 0
     measured_calls: float = 0
+    tolerance_basis: str = ""
+    tolerance_ratios: tuple[float, float] | None = None
 
 
 class Quantity(NamedTuple):
@@ -136,7 +142,8 @@ def compare(
         Counters (by any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all": every counter
         and metric of both sides.
     tolerances : mapping
-        Percent by counter or metric, or for "all"; overrides the defaults.  By default, two simulations must be equal.
+        Percent by counter or metric, or for "all"; overrides the defaults: the 90 % interval of a simulated figure, else a fixed
+        percentage of `TOLERANCES`; two simulations must be equal.
     names : mapping
         Simulated names of the measured side's file systems: {"nova": "nova-cow"}.
     ignore : sequence of str
@@ -220,7 +227,7 @@ def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
     raise unknown("counter or metric", name, sorted(known or allowed), "scmsim list counters")
 
 
-def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, float]) -> list[Row]:
+def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, Limit]) -> list[Row]:
     """Return the rows of quantities on both sides: per call, or per run if a side does not know its calls."""
     by_call = bool(ours.calls and theirs.calls)
     rows = []
@@ -230,21 +237,23 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
             continue
         mine, other = sides[0], sides[1]
         spread = max((side.spread_percent for side in (mine, other) if side.spread_percent is not None), default=None)
-        off, limit = abs(mine.mean - other.mean), limits.get(name)
+        limit = limits.get(name)
+        if limit is None or limit.basis == FIXED:
+            limit = of_interval(ours.runs, theirs.runs, name) or limit
         noise = 2 * (mine.error + other.error)
-        alike = limit != 0 and grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
+        small = grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
         if limit is None:
             verdict = "-"
-        elif alike or off <= abs(other.mean) * limit / 100:
+        elif (small and limit.percent != 0) or limit.holds(mine.mean, other.mean):
             verdict = "ok"
         else:
-            verdict = "noisy" if off <= noise else "out"
+            verdict = "noisy" if abs(mine.mean - other.mean) <= noise else "out"
         per = ("call" if by_call else "run") if grows(name) else ""
         ratio = mine.mean / other.mean if other.mean else None
         calls = (ours.calls, theirs.calls) if per == "call" else (0, 0)
-        rows.append(
-            Row(ours.key, name, per, mine.mean, other.mean, ratio, spread, other.repeats, limit, verdict, *calls)
-        )
+        percent, basis, ratios = limit or (None, "", None)
+        row = Row(ours.key, name, per, mine.mean, other.mean, ratio, spread, other.repeats, percent, verdict, *calls)
+        rows.append(row._replace(tolerance_basis=basis, tolerance_ratios=ratios))
     return rows
 
 

@@ -1,6 +1,7 @@
 """Format a comparison as plain text: one line per row, then what only one side has, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
+from scmsim.compare.tolerances import FIXED, GIVEN, SAME
 from scmsim.core.text import percent, printable
 from scmsim.core.units import format_bytes
 from scmsim.result.tables.figures import FEW, number
@@ -21,6 +22,7 @@ _HEAD = (
 )  # {0}, {1}: names of the sides
 _LEFT = (0, 1, 4, 5, 11)  # left-aligned columns
 _SUMMARY_HEAD = ("quantity", "rows", "ok", "noisy", "out", "least ratio", "median", "most")
+NO_INTERVAL = ("", GIVEN, SAME, FIXED)  # bases of a row's tolerance that are not measured cells
 _MOST_WARNINGS = 20
 _MOST_OUT = 20  # rows
 
@@ -74,7 +76,22 @@ def lists(comparison: Comparison) -> dict[str, list[str]]:
     if comparison.absent:
         lacking = comparison.absent.items()
         found["not compared"] = [f"{printable(name)}: not {' and not '.join(sides)}" for name, sides in lacking]
-    return found
+    bases = _bases(comparison)
+    return {**found, "tolerances": bases} if bases else found
+
+
+def _bases(comparison: Comparison) -> list[str]:
+    """Return a line for each basis of the tolerances, with its quantities; none if no tolerance is an interval's."""
+    found: dict[str, dict[str, None]] = {}
+    for row in comparison.rows:
+        found.setdefault(row.tolerance_basis, {})[row.quantity] = None
+    if not found.keys() - set(NO_INTERVAL):
+        return []
+    return [
+        f"{basis if basis in NO_INTERVAL else f'90 % interval from {basis}'}: {', '.join(map(printable, names))}"
+        for basis, names in found.items()
+        if basis
+    ]
 
 
 def summary(comparison: Comparison) -> str:
@@ -100,6 +117,8 @@ def summary(comparison: Comparison) -> str:
 def _cells(row: Row) -> list[str]:
     sizes = ["" if size is None else format_bytes(size) for size in (row.key.file_bytes, row.key.unit_bytes)]
     percents = ["" if part is None else percent(part / 100) for part in (row.spread_percent, row.tolerance_percent)]
+    if row.tolerance_ratios:
+        percents[1] = f"{_ratio(row.tolerance_ratios[0])} to {_ratio(row.tolerance_ratios[1])}"
     return [
         row.key.fs,
         row.key.operation,

@@ -1,9 +1,16 @@
-"""Default tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why."""
+"""Tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why.
+
+A tolerance is what the user gave, else the 90 % interval that a replay's figure has, else a fixed one of TOLERANCES.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from scmsim.compare.scope import is_replay
+from scmsim.result import Run, intervals
+
 ALL = "all"  # in the user's tolerances: every counter
+GIVEN, SAME, FIXED = "given", "two simulations", f"fixed ({intervals.UNCHECKED})"
 
 
 class Tolerance(NamedTuple):
@@ -44,12 +51,46 @@ TOLERANCES: dict[str, Tolerance] = {
 }
 
 
-def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, float]:
-    """Return the tolerance of each quantity that has one, in percent: as given, as given for ALL, or the default.
+class Limit(NamedTuple):
+    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or an interval's cells.
+
+    It is a percentage of the second value, or for an interval the least and most first / second.
+    """
+
+    percent: float | None
+    basis: str
+    ratios: tuple[float, float] | None = None
+
+    def holds(self, first: float, second: float) -> bool:
+        """Return whether two values are within the tolerance."""
+        if self.ratios:
+            return self.ratios[0] * second <= first <= self.ratios[1] * second
+        return abs(first - second) <= abs(second) * (self.percent or 0) / 100
+
+
+def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, Limit]:
+    """Return the tolerance of each quantity that has one: as given, as given for ALL, or the fixed one.
 
     `exact`: both sides are simulations, which are deterministic, so the default is 0.
     """
-    defaults = {name: tolerance.percent for name, tolerance in TOLERANCES.items()}
+    found = {name: Limit(tolerance.percent, FIXED) for name, tolerance in TOLERANCES.items()}
     if exact or ALL in given:
-        defaults = dict.fromkeys(wanted, given.get(ALL, 0.0))
-    return {**defaults, **{name: percent for name, percent in given.items() if name != ALL}}
+        found = dict.fromkeys(wanted, Limit(given[ALL], GIVEN) if ALL in given else Limit(0.0, SAME))
+    return {**found, **{name: Limit(percent, GIVEN) for name, percent in given.items() if name != ALL}}
+
+
+def of_interval(first: Iterable[Run], second: Iterable[Run], name: str) -> Limit | None:
+    """Return the 90 % interval of a quantity of one side's replays as a tolerance, the widest of several; None if one has none."""
+    for runs, is_first in ((first, True), (second, False)):
+        found = [_span(run, name) for run in runs if is_replay(run)]
+        spans = [span for span in found if span]
+        if spans and len(spans) == len(found):
+            least, most, basis = max(spans, key=lambda span: span[1] / span[0])
+            return Limit(None, basis, (1 / most, 1 / least) if is_first else (least, most))
+    return None
+
+
+def _span(run: Run, name: str) -> tuple[float, float, str] | None:
+    """Return the bounds of a replay's figure, divided by the figure, and their basis; None if it has none."""
+    found, value = run.intervals.get(name, {}), intervals.figure(run, name)
+    return (found["low"] / value, found["high"] / value, found["basis"]) if found.get("low") and value else None

@@ -62,7 +62,11 @@ def of_comparison(found: "Comparison") -> Iterable[Case]:
         key = " ".join(str(part) for part in row.key if part not in (None, ""))
         text = f"{found.sides[0]} {row.simulated:.6g}, {found.sides[1]} {row.measured:.6g}"
         text += "" if row.ratio is None else f", ratio {row.ratio:.4g}"
-        text += "" if row.tolerance_percent is None else f", tolerance {row.tolerance_percent:g} %"
+        if row.tolerance_percent is not None:
+            text += f", tolerance {row.tolerance_percent:g} % ({row.tolerance_basis})"
+        elif row.tolerance_ratios:
+            least, most = row.tolerance_ratios
+            text += f", tolerance {least:.3f} to {most:.3f} ({row.tolerance_basis})"
         if row.verdict == "out":
             yield Case(row.quantity, key, failed=text)
         elif row.verdict == "ok":

@@ -7,6 +7,10 @@ from scmsim.core.text import printable
 
 _FAILED = re.compile(r"scmsim: failed: (\w+) (.*): errno (\d+)")
 _TAIL = 3  # lines that an error quotes
+# The kernel's reports of a fault (arch/x86/mm/fault.c, kernel/traps.c, lib/bug.c), and the place, such as
+# "RIP: 0010:name+0x12/0x340 [module]".
+_REPORT = re.compile(r"BUG: |kernel BUG at |general protection fault|divide error|invalid opcode|Oops: ")
+_PLACE = re.compile(r"RIP: [0-9a-f]{4}:(?:([\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?|(?:0x)?[0-9a-f]+)")
 _WHAT_TO_DO = {
     "module": "the module does not fit the kernel; is --modules that of this kernel?",
     "find": "choose a kernel that has it, or give its modules with --modules",
@@ -35,8 +39,7 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
     lines = [line for line in lines if line]
     panic = next((line for line in lines if "Kernel panic" in line), None)
     if panic:
-        said = re.sub(r"^\[[^]]*\] ", "", panic)
-        return f"the guest's kernel panicked: {_cut(said)}; {_tail(lines)}"
+        return f"the guest's kernel panicked: {_cut(_said(panic))}{_fault(lines)}; {_tail(lines)}"
     failed = next((match for match in map(_FAILED.fullmatch, lines) if match), None)
     if failed:
         error = os.strerror(int(failed[3])).lower()
@@ -52,6 +55,22 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
     if status < 0 and not messages.strip():
         last = f"signal {-status}; is the disk or /dev/shm full?"
     return f"the emulator ended with status {status}: {last}; {_tail(lines)}"
+
+
+def _fault(lines: list[str]) -> str:
+    """Return what the kernel reports of the fault before its panic: the first report, and where the processor was."""
+    report = next((line for line in lines if _REPORT.search(line)), None)
+    places = (match for line in lines if (match := _PLACE.search(line)))
+    place = next(places, None)
+    found = f"; {_cut(_said(report))}" if report else ""
+    if place:
+        found += f"; in {place[1] or 'unknown code'} ({_cut(place[0])})"
+    return found
+
+
+def _said(line: str) -> str:
+    """Return a line of the kernel without its time."""
+    return re.sub(r"^\[[^]]*\] ", "", line)
 
 
 def _tail(lines: list[str]) -> str:

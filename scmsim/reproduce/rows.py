@@ -5,6 +5,9 @@ An exact row is met if the values are equal.  A derived row with `about` or `equ
 2; for a ratio to be met, its distance from 1 (the logarithm) must also be within a factor of 2.  For `range`, the greatest value
 counts; `at_most`, which has no lower bound, gets no verdict.  The opposite sign, or the other side of 1, is contradicted.  Of
 several columns, the worst decides.
+
+No verdict comes from the 90 % intervals of `scmsim.result.intervals`: a row is a ratio, a share, or a figure of a model and kernel
+that were not measured, and the intervals of time are from these documents.
 """
 
 import csv
@@ -25,6 +28,7 @@ from scmsim.pipeline.compile_ahead import compile_missing
 
 DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this package
 MET, NEAR = 1.25, 2.0  # factors; not a claim of accuracy: the table shows every ratio
+FACTOR = f"a factor of {MET} (not checked)"
 
 KINDS = {
     "exact": "the model computes it and it must be equal",
@@ -148,6 +152,15 @@ class Row:
         return max((self._about(*pair) for pair in self.judged), key=VERDICTS.index, default=None)
 
     @property
+    def tolerance(self) -> str:
+        """What a row may be off to be met; empty if it has no verdict."""
+        if not self.verdict:
+            return ""
+        if self.published.relation == "range":
+            return "the published range"
+        return "equal" if self.answer.kind == "exact" or self.answer.holds is not None else FACTOR
+
+    @property
     def informative(self) -> bool:
         """Return whether the row has a verdict, or would have one without --quick."""
         not_run = self.answer.simulated is None and self.answer.kind in INFORMATIVE
@@ -182,7 +195,7 @@ class Row:
         return {
             "id": p.id, "document": self.document, "kind": self.answer.kind, "published": p.value, "relation": p.relation,
             "unit": p.unit, "simulated": list(ours) if isinstance(ours, tuple) else ours, "with_cost": self.answer.with_cost,
-            "ratio": self.ratio, "verdict": self.verdict, "reason": self.reason,
+            "ratio": self.ratio, "verdict": self.verdict, "tolerance": self.tolerance, "reason": self.reason,
             "system": p.system, "baseline": p.baseline, "workload": p.workload, "condition": p.condition, "metric": p.metric,
             "where": p.where, "note": self.answer.note,
         }  # fmt: skip

@@ -211,7 +211,7 @@ ANSWERS = {
 NAND_READS = "a read of NAND took 18 ms a call and 3.3 ms a page, which no time of the medium gives"
 NAND_WRITES = "NAND's times and replacement units decide (46 and 131 ms at the longest); FAT on SCM lacks 0.2 ms a call"
 REASONS = {
-    "SCMM-9": "a create of FAT and ext2 takes an open and what 5.13's ext2 does beside: 161 and 200 us (as an open 102 and 141)",
+    "SCMM-9": "a create on FAT and ext2 takes an open plus the extra work of 5.13's ext2: 161 and 200 us (as an open 102 and 141)",
     "SCMM-11": NAND_WRITES,
     "SCMM-12": NAND_WRITES,
     "SCMM-13": "not known: a walk of the SCM manager from the first object to each would add 6 us of 305",

@@ -1,10 +1,12 @@
 """90 % intervals of a run's figures, from the models' errors beside real kernels and published measurements.
 
-An error is |ln(measured / replayed)| of one measured cell.  A model's scale is the root mean square of its errors, a workload
-counting once, drawn towards the 80 % quantile of all models' errors as if two more workloads had that error.  The half-width of
-an interval is the scale times the 90 % quantile of all errors in units of their scales, each scale without the error's own
-workload; it does not exceed the largest error of all cells.  A model without measured cells takes its family's scale, and
-without those all models'; these have quantiles of their own, from cells whose model is left out.
+An error is ln(measured / replayed) of one measured cell.  A model's centre is its mean error, a workload counting once, drawn
+towards 0 as if two more workloads had no error.  Its scale is the root mean square of the errors about the centre, drawn towards
+the 80 % quantile of all models' errors as if two more workloads had that error.  An interval is the centre plus and minus the
+scale times the 90 % quantile of all errors in units of their scales, each centre and scale without the error's own workload.  It
+does not exceed the largest error of all cells, and always has the figure itself.  A model without measured cells takes its
+family's scale, and without those all models'; these have quantiles of their own, from cells whose model is left out.  Bytes
+stored, write-backs and fences follow from the same structure, whatever the costs: they share one quantile.
 
 Sources: `workload_residuals.csv` (python -m tests.verification.workload_residuals) and, for a single kind of call on data,
 `residuals.csv`; docs/validation/intervals.md has the share of cells inside.
@@ -14,6 +16,7 @@ import csv
 import functools
 import math
 import pathlib
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,12 +31,14 @@ SHARE = 0.9
 _PRIOR = 2  # workloads that all models' error counts for in a model's scale
 _TYPICAL = 0.8  # quantile that serves as the common scale of all models' errors
 _FLOOR = 0.002  # least scale: the tables' figures are rounded to about this share
+_LEAST = 0.005  # least distance of a bound: figures that are mostly exact are off by as much in a few cells
 _NEVER = 9.0  # error of a figure that is 0 on one side only: outside of every interval
 _FEW = 64  # events; smaller counts have no interval, as the tables have no such cells
 _CALLS = ("append", "rewrite", "read", "wsync")  # kinds of call of `residuals.csv`
 # ratios and times: a small value does not mean few events, so the limit _FEW does not apply
 _RATIOS = {"write_amplification": "pm_stored_bytes", "estimated_ns_per_call": "estimated_ns_per_call"}
 _EXACT = ("payload_written", "payload_read")
+_STRUCTURE = ("pm_stored_bytes", "flushes", "fences")
 _COUNTED = (
     "instructions",
     *TRAFFIC,
@@ -68,10 +73,10 @@ class Cell(NamedTuple):
 
 
 def error(measured: float, replayed: float) -> float:
-    """Return |ln(measured / replayed)|: 0 if both are 0."""
+    """Return ln(measured / replayed): 0 if both are 0."""
     if measured > 0 and replayed > 0:
-        return abs(math.log(measured / replayed))
-    return 0.0 if measured == replayed else _NEVER
+        return math.log(measured / replayed)
+    return 0.0 if measured == replayed else math.copysign(_NEVER, measured - replayed)
 
 
 @functools.cache
@@ -122,20 +127,29 @@ def cells(counter: str, kernel: str | None = None, machine: str | None = None, c
     return tuple(own or (cell for _, cell in rows))
 
 
+def pool(counter: str, base: tuple[Cell, ...], call: str = "") -> tuple[tuple[Cell, ...], ...]:
+    """Return the sets of cells that share a quantile with the cells of a counter."""
+    if counter not in _STRUCTURE or (call in _CALLS and counter in calls()):
+        return (base,)
+    return tuple(tuple(cell for _, cell in rows) for (name, _), rows in _workloads().items() if name in _STRUCTURE)
+
+
 def quantile(values: Iterable[float], share: float = SHARE) -> float:
     """Return the value that a further draw exceeds in at most 1 - share of the cases; the largest if there are too few."""
     ordered = sorted(values)
     return ordered[min(len(ordered), math.ceil(share * (len(ordered) + 1))) - 1]
 
 
-def _scale(base: Sequence[Cell], own: Iterable[Cell]) -> float:
-    """Return the RMS error of the cells `own`, shrunk towards the typical error of all cells (_PRIOR pseudo-groups)."""
+def _fit(base: Sequence[Cell], own: Iterable[Cell]) -> tuple[float, float]:
+    """Return (centre, scale) of the cells `own`: drawn towards 0, and towards the scale of all cells."""
     groups: dict[str, list[float]] = {}
     for cell in own:
-        groups.setdefault(cell.group, []).append(cell.error**2)
-    squares = [sum(each) / len(each) for each in groups.values()]
-    typical = quantile((cell.error for cell in base), _TYPICAL)
-    return math.sqrt((_PRIOR * typical**2 + sum(squares)) / (_PRIOR + len(squares))) + _FLOOR
+        groups.setdefault(cell.group, []).append(cell.error)
+    weight = _PRIOR + len(groups)
+    centre = sum(statistics.fmean(errors) for errors in groups.values()) / weight
+    squares = sum(statistics.fmean((error - centre) ** 2 for error in errors) for errors in groups.values())
+    typical = quantile((abs(cell.error) for cell in base), _TYPICAL)
+    return centre, math.sqrt((_PRIOR * typical**2 + squares) / weight) + _FLOOR
 
 
 def _others(level: str, base: Sequence[Cell], cell: Cell) -> tuple[Sequence[Cell], list[Cell]]:
@@ -144,42 +158,49 @@ def _others(level: str, base: Sequence[Cell], cell: Cell) -> tuple[Sequence[Cell
     if level == "model":
         return rest, [each for each in rest if each.model == cell.model]
     rest = [each for each in rest if each.model != cell.model]
-    return rest, [each for each in rest if level == "family" and each.family == cell.family]
+    return rest, [each for each in rest if level == "all" or each.family == cell.family]
 
 
 @functools.cache
-def _factor(level: str, base: tuple[Cell, ...]) -> float:
-    """Return the 90 % quantile of errors in units of their scales; a family's is no less than a model's."""
-    scores = []
+def _scores(level: str, base: tuple[Cell, ...]) -> tuple[float, ...]:
+    """Return each error's distance from the centre of the other workloads, in units of their scale."""
+    found = []
     for cell in base:
         rest, own = _others(level, base, cell)
-        if rest and (own or level != "family"):
-            scores.append(cell.error / _scale(rest, own))
+        if rest and (own or level == "model"):
+            centre, scale = _fit(rest, own)
+            found.append(abs(cell.error - centre) / scale)
+    return tuple(found)
+
+
+@functools.cache
+def _factor(level: str, shared: tuple[tuple[Cell, ...], ...]) -> float:
+    """Return the 90 % quantile of the scores of all sets of cells; a family's is no less than a model's."""
+    scores = [score for base in shared for score in _scores(level, base)]
     if level == "model":
         return quantile(scores) if scores else _NEVER
-    return max(quantile(scores) if scores else 0.0, _factor("model", base))
+    return max(quantile(scores) if scores else 0.0, _factor("model", shared))
 
 
-def half_width(fs: str, base: tuple[Cell, ...]) -> tuple[float, str]:
-    """Return the half-width of ln(figure), and a text that names the cells used."""
-    for level, own in (
-        ("model", [cell for cell in base if cell.model == fs]),
-        ("family", [cell for cell in base if cell.family == family(fs)]),
+def bounds(fs: str, base: tuple[Cell, ...], shared: tuple[tuple[Cell, ...], ...] = ()) -> tuple[float, float, str]:
+    """Return the bounds of ln(measured / figure), and the cells that they are from.
+
+    Parameters
+    ----------
+    base : cells of the figure
+    shared : sets of cells, `base` among them, whose scores have one quantile; none: `base` alone
+    """
+    level, own, basis = "all", list(base), f"all models, {len(base)} cells"
+    for name, found in (
+        (fs, [cell for cell in base if cell.model == fs]),
+        (f"family {family(fs)}", [cell for cell in base if cell.family == family(fs)]),
     ):
-        if own:
-            name = fs if level == "model" else f"family {family(fs)}"
-            return _capped(level, base, own), f"{name}, {len(own)} cells"
-    return _capped("all", base, ()), f"all models, {len(base)} cells"
-
-
-def _capped(level: str, base: tuple[Cell, ...], own: Sequence[Cell]) -> float:
-    """Return factor x scale, at most the largest error of all cells."""
-    return min(_factor(level, base) * _scale(base, own), max(cell.error for cell in base))
-
-
-def ratio(width: float) -> float:
-    """Return high / low of an interval of a half-width."""
-    return math.exp(2 * width)
+        if found:
+            level, own, basis = "model" if name == fs else "family", found, f"{name}, {len(found)} cells"
+            break
+    centre, scale = _fit(base, own)
+    reach, most = _factor(level, shared or (base,)) * scale, max(abs(cell.error) for cell in base)
+    return min(max(centre - reach, -most), -_LEAST), max(min(centre + reach, most), _LEAST), basis
 
 
 def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | None = None, call: str = "") -> Interval:
@@ -202,8 +223,8 @@ def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | N
     base = cells(_RATIOS.get(counter, counter), kernel, machine, call)
     if not base:
         return _NONE
-    width, basis = half_width(fs, base)
-    return Interval(value * math.exp(-width), value * math.exp(width), basis)
+    low, high, basis = bounds(fs, base, pool(_RATIOS.get(counter, counter), base, call))
+    return Interval(value * math.exp(low), value * math.exp(high), basis)
 
 
 def figure(run: Run, name: str) -> float | None:

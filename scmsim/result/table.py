@@ -86,7 +86,7 @@ def text(
         ]
     blocks += [
         "\n".join(printable(line) for line in summary.sentences(runs, intervals)),
-        "\n".join(_notes(runs, shown)),
+        "\n".join(_notes(runs, shown, not intervals)),
     ]
     blocks += [spans.NOTE] * intervals
     if explain:
@@ -274,15 +274,17 @@ def _title(run: Run) -> str:
     return printable(" ".join(name for name in run.names().values() if name))
 
 
-def _notes(runs: Sequence[Run], chosen: Chosen) -> list[str]:
-    """Return the failures and warnings for below the table, each once, and which of its rows are estimates."""
+def _notes(runs: Sequence[Run], chosen: Chosen, far: bool = False) -> list[str]:
+    """Return the failures and warnings for below the table, each once, and its estimates; `far`: how far off figures are."""
     found = notes_of(runs)
     fields = {name for run in runs for name in run.estimated}
-    labels = dict.fromkeys(row.label for section in chosen.values() for row in _kept(runs, section))
+    rows = [row for section in chosen.values() for row in _kept(runs, section)]
+    labels = dict.fromkeys(row.label for row in rows)
     estimated = [label for label in labels if glossary.row(label).field in fields]
     if estimated:
         found.append(f"estimated, not counted: {'; '.join(estimated)}")
-    return list(dict.fromkeys(map(printable, found)))
+    found += [spans.worst(runs, rows)] * far
+    return [note for note in dict.fromkeys(map(printable, found)) if note]
 
 
 def _html_row(cells: list[str], tag: str) -> str:

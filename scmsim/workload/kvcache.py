@@ -39,7 +39,7 @@ PARAMS = {
     "model": ("llama-3.1-8b", "text", "model, or the elements of a token as factors: 2x32x8x128"),
     "element": ("2", "bytes", "bytes of an element: 2 for fp16 and bf16, 1 for fp8"),
     "tokens": ("256", "tokens", "tokens of a block (LMCache: 256, vLLM: 16)"),
-    "capacity": ("64GiB", "bytes", "bytes of the cache"),
+    "capacity": ("16GiB", "bytes", "bytes of the cache"),
     "by": (
         "map",
         "map|calls|files",
@@ -49,7 +49,7 @@ PARAMS = {
     "prompt": ("5900", "tokens", "drawn: median length of a conversation's first prompt"),
     "again": ("43", "per cent", "drawn: requests that continue a conversation, in the long run"),
     "gap": (
-        "30",
+        "10",
         "requests",
         "drawn: median requests between two turns of a conversation (all of Mooncake's trace: 480)",
     ),
@@ -84,12 +84,12 @@ class Workload(_stream.Stream):
         model: str = "llama-3.1-8b",
         element: int = 2,
         tokens: int = 256,
-        capacity: int = 64 << 30,
+        capacity: int = 16 << 30,
         by: str = "map",
         requests: int = 200,
         prompt: int = 5900,
         again: int = 43,
-        gap: int = 30,
+        gap: int = 10,
         seed: int = 1,
         interval: int = 1000,
     ) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from scmsim.core import params, registry, toml
@@ -18,6 +18,7 @@ from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UnknownName, unknown
 from scmsim.core.records import OP_COLUMNS, Source
 from scmsim.core.schema import listed, named, one_of, table, text
+from scmsim.result import intervals
 from scmsim.result.metrics import METRICS
 from scmsim.result.run import SHORT, SYNC_AT_END
 from scmsim.sweep import point, run
@@ -40,6 +41,9 @@ FIGURES = {
     "waste, %": "space_waste_percent",
 }
 PER_CALL = ("tlb_traffic",)
+SPANNED = tuple(
+    column for column, key in FIGURES.items() if key in intervals.FIGURES
+)  # columns whose figures can have an interval
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """The result of an entry on a file system: `figures` by column and `sha256` of all counts, or `error`."""
+    """The result of an entry on a file system: `figures` by column and `sha256` of all counts, or `error`.
+
+    `intervals`: {column: {"low", "high", "basis"}}, the 90 % intervals of the figures that can have one.
+    """
 
     entry: str
     fs: str
@@ -66,6 +73,7 @@ class Row:
     sha256: str = ""
     warnings: str = ""
     error: str = ""
+    intervals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
@@ -122,22 +130,24 @@ def gathered(
     """Replay what the folder lacks, and gather all results; raises what `scmsim.sweep.run.run` raises."""
     from scmsim.pipeline import DEFAULTS
 
-    for name in fs:
+    given = _table()
+    own, only = given["set"], given["only"]
+    for name in (*fs, *only):
         registry.path("fs", name)
     shared = {"machine": DEFAULTS["machine"], "medium": DEFAULTS["medium"], SYNC_AT_END: True}
-    own = _table()["set"]
     settings = {
         (entry.name, name): point.normal(
             {**shared, **entry.settings, "fs": name, **{f"set.{name}.{key}": v for key, v in own.get(name, {}).items()}}
         )
         for entry in entries
         for name in fs
+        if entry.name in only.get(name, (entry.name,))
     }
     points = list(settings.values())
     outcome = run.run(Sweep(_HERE / "zoo.toml", "", points), out, jobs=jobs, progress=progress)
     found = _rows_of(outcome.results)
     keys = point.varying(points)
-    classes = [Class(**given) for given in _table()["class"]]
+    classes = [Class(**kind) for kind in given["class"]]
     rows = []
     for (entry, name), one in settings.items():
         error = outcome.failed.get(point.in_words(one, keys), "")
@@ -149,7 +159,9 @@ def _table() -> Any:
     entry = {"name": text, "what": text, "licence": text, "trace": text, "workload": _workload}
     kinds = {"name": text, "meaning": text, "source": text, "fs": listed(text)}
     lists = {"class": listed(table(kinds)), "entry": listed(table(entry))}
-    return toml.load(_HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), **lists}))
+    return toml.load(
+        _HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), "only": named(listed(text)), **lists})
+    )
 
 
 def _workload(value: Any) -> dict[str, Any]:
@@ -201,9 +213,16 @@ def _row(entry: str, fs: str, given: Mapping[str, Any], error: str, classes: Seq
     if not given:
         return Row(entry, fs, dict.fromkeys(FIGURES), time_class, error=error)
     calls = max(1, given["calls"])
-    figures = {
-        column: given[key] / calls if key in PER_CALL and given.get(key) is not None else given.get(key)
+
+    def shown(key: str, value: float | None) -> float | None:
+        return value / calls if key in PER_CALL and value is not None else value
+
+    figures = {column: shown(key, given.get(key)) for column, key in FIGURES.items()}
+    found = intervals.from_columns(given)
+    spans = {
+        column: {**found[key], **{bound: shown(key, found[key][bound]) for bound in ("low", "high")}}
         for column, key in FIGURES.items()
+        if key in found
     }
     counts = {
         key: int(value)
@@ -214,4 +233,4 @@ def _row(entry: str, fs: str, given: Mapping[str, Any], error: str, classes: Seq
         count for key, count in counts.items() if key.startswith("errors_") and "first" not in key and SHORT not in key
     )
     sha256 = _digest(json.dumps(counts, sort_keys=True).encode())
-    return Row(entry, fs, figures, time_class, failed, sha256, given.get("warnings") or "")
+    return Row(entry, fs, figures, time_class, failed, sha256, given.get("warnings") or "", intervals=spans)

@@ -21,7 +21,11 @@ class Ratios:
 
 
 def compared(rows: Sequence[Row]) -> list[Ratios]:
-    """Return every file system's ratios, the fewest loads and stores first; empty if BESIDE has no rows."""
+    """Return every file system's ratios, the fewest loads and stores first; empty if BESIDE has no rows.
+
+    A file system that runs some of the entries only is left out: its medians would be of others.
+    """
+    entries = {row.entry for row in rows}
     base = {row.entry: row.figures for row in rows if row.fs == BESIDE and row.whole}
     found = []
     for fs in dict.fromkeys(row.fs for row in rows):
@@ -31,7 +35,7 @@ def compared(rows: Sequence[Row]) -> list[Ratios]:
             pairs = [(row.figures[column], base[row.entry][column]) for row in own]
             ratios = [mine / other for mine, other in pairs if mine is not None and other]
             medians.append(statistics.median(ratios) if ratios else None)
-        if own:
+        if own and {row.entry for row in rows if row.fs == fs} == entries:
             found.append(Ratios(fs, medians, own[0].time_class))
     return sorted(found, key=lambda each: (each.medians[0] is None, each.medians[0] or 0, each.fs))
 

@@ -5,17 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from scmsim.core.text import printable
 from scmsim.result.tables.figures import ABSENT, number
 from scmsim.result.tables.layout import comma_separated, markdown
-from scmsim.zoo import FIGURES, Entry, Row, Zoo
+from scmsim.zoo import FIGURES, SPANNED, Entry, Row, Zoo
 from scmsim.zoo.compared import BESIDE, COLUMNS, SORTED_BY, compared, ranked
 
 PICTURE = "zoo.svg"  # beside the page
 _HEAD = ["file system", *FIGURES, "failed", "sha256"]
+_PARTS = ("low", "high", "basis")  # of an interval
 _DIGITS = 8  # of a hash in a row; the CSV has _HASH digits
 
 _FIRST = """# Zoo
 Every trace of `traces` and some workloads, on every file system. Machine {machine}, medium {medium}, each file system's own
 mapping. What is dirty at the end is written back and counts. Walks and misses have what the kernel's own code touches in them,
-[as measured](../validation/tlb.md) on Linux 5.10.
+[as measured](../validation/tlb.md) on Linux 5.10. File systems that refuse most calls (device-dax, famfs, hugetlbfs) have rows in
+the entries that they run, [chase](#chase) and [kvcache](#kvcache).
 """
 _MADE = """## How this page is made
 
@@ -26,6 +28,14 @@ hashes. The same command resumes a run that was stopped; `--trace 'git,sqlite*'`
 of a [sweep](../guide/sweep.md), whose `results.parquet` has every counter.
 
 All counts of this page: `{sha256}`.
+"""
+_INTERVALS = """
+## How far off a figure may be
+[90 % intervals](../guide/intervals.md): the figures of the tables below, times these numbers. Where entries differ, the widest
+is shown; calls of one kind (append) have narrower ones. `zoo.csv` has each figure's bounds. A dash, or a file system that is
+missing here: nothing was measured. "All models": whole workloads were never measured on this file system, and the interval
+assumes that it is modelled as well as the measured ones; a file system of class C may be further off.
+
 """
 _COLUMNS = """| column | meaning |
 |---|---|
@@ -62,13 +72,24 @@ def table(zoo: Zoo) -> str:
         "counts",
         "warnings",
         "error",
+        *(f"{part} of {column}" for column in SPANNED for part in _PARTS),
     ]
     rows: list[Sequence[object]] = [head]
     for row in zoo.rows:
         entry = entries[row.entry]
         about = [entry.name, entry.what, entry.licence, entry.operations, entry.sha256]
         rows.append(
-            [*about, row.fs, *row.figures.values(), row.time_class, row.failed, row.sha256, row.warnings, row.error]
+            [
+                *about,
+                row.fs,
+                *row.figures.values(),
+                row.time_class,
+                row.failed,
+                row.sha256,
+                row.warnings,
+                row.error,
+                *(row.intervals.get(column, {}).get(part) for column in SPANNED for part in _PARTS),
+            ]  # fmt: skip
         )
     return comma_separated(rows) + "\n"
 
@@ -81,6 +102,7 @@ def _lines(zoo: Zoo, picture: bool) -> Iterator[str]:
         named = sorted({row.fs for row in zoo.rows if row.time_class == kind.name})
         if named:
             yield f"| {kind.name} | {kind.meaning} | {', '.join(named)} | {kind.source} |"
+    yield from _spans(zoo.rows)
     yield "\n## What is replayed\n| entry | what it is | licence | operations | sha256 |\n|---|---|---|---:|---|"
     for entry in zoo.entries:
         about = f"[{entry.name}](#{entry.name}) | {printable(entry.what)} | {entry.licence}"
@@ -106,6 +128,31 @@ def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
             *([each.fs, *map(number, each.medians), each.time_class] for each in found),
         ]
     )
+
+
+def _spans(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the section of the 90 % intervals: a row for each file system with one, as multiples of its figures."""
+    found = []
+    for fs in sorted({row.fs for row in rows}):
+        own = [row for row in rows if row.fs == fs]
+        cells, bases = zip(*(_span(own, column) for column in SPANNED), strict=True)
+        if any(bases):
+            found.append([fs, *cells, next(filter(None, bases))])
+    if found:
+        yield _INTERVALS + markdown([["file system", *SPANNED, "from"], *found])
+
+
+def _span(rows: Sequence[Row], column: str) -> tuple[str, str]:
+    """Return the widest interval of a figure of a file system, divided by the figure, and its basis; a dash if there is none."""
+    found = []
+    for row in rows:
+        span, value = row.intervals.get(column, {}), row.figures[column]
+        if span.get("low") and value:
+            found.append((span["low"] / value, span["high"] / value, str(span["basis"])))
+    if not found:
+        return ABSENT, ""
+    low, high, basis = max(found, key=lambda span: span[1] / span[0])
+    return f"{low:.2f} to {high:.2f}", basis
 
 
 def _section(entry: Entry, rows: Sequence[Row]) -> Iterator[str]:

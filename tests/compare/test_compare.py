@@ -51,6 +51,59 @@ def test_tolerances_can_be_set_under_any_name_of_the_event() -> None:
         compare(*sides, events=["lodas"])
 
 
+def with_interval(value: int, low: float | None, high: float | None, **more: object) -> Result:
+    """A replay's result whose figure has an interval."""
+    found = result({"instructions": value, "fences": 1000}, machine="i7-8700k", **more)
+    found.runs[0].intervals = {
+        "instructions": {"low": low, "high": high, "basis": "ext4, 8 cells" if low else "not checked"}
+    }
+    return found
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [(1250, "ok"), (1251, "out"), (900, "ok"), (899, "out")],
+    ids=["high", "over", "low", "under"],
+)
+def test_a_figure_s_interval_is_its_tolerance(measured: int, verdict: str) -> None:
+    sides = with_interval(1000, 900, 1250), result({"instructions": measured})
+    (row,) = compare(*sides).rows
+    assert (row.verdict, row.tolerance_percent, row.tolerance_basis) == (verdict, None, "ext4, 8 cells")
+    assert row.tolerance_ratios == pytest.approx((1 / 1.25, 1 / 0.9))
+    (swapped,) = compare(*reversed(sides)).rows
+    assert (swapped.verdict, swapped.tolerance_basis) == (verdict, "ext4, 8 cells")
+    assert swapped.tolerance_ratios == pytest.approx((0.9, 1.25))
+    assert verdicts(*sides, tolerances={"instructions": 30}) == {"instructions": "ok"}  # the user's tolerance wins
+    assert verdicts(*sides, tolerances={"all": 0}) == {"instructions": "out"}
+
+
+def test_the_bases_of_the_tolerances_are_shown() -> None:
+    measured = result({"instructions": 1200, "fences": 1000})
+    shown = text(compare(with_interval(1000, 800, 1250), measured))
+    assert "0.800 to 1.250" in shown and "  90 % interval from ext4, 8 cells: instructions\n" in shown
+    assert "  fixed (not checked): fences\n" in shown
+    unchecked = compare(with_interval(1000, None, None), measured)
+    assert {row.quantity: (row.verdict, row.tolerance_basis) for row in unchecked.rows} == {
+        "instructions": ("out", "fixed (not checked)"),
+        "fences": ("ok", "fixed (not checked)"),
+    }
+    assert "tolerances:" not in text(unchecked)
+
+
+def test_two_simulations_must_be_equal_although_they_have_intervals() -> None:
+    (row, _) = compare(
+        with_interval(1000, 800, 1250), with_interval(1001, 800, 1250), events=["instructions", "fences"]
+    ).rows
+    assert (row.verdict, row.tolerance_basis) == ("out", "two simulations")
+
+
+def test_of_several_replays_the_widest_interval_counts() -> None:
+    several = with_interval(1000, 900, 1000 / 0.9)
+    several.runs += with_interval(1000, 800, 1250).runs
+    (row,) = compare(several, result({"instructions": 1240})).rows
+    assert (row.verdict, row.tolerance_ratios) == ("ok", pytest.approx((0.8, 1.25)))
+
+
 def test_a_quantity_without_a_tolerance_is_shown_and_not_judged() -> None:
     sides = result({"pm_loaded_bytes": 1}), result({"pm_loaded_bytes": 1000})
     assert "pm_loaded_bytes" not in TOLERANCES and verdicts(*sides) == {}

@@ -69,7 +69,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "models.toml": ("model.*",),
     "locks.toml": ("*",),  # a row that names another lock is refused
     "systems.toml": ("*",),
-    "zoo.toml": ("set.*", "set.*.*"),  # `scmsim zoo` checks them when it builds the sweep
+    "zoo.toml": ("set.*", "set.*.*", "only.*"),  # `scmsim zoo` checks them when it builds the sweep
     **{file.name: ("sites.*",) for file in ROOT.glob("perf/sites/*.toml")},  # tests/perf compare them with the models
     **{file.name: ("fs.*",) for file in CONFIGS.glob("perf-*.toml")},
     # `scmsim check` builds each point of a sweep, and finds an array of a TLB that the machine lacks

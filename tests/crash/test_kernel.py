@@ -216,9 +216,10 @@ def test_each_checked_model_says_what_it_promises():
     found = {fs: kernel.guarantee_of(fs) for fs in crash._checked(crash.models())}
     assert all(isinstance(guarantee, Guarantee) for guarantee in found.values())
     assert found["nova-cow"].atomic and not found["nova-inplace"].atomic and found["winefs"].at_return
+    assert not found["winefs-relaxed"].atomic
 
 
-@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace", "pmfs-4k", "winefs"])
+@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace", "pmfs-4k", "winefs", "winefs-relaxed"])
 def test_what_a_crash_left_is_mounted_without_a_format(fs, tmp_path, monkeypatch):
     system = systems.load()[fs]
     assert "init" in system.mount_options(fresh=True).split(",") and system.modules
@@ -233,7 +234,7 @@ def test_what_a_crash_left_is_mounted_without_a_format(fs, tmp_path, monkeypatch
     setting = SimpleNamespace(kernel=None)
     with pytest.raises(EnvironmentProblem):
         list(persistence.look(setting, system, tmp_path, tmp_path, range(1), []))
-    assert mounts == ["data_cow" if fs == "nova-cow" else ""]
+    assert mounts == [{"nova-cow": "data_cow", "winefs": "strict"}.get(fs, "")]
 
 
 def test_options_that_format_at_each_mount_are_refused():

@@ -17,7 +17,12 @@ from scmsim.pipeline import model_params
 
 GUARD = 1 << 12  # events behind the event buffer
 # Parameters with which files grow, of models whose files do not by default: what holds of every model is tested with them.
-GROWING = {"famfs": {"growth": "logged"}, "hugetlbfs": {"writes": "ported"}, "device-dax": {"writes": "ported"}}
+GROWING = {
+    "daxfs": {"gaps": "filled"},
+    "device-dax": {"writes": "ported"},
+    "famfs": {"growth": "logged"},
+    "hugetlbfs": {"writes": "ported"},
+}
 FIELDS = ("stored", "nt", "loaded", "flushes", "fences")
 
 

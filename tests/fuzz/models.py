@@ -44,7 +44,7 @@ MEMORY = 3 << 20  # KiB that a process may hold at most
 EDGES = (4096, 1 << 16, 1 << 21, 1 << 30, 1 << 31, 1 << 32, 1 << 41, 1 << 44, 1 << 60, 1 << 62)
 FLAGS = (0, 0, 0, records.SYNCHRONOUS, records.DATA_ONLY, records.KEEP_SIZE, records.PUNCH_HOLE, records.APPENDS)
 MAP_END = 1 << 32 if NO_JIT else rules.FILE_END  # of a mapping: each 2 MiB of it take a step, and plain Python is slow
-REFUSE = ("device-dax", "famfs", "hugetlbfs")  # refuse calls also for which there is room, as Linux does
+REFUSE = ("daxfs", "device-dax", "famfs", "hugetlbfs")  # refuse calls also for which there is room, as Linux does
 # (part, wholes): the figures of which the first is never above the sum of the others.
 PARTS = (
     ("live_bytes", ("allocated_bytes",)),

@@ -11,9 +11,9 @@ SMALL = {
     for capacity, names in {
         "3MiB": "ext2 ext2-dax ext2-ramdisk ramfs tmpfs",
         "4MiB": "ext2-scm fat-nand fat-scm xfs-dax",
-        "7MiB": "ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
+        "7MiB": "daxfs ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
         "8MiB": "scm-manager scmfs scmfs-lp simfs splitfs",
-        "16MiB": "device-dax hugetlbfs pmfs-4k winefs",
+        "16MiB": "device-dax hugetlbfs pmfs-4k winefs winefs-relaxed",
         "24MiB": "ctfs famfs pmfs-2m vsm",
         "8GiB": "pmfs-1g vsm-1g",
     }.items()
@@ -23,6 +23,7 @@ SMALL = {
 LARGER = {fs: f"{int(capacity[:-3]) + 14}MiB" for fs, capacity in SMALL.items() if capacity.endswith("MiB")}
 OTHERWISE = {
     "ctfs": {"update": "atomic"},
+    "daxfs": {"gaps": "filled"},
     "device-dax": {"align": "4KiB", "writes": "ported"},
     "ext2": {"dirty_expire": "2s"},
     "ext2-dax": {"kernel": "6.1", "data_alignment": "2MiB", "dirty_expire": "2s"},
@@ -50,11 +51,13 @@ OTHERWISE = {
     "tmpfs": {"huge": "always", "kernel": "6.1"},
     "vsm": {"entries": "2MiB", "shootdown": "deferred"},
     "winefs": {"cpus": "2"},
+    "winefs-relaxed": {"cpus": "2"},
     "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "2"},
 }
 # Other values yet, for calls of all kinds, appends by several threads, and advice.
 VARIED = {
     "ctfs": {"update": "atomic"},
+    "daxfs": {"buckets": "4096"},
     "device-dax": {"writes": "ported"},
     "ext2": {"timestamp_tick": "0s", "tick": "0"},
     "ext2-dax": {"kernel": "6.12", "timestamp_tick": "0s", "tick": "0", "copy_fence": "0"},
@@ -85,7 +88,8 @@ VARIED = {
     "splitfs": {"mode": "sync", "operation_log": "64KiB", "staging": "64KiB", "tick": "0"},
     "tmpfs": {"huge": "advise", "kernel": "6.12"},
     "vsm": {"version": "original", "journal": "64KiB", "shootdown": "local"},
-    "winefs": {"cpus": "3", "journal": "64KiB"},
+    "winefs": {"cpus": "3", "journal": "64KiB", "barrier": "0"},
+    "winefs-relaxed": {"cpus": "3", "journal": "64KiB"},
     "xfs-dax": {
         "log": "2MiB",
         "log_unit": "512",

@@ -374,6 +374,23 @@ def test_diagnosis_is_one_line(text, messages, status, said):
     assert said in line and "\n" not in line and "\x1b" not in line and "\x07" not in line
 
 
+def test_a_panic_shows_what_the_kernel_said_of_the_fault():
+    console_text = """
+[    2.1] BUG: kernel NULL pointer dereference, address: 0000000000000008
+[    2.1] #PF: supervisor read access in kernel mode
+[    2.1] Oops: 0000 [#1] SMP NOPTI
+[    2.1] RIP: 0010:winefs_new_inode+0xb1/0x2a0 [winefs]
+[    2.1] Call Trace:
+[    2.2] RIP: 0033:0x401234
+[    2.3] Kernel panic - not syncing: Fatal exception
+"""
+    line = console.diagnose(console_text, "", 0)
+    assert "panicked: Kernel panic - not syncing: Fatal exception; BUG: kernel NULL pointer dereference" in line
+    assert "; in winefs_new_inode (RIP: 0010:winefs_new_inode+0xb1/0x2a0 [winefs]); the console ends" in line
+    place = "[ 1.0] kernel BUG at fs/pmfs/inode.c:12!\n[ 1.0] RIP: 0010:0x0\n[ 1.0] Kernel panic - not syncing: x\n"
+    assert "kernel BUG at fs/pmfs/inode.c:12!; in unknown code (RIP: 0010:0x0)" in console.diagnose(place, "", 0)
+
+
 def test_finished_is_the_guests_own_word():
     assert console.finished("boot\r\n\r\nscmsim: finished\r\n")
     assert not console.finished("scmsim: failed: x y: errno 1\n")

@@ -26,12 +26,7 @@ def test_nine_in_ten_cells_are_inside_with_their_workload_left_out() -> None:
     found = list(check.checks())
     assert len(found) >= 28
     assert [one for one in found if one.inside < 0.9] == []
-    narrow = (
-        "flushes",
-        "fences",
-        "pm_stored_bytes",
-    )  # nearly all errors are 0, so any width is more than twice what is needed
-    assert [one for one in found if one.needed < 0.5 and one.counter not in narrow] == []
+    assert [one for one in found if one.needed < 0.5 and one.width > 1.02] == []  # narrower: nine in ten are exact
 
 
 def test_the_table_has_known_models_and_counters() -> None:
@@ -64,7 +59,6 @@ def test_the_basis_falls_back_from_the_model_to_its_family_to_all(fs: str, count
         assert found == Interval(None, None, basis)
     else:
         assert found.low is not None and found.high is not None and found.low < 1000 < found.high
-        assert found.low * found.high == pytest.approx(1e6)
 
 
 def test_a_kernel_a_machine_and_a_kind_of_call_choose_the_cells() -> None:
@@ -76,15 +70,49 @@ def test_a_kernel_a_machine_and_a_kind_of_call_choose_the_cells() -> None:
     assert intervals.cells("flushes", call="fsync") == intervals.cells("flushes")
 
 
-def test_the_errors_are_those_of_the_table_computed_by_hand() -> None:
-    """Two models with errors of 0.1 and 0.4 in ten workloads each: the half-widths are near these, not the mean of both."""
+def test_the_bounds_are_those_computed_by_hand() -> None:
+    """Two models, each with one error in ten workloads.
+
+    Centres are 10 / 12 of the errors.  Scales are drawn towards 0.4, the 80 % quantile; left out: 9 workloads, centre 9 / 11.
+    """
     base = tuple(Cell(fs, fs, f"w{i}", wrong) for fs, wrong in (("a", 0.1), ("b", 0.4)) for i in range(10))
-    widths = {fs: intervals.half_width(fs, base)[0] for fs in "ab"}
-    assert 0.1 <= widths["a"] < 0.25 and widths["b"] == 0.4
-    assert intervals.half_width("c", base) == (0.4, "all models, 20 cells")
+
+    def fit(wrong: float, workloads: int) -> tuple[float, float]:
+        centre = workloads * wrong / (workloads + 2)
+        return centre, math.sqrt((2 * 0.4**2 + workloads * (wrong - centre) ** 2) / (workloads + 2)) + 0.002
+
+    scores = {wrong: (wrong - fit(wrong, 9)[0]) / fit(wrong, 9)[1] for wrong in (0.1, 0.4)}
+    factor = max(scores.values())  # of 20 scores the 19th
+    for fs, wrong in (("a", 0.1), ("b", 0.4)):
+        centre, scale = fit(wrong, 10)
+        low, high, basis = intervals.bounds(fs, base)
+        assert (low, basis) == (pytest.approx(min(centre - factor * scale, -0.005)), f"{fs}, 10 cells")
+        assert high == pytest.approx(min(centre + factor * scale, 0.4))
+    assert intervals.bounds("c", base)[2] == "all models, 20 cells"
 
 
-@pytest.mark.parametrize("measured, replayed, wrong", [(0, 0, 0), (0, 1, 9), (1, 0, 9), (2, 1, math.log(2)), (5, 5, 0)])
+def _cells(errors: list[float]) -> tuple[Cell, ...]:
+    return tuple(Cell("ab"[i % 2], "f", f"w{i // 2}", error) for i, error in enumerate(errors))
+
+
+@given(st.lists(st.floats(-2, 2), min_size=6, max_size=16), st.sampled_from("abc"))
+def test_opposite_errors_give_opposite_bounds_around_the_figure(errors: list[float], fs: str) -> None:
+    low, high, basis = intervals.bounds(fs, _cells(errors))
+    assert low < 0 < high and max(-low, high) <= max(*map(abs, errors), 0.005)
+    mirrored = intervals.bounds(fs, _cells([-error for error in errors]))
+    assert mirrored == (pytest.approx(-high), pytest.approx(-low), basis)
+
+
+def test_write_backs_and_fences_share_a_quantile_and_kinds_of_call_do_not() -> None:
+    base = intervals.cells("flushes", "6.1")
+    shared = intervals.pool("flushes", base)
+    assert base in shared and len(shared) == 6 and shared == intervals.pool("fences", intervals.cells("fences"))
+    assert intervals.pool("instructions", base) == (base,) == intervals.pool("flushes", base, "append")
+
+
+@pytest.mark.parametrize(
+    "measured, replayed, wrong", [(0, 0, 0), (0, 1, -9), (1, 0, 9), (2, 1, math.log(2)), (1, 2, -math.log(2))]
+)
 def test_an_error_is_the_logarithm_of_the_ratio(measured: float, replayed: float, wrong: float) -> None:
     assert intervals.error(measured, replayed) == pytest.approx(wrong)
 
@@ -140,11 +168,21 @@ def test_columns_of_a_sweep_give_the_intervals_back(replayed: Result) -> None:
 
 def test_the_table_shows_intervals_only_if_asked(replayed: Result) -> None:
     plain, shown = replayed.table(), replayed.table(intervals=True)
-    assert " to " not in plain and spans.NOTE not in plain and shown.endswith(spans.NOTE)
+    assert not re.search(r"\([^)]* to ", plain) and spans.NOTE not in plain and shown.endswith(spans.NOTE)
     lines = {line[:30].strip(): line for line in shown.splitlines() if line.startswith("  ")}
     assert "(exact)" in lines["bytes written by the program"] and "(not checked)" in lines["time (estimate), ns"]
     found = replayed.runs[0].intervals["estimated_ns_per_call"]
     assert f"({found['low']:,.0f}"[:2] in lines["time (estimate), ns"]
+
+
+def test_a_line_below_the_table_has_the_figure_that_may_be_furthest_off(replayed: Result) -> None:
+    (line,) = [line for line in replayed.table(rows="instructions").splitlines() if line.startswith("90 % intervals")]
+    spans_of = {run.fs: (run.intervals["instructions"], run.counters["instructions"]) for run in replayed.runs[:2]}
+    far = {fs: max(value / found["low"], found["high"] / value) for fs, (found, value) in spans_of.items()}
+    name = max(far, key=lambda fs: far[fs])
+    assert f"up to {far[name]:.1f} times, instructions of {name};" in line and line.endswith("not checked: famfs")
+    shown = (replayed.table(intervals=True), Result(runs=replayed.runs[2:]).table(), replayed._repr_html_())
+    assert not any("90 % intervals:" in text for text in shown)
 
 
 def test_a_sentence_says_more_only_where_intervals_do_not_overlap() -> None:

@@ -3,7 +3,7 @@
     python -m tests.verification.intervals        # the tables of docs/validation/intervals.md
 
 "Left out" is the median of high / low in this check, "printed" that of the intervals that a replay prints, from all cells.
-"Needed" is the factor on the half-widths that puts nine in ten cells inside: below 0.5 the intervals are too wide.
+"Needed" is the factor on the distances of the bounds that puts nine in ten cells inside: below 0.5 the intervals are too wide.
 """
 
 import csv
@@ -17,7 +17,7 @@ from scmsim.result.intervals import Cell
 
 
 class Check(NamedTuple):
-    """Cells of a counter, the share inside, medians of high / low, and the factor on the half-widths that 90 % needs."""
+    """Cells of a counter, the share inside, medians of high / low, and the factor on the bounds that 90 % needs."""
 
     counter: str
     costs: str
@@ -29,23 +29,22 @@ class Check(NamedTuple):
     needed: float
 
 
-def left_out(base: Sequence[Cell], unknown_model: bool = False) -> list[tuple[float, float]]:
-    """Return (error, half-width) of each cell, from cells without its group; `unknown_model`: nor its model."""
-    widths: dict[tuple[str, str], float] = {}
+def _without(base: Sequence[Cell], cell: Cell, unknown_model: bool) -> tuple[Cell, ...]:
+    return tuple(one for one in base if one.group != cell.group and not (unknown_model and one.model == cell.model))
+
+
+def left_out(
+    base: Sequence[Cell], shared: Sequence[Sequence[Cell]], unknown_model: bool = False
+) -> list[tuple[float, float, float]]:
+    """Return (error, low, high) of each cell, from cells without its group; `unknown_model`: nor its model."""
+    found: dict[tuple[str, str], tuple[float, float, str]] = {}
     for cell in base:
         key = (cell.group, cell.model)
-        if key not in widths:
-            rest = tuple(
-                one for one in base if one.group != cell.group and not (unknown_model and one.model == cell.model)
-            )
-            widths[key] = intervals.half_width(cell.model, rest)[0]
-    return [(cell.error, widths[cell.group, cell.model]) for cell in base]
-
-
-def share_of_width(pair: tuple[float, float]) -> float:
-    """Return error / half-width; 0 without an error, infinity outside of an interval of width 0."""
-    error, width = pair
-    return error / width if width else math.inf if error else 0.0
+        if key not in found:
+            sets = (_without(each, cell, unknown_model) for each in shared)
+            rest = _without(base, cell, unknown_model)
+            found[key] = intervals.bounds(cell.model, rest, tuple(each for each in sets if each))
+    return [(cell.error, *found[cell.group, cell.model][:2]) for cell in base]
 
 
 def kinds() -> Iterator[tuple[str, str, str, str]]:
@@ -60,12 +59,15 @@ def checks(unknown_model: bool = False) -> Iterator[Check]:
     """Yield the check of each counter, costs and machine."""
     for counter, costs, machine, call in kinds():
         base = intervals.cells(counter, costs or None, machine or None, call)
-        pairs = left_out(base, unknown_model)
-        inside = sum(error <= width for error, width in pairs) / len(pairs)
-        needed = sorted(map(share_of_width, pairs))[math.ceil(intervals.SHARE * len(pairs)) - 1]
-        width = statistics.median(intervals.ratio(width) for _, width in pairs)
-        printed = statistics.median(intervals.ratio(intervals.half_width(cell.model, base)[0]) for cell in base)
-        yield Check(counter, costs or "each model's", machine, len(pairs), inside, width, printed, needed)
+        shared = intervals.pool(counter, base, call)
+        found = left_out(base, shared, unknown_model)
+        inside = sum(low <= error <= high for error, low, high in found) / len(found)
+        needed = sorted(abs(error) / (high if error > 0 else -low) for error, low, high in found)
+        width = statistics.median(math.exp(high - low) for _, low, high in found)
+        every = [intervals.bounds(cell.model, base, shared) for cell in base]
+        printed = statistics.median(math.exp(high - low) for low, high, _ in every)
+        ninth = needed[math.ceil(intervals.SHARE * len(found)) - 1]
+        yield Check(counter, costs or "each model's", machine, len(found), inside, width, printed, ninth)
 
 
 def main() -> None:

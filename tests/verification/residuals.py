@@ -32,7 +32,7 @@ def rows(cell: dict) -> list[tuple]:
     unit = int(cell["unit"])
     table = []
     for counter, columns in MEASURED.items():
-        predicted = counter in STRUCTURE or unit in HELD_OUT.get(cell["fs"], ())
+        predicted = counter in STRUCTURE or unit in HELD_OUT.get(cell["fs"], ()) or cells.held_out(cell)
         figures = (
             sum(cell.get(column, 0.0) for column in columns),
             sum(found[name] for name in REPLAYED[counter]),

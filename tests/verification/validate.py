@@ -25,6 +25,8 @@ SYSTEMS = (
         "6.1:ext2-dax",
         "6.1:ext2",
         "xfs-dax",
+        "winefs",
+        "winefs-relaxed",
         "4.4:ext4-dax-linux4",
         "4.4:ext4-linux4",
     )

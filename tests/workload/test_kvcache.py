@@ -166,7 +166,7 @@ def test_the_figures_are_printed(tmp_path):
     done = CliRunner().invoke(main, ["synth", "kvcache", str(SAMPLE), "-o", str(tmp_path / "k.parquet")])
     work = kvcache.Workload(file=str(SAMPLE))
     assert done.exit_code == 0 and f"200 requests with {work.asked:,} blocks of 33,554,432 bytes" in done.output
-    assert f"{work.found:,} found" in done.output and f"{work.evicted:,} evicted from 2,048 slots" in done.output
+    assert f"{work.found:,} found" in done.output and f"{work.evicted:,} evicted from 512 slots" in done.output
 
 
 @pytest.mark.parametrize(

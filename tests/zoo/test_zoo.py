@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_rows_are_those_of_the_page_in_docs(folder: Path) -> None:
-    """If this fails because a model changed: run `scmsim zoo -o zoo --fs ...` without LEFT_OUT, copy its zoo.md and zoo.svg."""
+    """If this fails because a model changed: run `scmsim zoo -o zoo`, copy its zoo.md and zoo.svg."""
     page = (ROOT / "docs/models/zoo.md").read_text(encoding="utf-8")
     made = (folder / "zoo.md").read_text(encoding="utf-8")
     for name in ("tar-cp", "append"):
@@ -41,7 +41,12 @@ def test_rows_are_those_of_the_page_in_docs(folder: Path) -> None:
         assert len(rows) == 2 and all(row in theirs for row in rows)
 
 
-LEFT_OUT = {"device-dax", "famfs", "hugetlbfs"}  # they refuse most calls of the entries, so their figures would mislead
+ONLY = {
+    "device-dax",
+    "famfs",
+    "hugetlbfs",
+}  # they refuse most calls of the other entries, so their figures would mislead
+RUN_BY_ALL = {"chase", "kvcache"}
 
 
 def test_the_page_in_docs_has_every_entry_on_every_file_system() -> None:
@@ -56,7 +61,19 @@ def test_the_page_in_docs_has_every_entry_on_every_file_system() -> None:
             in page
         )
         rows = page.partition(f"\n## {entry.name}\n")[2].partition("\n## ")[0]
-        assert all(f"\n| {fs} | " in rows or f"\n| {fs} \\* | " in rows for fs in {*registry.names("fs")} - LEFT_OUT)
+        expected = {*registry.names("fs")} - (set() if entry.name in RUN_BY_ALL else ONLY)
+        shown = {fs for fs in registry.names("fs") if f"\n| {fs} | " in rows or f"\n| {fs} \\* | " in rows}
+        assert shown == expected, entry.name
+
+
+def test_what_refuses_most_calls_runs_few_entries_whole_and_has_no_median(tmp_path: Path) -> None:
+    run("-o", str(tmp_path / "out"), "--trace", "chase,append", "--fs", "device-dax,ext4-dax")
+    with open(tmp_path / "out" / "zoo.csv", encoding="utf-8", newline="") as text:
+        rows = [(row["entry"], row["fs"], row["failed"], row["warnings"]) for row in csv.DictReader(text)]
+    assert sorted(row[:2] for row in rows) == [("append", "ext4-dax"), ("chase", "device-dax"), ("chase", "ext4-dax")]
+    assert all(row[2] == "0" and "not replayed" not in row[3] for row in rows)
+    made = (tmp_path / "out" / "zoo.md").read_text(encoding="utf-8")
+    assert "| device-dax |" not in made.partition("## Beside")[2].partition("## How far")[0]
 
 
 def test_the_table_says_what_an_entry_is_and_nothing_is_computed_twice(folder: Path) -> None:
@@ -67,7 +84,24 @@ def test_the_table_says_what_an_entry_is_and_nothing_is_computed_twice(folder: P
     again = json.loads(run("-o", str(folder), *SMALL, "--json"))
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "points").iterdir()} == before and len(before) == 4
     assert [row["sha256"] for row in again["rows"]] == [row[head.index("counts")] for row in rows]
-    assert {row["time_class"] for row in again["rows"]} == {"B", "C"} and len({row[-3] for row in rows}) == 4
+    assert {row["time_class"] for row in again["rows"]} == {"B", "C"} and len(
+        {row[head.index("counts")] for row in rows}
+    ) == 4
+
+
+def test_every_figure_has_its_interval_in_the_table_and_the_widest_on_the_page(folder: Path) -> None:
+    with open(folder / "zoo.csv", encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    (row,) = [row for row in rows if (row["entry"], row["fs"]) == ("tar-cp", "pmfs-4k")]
+    low, value, high = (
+        float(row[name]) for name in ("low of stored / written", "stored / written", "high of stored / written")
+    )
+    assert low < value < high and row["basis of stored / written"].startswith("all models, ")
+    line = next(line for line in (folder / "zoo.md").read_text().splitlines() if line.startswith("| pmfs-4k |"))
+    ratios = [re.findall(r"[\d.]+", cell) for cell in line.split("|")[2:-2]]
+    assert len(ratios) == len(zoo.SPANNED)
+    assert any(pair == [f"{low / value:.2f}", f"{high / value:.2f}"] for pair in ratios)
+    assert not any("low of waste" in name or "low of loaded" in name for name in row)
 
 
 def test_a_hash_does_not_depend_on_what_else_is_replayed(folder: Path, tmp_path: Path) -> None:

@@ -84,15 +84,16 @@ def ridge(
     costs: Sequence[str],
     priors: Mapping[str, Sequence],
     fixed: Mapping[str, Sequence[float]],
-    leave_out: int = 0,
+    leave_out: int | Callable[[dict], bool] = 0,
 ) -> tuple[dict[str, list[float]], list[Left]]:
-    """Return the fitted costs and the errors in all cells; cells of unit `leave_out` are excluded from the fit.
+    """Return the fitted costs and the errors in all cells; cells of unit `leave_out`, or for which it is true, are excluded.
 
     `found` is the result of `structure`; a prior is (instructions, loads, stores, weight, ...).
     """
     counts, direct = found
     matrix, rest = (counts[:, [costs.index(name) for name in part]] for part in (priors, fixed))
-    used = np.array([row["unit"] != leave_out for row in measured])
+    out = leave_out if callable(leave_out) else lambda row: row["unit"] == leave_out
+    used = np.array([not out(row) for row in measured])
     weight = np.array([prior[3] for prior in priors.values()]) * PULL
     fitted, left = np.zeros((len(priors), 3)), np.zeros((len(measured), 3))
     for k, column in enumerate(COLUMNS):

@@ -106,13 +106,15 @@ def close_write(s, arena, out, op, row):
     commit(s, out)
     # Free the old blocks only after the commit: until then an undo restores the pointers to them.
     if s.replacing:
-        s.reg[templates.COUNT] = 0
+        s.reg[templates.COUNT] = s.reg[templates.PAGES] = before = templates.ZERO
         for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
             old = table.get(arena, row + state.OLD, i)
             if old != 0:
                 release(s, arena, row, i, old)
                 table.put(arena, row + state.OLD, i, templates.ZERO)
                 s.reg[templates.COUNT] += 1
+                s.reg[templates.PAGES] += old != before + s.unit
+                before = old
         emit_template(s, out, templates.OLD_FREED)
 
 

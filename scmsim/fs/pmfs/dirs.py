@@ -158,7 +158,7 @@ def put_record(s, arena, place, k, needs, row_number):
 
 
 @subroutine
-def find_gap(arena, directory, needs):
+def find_gap(s, arena, directory, needs):
     """Return (block, record in it) of the first gap with room for a name of `needs` bytes; record -1: there is none."""
     count, j, k = arena[directory + state.DIRCOUNT], templates.ZERO, -1
     while j < count:
@@ -178,7 +178,7 @@ def add_name(s, arena, out, row, directory):
     needs = record_bytes(length)
     s.reg[templates.DIR] = inode_at(s, directory)
     log(s, out, s.reg[templates.DIR], templates.LOG_DATA)
-    j, k = find_gap(arena, directory, needs)
+    j, k = find_gap(s, arena, directory, needs)
     scan(s, arena, out, directory, j, k + 1, templates.ZERO)
     if k < 0:
         place, k = add_block(s, arena, out, directory), templates.ZERO

@@ -113,6 +113,10 @@ def take_over(s, arena, out, row, replaced, directory):
     s.reg[templates.DIRENT] = arena[place + state.DIR_BLOCK] * templates.BLOCK + dirs.offset_of(arena, place, k)
     log(s, out, s.reg[templates.DIRENT], 8)
     emit_template(s, out, templates.KILL_DIRENT)
+    # The directory's inode is logged before its times change.
+    s.reg[templates.DIR] = inode_at(s, directory)
+    log(s, out, s.reg[templates.DIR], templates.LOG_DATA)
+    emit_template(s, out, templates.DIR_TIMES)
     arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | (number(s, row) + 1) << dirs.OWNER
     arena[replaced + state.PLACE], arena[row + state.PLACE] = 0, place
     s.reg[templates.INODE] = inode_at(s, replaced)

@@ -15,10 +15,13 @@ from scmsim.fs.recovery.observe import Event
 
 JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48
 INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9
+GROWING = (records.WRITE, records.FALLOCATE, records.TRUNCATE)  # calls that change the tree of their own file
 
 
 class Call:
     """Interpreter of one call: maps its events, in order, to the writes that they represent."""
+
+    NEW_INODE = 58  # bytes that a new inode's fields store
 
     def __init__(self, recovery: Any, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = recovery, op, version, events
@@ -103,8 +106,8 @@ class Call:
     # the tree
 
     def _index(self, i: int, event: Event) -> list:
-        if event.code == NTSTORE:
-            return []  # a new node, cleared: its pointers count from the store that links it
+        if event.code == NTSTORE or self.op.op not in GROWING:
+            return []  # a new node, cleared: its pointers count from the store that links it; or a directory's tree
         before = self.events[i - 1]
         if before.code == NTSTORE and before.site == "index" and before.addr == event.addr:
             return self._grown(event)
@@ -192,7 +195,8 @@ class Call:
 
     def _logged_pointers(self, low: int, high: int, i: int) -> list[Any]:
         change = next((e for e in self.events[i + 1 :] if e.code in (STORE, NTSTORE) and e.site != "journal"), None)
-        if change is not None and change.site == "directory":
+        # The undo of a directory's pointers takes the name away that a new block of the directory holds.
+        if self.op.op not in GROWING or (change is not None and change.site == "directory"):
             return self.names_left[:1]
         slot, blocks = low % PAGE // 8, range(low % PAGE // 8, (high - 1) % PAGE // 8 + 1)
         words: list[Any] = [("slot", self.file, block) for block in self.blocks if block % FAN_OUT in blocks]
@@ -208,7 +212,7 @@ class Call:
 
     def _inode(self, i: int, event: Event) -> list:
         file, at = self._inode_of(event.addr), event.addr % INODE_BYTES
-        if at == 0 and event.length == 58:
+        if at == 0 and event.length == self.NEW_INODE:
             self.a.known.pop(file, None)
             self.a.size[file] = 0
             self.a.now[("cuts", file)] = ((self.version, 0),)

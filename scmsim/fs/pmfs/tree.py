@@ -111,6 +111,17 @@ def hang(s, arena, out, row, level, i, last):
 
 
 @subroutine
+def put_block(s, arena, row, i, block):
+    """Point data block `i` to device block `block`, and keep the block that it replaces for `close_write`."""
+    before = table.get(arena, row + state.BLOCKS, i)
+    if before != 0:
+        table.put(arena, row + state.OLD, i, before)
+    else:
+        arena[row + file_row.MAPPED] += 1
+    table.put(arena, row + state.BLOCKS, i, block)
+
+
+@subroutine
 def take_blocks(s, arena, row, at, want, is_dir):
     """Allocate up to `want` device blocks for the data blocks from `at` on; return how many, with the first in NODE."""
     unit = 1 if is_dir else s.unit
@@ -121,12 +132,7 @@ def take_blocks(s, arena, row, at, want, is_dir):
         block = aligned_fit.allocate(s, arena, unit)
         count = 1
     for k in range(count):
-        before = table.get(arena, row + state.BLOCKS, at + k)
-        if before != 0:
-            table.put(arena, row + state.OLD, at + k, before)
-        else:
-            arena[row + file_row.MAPPED] += 1
-        table.put(arena, row + state.BLOCKS, at + k, block + k * unit)
+        put_block(s, arena, row, at + k, block + k * unit)
     if is_dir:
         s.dir_blocks += count
     else:
@@ -147,6 +153,12 @@ def counted(fresh, calls):
 
 
 @subroutine
+def pointed(s, taken, replaced):
+    """Return how many pointers of a leaf are stored for `taken` blocks, of which `replaced` replace others."""
+    return taken
+
+
+@subroutine
 def fill(s, arena, out, row, last, zero):
     """Allocate the data blocks from `resume_at` to the end of its leaf, at most to `last`.
 
@@ -161,7 +173,7 @@ def fill(s, arena, out, row, last, zero):
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     leaf = node(arena, row, 1, first >> 9) * templates.BLOCK + ((first & 511) << 3)
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
-    taken, replaced, calls, at = templates.ZERO, templates.ZERO, templates.ZERO, first
+    taken, replaced, calls, runs, at = templates.ZERO, templates.ZERO, templates.ZERO, templates.ZERO, first
     while at <= stop:
         want = 0
         while at + want <= stop and (s.replacing or table.get(arena, row + state.BLOCKS, at + want) == 0):
@@ -177,6 +189,7 @@ def fill(s, arena, out, row, last, zero):
         filled = arena[row + file_row.MAPPED] - mapped
         replaced += count - filled
         calls += 1 + (count > filled)
+        runs += 1
         if zero and want == 512 and not is_dir:
             filled_whole(arena, row)
         if zero:
@@ -194,9 +207,10 @@ def fill(s, arena, out, row, last, zero):
     s.reg[templates.LEAF_AT], s.reg[templates.SLOTS], s.reg[templates.UPPER] = (
         leaf,
         (stop - first + 1 << 3) * tree,
-        (taken << 3) * tree,
+        (pointed(s, taken, replaced) << 3) * tree,
     )
     s.reg[templates.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
+    s.reg[templates.COUNT] = runs
     s.reg[templates.BLOCK_BYTES], s.reg[templates.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
     emit_template(s, out, templates.FILL)
     # A tree of height 0 has the data block itself as its root, in the inode.
@@ -226,18 +240,21 @@ def release(s, arena, row, i, block):
 def free_leaf(s, arena, out, row):
     """Free the data blocks from `resume_at` to the end of its leaf."""
     first, stop = s.resume_at, min(arena[row + state.BLOCK_COUNT], (s.resume_at | 511) + 1)
-    count = 0
+    count, runs, before = templates.ZERO, templates.ZERO, templates.ZERO
     for i in range(first, stop):
         block = table.get(arena, row + state.BLOCKS, i)
         if block != 0:
             release(s, arena, row, i, block)
             table.put(arena, row + state.BLOCKS, i, templates.ZERO)
             count += 1
+            runs += block != before + s.unit
+            before = block
     arena[row + file_row.MAPPED] -= count
     leaf = node(arena, row, 1, first >> 9)
     s.reg[templates.LEAF_AT] = leaf * templates.BLOCK + ((first & 511) << 3)
     # Slots are loaded up to the end of the node.
     s.reg[templates.SLOTS], s.reg[templates.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count
+    s.reg[templates.PAGES] = runs
     emit_template(s, out, templates.FREED)
     s.resume_at = stop
 

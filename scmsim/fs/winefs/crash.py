@@ -1,4 +1,4 @@
-"""Recover WineFS in strict mode: PMFS's undo entries in a journal per CPU; overwrites by copy, in aligned files also in place.
+"""Recover WineFS: PMFS's undo entries in a journal per CPU; strict overwrites by copy, in aligned files also in place.
 
 Units: bytes, device blocks of 4096 bytes.
 Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (journals of the CPUs); README: strict mode is atomic, synchronous.
@@ -11,38 +11,47 @@ bytes.
 from typing import Any
 
 from scmsim.core.records import LOAD, WRITE
-from scmsim.fs.pmfs.crash import UNALIGNED
+from scmsim.fs.pmfs.crash import TORN, UNALIGNED
 from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
 from scmsim.fs.recovery.image import Bulk, label_of
 from scmsim.fs.recovery.model import Guarantee, Known, copied
 from scmsim.fs.recovery.observe import Event
+from scmsim.fs.winefs.templates import NEW_INODE_BYTES
 
-SUMMARY = "WineFS, strict: undo journals, one a CPU; overwrites to fresh blocks, of aligned files then in place"
-MODELS = ("winefs",)
+SUMMARY = "WineFS: undo journals, one a CPU; strict overwrites to fresh blocks, of aligned files then in place"
+MODELS = ("winefs", "winefs-relaxed")
 
 REGION = 2 << 20  # bytes that the journals' end is rounded to
 GUARANTEE = Guarantee("every call is atomic, overwrites too, and durable when it returns (strict mode)", True, True)
+UNFENCED = Known(
+    WRITE, "",
+    "no fence ends a write inside a block (xip.c: pmfs_file_write_fast before WineFS's issue 1; Chipmunk's WINEFS_BUG2)",
+)  # fmt: skip
 
 
 class RecoveryModel(Pmfs):
     """Recovery model of WineFS: PMFS's, with a journal per CPU and WineFS's guarantee."""
 
-    shift = {"winefs": 12}
+    shift = {"winefs": 12, "winefs-relaxed": 12}
     flaws = (
         UNALIGNED,
-        Known(WRITE, "data copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
+        Known(WRITE, "copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
     )  # fmt: skip
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.guarantee, self.call = GUARANTEE, WineCall
+        self.guarantee, self.call = GUARANTEE if self.fs == "winefs" else TORN, WineCall
+        if not self.params.get("barrier", 1):
+            self.flaws = (*self.flaws, UNFENCED)
         journals = self.params["journal"] * self.params["cpus"]
         self.inode_table = -(-(JOURNAL_AT + journals) // REGION) * REGION
 
 
 class WineCall(Call):
     """Interpreter of one WineFS call: maps its events to the writes that they represent."""
+
+    NEW_INODE = NEW_INODE_BYTES
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

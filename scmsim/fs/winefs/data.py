@@ -1,6 +1,7 @@
-"""Model WineFS's write in strict mode: an overwrite goes to fresh blocks, and in an aligned file also in place.
+"""Model WineFS's write: in strict mode an overwrite goes to fresh blocks, and in an aligned file also in place.
 
-In place, the file stays aligned.
+In place, the file stays aligned. In relaxed mode every overwrite goes in place; one that is not inside a block still
+allocates blocks and frees them again. An append inside a block needs no transaction in either mode.
 
 Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pmfs_copy_to_edge_blk,
 pmfs_clear_edge_blk).
@@ -8,9 +9,10 @@ pmfs_clear_edge_blk).
 
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as pmfs_templates
-from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.data import close_write, fast, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
@@ -19,6 +21,25 @@ from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
 COPY_EVENTS = 24
+WAS_READ = 4  # STATUS bit: read since the last change
+
+
+@subroutine
+def touch(s, arena, out, row):
+    """Set the access time at the first read after a change (relatime; pmfs_dirty_inode)."""
+    if arena[row + file_row.STATUS] & WAS_READ:
+        return
+    arena[row + file_row.STATUS] |= WAS_READ
+    s.reg[pmfs_templates.INODE] = inode_at(s, row)
+    emit_template(s, out, templates.ATIME)
+
+
+@subroutine
+def read_file(s, arena, out, op, row):
+    """Model read(); return False if room runs out."""
+    if s.stage == pmfs_state.READY:
+        touch(s, arena, out, row)
+    return pmfs_data.read_file(s, arena, out, op, row)
 
 
 @subroutine
@@ -28,10 +49,10 @@ def find_edges(s, arena, op, row):
     s.edges = 0
     if op.offset & 4095:
         there = table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12) != 0
-        s.edges |= (not there) * NEW_START | (there and op.offset < size) * OVER_START
+        s.edges |= (not there) * NEW_START | (s.strict and there and op.offset < size) * OVER_START
     if end & 4095:
         there = table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12) != 0
-        s.edges |= (not there) * NEW_END | (there and end < size and op.offset < size) * OVER_END
+        s.edges |= (not there) * NEW_END | (s.strict and there and end < size and op.offset < size) * OVER_END
 
 
 @subroutine
@@ -122,12 +143,16 @@ def write_file(s, arena, out, op, row):
     """Model write(); return False if room runs out."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     if s.stage == pmfs_state.READY:
+        arena[row + file_row.STATUS] &= ~WAS_READ
         set_find(s, arena, row, first, 1)
         emit_template(s, out, pmfs_templates.WRITE)
-        s.doubled = arena[row + pmfs_state.ALIGNED] != 0 and op.offset < arena[row + file_row.SIZE]
-        if s.doubled and first == last and table.get(arena, row + pmfs_state.BLOCKS, first) != 0:
+        copied = s.strict and op.offset < arena[row + file_row.SIZE]  # a strict overwrite goes to fresh blocks
+        s.doubled = copied and arena[row + pmfs_state.ALIGNED] != 0
+        inside = first == last and table.get(arena, row + pmfs_state.BLOCKS, first) != 0
+        if inside and (s.doubled or not copied):
             fast(s, arena, out, op, row)
-            emit_template(s, out, templates.BARRIER)
+            if s.barrier:
+                emit_template(s, out, templates.BARRIER)
             return True
         find_edges(s, arena, op, row)
         edges = s.edges

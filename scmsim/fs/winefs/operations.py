@@ -4,9 +4,9 @@ Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
 """
 
 from scmsim.alloc import aligned_holes
-from scmsim.fs.engine import calls, operations, table
+from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import emit_template
-from scmsim.fs.pmfs import copy, dirs, tree
+from scmsim.fs.pmfs import copy, dirs, names, tree
 from scmsim.fs.pmfs import operations as pmfs_operations
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as pmfs_templates
@@ -28,6 +28,31 @@ def counted(fresh, calls):
 
 
 @subroutine
+def put_block(s, arena, row, i, block):
+    """Point data block `i` to `block`; a relaxed overwrite keeps the old block and frees the new one (free_blk_list)."""
+    before = table.get(arena, row + pmfs_state.BLOCKS, i)
+    if before == 0:
+        arena[row + file_row.MAPPED] += 1
+        table.put(arena, row + pmfs_state.BLOCKS, i, block)
+        return
+    table.put(arena, row + pmfs_state.OLD, i, before if s.strict else block)
+    if s.strict:
+        table.put(arena, row + pmfs_state.BLOCKS, i, block)
+
+
+@subroutine
+def pointed(s, taken, replaced):
+    """Return how many pointers are stored: a relaxed overwrite leaves those of existing blocks."""
+    return taken if s.strict else taken - replaced
+
+
+@subroutine
+def adopted(s, arena, row):
+    """Take a file from before the trace as read since its last change."""
+    arena[row + file_row.STATUS] |= data.WAS_READ
+
+
+@subroutine
 def scan(s, arena, out, directory, stop, within, match):
     """Look a name up in a balanced tree of the directory's names."""
     s.reg[pmfs_templates.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
@@ -44,16 +69,27 @@ def tree_depth(names):
 
 
 @subroutine
-def find_gap(arena, directory, needs):
-    """Return (last block, its last record); the record is -1 if a name of `needs` bytes fits neither after nor into it."""
+def find_gap(s, arena, directory, needs):
+    """Return (last block, its last record); the record is -1 if a name of `needs` bytes fits neither after nor into it.
+
+    mkdir sets no last_dentry, so the first name of a directory takes a second block; a mount sets the root's.
+    """
     last = arena[directory + pmfs_state.DIRCOUNT] - 1
-    if last < 0:
+    made = directory != s.files + (s.file_count - pmfs_state.UNNAMED) * pmfs_state.FILE_WORDS
+    if last < made:
         return last, -1
     place = table.get(arena, directory + pmfs_state.DIRBLOCKS, last)
     k = arena[place + pmfs_state.DIR_RECORDS] - 1
     word = arena[place + pmfs_state.DIR_FIRST + k]
     fits = (word & dirs.BYTES) - ((word >> dirs.NEEDS) & dirs.BYTES) >= needs
     return last, k if fits else -1
+
+
+@subroutine
+def read_directory(s, arena, out, row):
+    """Model getdents, which sets the access time like a read."""
+    data.touch(s, arena, out, row)
+    pmfs_operations.read_directory(s, arena, out, row)
 
 
 @subroutine
@@ -77,11 +113,19 @@ emit = bind(
             "give_run": aligned_holes.release,
             "filled_whole": filled_whole,
             "counted": counted,
+            "put_block": put_block,
+            "pointed": pointed,
         },
         copy: {"PAGE_BY_PAGE": False},
+        names: {"INODE_FIELDS": templates.LOGGED_INODE, "adopted": adopted},
         dirs: {"KILLS": 1, "scan": scan, "find_gap": find_gap},
         operations: pmfs_operations.HOOKS[operations],
-        calls: {**pmfs_operations.HOOKS[calls], "write": data.write_file},
+        calls: {
+            **pmfs_operations.HOOKS[calls],
+            "write": data.write_file,
+            "read": data.read_file,
+            "read_directory": read_directory,
+        },
         pmfs_operations: {"run_on": run_on},
     },
 ).emit

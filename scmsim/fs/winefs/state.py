@@ -22,6 +22,8 @@ STATE = np.dtype(
         [
             *pmfs_state.FIELDS,
             *aligned_holes.FIELDS,
+            ("strict", "i8"),  # 1: mount option strict
+            ("barrier", "i8"),  # 1: a write inside a block ends with a fence
             ("doubled", "i8"),  # 1: the current write also goes in place
             ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # next position of each CPU's journal
             ("used", "i8", (aligned_holes.MOST_CPUS,)),  # `uncleaned` of each CPU's journal
@@ -32,27 +34,23 @@ LARGEST = 16 << 40  # a bit per block is in memory
 INODE_LOADS = 22  # bytes that a look-up loads: head of the CPU's inode table; root, height and block type of the inode
 
 
-def start(params: dict, files: Files) -> State:
-    """Return the state of an empty WineFS that knows the trace's `files`."""
+def start(params: dict, files: Files, *, strict: bool) -> State:
+    """Return the state of an empty WineFS, mounted strict or relaxed, that knows the trace's `files`."""
     if params["capacity"] > LARGEST:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} does not work; the model ends at 16TiB")
     if not 1 <= params["cpus"] <= aligned_holes.MOST_CPUS:
         raise UsageError(f"cpus = {params['cpus']}; use 1 to {aligned_holes.MOST_CPUS}")
-    rows = [
-        costs.load(name, table, list(templates.SITES))
-        for name, table in (("pmfs-5.13", pmfs_templates.COSTS), ("winefs", templates.COSTS))
-    ]
+    rows = costs.load("winefs-5.13", templates.ALL_COSTS, list(templates.SITES))
 
     def attach(state: State, reserved: int, blocks: int) -> None:
         state.grow(first_fit.arena_words(blocks))
         aligned_holes.attach(state, reserved, blocks, params["cpus"])
 
-    variant = pmfs_state.Variant(
-        templates.templates, np.concatenate(rows), STATE, journals=params["cpus"], attach=attach
-    )
+    variant = pmfs_state.Variant(templates.templates, rows, STATE, journals=params["cpus"], attach=attach)
     state = pmfs_state.start({**params, "data_path": "cow", "version": "dax"}, files, shift=12, variant=variant)
     record = state.record[0]
     record.chunk, record.header_loads = aligned_holes.EXTENT, INODE_LOADS
+    record.strict, record.barrier = strict, strict and params["barrier"]
     return state
 
 

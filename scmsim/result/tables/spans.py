@@ -1,6 +1,7 @@
 """90 % intervals of the figures of the comparison table: "3,698 (2,600 to 6,100)"."""
 
 import functools
+from collections.abc import Iterable
 
 from scmsim.core.text import printable
 from scmsim.result import glossary, intervals
@@ -33,13 +34,39 @@ def span(row: Row, run: Run) -> str:
     found = run.intervals.get(name)
     if value is None or found is None:
         return ""
-    low, high, whole = found.get("low"), found.get("high"), intervals.figure(run, name)
-    if low is None or high is None or not whole or found["basis"] == intervals.EXACT:
+    low, high, whole = _bounds(run, name)
+    if low is None or high is None or not whole:
         return f"({printable(found['basis'])})"
     if row.written(run):  # "92 in all"
         value = whole
     wide = high > _WIDE * low
     return f"({_bound(low * value / whole, wide)} to {_bound(high * value / whole, wide)})"
+
+
+def worst(runs: Iterable[Run], rows: Iterable[Row]) -> str:
+    """Return a line on the figure whose interval reaches furthest, and on unchecked runs; "" if no figure has an interval."""
+    shown, furthest, unchecked = list(rows), (0.0, ""), []
+    for run in runs:
+        before = furthest
+        bases = {run.intervals[name]["basis"] for name in run.intervals} - {intervals.EXACT}
+        for row in shown:
+            low, high, value = _bounds(run, figure(row))
+            if low and high and value:
+                furthest = max(furthest, (max(value / low, high / value), f"{row.label} of {run.fs}"))
+        if bases == {intervals.UNCHECKED} and furthest == before:
+            unchecked.append(run.fs)
+    if not furthest[0]:
+        return ""
+    more = f"; not checked: {', '.join(dict.fromkeys(unchecked))}" if unchecked else ""
+    return f"90 % intervals: off by up to {furthest[0]:.1f} times, {furthest[1]}; --intervals shows each{more}"
+
+
+def _bounds(run: Run, name: str) -> tuple[float | None, float | None, float | None]:
+    """Return the bounds of a figure of a whole run, and the figure; None for what it lacks or is exact."""
+    found = run.intervals.get(name, {})
+    if found.get("basis") == intervals.EXACT:
+        return None, None, None
+    return found.get("low"), found.get("high"), intervals.figure(run, name)
 
 
 def overlap(name: str, one: Run, other: Run) -> bool:

@@ -11,6 +11,7 @@ class Pmfs(Journal):
     """The file system; `stored`, `nt`, `flushes`, `fences` are the last operation's counts by mechanism."""
 
     CHUNK = 64  # pages of one copy
+    LOGGED, FIELDS = 80, 58  # bytes of a new inode that are logged, and stored
 
     def __init__(self, names, sizes, dirs, capacity, shift=12, cow=False, dax=True):
         self.shift, self.unit, self.cow, self.dax = shift, 1 << shift - 12, cow, dax
@@ -297,8 +298,8 @@ class Pmfs(Journal):
         self.ready(d)
         f.exists, f.links, f.opens, f.is_dir = True, 1, 1, bool(f.records)
         self.begin()
-        self.log(f.inode(), 80)
-        self.store("inode", 58)
+        self.log(f.inode(), self.LOGGED)
+        self.store("inode", self.FIELDS)
         self.enter(f, d)
         self.commit()
 
@@ -366,6 +367,8 @@ class Pmfs(Journal):
             j, k = record
             self.log(d.data[j] * 4096 + sum(r[0] for r in d.records[j][:k]), 8)
             self.store("directory", 8)
+            self.log(d.inode(), 48)
+            self.store("inode", 8)
             d.records[j][k][2] = f
             self.log(replaced.inode(), 48)
         else:

@@ -40,12 +40,51 @@ def test_an_overwrite_is_copied_once_or_twice(aligned, offset, length, copies, f
     assert fs.space()["allocated_bytes"] == 4 * MIB
 
 
-def test_an_append_within_a_block_is_a_transaction_too():
-    """Strict mode has no fast path for files that are not aligned."""
+def test_an_append_within_a_block_needs_no_transaction():
+    """pmfs_xip_file_write: a strict write copies only if it begins below the file's size; the fence came with issue 1."""
+    for barrier in (1, 0):
+        fs = model(barrier=barrier)
+        fs.feed(drive.ops(("create", 1), ("write", 1, 0, KIB)))
+        found = once(fs, ("write", 1, KIB, KIB))
+        assert not found["stored"]["journal"] and found["stored"]["inode"] == 16
+        assert sum(found["fences"].values()) == 1 + barrier
+
+
+@pytest.mark.parametrize(("length", "slots"), [(KIB, 0), (4 * KIB, 0), (16 * KIB, 4), (2 * MIB, 512)])
+def test_a_relaxed_overwrite_goes_in_place(length, slots):
+    """Of several blocks, it has a transaction and allocates blocks that it frees again (recursive_alloc_blocks)."""
+    found, blocks = [], []
+    for name in ("winefs", "winefs-relaxed"):
+        fs = drive.Model(name, drive.files(0, -1, dirs=[0]), capacity="1GiB")
+        fs.feed(drive.ops(("create", 1), ("write", 1, 0, 4 * MIB)))
+        before = fs.space()["allocated_bytes"]
+        events = fs.feed(drive.ops(("write", 1, 4 * KIB, length)))
+        found.append(drive.persistent(events, fs.sites))
+        blocks.append(int(events[events["code"] == NTSTORE]["addr"][0]))
+        assert fs.space()["allocated_bytes"] == before
+    strict, relaxed = found
+    assert relaxed["stored"]["data copy"] == length and not relaxed["stored"]["cow copy"]
+    assert blocks[0] != blocks[1]  # the strict one went to fresh blocks
+    if slots:
+        assert strict["stored"]["index"] - relaxed["stored"]["index"] == 8 * slots
+        assert strict["stored"]["journal"] == relaxed["stored"]["journal"]
+    else:
+        assert not relaxed["stored"]["journal"] and not relaxed["stored"]["index"]
+
+
+def test_the_first_name_of_a_directory_takes_a_block_and_a_tree():
+    """mkdir does not note the last record, so the first name goes to a second block, below a cleared node (dir.c)."""
+    fs = drive.Model("winefs", drive.files(0, -1, -1, dirs=[0], names=["/d", "/d/a", "/d/b"]), capacity="1GiB")
+    first, second = (once(fs, ("create", i, 0, 0, 0)) for i in (1, 2))
+    assert first["nt"] == {"index": 4096} and not second["nt"]
+
+
+def test_the_first_read_after_a_change_sets_the_access_time():
     fs = model()
-    fs.feed(drive.ops(("create", 1), ("write", 1, 0, KIB)))
-    found = once(fs, ("write", 1, KIB, KIB))
-    assert found["stored"]["journal"] > 0 and sum(found["fences"].values()) == 3
+    fs.feed(drive.ops(("create", 1), ("write", 1, 0, 8 * KIB)))
+    assert [once(fs, ("read", 1, 0, KIB))["stored"]["inode"] for _ in range(2)] == [4, 0]
+    once(fs, ("write", 1, 0, KIB))
+    assert once(fs, ("read", 1, 0, KIB))["flushes"] == {"inode": 1}
 
 
 def test_small_files_break_one_extent_after_the_other():

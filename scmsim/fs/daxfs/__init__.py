@@ -1,0 +1,1 @@
+"""DaxFS: a lock-free hash table of pages in shared memory, changed by compare-and-swap alone."""

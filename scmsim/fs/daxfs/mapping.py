@@ -1,0 +1,70 @@
+"""Map DaxFS's files: every fault maps one page of 4 KiB, found in the inode's map or the hash table.
+
+A fault for a store gives a hole a cleared page; a load maps a page read-only, so that the first store after it faults again
+(pfn_mkwrite).  There is no huge_fault, MAP_SYNC is refused, and nothing is cleaned or protected again.
+Source: daxfs/file.c (daxfs_dax_fault, daxfs_dax_pfn_mkwrite).  Simplified: a load of a hole maps a page of zeros, where DaxFS
+copies zeros to a new page; private mappings read the file's pages, where DaxFS copies them.
+"""
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from scmsim.fs.daxfs import data, state
+from scmsim.fs.engine.events import reserve_events
+from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.jit import subroutine
+
+
+@subroutine
+def place(s, arena, f, page):
+    """Return the device offset of a page; 0: a hole."""
+    return data.place(s, arena, f, page)
+
+
+@subroutine
+def look_up(s, arena, out, f, page):
+    """Emit the search for a page."""
+    data.look_up(s, arena, out, f, page)
+
+
+@subroutine
+def look_up_events(s):
+    """Return the most events of a search."""
+    return 8
+
+
+@subroutine
+def give_blocks(s, arena, out, f, page, count):
+    """Give a page to a hole for a store; return (outcome, 1)."""
+    outcome = data.can_take(s, arena, f, page, page)
+    if outcome == DONE and not reserve_events(s, out, 64):
+        outcome = NO_ROOM
+    if outcome == DONE:
+        data.look_up(s, arena, out, f, page)
+        data.add_page(s, arena, out, f, page, False)
+    return outcome, 1
+
+
+@functools.cache
+def _kernels() -> ModuleType:
+    from scmsim.fs.mapping import hooks, kernels, rows
+    from scmsim.jit.binding import bind
+
+    own = {
+        "place": place,
+        "look_up": look_up,
+        "look_up_events": look_up_events,
+        "give_blocks": give_blocks,
+        "BY_REQUEST": False,
+        "KEEPS_CLEAN": False,
+    }
+    return bind("daxfs_mapped", kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: rows.HOOKS | own})
+
+
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """Return the mapped files of a model."""
+    from scmsim.fs.mapping.driver import Mapped
+
+    return Mapped(model, lambda record: (_kernels(), {}), files)

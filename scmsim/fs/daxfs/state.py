@@ -1,0 +1,164 @@
+"""State of DaxFS: file rows with the pages of each file, the bitmap of used buckets, the pool's end; its space report.
+
+Units: offsets and lengths in bytes, pages of 4 KiB.
+Source: include/daxfs_format.h (struct daxfs_super, daxfs_overlay_header, daxfs_overlay_bucket), tools/mkdaxfs.c
+(write_empty_image): a superblock, a header, the buckets, then a pool from which all entries and pages come.
+"""
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.daxfs import templates as t
+from scmsim.fs.engine import costs, file_row, table
+from scmsim.fs.engine import extents as x
+from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
+
+# A file's row after the fields of `file_row`, one word each unless said otherwise; MAPPED counts its pages.
+PAGES = file_row.OWN  # table (2 words): page -> bits below
+INO = PAGES + 2  # inode number, 0: none yet
+ENTRY = PAGES + 3  # place of its inode entry + 1, 0: none
+ENTRY_DISTANCE = PAGES + 4  # buckets between the home of the inode's key and its bucket
+DIRENT = PAGES + 5  # place of the directory entry that names it + 1, 0: none
+LIST = PAGES + 6  # of a directory: place of the head of its entries + 1, 0: none
+LIST_DISTANCE = PAGES + 7
+LISTED = PAGES + 8  # of a directory: entries on its list, with tombstones
+NAMED = PAGES + 9  # first row with the path that names this file now, -1: a path that the trace does not have
+OF_NAME = PAGES + 10  # of the first row with a path: place of the entry of that name + 1, 0: none
+NAME_DISTANCE = PAGES + 11
+FILE_WORDS = PAGES + 12
+UNNAMED = 1  # rows after those of files: a parent directory
+
+# A word of the table of pages: page of the pool + 1, then flags and the distance of its bucket from the key's home.
+PLACE = (1 << 33) - 1
+KEYED = 1 << 33  # the table has a bucket for its key
+CACHED = 1 << 34  # the kernel's own map of the inode (ovl_pages) has the page
+DISTANCE = 35
+MOST_DISTANCE = (1 << 27) - 1
+
+# Progress of the current operation.
+NEW, READY, COPYING, ENDING, EVICTING = range(5)
+LARGEST = 16 << 40
+MOST_BUCKETS = 1 << 31  # overlay_bucket_count has 32 bits
+LAST_PAGE = 0xFFFFD  # DAXFS_OVL_MAX_PGOFF
+
+FIELDS = [
+    *HEADER,
+    ("files", "i8"),  # arena offset of the file rows
+    ("file_count", "i8"),
+    ("stage", "i8"),  # of the current operation, see NEW
+    ("resume_at", "i8"),  # byte or page at which the operation resumes
+    ("closes", "i8"),
+    ("filled", "i8"),  # 1: gaps = filled
+    ("used", "i8"),  # arena offset of the bitmap of used buckets
+    ("bucket_count", "i8"),
+    ("entries", "i8"),  # used buckets
+    ("pool_at", "i8"),  # device offset of the pool
+    ("pool_size", "i8"),
+    ("pool_alloc", "i8"),  # bytes of the pool before its end (bump allocator)
+    ("stack", "i8"),  # arena offset of the handle of the table of freed pages
+    ("freed", "i8"),  # pages on the free list
+    ("spare_at", "i8"),  # gaps = filled: device offset in a freed page that entries use when the pool's end is reached
+    ("spare_left", "i8"),  # bytes left there
+    ("free_blocks", "i8"),  # pages that can be allocated still
+    ("next_ino", "i8"),
+    ("unknown_names", "i8"),  # names that the trace does not tell
+    ("data_pages", "i8"),  # pages of files, with those of unlinked ones
+    ("lost_pages", "i8"),  # of these, pages of unlinked files, which nothing gives back
+    ("refused_calls", "i8"),  # fallocates and links
+    ("too_far", "i8"),  # calls that ask for pages beyond the last that a file can have
+    ("cut_reads", "i8"),  # reads that ended at a hole
+]
+STATE = np.dtype((np.record, FIELDS))
+
+
+def start(params: dict, files: Files) -> State:
+    """Return the state of an empty DaxFS (mkdaxfs --empty) of `params["capacity"]` bytes that knows the trace's `files`."""
+    capacity, buckets = params["capacity"], _buckets(params["capacity"], params["buckets"])
+    pool_at = t.TABLE + -(-buckets * t.BUCKET // t.PAGE) * t.PAGE
+    if capacity > LARGEST or capacity < pool_at + 4 * t.PAGE:
+        least = format_bytes(pool_at + 4 * t.PAGE)
+        raise UsageError(
+            f"capacity {format_bytes(capacity)} is out of range; give {least} (two pages, {buckets} buckets, a small file) to 16TiB"
+        )
+    words = 64 + (len(files) + 1) * FILE_WORDS + buckets // 64
+    state = new_state(STATE, max(1 << 14, 2 * words), costs.load("daxfs", t.COSTS, list(t.SITES)))
+    load_templates(state, t.templates(), merge=bool(params.get("merge", 1)))
+    record = state.record[0]
+    record.filled = params["gaps"] == "filled"
+    record.bucket_count, record.pool_at, record.pool_size = buckets, pool_at, capacity - pool_at
+    record.used, record.stack = record.arena_top, record.arena_top + buckets // 64
+    record.arena_top += buckets // 64 + table.HANDLE_WORDS
+    rows = file_row.add(state, files, FILE_WORDS)
+    first: dict[str, int] = {}
+    rows[: len(files), NAMED] = [first.setdefault(path, row) for row, path in enumerate(files.path)]
+    # write_empty_image: the root directory has inode 1, whose entry is the first of the pool
+    rows[len(files), INO], rows[len(files), ENTRY], record.next_ino = 1, pool_at + 1, 2
+    record.pool_alloc, record.entries = t.INODE_BYTES, 1
+    home = (1 << 20) + 0xFFFFF & buckets - 1
+    state.arena[record.used + (home >> 6)] = np.int64(1) << (home & 63)
+    record.free_blocks = record.pool_size // t.PAGE - 1
+    return state
+
+
+def _buckets(capacity: int, asked: int) -> int:
+    """Return the buckets of the hash table; raise UsageError for a number that mkdaxfs refuses."""
+    if asked == 0:
+        return min(1 << max((4 * capacity // t.PAGE - 1).bit_length(), 6), MOST_BUCKETS)
+    if asked < 64 or asked & (asked - 1) or asked > MOST_BUCKETS:
+        raise UsageError(f"buckets {asked} does not work; choose a power of two from 64 to {MOST_BUCKETS}, or 0")
+    return asked
+
+
+def space(state: State) -> dict[str, int]:
+    """Return the space report in bytes; `unreachable_bytes` are the pages of unlinked files, which nothing frees.
+
+    Entries of files and names, and what their alignment leaves unused, are metadata.
+    """
+    record, rows = state.record[0], file_row.of(state, FILE_WORDS)
+    files = rows[file_row.is_file(rows)]
+    pages = record.data_pages + record.freed
+    return file_row.space(
+        rows,
+        t.PAGE,
+        capacity=record.pool_at + record.pool_size,
+        allocated=(record.data_pages - record.lost_pages) * t.PAGE,
+        metadata=record.pool_at + record.pool_alloc - pages * t.PAGE,
+        waste_bytes=np.maximum(files[:, file_row.MAPPED] * t.PAGE - files[:, file_row.SIZE], 0).sum(),
+        free_bytes=record.free_blocks * t.PAGE,
+        unreachable_bytes=record.lost_pages * t.PAGE,
+    )
+
+
+def by_file(state: State) -> dict[str, np.ndarray]:
+    """Return columns of one row per file: object id, length, allocated and wasted bytes."""
+    columns = file_row.by_file(file_row.of(state, FILE_WORDS), t.PAGE)
+    return columns | {"waste_bytes": np.maximum(columns["allocated_bytes"] - columns["file_bytes"], 0)}
+
+
+def extents(state: State) -> np.ndarray:
+    """Return the extents of all files, in whole pages."""
+    parts = []
+    for file, row in x.data_rows(state, FILE_WORDS):
+        pages = x.table_of(state, row, PAGES) & PLACE
+        held = np.flatnonzero(pages)
+        parts.append(x.of_file(file, held, int(state.record[0].pool_at) + (pages[held] - 1) * t.PAGE, t.PAGE))
+    return x.gathered(parts)
+
+
+def remarks(state: State) -> list[str]:
+    """Return remarks on what DaxFS does not do."""
+    record, told = state.record[0], []
+    fill = "; --set daxfs.gaps=filled replays what doing so would cost"
+    if count := int(record.refused_calls):
+        told.append(f"refused fallocates and links: {count:,}; DaxFS has neither{fill}")
+    if count := int(record.too_far):
+        told.append(
+            f"calls beyond 4 GiB of a file, refused as if the device were full: {count:,}; DaxFS has 20 bits for a page{fill}"
+        )
+    if count := int(record.cut_reads):
+        told.append(f"reads that ended at a hole: {count:,}; DaxFS returns the bytes before it{fill}")
+    if count := int(record.lost_pages):
+        told.append(f"pages of unlinked files: {count:,}; DaxFS frees no page, so the device fills up{fill}")
+    return told
