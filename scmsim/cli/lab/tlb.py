@@ -98,7 +98,7 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
         )  # fmt: skip
 
 
-def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str, dict[str, str | int]]]:
+def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str, dict[str, str]]]:
     """Return file systems, machines and parameters of replays beside guests; raise UsageError for unknown ones or no folder."""
     from scmsim.cli.replay import _params
     from scmsim.core import registry

@@ -1,5 +1,6 @@
 """Maker of a card of data caches: the lines of a folder through each machine's caches, and replays of the same trace."""
 
+import functools
 import json
 import os
 import pathlib
@@ -42,9 +43,7 @@ def judge(
     for name in fs:
         kept = lines.Kept(place / f"{name}-1{lines.SUFFIX}")
         caches = {machine: lines.check(machine, machine_table(machine)) for machine in machines}
-        real = lines.counted(
-            kept, caches, lambda done, total, name=name: progress(f"{name} of the real kernel", done, total)
-        )
+        real = lines.counted(kept, caches, functools.partial(progress, f"{name} of the real kernel"))
         call_ns = guest_time(place, name)
         for machine in machines:
             buffer = int(kept.header["buffer"])
