@@ -34,7 +34,7 @@ class RecoveryModel(Pmfs):
     """Recovery model of WineFS: PMFS's, with a journal per CPU and WineFS's guarantee."""
 
     shift = {"winefs": 12, "winefs-relaxed": 12}
-    flaws = (
+    flaws: tuple[Known, ...] = (
         UNALIGNED,
         Known(WRITE, "copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
     )  # fmt: skip
