@@ -140,10 +140,11 @@ def fill_holes(s, arena, out, f, page, last):
             page, following = page + 1, -1
             continue
         count, wanted = 1, max(last, s.uncut_page)
-        while page + count <= wanted and (
-            page + count >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page + count] == 0
-        ):
+        known = min(wanted + 1, arena[f + e.PAGE_COUNT])
+        while page + count < known and arena[arena[f + e.PAGES] + page + count] == 0:
             count += 1
+        if page + count >= arena[f + e.PAGE_COUNT]:
+            count = wanted + 1 - page  # no page after the table's last one has blocks
         count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
         arena[f + e.MAPPED] += count
         block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT

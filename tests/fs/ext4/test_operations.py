@@ -2,6 +2,7 @@
 
 import csv
 import pathlib
+import time
 import tomllib
 
 import numpy as np
@@ -258,6 +259,16 @@ def test_fallocated_blocks_are_zeroed_when_dax_writes_them():
     assert (model.space()["allocated_bytes"], model.space()["live_bytes"]) == (8 * PAGE, 0)
     written = kinds_of(model, model.feed(drive.ops(("write", 1, 100, 5000), ("write", 1, 200, 5000))))
     assert written == {"data": 10_000, "metadata": 0, "log": 0, "zeroing": 2 * PAGE}
+
+
+@pytest.mark.skipif(NO_JIT, reason="8 GiB of pages one by one, in plain Python")
+def test_a_fallocate_far_beyond_the_device_takes_what_is_free_in_time():
+    """Its holes end at no page that has blocks, so they are not looked at one by one for each run of blocks."""
+    model = drive.Model("ext4-dax", side(), capacity="8GiB")
+    start = time.process_time()
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("fallocate", 1, 0, (1 << 44) - 2 * PAGE)))
+    assert time.process_time() - start < 60  # 2**32 pages for each of 60 runs would take minutes
+    assert model.space()["allocated_bytes"] > 7 << 30
 
 
 def test_a_write_into_fallocated_blocks_allocates_nothing_and_may_split_their_extent():
