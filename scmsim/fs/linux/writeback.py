@@ -58,6 +58,10 @@ def flush_run(s, arena, out, f, page, most):
     # delayed allocation: the run gets its blocks only now
     if block == 0:
         count = add_changed(s, arena, f, page, count, 0)
+        if count == 0:  # no block is left: the page is dropped (mpage_map_and_submit_extent: "Data will be lost")
+            arena[words] &= ~e.IS_DIRTY
+            s.reserved -= 1
+            return 1
         s.reserved -= count
     # new blocks, and unwritten blocks that become written, change the extent tree
     s.changed += block == 0 or bits != e.IS_DIRTY
