@@ -27,7 +27,8 @@ LISTED = PAGES + 8  # of a directory: entries on its list, with tombstones
 NAMED = PAGES + 9  # first row with the path that names this file now, -1: a path that the trace does not have
 OF_NAME = PAGES + 10  # of the first row with a path: place of the entry of that name + 1, 0: none
 NAME_DISTANCE = PAGES + 11
-FILE_WORDS = PAGES + 12
+PATH = PAGES + 12  # first row with the file's path: what names it when it is created
+FILE_WORDS = PAGES + 13
 UNNAMED = 1  # rows after those of files: a parent directory
 
 # A word of the table of pages: page of the pool + 1, then flags and the distance of its bucket from the key's home.
@@ -92,7 +93,8 @@ def start(params: dict, files: Files) -> State:
     record.arena_top += buckets // 64 + table.HANDLE_WORDS
     rows = file_row.add(state, files, FILE_WORDS)
     first: dict[str, int] = {}
-    rows[: len(files), NAMED] = [first.setdefault(path, row) for row, path in enumerate(files.path)]
+    rows[: len(files), PATH] = [first.setdefault(path, row) for row, path in enumerate(files.path)]
+    rows[: len(files), NAMED] = rows[: len(files), PATH]
     # write_empty_image: the root directory has inode 1, whose entry is the first of the pool
     rows[len(files), INO], rows[len(files), ENTRY], record.next_ino = 1, pool_at + 1, 2
     record.pool_alloc, record.entries = t.INODE_BYTES, 1
