@@ -157,7 +157,8 @@ def _model(name: str, operations: Collection[str]) -> None:
 
 def _stages(policies: Sequence[str]) -> None:
     """Compile the stages after the file system, by passing them no events."""
-    from scmsim.pipeline.stages import CounterIndex, FootprintStage, Medium, Mmu, Placement
+    from scmsim.pipeline.footprints import FootprintStage
+    from scmsim.pipeline.stages import CounterIndex, Medium, Mmu, Placement
 
     batch, side = few_operations(())
     counting = CounterIndex(side, ["none"], "op")

@@ -20,12 +20,12 @@ from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params, tables_in
 from scmsim.pipeline.caches import CacheStage
 from scmsim.pipeline.failing_calls import MOST_AT_ONCE
+from scmsim.pipeline.footprints import FootprintStage
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import (
     BackgroundStage,
     CounterIndex,
     Faults,
-    FootprintStage,
     Loop,
     Medium,
     Mmu,

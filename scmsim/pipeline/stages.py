@@ -5,19 +5,17 @@ row of the counters for each event.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, OPS, SLICE, Files, joined
-from scmsim.footprint import NO_FOOTPRINTS, Footprints, FootprintTable
-from scmsim.footprint.describe import NONE, OPERATION, begin, describe
+from scmsim.core.records import EVENT, OPS, SLICE, Files
+from scmsim.footprint import NO_FOOTPRINTS, FootprintTable
 from scmsim.footprint.expand import expanded
-from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave, lengths_of_ends
-from scmsim.footprint.settle import home, leave_out_measured
+from scmsim.footprint.interleave import OPEN_FILE
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
@@ -31,9 +29,6 @@ from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
 from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
-
-if TYPE_CHECKING:
-    from scmsim.pipeline.caches import CacheStage
 
 _WALKED = 1 << 22  # page-table entries that walks of one buffer of events may read; unused pages cost no memory
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
@@ -271,80 +266,6 @@ class RepStrings(Stage):
     def take(self, events: np.ndarray) -> None:
         counting = self.counting
         rep_strings.count(counting.counters, self.system, self.kinds, self.shift, events, counting.bins)
-
-
-class FootprintStage(Stage):
-    """Measured touches of the kernel's own code, between the events for the MMU.  No other stage sees these touches.
-
-    An operation's first events (interleave.MOST) determine which measured call it resembles, wherever a buffer ends: the
-    last operation of a buffer is held back until those events are there.  `objects` are the areas of kernel memory in which
-    the model has objects that the measured touches include as well.  `caches` receive the same events and page walks, and the
-    lines of the touches if the footprints have lines.
-    """
-
-    def __init__(
-        self,
-        mmu: Mmu,
-        footprints: Footprints,
-        placement: Placement,
-        files: Files,
-        objects: Sequence[int] = (),
-        caches: "CacheStage | None" = None,
-    ) -> None:
-        self.mmu, self.footprints = mmu, footprints
-        pages = footprints.book.pages
-        pages["order"] = placement.measured_orders(pages["vaddr"], pages["order"])
-        areas = 0 if footprints.general else sum(1 << area for area in objects)
-        self.places = (areas, home(pages, footprints.book.touches).view(np.ndarray))
-        self.inodes, self.known = begin(files)
-        self.opened = np.zeros(len(files), np.int64)  # for each file, the measured open file that represents it
-        self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
-        self.held, self.held_bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
-        mmu.learn(footprints.book)
-        self.caches, self.has_lines = caches, bool(caches and caches.learn(footprints.book))
-
-    def begin(self, batch: np.recarray) -> None:
-        if len(batch) > len(self.operations):
-            self.operations = np.zeros(len(batch), OPERATION)
-        describe(self.inodes, self.known, batch.view(np.ndarray), self.operations)
-        self.mmu.begin(batch)
-        begin_batch(self.footprints.state)
-
-    def take(self, events: np.ndarray) -> None:
-        bins = self.mmu.counting.bins[: len(events)]
-        first, last = lengths_of_ends(events, int(self.held["op"][0]) if len(self.held) else NONE)
-        if len(self.held):
-            self.held = joined([self.held, events[:first]])
-            self.held_bins = np.concatenate([self.held_bins, bins[:first]])
-            if first == len(events) and len(self.held) < MOST:
-                return
-            self.end()
-        events, bins = events[first:], bins[first:]
-        whole = len(events) - (last if last < MOST else 0)
-        self._count(events[:whole], bins[:whole])
-        self.held, self.held_bins = events[whole:].copy(), bins[whole:].copy()
-
-    def end(self) -> None:
-        held, bins = self.held, self.held_bins
-        self.held, self.held_bins = held[:0], bins[:0]
-        self._count(held, bins)
-
-    def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
-        prints = self.footprints
-        if len(events) > len(self.slices):
-            self.slices = np.zeros(len(events), SLICE)
-        as_placed = events.copy() if self.caches else events
-        count = interleave(prints.state, prints.book, self.opened, self.places, self.slices, self.operations, events)
-        self.mmu.count(events, bins, self.slices[:count])
-        if self.caches:
-            if self.has_lines:
-                leave_out_measured(self.places[0], as_placed)
-            slices = self.slices[: count if self.has_lines else 0]
-            self.caches.count(as_placed, bins, slices, self.mmu.walks())
-
-    def watched(self) -> list[Watched]:
-        state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)
-        return [*self.mmu.watched(), *map(Watched, state)]
 
 
 class Medium(Stage):

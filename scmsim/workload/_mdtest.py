@@ -154,7 +154,7 @@ def _tasks(before: list[str], given: int) -> int:
     if before and before[0].rpartition("/")[2] not in _LAUNCHERS:
         raise UsageError(f"mdtest: {before[0][:40]!r} before mdtest is not one of {', '.join(_LAUNCHERS)}; take it out")
     if found and given != 1:
-        raise UsageError("mdtest: the launcher and tasks both give the number of tasks; take one out")
+        raise UsageError("mdtest: the number of tasks is given twice: by the launcher, and by tasks; take one out")
     number = found[-1] if found else str(given)
     if not number.isdecimal() or not number.isascii() or not 1 <= int(number[:9]) <= MAX_TASKS:
         raise UsageError(f"mdtest: {number[:20]!r} tasks; give 1 to {MAX_TASKS:,}")

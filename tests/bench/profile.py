@@ -17,9 +17,10 @@ import numpy as np
 import scmsim
 from scmsim import pipeline
 from scmsim.core.records import CREATE, OP, SETUP, WRITE, Files, Source
+from scmsim.pipeline.footprints import FootprintStage
 from scmsim.pipeline.kernels import choose
 from scmsim.pipeline.run import Replay
-from scmsim.pipeline.stages import FootprintStage, Stage
+from scmsim.pipeline.stages import Stage
 from tests.bench.mix import UNIT, Mix
 
 _WRAP = 64 << 20  # bytes of the file that appends go to

@@ -150,7 +150,7 @@ def setting_with(found: "Kernel", job: "Job", dax: bool, **kept: Any) -> "Settin
     emulator = qemu.find()
     found.check(dax)
     if job.cpus > 1 and kept.get("window"):
-        raise UsageError("--stream and --machine work with one CPU only; leave --cpus out")
+        raise UsageError("--stream and --machine count those of one CPU; leave --cpus out")
     return machine.Setting(emulator, found, job.timeout_s, job.erms, job.cpus, **kept)
 
 

@@ -254,6 +254,16 @@ def read(s, arena, out, op, row):
 
 
 @subroutine
+def reserve_list(s, arena, row):
+    """Make the free list's table large enough for all pages of a file; return False if the arena must grow first."""
+    count = s.freed + arena[row + file_row.MAPPED]
+    if not has_room(s, arena, table.words_to_hold(arena, s.stack, count)):
+        return False
+    table.reserve(s, arena, s.stack, count)
+    return True
+
+
+@subroutine
 def free_page(s, arena, out, row, page):
     """Put a file's page on the free list (gaps = filled); the bucket of its key stays; emits at most 4 events."""
     word = word_of(arena, row, page)
@@ -267,14 +277,9 @@ def free_page(s, arena, out, row, page):
 def cut(s, arena, out, row, size, old_size):
     """Clear what a truncation cuts off, or free its whole pages (gaps = filled); return whether it is done."""
     if s.stage == state.READY:
-        s.stage, s.resume_at = state.COPYING, size
-        if s.filled and not has_room(
-            s, arena, table.words_to_hold(arena, s.stack, s.freed + arena[row + file_row.MAPPED])
-        ):
-            s.stage = state.READY
+        if s.filled and not reserve_list(s, arena, row):
             return False
-        if s.filled:
-            table.reserve(s, arena, s.stack, s.freed + arena[row + file_row.MAPPED])
+        s.stage, s.resume_at = state.COPYING, size
     stop = min(old_size, 1 << arena[row + state.PAGES + table.ORDER] + 12) if arena[row + state.PAGES] else 0
     while s.resume_at < stop:
         at, page = s.resume_at, s.resume_at >> 12

@@ -117,7 +117,6 @@ def new_inode(s, arena, out, row):
 def make(s, arena, out, op, row, parent):
     """Run daxfs_create and daxfs_mkdir, after the kernel's look-up of the name."""
     is_dir = op.op == r.MKDIR
-    arena[row + state.NAMED] = arena[row + state.PATH]  # a rename gave the former file of this row another name
     first = s.files + arena[row + state.NAMED] * state.FILE_WORDS
     home = overlay.home_of_name(s, arena[row + state.NAMED])
     if arena[first + state.OF_NAME]:
@@ -142,7 +141,6 @@ def adopt(s, arena, row, parent):
     arena[row + state.ENTRY] = overlay.take_bytes(s, templates.INODE_BYTES) + 1
     home = overlay.home_of(s, arena[row + state.INO], overlay.INODE_KEY)
     arena[row + state.ENTRY_DISTANCE] = overlay.claim(s, arena, home)
-    arena[row + state.NAMED] = arena[row + state.PATH]
     first = s.files + arena[row + state.NAMED] * state.FILE_WORDS
     if arena[first + state.OF_NAME] == 0:
         arena[first + state.OF_NAME] = overlay.take_bytes(s, templates.DIRENT_BYTES) + 1

@@ -86,10 +86,8 @@ def any_step(s, arena, out, op, row, parent):
 def punch(s, arena, out, op, row):
     """Run or resume the punching of a hole (gaps = filled); return whether it is done."""
     if s.stage == state.READY:
-        count = s.freed + arena[row + file_row.MAPPED]
-        if not has_room(s, arena, table.words_to_hold(arena, s.stack, count)):
+        if not data.reserve_list(s, arena, row):
             return False
-        table.reserve(s, arena, s.stack, count)
         emit_template(s, out, templates.OTHER)
         s.stage, s.resume_at = state.COPYING, op.offset
     end = op.offset + op.length
@@ -153,11 +151,8 @@ def fallocate(s, arena, out, op, row):
 @subroutine
 def evict(s, arena, out, row):
     """Forget a file without a name; its pages are lost, or freed with gaps = filled."""
-    if s.filled:
-        count = s.freed + arena[row + file_row.MAPPED]
-        if not has_room(s, arena, table.words_to_hold(arena, s.stack, count)):
-            return False
-        table.reserve(s, arena, s.stack, count)
+    if s.filled and not data.reserve_list(s, arena, row):
+        return False
     while s.filled and arena[row + file_row.MAPPED]:
         if data.word_of(arena, row, s.resume_at) & state.PLACE:
             if not reserve_events(s, out, 12):
@@ -181,6 +176,7 @@ def evict(s, arena, out, row):
         state.LISTED,
     ):
         arena[row + word] = 0
+    arena[row + state.NAMED] = arena[row + state.PATH]  # a rename may have given the file another name
     arena[row + file_row.STATUS] &= ~file_row.EXISTS
     return True
 

@@ -140,13 +140,29 @@ def by_file(state: State) -> dict[str, np.ndarray]:
 
 
 def extents(state: State) -> np.ndarray:
-    """Return the extents of all files, in whole pages."""
+    """Return the extents of all files, in whole pages, then those of free pages."""
     parts = []
     for file, row in x.data_rows(state, FILE_WORDS):
         pages = x.table_of(state, row, PAGES) & PLACE
         held = np.flatnonzero(pages)
         parts.append(x.of_file(file, held, int(state.record[0].pool_at) + (pages[held] - 1) * t.PAGE, t.PAGE))
-    return x.gathered(parts)
+    return x.gathered([*parts, _free(state)])
+
+
+def _free(state: State) -> np.ndarray:
+    """Return the extents of free pages: those on the free list, and all after the pool's end."""
+    record = state.record[0]
+    freed = np.sort(x.table_of(state, state.arena, int(record.stack))[: int(record.freed)])
+    ahead = int(record.free_blocks) - len(freed)
+    found = x.of_file(x.FREE, freed, int(record.pool_at) + freed * t.PAGE, t.PAGE)
+    after = np.zeros(int(ahead > 0), x.EXTENT)
+    after["file"], after["physical"] = (
+        x.FREE,
+        int(record.pool_at + record.pool_size) // t.PAGE * t.PAGE - ahead * t.PAGE,
+    )
+    after["length"] = ahead * t.PAGE
+    found["logical"] = 0
+    return np.concatenate([found, after])
 
 
 def remarks(state: State) -> list[str]:
