@@ -1,17 +1,12 @@
 """The plugin's stream of addresses, as page runs that `scmsim mmu` reads, or whole, with calls and the guest's page sizes."""
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
-from scmsim.core.atomic import whole
-from scmsim.core.errors import UsageError
-from scmsim.lab import pagetable, regions
-from scmsim.lab.counts import symbol_address
+from scmsim.lab import kept, pagetable, regions
 from scmsim.lab.measured import Measured
 from scmsim.lab.plan import Plan
 from scmsim.mmu import page_runs
@@ -22,8 +17,6 @@ _COUNT_BITS = 27  # RUN_COUNT of plugin.c: page number << 28 | store << 27 | acc
 MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page marks the beginning of a call, and its region
 _KIND = (1 << _COUNT_BITS) - 1  # of a mark: the number of the region, from 1
 LARGE = 21  # log2 of the bytes of a large page
-_ROWS = 1 << 20  # rows of a row group
-_BATCH = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -63,61 +56,20 @@ def write(path: str | os.PathLike[str], packed: np.ndarray, found: list[pagetabl
     page_runs.write(path, address, count, store, pagetable.orders(address, found))
 
 
-def keep(
-    path: str | os.PathLike[str], packed: np.ndarray, fs: str, plan: Plan, measured: Measured, kernel: str
-) -> None:
-    """Write the whole stream of a run (Parquet: the plugin's records, and a header of JSON), a part at a time."""
-    header = {
-        "format": FORMAT,
-        "fs": fs,
-        "kernel": kernel,
-        "calls": sum(region.calls for region in plan.regions),
-        "kinds": [region.label for region in plan.regions],
-        "image_end": symbol_address(measured.symbols, "_end") or regions.IMAGE_END,
-        "ranges": [list(map(int, each)) for each in measured.ranges],
-        "buffer_bytes": int(measured.about["buffer_bytes"]),
-        "huge_bytes": int(measured.about["huge_bytes"]),
-    }
-    _write(path, packed, header)
+class Kept(kept.Kept):
+    """A stream of addresses that the lab keeps."""
 
+    COLUMN, FORMAT = "run", FORMAT
+    REFUSAL = ("is not a stream of the lab", "scmsim lab tlb")
 
-def _write(path: str | os.PathLike[str], packed: np.ndarray, header: dict[str, Any]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema([("run", pa.uint64())], metadata={"scmsim": json.dumps(header)})
-    with whole(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as file:
-        for start in range(0, len(packed), _ROWS):
-            file.write(pa.table([np.ascontiguousarray(packed[start : start + _ROWS])], schema=schema))
-
-
-class Kept:
-    """A stream that `keep` wrote; read a part at a time.
-
-    Raises UsageError for a file that is missing, damaged or not a stream.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        import pyarrow.parquet as pq
-
-        try:
-            self._file = pq.ParquetFile(path)
-            self.header: dict[str, Any] = json.loads(self._file.schema_arrow.metadata[b"scmsim"])
-            if self.header["format"] != FORMAT or self._file.schema_arrow.names != ["run"]:
-                raise ValueError("of another version")
-            self.runs: int = self._file.metadata.num_rows
-            self.ranges = [(int(first), int(last), int(order)) for first, last, order in self.header["ranges"]]
-            self.layout = regions.layout(int(self.header["image_end"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(
-                f"{str(path)!r} is not a stream of the lab ({str(error)[:80]}); make it with scmsim lab tlb"
-            ) from None
+    def learn(self) -> None:
+        """Read the guest's page sizes."""
+        self.ranges = [(int(first), int(last), int(order)) for first, last, order in self.header["ranges"]]
 
     def batches(self) -> Iterator[Runs]:
         """Yield the runs in order."""
         calls, last = 0, np.zeros(1, np.int64)
-        for batch in self._file.iter_batches(_BATCH):
-            packed = batch.column(0).to_numpy()
+        for packed in self.parts():
             marks = packed >= np.uint64(MARK)
             which = np.cumsum(marks)
             kinds = np.append(last, (packed[marks] & np.uint64(_KIND)).astype(np.int64) - 1)
@@ -144,3 +96,15 @@ class Kept:
                 sizes = found.setdefault(regions.REGIONS[region], {})
                 sizes[order] = sizes.get(order, 0) + last - first
         return found
+
+
+def keep(
+    path: str | os.PathLike[str], packed: np.ndarray, fs: str, plan: Plan, measured: Measured, kernel: str
+) -> None:
+    """Write the whole stream of a run, a part at a time."""
+    more = {
+        "kinds": [region.label for region in plan.regions],
+        "ranges": [list(map(int, each)) for each in measured.ranges],
+        "buffer_bytes": int(measured.about["buffer_bytes"]),
+    }
+    Kept.write(path, packed, (fs, plan, measured, kernel), more)

@@ -37,7 +37,7 @@ def counted(
         for name, state in machines.items():
             replay(state, counters[name], events, rows[which], len(events))
         done += len(runs.page)
-        progress(done, kept.runs)
+        progress(done, kept.rows)
     distinct = _distinct(pages, kept)
     return {
         name: [{**row, "pages": distinct[row["region"], row["page"]]} for row in table(each)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scmsim.core.counters import COUNTERS, rounded
 from scmsim.core.errors import UsageError
 from scmsim.lab import counts, qemu, regions, stream, tlb
+from scmsim.lab import kept as kept_records
 from scmsim.lab.measured import Measured
 from scmsim.lab.plan import Plan, Region
 from scmsim.lab.regions import REGIONS
@@ -59,11 +60,11 @@ def test_regions_of_addresses(address, region):
 
 
 def test_a_kept_stream_has_its_runs_calls_and_page_sizes(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "_BATCH", 2)  # a call goes on in the next batch
+    monkeypatch.setattr(kept_records, "_BATCH", 2)  # a call goes on in the next batch
     records = [mark(1), packed_run(PM, 3, 1), packed_run(BUFFER, 2, 0), mark(2), mark(2), packed_run(PM, 1, 0)]
     ranges = [(BUFFER, BUFFER + (1 << 21), 21), (PM, PM + (1 << 30), 30)]
     found = kept(tmp_path / "a.runs.parquet", records, ranges)
-    assert found.header["calls"] == 3 and found.header["kinds"] == ["create", "write"] and found.runs == 6
+    assert found.header["calls"] == 3 and found.header["kinds"] == ["create", "write"] and found.rows == 6
     parts = list(found.batches())
     assert np.concatenate([part.call for part in parts]).tolist() == [0, 0, 2]
     assert np.concatenate([part.kind for part in parts]).tolist() == [0, 0, 1]

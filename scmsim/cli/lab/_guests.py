@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scmsim.lab.kernel import Kernel
     from scmsim.lab.machine import Setting
     from scmsim.lab.systems import System
+    from scmsim.pipeline.kernels import Chosen
     from scmsim.result import Result
 
 _RUN = (
@@ -25,6 +26,16 @@ _KERNEL = (
     ),
     click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead."),
     click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE."),
+)
+_BESIDE = (
+    click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]"),
+    click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="MODEL.KEY=VALUE",
+        help="A parameter of the replay; may be repeated.",
+    ),
 )
 _JOB = (
     click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]"),
@@ -45,6 +56,11 @@ _JOB = (
 def guest_options(command: Callable) -> Callable:
     """Add the options on how guests run, and with which kernel."""
     return _added(command, (*_RUN, *_KERNEL))
+
+
+def beside_options(command: Callable) -> Callable:
+    """Add the options on the file systems and parameters of replays that are compared with guests."""
+    return _added(command, _BESIDE)
 
 
 def run_options(command: Callable) -> Callable:
@@ -122,6 +138,37 @@ def run_guests(
     with progress() as show:
         runner.run(job, setting, chosen, given["out"], workers=workers, inputs=[trace], progress=show)
     return setting.kernel.version()
+
+
+def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str, dict[str, str]]]:
+    """Return file systems, machines and parameters of replays beside guests; raise UsageError for unknown ones or no folder."""
+    from scmsim.cli.replay import _params
+    from scmsim.core import registry
+    from scmsim.core.errors import UsageError, unknown
+    from scmsim.lab import job, systems
+    from scmsim.pipeline.arguments import models_of
+
+    if not given["out"]:
+        raise UsageError("no folder for the streams; give one with -o")
+    names = job.systems_of(given["fs"] or "ext4-dax")
+    machines = registry.select("machine", given["machine"] or "i7-8700k")
+    params = _params(given["assignments"])
+    rows = systems.load(given["systems"])
+    for name in names:
+        systems.get(rows, name)
+        registry.path("fs", name)
+    for machine in machines:
+        known = models_of(names, machine, given.get("paging"))
+        for target in params:
+            if target not in known:
+                raise unknown("model in this replay", target, sorted(known))
+    return names, machines, params
+
+
+def warn(chosen: "Chosen") -> None:
+    """Print the remarks on a replay's costs and footprints, once each."""
+    for told in sorted({remark for each in chosen.remarks.values() for remark in each}):
+        click.echo(f"scmsim: warning: {told}", err=True)
 
 
 def misses_of(machine: str | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.lab._guests import guest_options, run_guests
+from scmsim.cli.lab._guests import beside_options, checked, guest_options, run_guests, warn
 
 SUMMARY = "Judge a replay's misses of data caches by a real kernel's lines; exit code 1 if they disagree."
 
@@ -28,11 +28,8 @@ Example: scmsim lab caches traces/varmail.parquet --fs ext4-dax,tmpfs --machine 
 )
 @click.argument("trace", metavar="TRACE|FOLDER", type=click.Path())
 @click.option("-o", "--out", type=click.Path(), help="Folder for caches.json, the lines and the guests' results.")
-@click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]")
+@beside_options
 @click.option("--machine", help="Whose data caches; names or .toml files.  [default: i7-8700k]")
-@click.option(
-    "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of the replay; may be repeated."
-)
 @click.option(
     "--footprints",
     metavar="KERNEL",
@@ -60,7 +57,6 @@ def command(trace: str, **given: Any) -> int:
 def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     """Run the guests that the folder lacks, and compare."""
     from scmsim.cli._progress import Progress
-    from scmsim.cli.lab.tlb import checked
     from scmsim.lab import lines
     from scmsim.pipeline.arguments import check_footprints, machine_table
     from scmsim.study.caches.judge import judge, with_lines
@@ -72,8 +68,7 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     check_footprints(given["footprints"])
     kernel = run_guests(trace, names, given, lines=True)
     chosen = taken_from(kernel, names, params, given["footprints"] or with_lines(kernel))
-    for told in sorted({remark for each in chosen.remarks.values() for remark in each}):
-        click.echo(f"scmsim: warning: {told}", err=True)
+    warn(chosen)
     with Progress("runs") as progress:
         return judge(
             trace, given["out"], names, machines, params=chosen.params, footprints=chosen.footprints, progress=progress

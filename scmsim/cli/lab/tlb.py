@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.lab._guests import guest_options, run_guests
+from scmsim.cli.lab._guests import beside_options, checked, guest_options, run_guests, warn
 
 SUMMARY = "Judge a replay's TLB misses by a real kernel's address stream; exit code 1 if they disagree."
 
@@ -29,13 +29,10 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
 )
 @click.argument("trace", metavar="TRACE|FOLDER", type=click.Path())
 @click.option("-o", "--out", type=click.Path(), help="Folder for tlb.json, the streams and the guests' results.")
-@click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]")
+@beside_options
 @click.option("--machine", help="Whose TLB and page walker; names or .toml files.  [default: i7-8700k]")
 @click.option(
     "--paging", help="How the replay maps memory (scmsim list paging).  [default: as each file system wants it]"
-)
-@click.option(
-    "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of the replay; may be repeated."
 )
 @click.option(
     "--footprints",
@@ -88,36 +85,10 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
         check_footprints(each)
     kernel = run_guests(trace, names, given, given["boots"], window=Window(1, 1, calls=True))
     chosen, *others = [taken_from(kernel, names, params, each) for each in touched]
-    for told in sorted({remark for each in chosen.remarks.values() for remark in each}):
-        click.echo(f"scmsim: warning: {told}", err=True)
+    warn(chosen)
     with Progress("runs") as progress:
         return judge(
             trace, given["out"], names, machines, boots=given["boots"],
             paging=given["paging"], params=chosen.params, progress=progress,
             footprints=[each.footprints for each in (chosen, *others)],
         )  # fmt: skip
-
-
-def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str, dict[str, str]]]:
-    """Return file systems, machines and parameters of replays beside guests; raise UsageError for unknown ones or no folder."""
-    from scmsim.cli.replay import _params
-    from scmsim.core import registry
-    from scmsim.core.errors import UsageError, unknown
-    from scmsim.lab import job, systems
-    from scmsim.pipeline.arguments import models_of
-
-    if not given["out"]:
-        raise UsageError("no folder for the streams; give one with -o")
-    names = job.systems_of(given["fs"] or "ext4-dax")
-    machines = registry.select("machine", given["machine"] or "i7-8700k")
-    params = _params(given["assignments"])
-    rows = systems.load(given["systems"])
-    for name in names:
-        systems.get(rows, name)
-        registry.path("fs", name)
-    for machine in machines:
-        known = models_of(names, machine, given.get("paging"))
-        for target in params:
-            if target not in known:
-                raise unknown("model in this replay", target, sorted(known))
-    return names, machines, params

@@ -199,7 +199,7 @@ def write(s, arena, out, op, row):
 
 @subroutine
 def run_end(s, arena, out, row, page, stop):
-    """Return the page after those that follow a page in the file and the pool; -1 if there is no room for the events."""
+    """Return the end of the run of pages from `page` on that are adjacent in the pool; -1: no room for the events."""
     at, first = word_of(arena, row, page) & state.PLACE, page
     page += 1
     while page < stop:

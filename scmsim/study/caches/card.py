@@ -1,20 +1,17 @@
 """The card of data caches: misses of each level, a replay's beside the real kernel's, as counts, verdicts and tables."""
 
-import json
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scmsim.core.errors import UsageError
 from scmsim.result.tables import layout
-from scmsim.study.tlb.card import FEW, OFF, WITHIN, verdict
+from scmsim.study.tlb.card import FEW, OFF, WITHIN, load, verdict
 
 FORMAT = 1
 FILE = "caches.json"
 BOUNDS = {"l1_misses": 1.25, "l2_misses": 1.25, "llc_misses": 1.5}  # replay / real and real / replay, at most
 _TITLES = {"l1_misses": "L1", "l2_misses": "L2", "llc_misses": "LLC"}
-_MOST = 1 << 28  # bytes of a card
 
 Cell = dict[str, Any]
 
@@ -39,19 +36,7 @@ def agrees(cells: Iterable[Cell]) -> bool:
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the card of a folder; raises UsageError for a folder without a card."""
-    path = pathlib.Path(folder) / FILE
-    try:
-        with path.open("rb") as file:
-            found: dict[str, Any] = json.loads(file.read(_MOST))
-        if found["format"] != FORMAT:
-            raise ValueError("of another version of scmsim")
-        for cell in found["cells"]:
-            judged(cell)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{str(path)!r} is not a card ({str(error)[:80]}); make it with scmsim lab caches TRACE -o"
-        ) from None
-    return found
+    return load(pathlib.Path(folder) / FILE, FORMAT, judged, "scmsim lab caches")
 
 
 def text(made: Mapping[str, Any], by_region: bool, form: str, width: int | None) -> str:

@@ -49,7 +49,7 @@ def judge(
             buffer = int(kept.header["buffer"])
             rows, warnings = replayed(source, name, machine, params or {}, buffer, footprints, progress, call_ns)
             cell = {
-                "fs": name, "machine": machine, "calls": kept.header["calls"], "lines": kept.lines,
+                "fs": name, "machine": machine, "calls": kept.header["calls"], "lines": kept.rows,
                 "levels": len(machine_table(machine)["cache"]), "warnings": warnings, "real": real[machine], "replay": rows,
             }  # fmt: skip
             cells.append(card.judged(cell))

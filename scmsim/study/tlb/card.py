@@ -13,7 +13,7 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from scmsim.core.errors import UsageError
@@ -145,17 +145,23 @@ def is_card(folder: str | os.PathLike[str]) -> bool:
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the card of a folder; raises UsageError for a folder without a card."""
-    path = pathlib.Path(folder) / FILE
+
+    def check(cell: Cell) -> None:
+        judged(cell)
+        of(cell, "kernel", "walks")
+
+    return load(pathlib.Path(folder) / FILE, FORMAT, check, "scmsim lab tlb")
+
+
+def load(path: pathlib.Path, version: int, check: Callable[[Cell], object], command: str) -> dict[str, Any]:
+    """Return the card in a file, each of whose cells passes `check`; raises UsageError for anything else."""
     try:
         with path.open("rb") as file:
             found: dict[str, Any] = json.loads(file.read(_MOST))
-        if found["format"] != FORMAT:
+        if found["format"] != version:
             raise ValueError("of another version of scmsim")
         for cell in found["cells"]:
-            judged(cell)
-            of(cell, "kernel", "walks")
+            check(cell)
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
-        raise UsageError(
-            f"{str(path)!r} is not a card ({str(error)[:80]}); make it with scmsim lab tlb TRACE -o"
-        ) from None
+        raise UsageError(f"{str(path)!r} is not a card ({str(error)[:80]}); make it with {command} TRACE -o") from None
     return found
