@@ -493,7 +493,8 @@ def test_operations_on_32_gib_take_moderate_memory(fs, rows):
     grow, make = model.state.grow, model.buffer
     model.state.grow = lambda words: grow(words) if words <= 1 << 25 else pytest.fail(f"{words} words")
     model.buffer = lambda room: make(room) if room <= 1 << 17 else pytest.fail(f"{room} events")
-    model.feed(drive.ops(*rows))
+    for _ in model.events(drive.ops(*rows)):  # not kept: daxfs has 260 million, as it treats page by page
+        pass
     assert int(model.record.failed) == 0 and model.space()["allocated_bytes"] == 0
     assert len(model.state.arena) <= 1 << 26
 
