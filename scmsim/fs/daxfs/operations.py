@@ -67,8 +67,11 @@ def admit(s, arena, op, row):
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return the outcome of a write up to the end of the file's page `last`."""
-    return data.can_take(s, arena, s.files + op.file * state.FILE_WORDS, op.offset >> 12, last)
+    """Return the outcome of a write up to the end of the file's page `last`; a file that found no room itself takes nothing."""
+    row = s.files + op.file * state.FILE_WORDS
+    if calls.adopts(arena, op, row):
+        return FULL
+    return data.can_take(s, arena, row, op.offset >> 12, last)
 
 
 @subroutine

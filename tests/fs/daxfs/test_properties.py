@@ -186,3 +186,9 @@ def test_places_are_inside_the_pool_and_apart():
     assert int(places["length"].sum()) == model.space()["allocated_bytes"]
     copies = events[(events.space == PM) & (events.site == model.sites.index("copy"))]
     assert (copies.addr >= model.record.pool_at).all()
+
+
+def test_a_write_to_a_file_from_before_the_trace_that_does_not_fit_is_refused_whole():
+    model = drive.Model("daxfs", drive.files(0, 64 * MIB, dirs=[0]), capacity=32 * MIB, buckets=1 << 14)
+    model.feed(drive.ops(("write", 1, 0, 100_000)))
+    assert (int(model.record.failed), int(model.record.short), model.refused) == (1, 0, [0])
