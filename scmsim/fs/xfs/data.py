@@ -4,10 +4,13 @@ A write to a hole or to unwritten blocks takes one transaction for each run of a
 zeroed through the block layer before the data is copied, and another one if the file grew.  Nothing is allocated beyond
 the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
 xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c}, fs/xfs/libxfs/xfs_bmap.c.  Simplified: the
-allocator is first fit; the extent tree has one level of leaves.
+extent tree has one level of leaves.
 """
 
-from scmsim.alloc.first_fit import allocate, release
+import numpy as np
+
+from scmsim.alloc.xfs_free_space import release
+from scmsim.alloc.xfs_groups import allocate
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template
@@ -20,13 +23,18 @@ from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.dirs import give_block, take_block
+from scmsim.fs.xfs.goals import goal_of
+from scmsim.fs.xfs.inodes import inode_block
 from scmsim.fs.xfs.log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
 from scmsim.jit import subroutine
 
 
 @subroutine
-def log_extents(s, arena, out, f, page):
-    """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any; add missing leaves."""
+def log_extents(s, arena, out, f, page, goal):
+    """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any.
+
+    Leaves that are missing are added near block `goal`.
+    """
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
         leaf = min(page * leaves // max(arena[f + e.PAGE_COUNT], 1), leaves - 1)
@@ -36,12 +44,18 @@ def log_extents(s, arena, out, f, page):
     while wants_leaf(arena, f) and s.free_blocks:
         leaves = arena[f + e.LEAF_COUNT]
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
-        item = take_block(s, arena)
+        item = take_block(s, arena, goal)
         table.put(arena, f + e.LEAVES, leaves, item)
         arena[f + e.LEAF_COUNT] = leaves + 1
         filled = min(arena[f + e.EXTENTS] // (leaves + 1), n.EXTENTS_PER_LEAF)
         log_buffer(s, arena, item, 0, n.BTREE_ROOT + n.EXTENT_BYTES * filled)
     log_fork(s, arena, out, f, fork_bytes(arena, f))
+
+
+@subroutine
+def leaf_goal(s, arena, f, block):
+    """Return where a new leaf of a file's extents shall be: in the group of the new data block `block`, -1: near the inode."""
+    return inode_block(s, arena, arena[f + e.INODE]) if block < 0 else block // s.ag_blocks * s.ag_blocks
 
 
 @subroutine
@@ -62,7 +76,7 @@ def free_leaves(s, arena, f):
 @subroutine
 def add_blocks(s, arena, f, page, want, mark):
     """Allocate up to `want` adjacent blocks for the pages from `page` on, whose words get `mark`; return how many."""
-    block = allocate(s, arena, want)
+    block = allocate(s, arena, goal_of(s, arena, f, page, want), want, True)
     words = arena[f + e.PAGES] + page
     # count extents around the run before and after: the new ones may join their neighbours
     arena[f + e.EXTENTS] -= starts_at_ends(arena, f, page, s.got)
@@ -88,7 +102,7 @@ def map_run(s, arena, out, f, page, count):
     block = arena[words] >> e.BLOCK_SHIFT
     if new:
         log_free_space(s, arena, block)
-    log_extents(s, arena, out, f, page)
+    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, block if new else -1))
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
     emit_template(s, out, q.ALLOCATE if new else q.CONVERT)
@@ -159,7 +173,7 @@ def free_pages(s, arena, out, f, page, last):
     if arena[f + e.MAPPED] == 0:
         free_leaves(s, arena, f)
     emit_template(s, out, q.FREED)
-    log_extents(s, arena, out, f, page)
+    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, -1))
 
 
 @subroutine
@@ -196,16 +210,17 @@ def reserve_range(s, arena, out, f, first, last):
 @subroutine
 def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
-    s.reg[q.COUNT] = 0
+    s.reg[q.COUNT], block = 0, np.int64(-1)
     while page <= last:
         count = page_run(s, arena, f, page, last)
         if page >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page] == 0:
             count = add_blocks(s, arena, f, page, count, e.IS_UNWRITTEN)
-            log_free_space(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT)
+            block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
+            log_free_space(s, arena, block)
             s.reg[q.COUNT] += 1
         page += count
     emit_template(s, out, q.FALLOCATED)
-    log_extents(s, arena, out, f, last)
+    log_extents(s, arena, out, f, last, leaf_goal(s, arena, f, block))
 
 
 PAGES = {
