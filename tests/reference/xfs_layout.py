@@ -15,14 +15,19 @@ def mkfs(blocks, groups, log):
     for group in range(groups):
         extra = log if group == groups // 2 else 0  # an internal log follows the headers and roots of the middle group
         used.append((group * size, 4 + 4 + extra + 4))  # headers, roots of four trees, log, free list
-    return [*used, (16, 8)]  # the chunk of the root inode
+    return [*used, (root_chunk(used), 8)]
+
+
+def root_chunk(used):
+    """Return the first block of the chunk with the root inode: after the first group's free list, at a multiple of 8."""
+    return -(-used[0][1] // 8) * 8
 
 
 class Groups:
     """The free space of all groups."""
 
     def __init__(self, blocks, groups, used):
-        self.blocks, self.count, self.size = blocks, groups, -(-blocks // groups)
+        self.blocks, self.count, self.size, self.used = blocks, groups, -(-blocks // groups), used
         taken = {block for start, count in used for block in range(start, start + count)}
         self.free = [block not in taken for block in range(blocks)]
         self.busy = set()
@@ -248,7 +253,7 @@ class Inodes:
     """Inode numbers: chunks of 64 inodes in their groups (xfs_ialloc.c).  A number is 64 times the chunk's plus its place in it."""
 
     def __init__(self, groups):
-        self.groups, self.chunks, self.free = groups, [16], [set(range(3, 64))]
+        self.groups, self.chunks, self.free = groups, [root_chunk(groups.used)], [set(range(3, 64))]
         self.rotor, self.newest, self.is_new = 0, {0: 0}, False
 
     def block(self, inode):

@@ -181,9 +181,11 @@ def truncate(s, arena, out, op, f):
     """Run truncate: clear the rest of the new last page and free the pages after it."""
     size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
+    end = (size + 4095) >> 12
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, out, f, size, -size & 4095)
-        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
+    if size < arena[f + e.SIZE] or end < arena[f + e.PAGE_COUNT]:  # blocks past the file's end go even if it grows
+        free_pages(s, arena, out, f, end, arena[f + e.PAGE_COUNT])
     arena[f + e.SIZE] = size
     note_change(s, arena, out, f)
 

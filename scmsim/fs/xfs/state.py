@@ -35,7 +35,6 @@ AG_HOMES = (1, 4, 5, 2, 6, 7)  # their places in the group
 AG_BLOCKS = 8  # four headers and four roots
 FREE_LIST = 4  # blocks of a group that wait for the growth of its trees (AGFL)
 INODE_ROOT = 6  # block of a group, near which its first chunk of inodes lies
-ROOT_CHUNK = 16  # block of the chunk with the root's inode
 LARGEST = 16 << 40  # bytes
 
 OP_HEADER = 12  # xlog_op_header
@@ -195,14 +194,18 @@ def layout(blocks: int, groups: int, log: int, unit: int) -> tuple[list[tuple[in
     With a `unit` of more than a block each group has a chunk, and nothing is free before the first multiple of the unit after it.
     """
     size = -(-blocks // groups)
-    used, chunks = [(ROOT_CHUNK, CHUNK_BLOCKS)], [ROOT_CHUNK]
+    used, chunks = [], []
     for group in range(groups):
         first, end = group * size, AG_BLOCKS + FREE_LIST + (log if group == groups // 2 else 0)
+        used.append((first, end))
+        chunk = -(-end // CHUNK_BLOCKS) * CHUNK_BLOCKS
         if unit > 1:
-            chunk = -(-end // CHUNK_BLOCKS) * CHUNK_BLOCKS
-            chunks += [first + chunk] if group else []
-            end = -(-(first + chunk + CHUNK_BLOCKS) // unit) * unit - first
-        used.append((first, min(end, max(min(size, blocks - first), 0))))
+            after = -(-(first + chunk + CHUNK_BLOCKS) // unit) * unit - first
+            used.append((first + end, min(after, min(size, blocks - first)) - end))
+        elif group == 0:
+            used.append((chunk, CHUNK_BLOCKS))
+        if unit > 1 or group == 0:
+            chunks.append(first + chunk)
     return used, chunks
 
 
@@ -214,7 +217,7 @@ def _check(params: dict[str, int], groups: int, log: int) -> None:
             f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps two bits a block; "
             f"give {format_bytes(LARGEST)} or less"
         )
-    least = ROOT_CHUNK + 2 * CHUNK_BLOCKS  # blocks of a group without the log
+    least = AG_BLOCKS + FREE_LIST + 3 * CHUNK_BLOCKS  # blocks of a group without the log
     blocks, size = capacity // e.BLOCK, -(-capacity // e.BLOCK // max(groups, 1))
     if groups < 1 or log < 512 or blocks - size * (groups - 1) < least or size < log + least:
         raise UsageError(
