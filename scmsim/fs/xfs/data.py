@@ -30,10 +30,10 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def log_extents(s, arena, out, f, page, goal):
+def log_extents(s, arena, out, f, page, goal, left):
     """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any.
 
-    Leaves that are missing are added near block `goal`.
+    Leaves that are missing are added near block `goal`, as long as more than `left` blocks are free.
     """
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
@@ -41,7 +41,7 @@ def log_extents(s, arena, out, f, page, goal):
         filled = arena[f + e.EXTENTS] // leaves
         at = n.BTREE_ROOT + n.EXTENT_BYTES * min(filled, n.EXTENTS_PER_LEAF - 1)
         log_buffer(s, arena, table.get(arena, f + e.LEAVES, leaf), at, at + n.EXTENT_BYTES - 1)
-    while wants_leaf(arena, f) and s.free_blocks:
+    while wants_leaf(arena, f) and s.free_blocks > left:
         leaves = arena[f + e.LEAF_COUNT]
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
         item = take_block(s, arena, goal)
@@ -90,19 +90,23 @@ def add_blocks(s, arena, f, page, want, mark):
 
 
 @subroutine
-def map_run(s, arena, out, f, page, count):
-    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return how many."""
+def map_run(s, arena, out, f, page, count, left):
+    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return how many.
+
+    `left`: blocks that the call needs from here on.
+    """
     count = min(count, n.EXTENT_PAGES)
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
     if new:
         count = add_blocks(s, arena, f, page, count, 0)
+        left = max(left - count, 0)
     else:
         write_extents(arena, f, page, count)
     block = arena[words] >> e.BLOCK_SHIFT
     if new:
         log_free_space(s, arena, block)
-    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, block if new else -1))
+    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, block if new else -1), left)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
     emit_template(s, out, q.ALLOCATE if new else q.CONVERT)
@@ -126,7 +130,10 @@ def write_slice(s, arena, out, op, row, f):
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
         if word == 0 or word & e.IS_UNWRITTEN:
-            count = map_run(s, arena, out, f, page, count)
+            last, left = (op.offset + op.length - 1) >> 12, 0
+            if s.free_blocks < 2 * (last + 1 - page) + n.MOST_BLOCKS:
+                left = holes(arena, f, page, last)
+            count = map_run(s, arena, out, f, page, count, left)
             word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
         target = (word >> e.BLOCK_SHIFT << 12) + (at & 4095)
@@ -173,7 +180,7 @@ def free_pages(s, arena, out, f, page, last):
     if arena[f + e.MAPPED] == 0:
         free_leaves(s, arena, f)
     emit_template(s, out, q.FREED)
-    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, -1))
+    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, -1), 0)
 
 
 @subroutine
@@ -222,7 +229,7 @@ def fill_holes(s, arena, out, f, page, last):
             s.reg[q.COUNT] += 1
         page += count
     emit_template(s, out, q.FALLOCATED)
-    log_extents(s, arena, out, f, last, leaf_goal(s, arena, f, block))
+    log_extents(s, arena, out, f, last, leaf_goal(s, arena, f, block), 0)
 
 
 PAGES = {

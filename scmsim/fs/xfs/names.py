@@ -137,7 +137,8 @@ def move_entry(s, arena, out, row, d, replaces):
     """Run rename: add the new name, then remove the old one; or replace another entry.  Returns the outcome."""
     f = arena[row]
     adds_first = not replaces and arena[f + n.KNOWN] > 0
-    if adds_first and blocks_to_add(s, arena, row, d) > s.free_blocks:
+    takes_room = not replaces or arena[f + n.KNOWN] == 0  # else the name takes the place of what goes
+    if takes_room and blocks_to_add(s, arena, row, d) > s.free_blocks:
         return FULL
     call(s, arena, out, f, q.RENAME)
     if not adds_first:

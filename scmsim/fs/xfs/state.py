@@ -11,7 +11,7 @@ from scmsim.alloc import xfs_free_space, xfs_groups
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs, table
+from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates, new_state
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs.templates import COSTS, SITES, all_templates
@@ -147,9 +147,17 @@ def default_log(blocks: int) -> int:
     return max(min(max(blocks >> 11, 1 << 14), 1 << 19, blocks >> 3), 512)
 
 
+def default_groups(blocks: int) -> int:
+    """Return the number of allocation groups that mkfs.xfs chooses: four from 64 MiB on, and of at most 1 TiB each."""
+    if blocks < 1 << 14:
+        return 1 if blocks < 1 << 13 else 2
+    return 4 if blocks < 1 << 30 else -(-blocks // (1 << 28))
+
+
 def start(params: dict[str, int], files: Files, *, table: str) -> State:
     """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
-    blocks, groups = params["capacity"] // e.BLOCK, params["allocation_groups"]
+    blocks = params["capacity"] // e.BLOCK
+    groups = params["allocation_groups"] or default_groups(blocks)
     log = params["log"] // e.BLOCK or default_log(blocks)
     rows = len(files) + 1
     folders = e.known_folders(files)
@@ -244,7 +252,7 @@ def _known(state: State, folders: list[int], chunks: list[int]) -> None:
     for chunk in chunks:
         know_chunk(record, arena, chunk)
         record.meta_blocks += CHUNK_BLOCKS
-    for inode in range(FIRST_INODE):
+    for _ in range(FIRST_INODE):
         take_inode(record, arena, ROOT_INODE, False)
     for index, folder in enumerate(folders):
         inode = take_inode(record, arena, ROOT_INODE, True) if index else ROOT_INODE

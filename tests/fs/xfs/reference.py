@@ -79,16 +79,16 @@ class Slow(Dirs):
 
     # Content
 
-    def change_extents(self, node, page, block=None):
+    def change_extents(self, node, page, block=None, left=0):
         """Note that the extents of a file changed at a page, and add leaves that they need.
 
-        The leaves are in the group of the new data block `block`, if any.
+        The leaves are in the group of the new data block `block`, if any; `left` blocks stay free for the data.
         """
         extents, leaves = node.extents(), len(node.leaves)
         if leaves:
             at = 72 + 16 * min(extents // leaves, 250)
             self.change(node.leaves[min(page * leaves // max(node.end, 1), leaves - 1)], at, at + 15)
-        while extents > 21 and extents > 251 * len(node.leaves) and True in self.space.free:
+        while extents > 21 and extents > 251 * len(node.leaves) and self.free_count() > left:
             size = self.space.size
             goal = self.numbers.block(node.inode) if block is None else block // size * size
             item = self.meta_block(goal)
@@ -166,7 +166,8 @@ class Slow(Dirs):
                 node.end = max(node.end, page + count)
                 if old is None:
                     self.change_free_space(blocks[0])
-                self.change_extents(node, page, blocks[0] if old is None else None)
+                left = sum(other not in node.pages for other in range(page, (end - 1) // BLOCK + 1))
+                self.change_extents(node, page, blocks[0] if old is None else None, left)
                 node.data_tid = self.sequence
                 self.zeroing += BLOCK * count
             stop = min(part_end, (page + count) * BLOCK)
@@ -289,12 +290,12 @@ class Slow(Dirs):
             self.change_inode(node)
         elif name == "rename":
             over = file2 >= 0 and file2 != file
+            if (not over or not node.known) and self.blocks_for(folder, file) > self.free_count():
+                return False
             if over or not node.known:
                 self.remove_name(folder, file)
                 self.add_name(folder, file)
             else:
-                if self.blocks_for(folder, file) > self.free_count():
-                    return False
                 old, older = node.at, node.before
                 self.add_name(folder, file)
                 new, node.at = node.at, old
