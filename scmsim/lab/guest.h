@@ -70,6 +70,7 @@ long counted(long region, long number, long a, long b, long c, long d, long e, l
 int descriptor(long file);                                     /* return a file's descriptor, opened if need be; < 0: failed */
 
 long tell_layout(const struct operation *o);                   /* see guest_layout.c */
+void wait_for_removal(const struct operation *o);             /* the same */
 extern uint64_t extent_count;
 extern struct extent *extents;
 

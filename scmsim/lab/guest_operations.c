@@ -295,6 +295,7 @@ static void run_one(uint64_t number)
 {
     const struct operation *o = (const struct operation *)(files + job->files) + number;
     long r = labelled ? run_labelled(o, number) : run(o);
+    wait_for_removal(o);
     if (o->op != ULOAD && o->op != USTORE && o->op != UFLUSH)
         look_at_mappings(o->file);
     out.done++;

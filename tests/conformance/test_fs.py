@@ -256,6 +256,26 @@ def test_what_fits_of_a_write_is_written_as_a_write_of_that_length_is(fs):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fs", [fs for fs in SYSTEMS if fs not in {*WHOLE, *HALVING} and page(fs) < 1 << 30])
+def test_a_write_far_longer_than_the_device_is_one_of_what_fits(fs):
+    """Its first page exists, so the blocks that are requested at once do not end with a slice of the write."""
+    capacity, most = 17 << 20, (1 << 31) - 4096
+    model, before = drive.Model(fs, side(), capacity=capacity), drive.Model(fs, side(), capacity=capacity)
+    rows = drive.ops(("create", 1), ("write", 1, 0, 100))
+    model.feed(rows)
+    before.feed(rows)
+    events = model.feed(drive.ops(("write", 1, 0, most)))
+    if fs in ("vsm", "winefs", "winefs-relaxed"):  # a write that replaces blocks is done whole or refused
+        assert not model.short and int(model.record.failed_bytes) == most
+        return
+    done = model.short[0]
+    assert 1 << 20 < done < 1 << 30 and int(model.record.failed_bytes) == most - done
+    fitting = before.feed(drive.ops(("write", 1, 0, done)))
+    assert drive.persistent(fitting, before.sites)["stored"] == drive.persistent(events, model.sites)["stored"]
+    assert without_windows(before.space()) == without_windows(model.space())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_full_device_refuses_growth_and_names_and_goes_on(fs):
     """Small files that grow by one page and more, and calls on files whose creation was refused: each one ends."""

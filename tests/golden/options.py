@@ -52,7 +52,7 @@ OTHERWISE = {
     "vsm": {"entries": "2MiB", "shootdown": "deferred"},
     "winefs": {"cpus": "2"},
     "winefs-relaxed": {"cpus": "2"},
-    "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "2"},
+    "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "1"},
 }
 # Other values yet, for calls of all kinds, appends by several threads, and advice.
 VARIED = {

@@ -138,7 +138,8 @@ def reserve_pages(s, arena, f, last):
 @subroutine
 def reserve_besides(s, arena, f, last, more):
     """Run `reserve_pages`, but leave room for `more` words, already requested, if the tables grow."""
-    last = last_of_folio(s, last)
+    # a call that is done in part requests the blocks of the whole call, and gets at most those of a group at once
+    last = last_of_folio(s, min(max(last, s.uncut_page), last + e.GROUP_BLOCKS))
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)

@@ -4,10 +4,13 @@ A write to a hole or to unwritten blocks takes one transaction for each run of a
 zeroed through the block layer before the data is copied, and another one if the file grew.  Nothing is allocated beyond
 the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
 xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c}, fs/xfs/libxfs/xfs_bmap.c.  Simplified: the
-allocator is first fit; the extent tree has one level of leaves.
+extent tree has one level of leaves.
 """
 
-from scmsim.alloc.first_fit import allocate, release
+import numpy as np
+
+from scmsim.alloc.xfs_free_space import release
+from scmsim.alloc.xfs_groups import allocate
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template
@@ -20,28 +23,39 @@ from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.dirs import give_block, take_block
+from scmsim.fs.xfs.goals import goal_of
+from scmsim.fs.xfs.inodes import inode_block
 from scmsim.fs.xfs.log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
 from scmsim.jit import subroutine
 
 
 @subroutine
-def log_extents(s, arena, out, f, page):
-    """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any; add missing leaves."""
+def log_extents(s, arena, out, f, page, goal, left):
+    """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any.
+
+    Leaves that are missing are added near block `goal`, as long as more than `left` blocks are free.
+    """
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
         leaf = min(page * leaves // max(arena[f + e.PAGE_COUNT], 1), leaves - 1)
         filled = arena[f + e.EXTENTS] // leaves
         at = n.BTREE_ROOT + n.EXTENT_BYTES * min(filled, n.EXTENTS_PER_LEAF - 1)
         log_buffer(s, arena, table.get(arena, f + e.LEAVES, leaf), at, at + n.EXTENT_BYTES - 1)
-    while wants_leaf(arena, f) and s.free_blocks:
+    while wants_leaf(arena, f) and s.free_blocks > left:
         leaves = arena[f + e.LEAF_COUNT]
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
-        item = take_block(s, arena)
+        item = take_block(s, arena, goal)
         table.put(arena, f + e.LEAVES, leaves, item)
         arena[f + e.LEAF_COUNT] = leaves + 1
         filled = min(arena[f + e.EXTENTS] // (leaves + 1), n.EXTENTS_PER_LEAF)
         log_buffer(s, arena, item, 0, n.BTREE_ROOT + n.EXTENT_BYTES * filled)
     log_fork(s, arena, out, f, fork_bytes(arena, f))
+
+
+@subroutine
+def leaf_goal(s, arena, f, block):
+    """Return where a new leaf of a file's extents shall be: in the group of the new data block `block`, -1: near the inode."""
+    return inode_block(s, arena, arena[f + e.INODE]) if block < 0 else block // s.ag_blocks * s.ag_blocks
 
 
 @subroutine
@@ -62,7 +76,7 @@ def free_leaves(s, arena, f):
 @subroutine
 def add_blocks(s, arena, f, page, want, mark):
     """Allocate up to `want` adjacent blocks for the pages from `page` on, whose words get `mark`; return how many."""
-    block = allocate(s, arena, want)
+    block = allocate(s, arena, goal_of(s, arena, f, page, want), want, True)
     words = arena[f + e.PAGES] + page
     # count extents around the run before and after: the new ones may join their neighbours
     arena[f + e.EXTENTS] -= starts_at_ends(arena, f, page, s.got)
@@ -76,19 +90,23 @@ def add_blocks(s, arena, f, page, want, mark):
 
 
 @subroutine
-def map_run(s, arena, out, f, page, count):
-    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return how many."""
+def map_run(s, arena, out, f, page, count, left):
+    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return how many.
+
+    `left`: blocks that the call needs from here on.
+    """
     count = min(count, n.EXTENT_PAGES)
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
     if new:
         count = add_blocks(s, arena, f, page, count, 0)
+        left = max(left - count, 0)
     else:
         write_extents(arena, f, page, count)
     block = arena[words] >> e.BLOCK_SHIFT
     if new:
         log_free_space(s, arena, block)
-    log_extents(s, arena, out, f, page)
+    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, block if new else -1), left)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
     emit_template(s, out, q.ALLOCATE if new else q.CONVERT)
@@ -112,7 +130,10 @@ def write_slice(s, arena, out, op, row, f):
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
         if word == 0 or word & e.IS_UNWRITTEN:
-            count = map_run(s, arena, out, f, page, count)
+            last, left = (op.offset + op.length - 1) >> 12, 0
+            if s.free_blocks < 2 * (last + 1 - page) + n.MOST_BLOCKS:
+                left = holes(arena, f, page, last)
+            count = map_run(s, arena, out, f, page, count, left)
             word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
         target = (word >> e.BLOCK_SHIFT << 12) + (at & 4095)
@@ -159,7 +180,7 @@ def free_pages(s, arena, out, f, page, last):
     if arena[f + e.MAPPED] == 0:
         free_leaves(s, arena, f)
     emit_template(s, out, q.FREED)
-    log_extents(s, arena, out, f, page)
+    log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, -1), 0)
 
 
 @subroutine
@@ -167,9 +188,11 @@ def truncate(s, arena, out, op, f):
     """Run truncate: clear the rest of the new last page and free the pages after it."""
     size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
+    end = (size + 4095) >> 12
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, out, f, size, -size & 4095)
-        free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
+    if size < arena[f + e.SIZE] or end < arena[f + e.PAGE_COUNT]:  # blocks past the file's end go even if it grows
+        free_pages(s, arena, out, f, end, arena[f + e.PAGE_COUNT])
     arena[f + e.SIZE] = size
     note_change(s, arena, out, f)
 
@@ -196,16 +219,17 @@ def reserve_range(s, arena, out, f, first, last):
 @subroutine
 def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
-    s.reg[q.COUNT] = 0
+    s.reg[q.COUNT], block = 0, np.int64(-1)
     while page <= last:
         count = page_run(s, arena, f, page, last)
         if page >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page] == 0:
             count = add_blocks(s, arena, f, page, count, e.IS_UNWRITTEN)
-            log_free_space(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT)
+            block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
+            log_free_space(s, arena, block)
             s.reg[q.COUNT] += 1
         page += count
     emit_template(s, out, q.FALLOCATED)
-    log_extents(s, arena, out, f, last)
+    log_extents(s, arena, out, f, last, leaf_goal(s, arena, f, block), 0)
 
 
 PAGES = {

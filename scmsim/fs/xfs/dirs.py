@@ -9,13 +9,15 @@ its lower half stays unchanged); one leaf is freed when the leaves are a quarter
 inode when its names fit it, and into no other smaller form.
 """
 
-from scmsim.alloc.first_fit import allocate, release
+from scmsim.alloc.xfs_free_space import release
+from scmsim.alloc.xfs_groups import allocate
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs import templates
+from scmsim.fs.xfs.inodes import inode_block
 from scmsim.fs.xfs.log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
 from scmsim.jit import subroutine
 
@@ -35,9 +37,9 @@ def entry_bytes(arena, row):
 
 
 @subroutine
-def take_block(s, arena):
-    """Allocate a block of metadata and return its item; the caller knows that a block is free."""
-    block = allocate(s, arena, 1)
+def take_block(s, arena, goal):
+    """Allocate a block of metadata near block `goal` and return its item; the caller knows that a block is free."""
+    block = allocate(s, arena, goal, 1, False)
     log_free_space(s, arena, block)
     s.meta_blocks += 1
     return new_buffer(s, arena, block)
@@ -57,10 +59,36 @@ def give_block(s, arena, item):
 
 
 @subroutine
+def goal_after(s, arena, item):
+    """Return the block after that of an item, where the block of a directory that follows it shall be (xfs_bmap_adjacent)."""
+    block = arena[item + n.HOME] + 1
+    return block if block % s.ag_blocks and block < s.blocks else block - 1
+
+
+@subroutine
+def data_goal(s, arena, d, index):
+    """Return where the data block of a directory at `index` shall be: after the one before it, the first near the inode."""
+    while index > 0:
+        index -= 1
+        item = table.get(arena, d + e.PAGES, index)
+        if item:
+            return goal_after(s, arena, item)
+    return inode_block(s, arena, arena[d + e.INODE])
+
+
+@subroutine
+def leaf_goal(s, arena, d):
+    """Return where the next leaf of a directory shall be: after the last one, the first after the last data block."""
+    if arena[d + e.LEAF_COUNT]:
+        return goal_after(s, arena, table.get(arena, d + e.LEAVES, arena[d + e.LEAF_COUNT] - 1))
+    return data_goal(s, arena, d, arena[d + e.PAGE_COUNT])
+
+
+@subroutine
 def new_data(s, arena, d, index):
     """Add a data block to a directory, at `index`; log its header and its single free range."""
     table.reserve(s, arena, d + e.PAGES, index + 1)
-    item = take_block(s, arena)
+    item = take_block(s, arena, data_goal(s, arena, d, index))
     table.put(arena, d + e.PAGES, index, item)
     arena[d + e.PAGE_COUNT] = max(arena[d + e.PAGE_COUNT], index + 1)
     if index == 0:
@@ -85,7 +113,7 @@ def new_leaf(s, arena, d):
     """Add a leaf block, and log the filled part of it."""
     count = arena[d + e.LEAF_COUNT]
     table.reserve(s, arena, d + e.LEAVES, count + 1)
-    item = take_block(s, arena)
+    item = take_block(s, arena, leaf_goal(s, arena, d))
     table.put(arena, d + e.LEAVES, count, item)
     arena[d + e.LEAF_COUNT] = count + 1
     log_buffer(s, arena, item, 0, n.LEAF_HEADER + n.LEAF_ENTRY * min(arena[d + n.NAMES], n.LEAF_FILL))
@@ -233,8 +261,8 @@ def turn_into_leaf(s, arena, d):
 def turn_into_node(s, arena, d):
     """Move the free space of data blocks into its own block, and add a node over two leaves."""
     arena[d + n.FORM] = n.WITH_NODE
-    arena[d + n.NODE] = take_block(s, arena)
-    arena[d + n.FREES] = take_block(s, arena)
+    arena[d + n.FREES] = take_block(s, arena, leaf_goal(s, arena, d))
+    arena[d + n.NODE] = take_block(s, arena, goal_after(s, arena, arena[d + n.FREES]))
     log_buffer(s, arena, arena[d + n.FREES], 0, n.DATA_HEADER + 2 * arena[d + e.PAGE_COUNT])
     split_leaf(s, arena, d)
 

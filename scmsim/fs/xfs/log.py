@@ -10,12 +10,14 @@ is not covered with dummy records; free space is one record in each of its trees
 block.
 """
 
+from scmsim.alloc.xfs_free_space import clear_busy
 from scmsim.fs.engine.arena import give, take
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs import templates as x
+from scmsim.fs.xfs.inodes import chunk_row, group_of
 from scmsim.jit import subroutine
 
 ALL_CHUNKS = (1 << 32) - 1
@@ -115,10 +117,10 @@ def log_free_space(s, arena, block):
 @subroutine
 def log_inode_use(s, arena, inode, first, last):
     """Log the allocation or freeing of an inode: bytes [first, last] of the group's header, and its chunk's records."""
-    chunk = inode // n.CHUNK_INODES
-    group = s.ag_items + (arena[arena[s.chunks] + chunk] // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
+    number = arena[chunk_row(s, arena, inode // n.CHUNK_INODES) + n.NUMBER]
+    group = s.ag_items + (group_of(s, arena, inode) * n.AG_ITEMS << n.ITEM_ORDER)
     log_buffer(s, arena, group + (n.AGI << n.ITEM_ORDER), first, last)
-    record = 56 + chunk * 16 % 4032
+    record = 56 + number * 16 % 4032
     log_buffer(s, arena, group + (n.INO << n.ITEM_ORDER), record, record + 15)
     log_buffer(s, arena, group + (n.FINO << n.ITEM_ORDER), 0, n.DATA_HEADER)
 
@@ -146,6 +148,7 @@ def checkpoint(s, arena, out):
     s.log_head = (s.log_head + count) % capacity
     s.log_used += count
     settle_items(s, arena)
+    clear_busy(s, arena)
     s.cil, s.cil_items, s.cil_bytes, s.freed_extents, s.freed_inodes = 0, 0, 0, 0, 0
     s.sequence += 1
     s.push |= s.log_used > capacity - (capacity >> 2)  # a log that is 3/4 full is pushed
@@ -173,7 +176,7 @@ def settle_items(s, arena):
 def push_inode(s, arena, out, item):
     """Write an inode's cluster, with all its inodes, in place."""
     first = arena[item + n.HOME] // n.CLUSTER_INODES * n.CLUSTER_INODES
-    chunk = arena[arena[s.chunks] + first // n.CHUNK_INODES]
+    chunk = arena[chunk_row(s, arena, first // n.CHUNK_INODES) + n.FIRST_BLOCK]
     s.reg[q.FROM] = chunk * e.BLOCK + first % n.CHUNK_INODES * n.INODE_BYTES
     s.reg[q.BYTES] = n.CLUSTER_BLOCKS * e.BLOCK
     emit_template(s, out, x.METADATA)

@@ -35,7 +35,7 @@ def give_blocks(s, arena, out, f, page, count):
     reserve(s, arena, record + e.PAGES, last + 1)
     if s.free_blocks < count + 1 + n.MOST_BLOCKS and holes(arena, record, page, last) > s.free_blocks:
         return FULL, 0
-    return DONE, map_run(s, arena, out, record, page, count)
+    return DONE, map_run(s, arena, out, record, page, count, 0)
 
 
 @subroutine

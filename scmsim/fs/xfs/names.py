@@ -3,11 +3,9 @@
 A file without a name is freed at once, or at its last close if the trace has close operations (xfs_inactive).  A file
 that existed before the trace gets its inode and blocks, without events, when it is first touched; the names of
 directories from before the trace are not known.  Source: Linux 5.13 fs/xfs/{xfs_inode.c: xfs_create, xfs_link,
-xfs_remove, xfs_rename, xfs_inactive}, fs/xfs/libxfs/xfs_ialloc.c.  Simplified: the inode that was freed last is used
-first; chunks of 64 inodes are kept (mount option ikeep).
+xfs_remove, xfs_rename, xfs_inactive}.
 """
 
-from scmsim.alloc.first_fit import allocate_whole
 from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, take
@@ -18,6 +16,7 @@ from scmsim.fs.linux.files import call
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import add_blocks, free_pages
 from scmsim.fs.xfs.dirs import add_entry, blocks_to_add, remove_entry, to_inode
+from scmsim.fs.xfs.inodes import give_inode, inode_block, take_inode
 from scmsim.fs.xfs.log import (
     add_bytes,
     log_free_space,
@@ -31,47 +30,6 @@ UNLINKED = 40  # offset in the group's header of its 64 lists of unlinked inodes
 
 
 @subroutine
-def add_chunk(s, arena):
-    """Allocate a chunk of 64 inodes; return False if the device has no 8 adjacent blocks for it."""
-    block = allocate_whole(s, arena, n.CHUNK_BLOCKS)
-    if block < 0:
-        return False
-    know_chunk(s, arena, block)
-    s.meta_blocks += n.CHUNK_BLOCKS
-    return True
-
-
-@subroutine
-def know_chunk(s, arena, block):
-    """Add the chunk of 64 inodes at `block`."""
-    chunk = s.inode_count // n.CHUNK_INODES
-    table.reserve(s, arena, s.chunks, chunk + 1)
-    table.put(arena, s.chunks, chunk, block)
-    s.inode_count += n.CHUNK_INODES
-    table.reserve(s, arena, s.inode_items, s.inode_count)
-
-
-@subroutine
-def new_record(s, arena, row):
-    """Create the record of a new file and take an inode, which must be available.
-
-    Takes 2**RECORD_ORDER words and those of an item.
-    """
-    f = take(s, arena, e.RECORD_ORDER)
-    arena[row + e.ROW_RECORD] = f
-    arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
-    arena[f + e.LINKS], arena[f + e.STAMP] = 1, -1
-    inode = s.next_inode
-    if s.free_inode_count:
-        s.free_inode_count -= 1
-        inode = arena[s.free_inodes + s.free_inode_count]
-    else:
-        s.next_inode += 1
-    arena[f + e.INODE] = inode
-    return f
-
-
-@subroutine
 def has_item(s, arena, f):
     """Create the log item of a file's inode if it has none; allocates at most 8 arena words."""
     inode = arena[f + e.INODE]
@@ -82,11 +40,17 @@ def has_item(s, arena, f):
 
 
 @subroutine
-def has_inode(s, arena):
-    """Return whether an inode is free, in a new chunk if need be; 2: a new chunk was allocated."""
-    if s.free_inode_count or s.next_inode < s.inode_count:
-        return 1
-    return 2 if add_chunk(s, arena) else 0
+def new_record(s, arena, row, inode):
+    """Create the record of a new file with an inode.
+
+    Takes 2**RECORD_ORDER words and those of an item.
+    """
+    f = take(s, arena, e.RECORD_ORDER)
+    arena[row + e.ROW_RECORD] = f
+    arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
+    arena[f + e.LINKS], arena[f + e.STAMP], arena[f + e.INODE] = 1, -1, inode
+    has_item(s, arena, f)
+    return f
 
 
 @subroutine
@@ -100,10 +64,8 @@ def touch(s, arena, row):
     pages = (size + e.BLOCK - 1) // e.BLOCK
     if not has_room(s, arena, n.WORDS + 2 * pages + 4 * s.inode_count):
         return 0
-    if not has_inode(s, arena):
-        know_chunk(s, arena, arena[arena[s.chunks]])  # a file from before the trace has an inode even on a full device
-    f = new_record(s, arena, row)
-    has_item(s, arena, f)
+    inode = take_inode(s, arena, n.ROOT_INODE, is_dir)
+    f = new_record(s, arena, row, inode if inode >= 0 else n.SHARED_INODE)
     arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
     if pages:
         table.reserve(s, arena, f + e.PAGES, pages)
@@ -126,8 +88,8 @@ def destroy(s, arena, out, row, f):
     log_inode_use(s, arena, inode, unlinked, unlinked + 3)  # xfs_iunlink_remove
     log_inode_use(s, arena, inode, 0, UNLINKED - 1)  # xfs_difree
     log_inode(s, arena, out, f)
-    arena[s.free_inodes + s.free_inode_count] = inode
-    s.free_inode_count += 1
+    if inode != n.SHARED_INODE:
+        give_inode(s, arena, inode)
     s.freed_inodes += 1
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)
@@ -140,14 +102,13 @@ def create(s, arena, out, op, row, d):
     """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
         return FULL
-    found = has_inode(s, arena)
-    if found == 0:
+    inode = take_inode(s, arena, arena[d + e.INODE], op.op == r.MKDIR)
+    if inode < 0:
         return FULL
-    f = new_record(s, arena, row)
-    has_item(s, arena, f)
-    if found == 2:
+    f = new_record(s, arena, row, inode)
+    if s.new_chunk:
         add_bytes(s, n.ICREATE)  # xfs_icreate_log
-        log_free_space(s, arena, arena[arena[s.chunks] + arena[f + e.INODE] // n.CHUNK_INODES])
+        log_free_space(s, arena, inode_block(s, arena, inode))
     if op.parent >= 0:
         arena[f + e.PARENT] = s.rows + op.parent * e.ROW_WORDS
     log_inode_use(s, arena, arena[f + e.INODE], 0, UNLINKED - 1)
@@ -176,7 +137,8 @@ def move_entry(s, arena, out, row, d, replaces):
     """Run rename: add the new name, then remove the old one; or replace another entry.  Returns the outcome."""
     f = arena[row]
     adds_first = not replaces and arena[f + n.KNOWN] > 0
-    if adds_first and blocks_to_add(s, arena, row, d) > s.free_blocks:
+    takes_room = not replaces or arena[f + n.KNOWN] == 0  # else the name takes the place of what goes
+    if takes_room and blocks_to_add(s, arena, row, d) > s.free_blocks:
         return FULL
     call(s, arena, out, f, q.RENAME)
     if not adds_first:

@@ -2,17 +2,16 @@
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux 5.13
 fs/xfs/libxfs/{xfs_format.h,xfs_log_format.h,xfs_da_format.h}, fs/xfs/{xfs_log.c,xfs_log_priv.h}; mkfs.xfs (xfsprogs
-mkfs/xfs_mkfs.c: calculate_log_size) for the log's default.  The fixed metadata of all allocation groups and the log are
-at the front of the device (mkfs.xfs spreads the metadata and puts the log in the middle).
+mkfs/xfs_mkfs.c: calculate_log_size) for the log's default and the layout with sectors of 4096 bytes.
 """
 
 import numpy as np
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import xfs_free_space, xfs_groups
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs, table
+from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates, new_state
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs.templates import COSTS, SITES, all_templates
@@ -32,7 +31,10 @@ IN_CIL, IN_AIL, IS_STALE, IS_INODE = 1, 2, 4, 8
 # Fixed metadata blocks of an allocation group, one item each: superblock and AGFL are never logged here.
 AGF, BNO, CNT, AGI, INO, FINO = range(6)
 AG_ITEMS = 6
-AG_BLOCKS = 8
+AG_HOMES = (1, 4, 5, 2, 6, 7)  # their places in the group
+AG_BLOCKS = 8  # four headers and four roots
+FREE_LIST = 4  # blocks of a group that wait for the growth of its trees (AGFL)
+INODE_ROOT = 6  # block of a group, near which its first chunk of inodes lies
 LARGEST = 16 << 40  # bytes
 
 OP_HEADER = 12  # xlog_op_header
@@ -57,7 +59,25 @@ CHUNK_INODES = 64
 CHUNK_BLOCKS = CHUNK_INODES * INODE_BYTES // e.BLOCK
 CLUSTER_BLOCKS = 4  # blocks that are written in place at once for an inode: 32 inodes (M_IGEO inode_cluster_size)
 CLUSTER_INODES = 32
-ROOT_INODE, FIRST_INODE = 0, 3  # numbers count from the first chunk; the realtime inodes follow the root
+INODES_PER_BLOCK = e.BLOCK // INODE_BYTES
+# Numbers count from the first chunk; the realtime inodes follow the root.  Files from before the trace share one of them if the
+# device has no inode left.
+ROOT_INODE, SHARED_INODE, FIRST_INODE = 0, 1, 3
+
+# A chunk's row, one word each:
+FIRST_BLOCK = 0
+FREE = 1  # bits of its free inodes
+NUMBER = 2  # chunks that the group had before
+NEXT = 3  # 1 + next chunk of the group with free inodes, 0: none, NOT_LISTED: this chunk is in no list
+CHUNK_WORDS = 4
+NOT_LISTED = -1
+
+# A row of the table of groups, one word each:
+FREE_INODES = 0
+CHUNKS = 1
+NEWEST = 2  # 1 + newest chunk, 0: none
+WITH_FREE = 3  # 1 + first chunk of a list of those with free inodes (and of some that were filled since), 0: none
+INODE_GROUP_WORDS = 4
 
 # A directory's record, one word each: fields that only files use in fs/linux.  Of the common fields, PAGES has the items
 # of data blocks, LEAVES those of leaf blocks, and ENTRIES counts the bytes in the inode.
@@ -93,10 +113,12 @@ STATE = np.dtype(
         [
             *e.STATE.descr,
             ("inode_items", "i8"),  # arena offset of a table handle: inode -> its item
-            ("chunks", "i8"),  # arena offset of a table handle: chunk of 64 inodes -> its first block
+            ("chunks", "i8"),  # arena offset of a table handle of rows, one for each chunk of 64 inodes
+            *xfs_groups.FIELDS,
+            ("inode_groups", "i8"),  # arena offset of a table of groups
+            ("next_group", "i8"),  # group of the next directory
+            ("new_chunk", "i8"),  # set if the inode taken last is in a new chunk
             ("ag_items", "i8"),
-            ("ag_blocks", "i8"),  # blocks of an allocation group
-            ("ag_count", "i8"),
             ("cil", "i8"),  # first item of the committed item list, 0 = none
             ("cil_items", "i8"),
             ("cil_bytes", "i8"),
@@ -125,16 +147,23 @@ def default_log(blocks: int) -> int:
     return max(min(max(blocks >> 11, 1 << 14), 1 << 19, blocks >> 3), 512)
 
 
+def default_groups(blocks: int) -> int:
+    """Return the number of allocation groups that mkfs.xfs chooses: four from 64 MiB on, and of at most 1 TiB each."""
+    if blocks < 1 << 14:
+        return 1 if blocks < 1 << 13 else 2
+    return 4 if blocks < 1 << 30 else -(-blocks // (1 << 28))
+
+
 def start(params: dict[str, int], files: Files, *, table: str) -> State:
     """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
-    blocks, groups = params["capacity"] // e.BLOCK, params["allocation_groups"]
+    blocks = params["capacity"] // e.BLOCK
+    groups = params["allocation_groups"] or default_groups(blocks)
     log = params["log"] // e.BLOCK or default_log(blocks)
     rows = len(files) + 1
     folders = e.known_folders(files)
-    chunks = 1 + (FIRST_INODE + int((files.first_size >= 0).sum())) // CHUNK_INODES
-    reserved = groups * AG_BLOCKS + log + chunks * CHUNK_BLOCKS
-    _check(params, groups, log, reserved)
-    words = rows * (e.ROW_WORDS + 4) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
+    _check(params, groups, log)
+    words = rows * (e.ROW_WORDS + 4) + xfs_groups.arena_words(blocks, groups) + 64 * len(folders) + (1 << 16)
+    words += groups * (INODE_GROUP_WORDS + (AG_ITEMS << ITEM_ORDER)) + 4 * CHUNK_INODES * (groups + len(folders))
     state = new_state(STATE, 1 << words.bit_length(), costs.load(table, COSTS, list(SITES)))
     record = state.record[0]
     if not params["tick"]:
@@ -145,19 +174,20 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
         merge=bool(params.get("merge", 1)),
     )
     unit = max(params["data_alignment"] // e.BLOCK, 1)
-    first_fit.attach(state, -(-reserved // unit) * unit, blocks)
+    used, chunks = layout(blocks, groups, log, unit)
+    xfs_free_space.attach(state, used, blocks, groups)
     lists = {
-        "free_inodes": rows + CHUNK_INODES,
         "inode_items": 2,
         "chunks": 2,
+        "inode_groups": groups * INODE_GROUP_WORDS,
         "ag_items": groups * AG_ITEMS << ITEM_ORDER,
     }
     own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
-    own |= {"dax": 1, "ag_count": groups, "ag_blocks": -(-blocks // groups)}
     own |= {
-        "journal_at": groups * AG_BLOCKS,
+        "dax": 1,
+        "journal_at": groups // 2 * int(record.ag_blocks) + AG_BLOCKS,
         "journal_blocks": log,
-        "fixed_blocks": groups * AG_BLOCKS + log,
+        "fixed_blocks": groups * (AG_BLOCKS + FREE_LIST) + log,
         "next_tick": params["sync_interval"],
     }
     own |= {"cil_limit": min(log * e.BLOCK >> 3, MOST_CIL), "sequence": 1}
@@ -166,19 +196,42 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
     return state
 
 
-def _check(params: dict[str, int], groups: int, log: int, reserved: int) -> None:
+def layout(blocks: int, groups: int, log: int, unit: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the ranges (first block, blocks) that mkfs.xfs uses, and the first blocks of the chunks of inodes.
+
+    With a `unit` of more than a block each group has a chunk, and nothing is free before the first multiple of the unit after it.
+    """
+    size = -(-blocks // groups)
+    used, chunks = [], []
+    for group in range(groups):
+        first, end = group * size, AG_BLOCKS + FREE_LIST + (log if group == groups // 2 else 0)
+        used.append((first, end))
+        chunk = -(-end // CHUNK_BLOCKS) * CHUNK_BLOCKS
+        if unit > 1:
+            after = -(-(first + chunk + CHUNK_BLOCKS) // unit) * unit - first
+            used.append((first + end, min(after, min(size, blocks - first)) - end))
+        elif group == 0:
+            used.append((chunk, CHUNK_BLOCKS))
+        if unit > 1 or group == 0:
+            chunks.append(first + chunk)
+    return used, chunks
+
+
+def _check(params: dict[str, int], groups: int, log: int) -> None:
     """Raise UsageError for parameters that no XFS can have."""
     capacity, unit, buffer = params["capacity"], params["log_unit"], params["log_buffer"]
     if capacity > LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps a bit a block; "
+            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps two bits a block; "
             f"give {format_bytes(LARGEST)} or less"
         )
-    if groups < 1 or log < 512 or reserved + 8 > capacity // e.BLOCK:
+    least = AG_BLOCKS + FREE_LIST + 3 * CHUNK_BLOCKS  # blocks of a group without the log
+    blocks, size = capacity // e.BLOCK, -(-capacity // e.BLOCK // max(groups, 1))
+    if groups < 1 or log < 512 or blocks - size * (groups - 1) < least or size < log + least:
         raise UsageError(
             f"a log of {format_bytes(log * e.BLOCK)} and {groups} allocation groups on a device of "
-            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)}, all metadata "
-            f"{format_bytes(reserved * e.BLOCK)}; give a larger capacity, another log or fewer groups"
+            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)} and fits in a group, "
+            f"which has {format_bytes(least * e.BLOCK)} besides; give a larger capacity, another log or fewer groups"
         )
     if unit < 512 or unit % 512 or buffer % unit or not unit <= buffer <= 256 << 10:
         raise UsageError(
@@ -187,29 +240,26 @@ def _check(params: dict[str, int], groups: int, log: int, reserved: int) -> None
         )
 
 
-def _known(state: State, folders: list[int], chunks: int) -> None:
+def _known(state: State, folders: list[int], chunks: list[int]) -> None:
     """Create the items of the fixed metadata and the (empty) directories that exist from the start; the first is the root."""
+    from scmsim.fs.xfs.inodes import know_chunk, take_inode  # they know this module's constants
+
     record, arena = state.record[0], state.arena
     for group in range(record.ag_count):
         for kind in range(AG_ITEMS):
             item = record.ag_items + ((group * AG_ITEMS + kind) << ITEM_ORDER)
-            arena[item + HOME] = group * AG_BLOCKS + 1 + kind
+            arena[item + HOME] = group * record.ag_blocks + AG_HOMES[kind]
+    for chunk in chunks:
+        know_chunk(record, arena, chunk)
+        record.meta_blocks += CHUNK_BLOCKS
+    for _ in range(FIRST_INODE):
+        take_inode(record, arena, ROOT_INODE, False)
     for index, folder in enumerate(folders):
-        e.add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
-    record.next_inode = FIRST_INODE + len(folders) - 1
-    order = max((chunks * CHUNK_INODES - 1).bit_length(), 1)
-    for handle, size in ((record.inode_items, order), (record.chunks, max(order - 5, 1))):
-        arena[handle + table.ENTRIES], arena[handle + table.ORDER] = record.arena_top, size
-        record.arena_top += 1 << size
-    for inode in (ROOT_INODE, *range(FIRST_INODE, record.next_inode)):
+        inode = take_inode(record, arena, ROOT_INODE, True) if index else ROOT_INODE
+        e.add_folder(state, folder, inode)
         item = record.arena_top
         record.arena_top += 1 << ITEM_ORDER
         arena[item + HOME], arena[item + MARK], arena[arena[record.inode_items] + inode] = inode, IS_INODE, item
-    first = record.journal_at + record.journal_blocks
-    for chunk in range(chunks):
-        arena[arena[record.chunks] + chunk] = first + chunk * CHUNK_BLOCKS
-    record.inode_count = chunks * CHUNK_INODES
-    record.meta_blocks = chunks * CHUNK_BLOCKS
 
 
 def space(state: State) -> dict[str, int]:

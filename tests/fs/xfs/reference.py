@@ -3,8 +3,6 @@
 Written from the same description as scmsim/fs/xfs/*.py, and shares no code with them.
 """
 
-import numpy as np
-
 from tests.fs.xfs.reference_dirs import Dirs
 from tests.fs.xfs.reference_log import BLOCK, Item, Node
 
@@ -15,37 +13,20 @@ class Slow(Dirs):
     """xfs-dax; `apply` returns an operation's stored bytes by kind, flushed lines and fences."""
 
     def __init__(self, files, capacity, **geometry):
-        existing = int((np.asarray(files.first_size) >= 0).sum())
-        super().__init__(capacity, existing=existing, **geometry)
+        super().__init__(capacity, **geometry)
         self.files, self.root, self.nodes, self.gone = files, len(files), {}, set()
         self.name_length = [len(path.rpartition("/")[2].encode()) for path in files.path] + [0]
         self.closes = self.failed = self.short_writes = 0
         folders = [i for i in range(len(files)) if files.is_dir[i] and files.first_size[i] >= 0]
         for number, folder in enumerate([self.root, *folders]):
-            inode = 2 + number if number else 0
+            inode = self.numbers.take(0, True) if number else 0
             self.nodes[folder] = Node(inode, self.root, is_dir=True)
             self.inodes[inode] = Item(inode, inode=True)
-            self.next_inode = 3 + number
 
     # Inodes
 
-    def has_inode(self):
-        """Return the kind of a free inode: "old", "new" (in a new chunk, which is added) or "" for none."""
-        if self.free_inodes or self.next_inode < 64 * len(self.chunks):
-            return "old"
-        begin = next((at for at in range(len(self.free) - 7) if all(self.free[at : at + 8])), None)
-        if begin is None:
-            return ""
-        self.free[begin : begin + 8] = [False] * 8
-        self.chunks.append(begin)
-        return "new"
-
-    def new_node(self, file):
-        """Add a node with a free inode."""
-        if self.free_inodes:
-            inode = self.free_inodes.pop()
-        else:
-            inode, self.next_inode = self.next_inode, self.next_inode + 1
+    def new_node(self, file, inode):
+        """Add a node with an inode."""
         self.inodes.setdefault(inode, Item(inode, inode=True))
         self.nodes[file] = Node(inode, self.root)
         return self.nodes[file]
@@ -54,15 +35,15 @@ class Slow(Dirs):
         """Return the file's node; a file used for the first time is from before the trace."""
         if file in self.nodes:
             return self.nodes[file]
-        if not self.has_inode():
-            self.chunks.append(self.chunks[0])
-        node = self.new_node(file)
+        is_dir = file not in self.gone and bool(self.files.is_dir[file])
+        inode = self.numbers.take(0, is_dir)
+        node = self.new_node(file, 1 if inode is None else inode)
         if file not in self.gone:
-            node.is_dir = bool(self.files.is_dir[file])
+            node.is_dir = is_dir
             node.size = 0 if node.is_dir else max(int(self.files.first_size[file]), 0)
         page, pages = 0, -(-node.size // BLOCK)
-        while page < pages and True in self.free:
-            for block in self.take(pages - page):
+        while page < pages and True in self.space.free:
+            for block in self.take(node, page, pages - page):
                 node.pages[page] = (block, False)
                 page += 1
         node.end = page
@@ -80,7 +61,8 @@ class Slow(Dirs):
         self.change_inode_use(node.inode, unlinked, unlinked + 3)
         self.change_inode_use(node.inode, 0, 39)
         self.change_inode(node)
-        self.free_inodes.append(node.inode)
+        if node.inode != 1:
+            self.numbers.give(node.inode)
         self.gone.add(file)
 
     def lose_link(self, file):
@@ -97,18 +79,19 @@ class Slow(Dirs):
 
     # Content
 
-    def free_count(self):
-        """Return the number of free blocks."""
-        return sum(self.free)
+    def change_extents(self, node, page, block=None, left=0):
+        """Note that the extents of a file changed at a page, and add leaves that they need.
 
-    def change_extents(self, node, page):
-        """Note that the extents of a file changed at a page, and add leaves that they need."""
+        The leaves are in the group of the new data block `block`, if any; `left` blocks stay free for the data.
+        """
         extents, leaves = node.extents(), len(node.leaves)
         if leaves:
             at = 72 + 16 * min(extents // leaves, 250)
             self.change(node.leaves[min(page * leaves // max(node.end, 1), leaves - 1)], at, at + 15)
-        while extents > 21 and extents > 251 * len(node.leaves) and True in self.free:
-            item = self.meta_block()
+        while extents > 21 and extents > 251 * len(node.leaves) and self.free_count() > left:
+            size = self.space.size
+            goal = self.numbers.block(node.inode) if block is None else block // size * size
+            item = self.meta_block(goal)
             node.leaves.append(item)
             self.change(item, 0, 72 + 16 * min(extents // len(node.leaves), 251))
         self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
@@ -119,7 +102,7 @@ class Slow(Dirs):
         doomed = {page: node.pages.pop(page) for page in sorted(node.pages) if first <= page <= last}
         runs, before = 0, None
         for page, (block, unwritten) in doomed.items():
-            self.free[block] = True
+            self.space.give(block)
             if before != (page - 1, block - 1, unwritten):
                 self.change_free_space(block)
                 self.extra += 32 + (56 if runs % 2 == 0 else 0)
@@ -177,13 +160,14 @@ class Slow(Dirs):
             count = self.run_of(node, page, (part_end - 1) // BLOCK)
             old = node.pages.get(page)
             if old is None or old[1]:
-                blocks = self.take(count) if old is None else [old[0] + i for i in range(count)]
+                blocks = self.take(node, page, count) if old is None else [old[0] + i for i in range(count)]
                 count = len(blocks)
                 node.pages |= {page + i: (block, False) for i, block in enumerate(blocks)}
                 node.end = max(node.end, page + count)
                 if old is None:
                     self.change_free_space(blocks[0])
-                self.change_extents(node, page)
+                left = sum(other not in node.pages for other in range(page, (end - 1) // BLOCK + 1))
+                self.change_extents(node, page, blocks[0] if old is None else None, left)
                 node.data_tid = self.sequence
                 self.zeroing += BLOCK * count
             stop = min(part_end, (page + count) * BLOCK)
@@ -228,6 +212,7 @@ class Slow(Dirs):
         """Perform truncate."""
         if size < node.size:
             self.clear(node, size, -size % BLOCK)
+        if size < node.size or node.end > -(-size // BLOCK):
             self.free_pages(node, -(-size // BLOCK), node.end)
         node.size, node.data_tid = size, self.sequence
         self.change_inode(node)
@@ -246,17 +231,18 @@ class Slow(Dirs):
         else:
             if sum(page not in node.pages for page in range(first, last + 1)) > self.free_count():
                 return False
-            page = first
+            page, block = first, None
             while page <= last:
                 count = self.run_of(node, page, last)
                 if page not in node.pages:
-                    blocks = self.take(count)
+                    blocks = self.take(node, page, count)
+                    block = blocks[0]
                     count = len(blocks)
                     node.pages |= {page + i: (block, True) for i, block in enumerate(blocks)}
                     node.end = max(node.end, page + count)
                     self.change_free_space(blocks[0])
                 page += count
-            self.change_extents(node, last)
+            self.change_extents(node, last, block)
             node.size = node.size if keep else max(node.size, end)
         node.data_tid = self.sequence
         self.change_inode(node)
@@ -268,13 +254,13 @@ class Slow(Dirs):
         """Perform create or mkdir; return False if the device is full."""
         if self.blocks_for(folder, file) > self.free_count():
             return False
-        found = self.has_inode()
-        if not found:
+        inode = self.numbers.take(folder.inode, is_dir)
+        if inode is None:
             return False
-        node = self.new_node(file)
-        if found == "new":
+        node = self.new_node(file, inode)
+        if self.numbers.is_new:
             self.extra += 40
-            self.change_free_space(self.chunks[node.inode // 64])
+            self.change_free_space(self.numbers.block(inode))
         node.parent = parent
         self.change_inode_use(node.inode, 0, 39)
         node.is_dir, node.opens = is_dir, int(not is_dir)
@@ -304,12 +290,12 @@ class Slow(Dirs):
             self.change_inode(node)
         elif name == "rename":
             over = file2 >= 0 and file2 != file
+            if (not over or not node.known) and self.blocks_for(folder, file) > self.free_count():
+                return False
             if over or not node.known:
                 self.remove_name(folder, file)
                 self.add_name(folder, file)
             else:
-                if self.blocks_for(folder, file) > self.free_count():
-                    return False
                 old, older = node.at, node.before
                 self.add_name(folder, file)
                 new, node.at = node.at, old

@@ -23,16 +23,30 @@ class Dirs(Log):
             return int(folder.short + self.short(file) > 330)
         return 4
 
+    def after(self, item):
+        """Return the block after an item's, if it is in the same group."""
+        block = item.home + 1
+        return block if block % self.space.size and block < self.space.blocks else item.home
+
+    def data_goal(self, folder, index):
+        """Return where a data block shall be."""
+        before = [other for other in folder.data if other < index]
+        return self.after(folder.data[max(before)]) if before else self.numbers.block(folder.inode)
+
+    def leaf_goal(self, folder):
+        """Return where the next leaf shall be."""
+        return self.after(folder.leaves[-1]) if folder.leaves else self.data_goal(folder, folder.end)
+
     def add_data(self, folder, index):
         """Add a data block."""
-        item = folder.data[index] = self.meta_block()
+        item = folder.data[index] = self.meta_block(self.data_goal(folder, index))
         item.fill, item.high = (32, 96) if index == 0 else (0, 64)
         self.change(item, 0, item.high + 15)
         folder.end = max(folder.end, index + 1)
 
     def add_leaf(self, folder):
         """Add a leaf."""
-        item = self.meta_block()
+        item = self.meta_block(self.leaf_goal(folder))
         folder.leaves.append(item)
         self.change(item, 0, 64 + 8 * min(folder.names, 252))
 
@@ -95,7 +109,8 @@ class Dirs(Log):
             self.change(folder.data[0], 0, 63)
             self.change(folder.data[0], 4095 - 8 * (folder.names + 2), 4095)
         elif folder.form == "leaf" and folder.names > 500:
-            folder.form, folder.node, folder.frees = "node", self.meta_block(), self.meta_block()
+            folder.form, folder.frees = "node", self.meta_block(self.leaf_goal(folder))
+            folder.node = self.meta_block(self.after(folder.frees))
             self.change(folder.frees, 0, 64 + 2 * folder.end)
             self.add_leaf_under_node(folder)
         elif folder.form == "node" and folder.names > 504 + 252 * (len(folder.leaves) - 1):

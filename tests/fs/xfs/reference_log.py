@@ -3,6 +3,8 @@
 Written from the same description as scmsim/fs/xfs/log.py, and shares no code with it.
 """
 
+from tests.reference.xfs_layout import Groups, Inodes, mkfs
+
 BLOCK = 4096
 SECONDS = 10**9
 
@@ -52,7 +54,6 @@ class Log:
         capacity,
         log=None,
         groups=4,
-        existing=0,
         unit=4096,
         buffer=32768,
         interval=30 * SECONDS,
@@ -60,13 +61,13 @@ class Log:
     ):
         blocks = capacity // BLOCK
         self.log_bytes = BLOCK * (log or max(min(max(blocks // 2048, 16384), 1 << 19, blocks // 8), 512))
-        first = groups * 8 + self.log_bytes // BLOCK
-        count = 1 + (3 + existing) // 64
-        self.chunks = [first + 8 * i for i in range(count)]
-        self.free = [block >= first + 8 * count for block in range(blocks)]
-        self.group_blocks = -(-blocks // groups)
-        self.groups = [{kind: Item(8 * g + 1 + k) for k, kind in enumerate(KINDS)} for g in range(groups)]
-        self.inodes, self.free_inodes, self.next_inode = {}, [], 3
+        self.space = Groups(blocks, groups, mkfs(blocks, groups, self.log_bytes // BLOCK))
+        self.numbers = Inodes(self.space)
+        self.groups = [
+            {kind: Item(g * self.space.size + home) for kind, home in zip(KINDS, (1, 4, 5, 2, 6, 7), strict=True)}
+            for g in range(groups)
+        ]
+        self.inodes = {}
         self.clock_tick = clock_tick
         self.unit, self.buffer, self.interval, self.tick = unit, buffer, interval, interval
         self.limit = min(self.log_bytes // 8, 32 << 20)
@@ -74,15 +75,50 @@ class Log:
         self.used, self.push, self.sequence, self.now = 0, False, 1, 0
         self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
 
-    def take(self, want):
-        """Take up to `want` blocks of the lowest free run."""
-        if True not in self.free:
-            return []
-        start = stop = self.free.index(True)
-        while stop < len(self.free) and self.free[stop] and stop - start < want:
-            self.free[stop] = False
-            stop += 1
-        return list(range(start, stop))
+    def free_count(self):
+        """Return the number of free blocks."""
+        return sum(self.space.free)
+
+    def take(self, node, page, want):
+        """Take up to `want` blocks for the hole at `page`."""
+        return self.space.btalloc(self.goal(node, page, want), want, True)
+
+    def goal(self, node, page, want):
+        """Return where the search for blocks begins (xfs_bmap_adjacent)."""
+        size = self.space.size
+
+        def valid(block, of):
+            return 0 <= block < self.space.blocks and block // size == of // size
+
+        before = max((other for other in node.pages if other < page), default=None)
+        after = min((other for other in node.pages if other > page), default=None)
+        goal = self.numbers.block(node.inode)
+        if after is None:
+            if before is not None:
+                last = node.pages[before][0]
+                if valid(last + 1, last):
+                    adjust = page - before - 1
+                    goal = last + 1 + (adjust if valid(last + 1 + adjust, last) else 0)
+            return goal
+        length = min(want, after - page)
+        left = None
+        if before is not None and valid(node.pages[before][0] + 1, node.pages[before][0]):
+            last = node.pages[before][0]
+            left, left_diff = last + 1, page - before - 1
+            if left_diff <= 4 * length and valid(left + left_diff, last):
+                left += left_diff
+            else:
+                left_diff *= 2
+        first, diff = node.pages[after][0], after - page
+        right, right_diff = first, diff
+        if diff <= 4 * length and valid(first - diff, first):
+            right -= diff
+        elif valid(first - length, first):
+            right -= length
+            right_diff += diff - length
+        else:
+            right_diff += diff
+        return left if left is not None and left_diff <= right_diff else right
 
     def join(self, item):
         """Add a changed item to the committed items list."""
@@ -103,27 +139,27 @@ class Log:
 
     def change_free_space(self, block):
         """Change the free-space metadata of a block's group."""
-        group = self.groups[block // self.group_blocks]
+        group = self.groups[block // self.space.size]
         for kind in ("agf", "bno", "cnt"):
             self.change(group[kind], 0, 64)
 
     def change_inode_use(self, inode, first, last):
         """Change the inode metadata of an inode's group."""
-        group = self.groups[self.chunks[inode // 64] // self.group_blocks]
+        group = self.groups[self.numbers.group(inode // 64)]
         self.change(group["agi"], first, last)
-        record = 56 + inode // 64 * 16 % 4032
+        record = 56 + self.numbers.number_in_group(inode // 64) * 16 % 4032
         self.change(group["ino"], record, record + 15)
         self.change(group["fino"], 0, 64)
 
-    def meta_block(self):
-        """Allocate a block for metadata; return its item."""
-        item = Item(self.take(1)[0])
+    def meta_block(self, goal):
+        """Allocate a block for metadata near `goal`; return its item."""
+        item = Item(self.space.btalloc(goal, 1, False)[0])
         self.change_free_space(item.home)
         return item
 
     def free_meta(self, item):
         """Free a metadata block."""
-        self.free[item.home] = True
+        self.space.give(item.home)
         self.change_free_space(item.home)
         self.extra += 88
         item.stale = True
@@ -148,6 +184,7 @@ class Log:
                 self.in_place[key] = item
         self.dead = [item for item in self.cil.values() if item.stale]  # keeps identities apart
         self.cil, self.extra = {}, 0
+        self.space.checkpoint()
         self.sequence += 1
         self.push |= self.used > self.log_bytes - self.log_bytes // 4
 

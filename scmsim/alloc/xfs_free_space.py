@@ -1,0 +1,166 @@
+"""Free and busy blocks of XFS's allocation groups: bitmaps, and a long free run of each group.
+
+Unit: blocks of 4096 bytes.  A bit of `bits` is 1 if a block is free, one of `busy_bits` if it is free but was freed since the
+last checkpoint (fs/xfs/xfs_extent_busy.c).
+"""
+
+import numpy as np
+
+from scmsim.alloc.first_fit import lowest_bit
+from scmsim.jit import kernel
+
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
+
+FIELDS = [
+    ("ag_blocks", "i8"),  # blocks of an allocation group; the last one may have fewer
+    ("ag_count", "i8"),
+    ("busy_bits", "i8"),  # arena offset of the bitmap of busy blocks
+    ("is_busy", "i8"),  # set if a block is busy
+    ("group_rows", "i8"),  # arena offset of the table of groups
+]
+
+# A row of the table of groups, one word each:
+RUN_AT = 0  # start of a long free run
+RUN = 1  # its length, or less
+IS_LONGEST = 2  # 1: no free run of the group is longer
+BUSY_FROM = 3  # all busy blocks of the group are in [BUSY_FROM, BUSY_END)
+BUSY_END = 4
+GROUP_WORDS = 5
+
+
+def attach(state, used, blocks: int, groups: int) -> None:
+    """Lay out bitmaps and table at the arena's top; all blocks but the ranges `used` (start, count) are free."""
+    record, arena = state.record[0], state.arena
+    words = -(-blocks // 64) + 1
+    record.blocks = record.tracked = blocks
+    record.ag_count, record.ag_blocks = groups, -(-blocks // groups)
+    record.bits, record.busy_bits = record.arena_top, record.arena_top + words
+    record.group_rows = record.busy_bits + words
+    record.arena_top = record.group_rows + groups * GROUP_WORDS
+    _mark(arena, record.bits, 0, blocks, True)
+    record.free_blocks = blocks
+    for start, count in used:
+        claim(record, arena, start, count)
+
+
+@kernel
+def group_row(s, group):
+    """Return the arena offset of a group's row."""
+    return s.group_rows + group * GROUP_WORDS
+
+
+@kernel
+def end_of(s, group):
+    """Return the block after a group's last one."""
+    return min((group + 1) * s.ag_blocks, s.blocks)
+
+
+@kernel
+def is_free(s, arena, block):
+    """Return whether a block is free."""
+    return (arena[s.bits + (block >> 6)] >> (block & 63)) & 1 != 0
+
+
+@kernel
+def _highest_bit(word):
+    """Return the index of the highest set bit of a word."""
+    if word < 0:
+        return 63
+    n = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if word >> step:
+            word >>= step
+            n += step
+    return n
+
+
+@kernel
+def next_block(arena, bits, at, end, value):
+    """Return the first block of [at, end) whose bit is `value`, `end` if there is none."""
+    if at >= end:
+        return end
+    inverse = np.int64(0) if value else -_ONE
+    w = at >> 6
+    word = (arena[bits + w] ^ inverse) & (-_ONE << (at & 63))
+    while word == 0:
+        w += 1
+        if w << 6 >= end:
+            return end
+        word = arena[bits + w] ^ inverse
+    return min(end, (w << 6) + lowest_bit(word))
+
+
+@kernel
+def last_block(arena, bits, start, end, value):
+    """Return the last block of [start, end) whose bit is `value`, `start` - 1 if there is none."""
+    if start >= end:
+        return start - 1
+    inverse = np.int64(0) if value else -_ONE
+    w = (end - 1) >> 6
+    kept = -_ONE if end & 63 == 0 else ~(-_ONE << (end & 63))
+    word = (arena[bits + w] ^ inverse) & kept
+    while word == 0:
+        if w << 6 <= start:
+            return start - 1
+        w -= 1
+        word = arena[bits + w] ^ inverse
+    return max(start - 1, (w << 6) + _highest_bit(word))
+
+
+@kernel
+def _mark(arena, bits, start, count, value):
+    """Set or clear the bits of `count` blocks from `start` on."""
+    at, end = start, start + count
+    while at < end:
+        many = min(64 - (at & 63), end - at)
+        mask = -_ONE if many == 64 else ~(-_ONE << many) << (at & 63)
+        if value:
+            arena[bits + (at >> 6)] |= mask
+        else:
+            arena[bits + (at >> 6)] &= ~mask
+        at += many
+
+
+@kernel
+def claim(s, arena, start, count):
+    """Allocate the run [start, start + count), which is free."""
+    row = group_row(s, start // s.ag_blocks)
+    _mark(arena, s.bits, start, count, False)
+    s.free_blocks -= count
+    if start < arena[row + BUSY_END] and start + count > arena[row + BUSY_FROM]:
+        _mark(arena, s.busy_bits, start, count, False)
+    at, length = arena[row + RUN_AT], arena[row + RUN]
+    if start < at + length and start + count > at:  # the larger part stays
+        left, right = start - at, at + length - start - count
+        arena[row + RUN] = max(left, right, 0)
+        if right > left:
+            arena[row + RUN_AT] = start + count
+        arena[row + IS_LONGEST] = 0
+
+
+@kernel
+def release(s, arena, start, count):
+    """Free the run [start, start + count), which is busy until the next checkpoint."""
+    row = group_row(s, start // s.ag_blocks)
+    _mark(arena, s.bits, start, count, True)
+    _mark(arena, s.busy_bits, start, count, True)
+    s.free_blocks += count
+    s.is_busy = 1
+    if arena[row + BUSY_END] == 0:
+        arena[row + BUSY_FROM] = start
+    arena[row + BUSY_FROM] = min(arena[row + BUSY_FROM], start)
+    arena[row + BUSY_END] = max(arena[row + BUSY_END], start + count)
+    arena[row + IS_LONGEST] = 0
+
+
+@kernel
+def clear_busy(s, arena):
+    """Make all blocks available that were freed before a checkpoint."""
+    if s.is_busy:
+        s.is_busy = 0
+        for group in range(s.ag_count):
+            row = group_row(s, group)
+            start, end = arena[row + BUSY_FROM], arena[row + BUSY_END]
+            if end:
+                _mark(arena, s.busy_bits, start, end - start, False)
+            arena[row + BUSY_FROM], arena[row + BUSY_END] = 0, 0

@@ -1,0 +1,267 @@
+"""Allocate blocks as XFS does: near a goal in its allocation group, else in the next group that has a run long enough.
+
+Source: Linux 6.1 fs/xfs/libxfs/{xfs_alloc.c: xfs_alloc_vextent, xfs_alloc_ag_vextent_near, xfs_alloc_ag_vextent_size;
+xfs_bmap.c: xfs_bmap_btalloc, xfs_bmap_select_minlen}, fs/xfs/xfs_extent_busy.c.  Unit: blocks of 4096 bytes; group g has the
+blocks from g * ag_blocks on.  The kernel keeps two trees of free runs per group; here bitmaps give the same runs.
+
+Simplified: a group is searched as if each tree were one block, which it is up to 505 free runs: of all runs long enough, the
+nearest one is taken.  Busy blocks (freed since the last checkpoint) of a run are looked at in their order on the device.  Where
+all runs are busy the kernel forces its log, and here busy blocks are used.  No blocks are held back for the growth of trees.
+"""
+
+import numpy as np
+
+from scmsim.alloc import xfs_free_space as space
+from scmsim.alloc.xfs_free_space import (
+    BUSY_END,
+    BUSY_FROM,
+    GROUP_WORDS,
+    IS_LONGEST,
+    RUN,
+    RUN_AT,
+    end_of,
+    group_row,
+    last_block,
+    next_block,
+)
+from scmsim.jit import kernel
+
+FIELDS = space.FIELDS
+FAR = 1 << 40  # farther than any block
+
+
+@kernel
+def fits(s, arena, goal, want):
+    """Return whether a free run starts at `goal`, with `want` blocks that are not busy: what an append finds."""
+    group = goal // s.ag_blocks
+    end, row = end_of(s, group), group_row(s, group)
+    if goal + want > end or (goal > group * s.ag_blocks and space.is_free(s, arena, goal - 1)):
+        return False
+    if next_block(arena, s.bits, goal, goal + want, False) < goal + want:
+        return False
+    if arena[row + BUSY_END] <= goal or arena[row + BUSY_FROM] >= goal + want:
+        return True
+    return next_block(arena, s.busy_bits, goal, goal + want, True) == goal + want
+
+
+@kernel
+def trimmed(s, arena, row, start, end, need):
+    """Return the part of the free run [start, end) that is not busy, as (start, end) (xfs_extent_busy_trim)."""
+    at, stop = max(start, arena[row + BUSY_FROM]), min(end, arena[row + BUSY_END])
+    while at < stop:
+        busy = next_block(arena, s.busy_bits, at, stop, True)
+        if busy >= stop:
+            break
+        at = next_block(arena, s.busy_bits, busy, stop, False)
+        if busy == start:
+            start = at
+        elif at == end or busy - start >= need:
+            return start, busy
+        elif end - at >= 4 * need:
+            start = at
+        else:
+            return start, start
+    return start, end
+
+
+@kernel
+def _best_start(goal, need, align, for_data, start, end):
+    """Return where in [start, end), whose start is aligned, `need` blocks lie best (xfs_alloc_compute_diff); -1: nowhere."""
+    if start >= goal or (for_data and end < goal + need):
+        return start
+    if align == 1:
+        return min(goal, end - need)
+    if end < goal + need:
+        at = (end - need + align - 1) // align * align
+        return at - align if at > end - need and at - align >= start else at if at < end else -1
+    after = (goal + align - 1) // align * align
+    before = after - align
+    if before < start:
+        return after if after < end else -1
+    if after >= end:
+        return before
+    room, room_before = min(need, end - after), min(need, end - before)
+    is_before = room < room_before or (room == room_before and after - goal > goal - before)
+    return before if is_before else after
+
+
+@kernel
+def _place(s, arena, group, goal, need, align, for_data, start, end, trims):
+    """Return the block of the free run [start, end) that `need` blocks would get, -1 if the run has no room."""
+    if end - start < need:
+        return -1
+    if trims:
+        start, end = trimmed(s, arena, group_row(s, group), start, end, need)
+    first = group * s.ag_blocks  # alignment counts from the group's start
+    start, end, goal = start - first, end - first, goal - first
+    start = (start + align - 1) // align * align
+    if end - start < need:
+        return -1
+    at = _best_start(goal, need, align, for_data, start, end)
+    return at + first if at >= 0 and at + need <= end else -1
+
+
+@kernel
+def _length(s, arena, group, block):
+    """Return the length and the start of the free run that contains `block`."""
+    first = group * s.ag_blocks
+    start = last_block(arena, s.bits, first, block, False) + 1
+    return next_block(arena, s.bits, block, end_of(s, group), False) - start, start
+
+
+@kernel
+def _is_later(s, arena, group, block, other):
+    """Return whether the free run of `block` follows that of `other` in the tree by length."""
+    length, start = _length(s, arena, group, block)
+    other_length, other_start = _length(s, arena, group, other)
+    return length > other_length or (length == other_length and start > other_start)
+
+
+@kernel
+def near(s, arena, group, goal, need, align, for_data, trims):
+    """Return the start of `need` free blocks of a group as near to `goal` as possible, -1 if there are none."""
+    first, end = group * s.ag_blocks, end_of(s, group)
+    row = group_row(s, group)
+    is_busy = trims and arena[row + BUSY_FROM] < arena[row + BUSY_END]
+    best, best_far = np.int64(-1), FAR
+    start = goal
+    if space.is_free(s, arena, goal):
+        start = last_block(arena, s.bits, first, goal, False) + 1
+    at = next_block(arena, s.bits, start, end, True)
+    while at < end and at - goal <= best_far:  # from the run that has the goal on to the right
+        reach = end if is_busy else min(end, max(at, goal) + need + align)
+        stop = next_block(arena, s.bits, at, reach, False)
+        found = _place(s, arena, group, goal, need, align, for_data, at, stop, trims)
+        if found >= 0 and abs(found - goal) < best_far:
+            best, best_far = found, abs(found - goal)
+            if at >= goal or best_far == 0:
+                break
+        elif found >= 0:
+            if abs(found - goal) == best_far and _is_later(s, arena, group, found, best):
+                best = found
+            break
+        stop = next_block(arena, s.bits, stop, end, False) if stop < end else end
+        at = next_block(arena, s.bits, stop, end, True) if stop < end else end
+    if best_far == 0:
+        return best
+    at = last_block(arena, s.bits, first, start, True)
+    while at >= first and goal - at - 1 <= best_far:  # to the left
+        begin = last_block(arena, s.bits, first, at, False) + 1
+        found = _place(s, arena, group, goal, need, align, for_data, begin, at + 1, trims)
+        if found >= 0:
+            far = abs(found - goal)
+            if far < best_far or (far == best_far and _is_later(s, arena, group, found, best)):
+                best = found
+            break
+        at = last_block(arena, s.bits, first, begin, True)
+    return best
+
+
+@kernel
+def by_size(s, arena, group, want, need, trims):
+    """Return the start of the shortest run of a group with `want` blocks, or of its longest if that has only `need`."""
+    row = group_row(s, group)
+    best, best_length = np.int64(-1), FAR if need == want else 0
+    end = end_of(s, group)
+    at = next_block(arena, s.bits, group * s.ag_blocks, end, True)
+    while at < end:
+        stop = next_block(arena, s.bits, at, end, False)
+        length = stop - at
+        if need < want:
+            is_better = length >= best_length
+        else:
+            is_better = want <= length < best_length
+        if is_better:
+            start, last = trimmed(s, arena, row, at, stop, need) if trims else (at, stop)
+            if last - start >= need:
+                best, best_length = start, length
+        at = next_block(arena, s.bits, stop, end, True) if stop < end else end
+    return best
+
+
+@kernel
+def longest(s, arena, group, want):
+    """Return the length of a group's longest free run, or of any run of `want` blocks or more."""
+    row = group_row(s, group)
+    if arena[row + RUN] >= want or arena[row + IS_LONGEST]:
+        return arena[row + RUN]
+    end = end_of(s, group)
+    at = next_block(arena, s.bits, group * s.ag_blocks, end, True)
+    arena[row + RUN], arena[row + IS_LONGEST] = 0, 1
+    while at < end:
+        stop = next_block(arena, s.bits, at, end, False)
+        if stop - at > arena[row + RUN]:
+            arena[row + RUN_AT], arena[row + RUN] = at, stop - at
+        at = next_block(arena, s.bits, stop, end, True) if stop < end else end
+    return arena[row + RUN]
+
+
+@kernel
+def allocate(s, arena, goal, want, for_data):
+    """Allocate up to `want` adjacent blocks near `goal`; return the first block, -1 if nothing is free.  Sets `s.got`."""
+    s.got = 0
+    if s.free_blocks == 0:
+        return np.int64(-1)
+    want = min(want, s.ag_blocks)
+    if fits(s, arena, goal, want):
+        space.claim(s, arena, goal, want)
+        s.got = want
+        return goal
+    group, need = goal // s.ag_blocks, np.int64(0)
+    for i in range(s.ag_count):
+        need = max(need, min(longest(s, arena, (group + i) % s.ag_count, want), want))
+        if need == want:
+            break
+    other = group
+    while longest(s, arena, other, need) < need:
+        other = (other + 1) % s.ag_count
+    block = np.int64(-1)
+    for trims in (True, False):
+        if block < 0:
+            if other == group:
+                block = near(s, arena, group, goal, need, 1, for_data, trims)
+            else:
+                block = by_size(s, arena, other, want, need, trims)
+    space.claim(s, arena, block, need)
+    s.got = need
+    return block
+
+
+@kernel
+def allocate_aligned(s, arena, goal, count, after):
+    """Allocate `count` blocks of the goal's group at a multiple of `count`: at `after` if free, else near `goal`; -1: none.
+
+    `after` is -1 if nothing comes before.  Sets `s.got`.
+    """
+    group = goal // s.ag_blocks
+    s.got = 0
+    if after >= 0 and after // s.ag_blocks == group and _starts(s, arena, after, count):
+        space.claim(s, arena, after, count)
+        s.got = count
+        return after
+    block = np.int64(-1)
+    if longest(s, arena, group, count) >= count:
+        for trims in (True, False):
+            if block < 0:
+                block = near(s, arena, group, goal, count, count, False, trims)
+    if block >= 0:
+        space.claim(s, arena, block, count)
+        s.got = count
+    return block
+
+
+@kernel
+def _starts(s, arena, at, count):
+    """Return whether `count` blocks from `at` on are in the part of a free run that is not busy (xfs_alloc_ag_vextent_exact)."""
+    if at + count > end_of(s, at // s.ag_blocks) or not space.is_free(s, arena, at):
+        return False
+    group = at // s.ag_blocks
+    length, start = _length(s, arena, group, at)
+    start, end = trimmed(s, arena, group_row(s, group), start, start + length, count)
+    return start <= at and at + count <= end
+
+
+def arena_words(blocks: int, groups: int) -> int:
+    """Return the arena words of the bitmaps and the table of groups."""
+    words = -(-blocks // 64) + 1
+    return 2 * words + groups * GROUP_WORDS
