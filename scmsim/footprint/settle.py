@@ -10,7 +10,7 @@ from scmsim.core.records import FLUSH, KERNEL, WORK
 from scmsim.jit import inlined, kernel
 
 # A model's objects are in areas that begin at multiples of 1 TiB, and so in one set of a TLB; no page allocator places them so.
-# Area n is shifted by n large pages, so that it starts at other addresses than the measured ones.  AREA and LARGE are log2 of bytes.
+# Area n is shifted by n large pages, away from the measured addresses.  AREA and LARGE are log2 of bytes.
 AREA, LARGE = 40, 21
 
 

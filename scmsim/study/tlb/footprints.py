@@ -140,7 +140,7 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
             at += 1
         if at == len(calls):
             raise UsageError(
-                f"the touches were not recorded with {trace!r}: its call {number} is a {kind}, theirs is not; "
+                f"the touches were not recorded with {trace!r}: their call {number} is a {kind}, which the trace lacks; "
                 "give the trace of the recording"
             )
         yield number, calls[at]
