@@ -66,7 +66,7 @@ def command(
 
         check_folder(figures)
     elif matrix:
-        raise UsageError("--matrix is for --figures; add --figures DIR, or leave it out")
+        raise UsageError("--matrix is for --figures; add --figures DIR, or leave --matrix out")
     for path in filter(None, (junit, out)):
         atomic.writable(path)
     if out and not out.endswith(".json"):
