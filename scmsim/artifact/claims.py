@@ -146,7 +146,9 @@ def _row_verdict(row: Mapping[str, Any], other: Mapping[str, Any], known: str, p
     if mine == new:
         return "equal"
     if known == WITHIN and (percent is None or isinstance(row["simulated"], str)):
-        return "within"  # an artifact of an earlier scmsim has no tolerance; of a trend in words the verdict is the claim
+        return (
+            "within"  # an artifact of an earlier scmsim has no tolerance; of a trend in words the verdict is the claim
+        )
     if len(mine) != len(new):
         return "differs" if known == SHOWN else "out"
     verdicts = [_verdict(*pair, known, percent, 0) for pair in zip(mine, new, strict=True)]
