@@ -1,4 +1,4 @@
-"""Write what a replay touches as a trace for other simulators: `writing` opens a writer of the wanted format.
+"""Write the accesses of a replay as a trace for other simulators; `writing` opens a writer of the wanted format.
 
 - `rows`: the rows that a writer receives
 - `memory`: requests to the device, for simulators of memory (Ramulator 2, DRAMsim3)
@@ -28,11 +28,11 @@ FORMATS = {  # name: what it is; the extension of a file is its format's name
 }
 _EXTENSIONS = {**{f".{name}": name for name in FORMATS}, ".champsimtrace": "champsim"}
 _COMPRESSED = (".gz", ".xz")
-_XZ_PRESET = 1  # on repeating records, 6 takes several times as long for files of about the same size
+_XZ_PRESET = 1  # on repeating records, preset 6 takes several times as long for files of about the same size
 
 
 class Writer(Protocol):
-    """A writer of one format; `counts` has the numbers of what it wrote, by kind."""
+    """A writer of one format; `counts` has how many items of each kind were written."""
 
     counts: dict[str, int]
 
@@ -75,7 +75,7 @@ def writing(
 ) -> Iterator[Writer]:
     """Yield a writer; the file appears at the end of the block, whole, or not at all if the block fails.
 
-    `sites` are the names of the model's mechanisms; `header` is the provenance, which Parquet keeps.
+    `sites` are the names of the model's mechanisms; `header` is the provenance, which only a Parquet file stores.
     """
     with whole(path) as draft:
         if form.name == "parquet":

@@ -27,7 +27,7 @@ def _cycles(rows: Rows) -> np.ndarray:
 
 
 class Requests:
-    """What both formats share: the rows that reach the device, cut into lines."""
+    """Base class of both formats: writes the rows that reach the device, cut into lines."""
 
     words = ("", "")  # of a read and of a write
 
@@ -51,12 +51,12 @@ class Requests:
             self.out.write(found.encode())
 
     def text(self, words: list[str], addresses: list[int], cycles: list[int]) -> str:
-        """Return the lines of requests."""
+        """Return the text of some requests, one line each."""
         raise NotImplementedError
 
 
 class Ramulator(Requests):
-    """`LD 0x1f40` or `ST 0x1f40`."""
+    """Writer of Ramulator 2's lines: `LD 0x1f40` or `ST 0x1f40`."""
 
     words = ("LD", "ST")
 
@@ -65,7 +65,7 @@ class Ramulator(Requests):
 
 
 class Dramsim3(Requests):
-    """`0x1f40 READ 120`: the last number is the earliest cycle of the request (see `_cycles`)."""
+    """Writer of DRAMsim3's lines: `0x1f40 READ 120`, with the earliest cycle of the request (see `_cycles`)."""
 
     words = ("READ", "WRITE")
 

@@ -1,6 +1,6 @@
 """Virtual addresses, for simulators of processors and TLBs: one access for each 64-byte line of a run.
 
-A flush reads its line, as it translates its address like a load.  Sources of the formats: ChampSim inc/trace_instruction.h
+A flush is written as a load: it translates its address, too.  Sources of the formats: ChampSim inc/trace_instruction.h
 (input_instr); `scmsim.mmu.accesses` for .u64.
 """
 
@@ -17,7 +17,7 @@ INSTRUCTION = np.dtype(
 
 
 class Addresses:
-    """Addresses of data, without kinds."""
+    """Writer of the addresses of data, without the kind of access."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self.out, self.counts = out, {"addresses": 0}
@@ -30,9 +30,9 @@ class Addresses:
 
 
 class Champsim:
-    """Instructions: one that fetches only, for code without addresses of data; one for each line of data.
+    """Writer of instructions: one without data for each fetch of code, and one for each line of data.
 
-    The latter have the instruction pointer of the latest fetch, so they fetch nothing new.
+    An instruction with data has the instruction pointer of the latest fetch, so it fetches no other line.
     """
 
     def __init__(self, out: IO[bytes]) -> None:

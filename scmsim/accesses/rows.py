@@ -1,4 +1,4 @@
-"""Events and write-backs as rows: what a replay touches, in order, for the writers of this package.
+"""Events and write-backs as rows: the accesses of a replay, in order, for the writers of this package.
 
 A row is a run of one kind: bytes loaded, stored, flushed or written back, the fetch of a line of code, a fence, or an invalidation
 of the TLB.  The rows add up to the counters of the replay: a strided run is one row for each 4 KiB page, and a line flushed
@@ -27,17 +27,17 @@ class Causes(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Columns of one length."""
+    """Table of rows: one array per column, all of the same length."""
 
     kind: np.ndarray  # code of an event (records.EVENTS) or WRITE_BACK; a FETCH represents WORK
     site: np.ndarray  # index into the model's sites
     space: np.ndarray
-    order: np.ndarray  # as EVENT.order: log2 of the page size, CONTIGUOUS, SCM_TABLE; 0 of a write-back or fence
-    virtual: np.ndarray  # address, int64; 0 of a write-back or fence
+    order: np.ndarray  # as EVENT.order: log2 of the page size, CONTIGUOUS, SCM_TABLE; 0 for a write-back or fence
+    virtual: np.ndarray  # address, int64; 0 for a write-back or fence
     device: np.ndarray  # offset in persistent memory; -1 if the row touches none
     length: np.ndarray
     width: np.ndarray  # bytes per access; for an invalidation, EVENT.cpu_count or EVENT.address_space
-    instructions: np.ndarray  # thousandths: those of the code that a FETCH starts, or the accesses of a run
+    instructions: np.ndarray  # thousandths: the code that a FETCH starts, or one per access of a run
     operation: np.ndarray  # see Causes
     thread: np.ndarray
     setup: np.ndarray
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(events: np.ndarray, write_backs: tuple[np.ndarray, np.ndarray, np.ndarray], causes: Causes) -> Rows:
-    """Return the rows of events, each event's rows before its write-backs: (indices of events, first bytes, ends)."""
+    """Return the rows of events; each event's write-backs, (indices of events, first bytes, ends), follow its rows."""
     of_run, *runs = _runs(events)
     of_write, first, end = write_backs
     none = np.zeros(len(of_write), np.int64)
@@ -88,7 +88,7 @@ def _runs(events: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _rows_of_each(events: np.ndarray) -> np.ndarray:
-    """Return how many rows each event has: none if it changes nothing."""
+    """Return how many rows each event has: 0 if the event touches no bytes and invalidates nothing."""
     code, length, width = events["code"], events["length"], events["width"]
     pages = ((events["addr"] + length - 1) >> 12) - (events["addr"] >> 12) + 1
     count = np.where(code == FLUSH, np.maximum(width, 1), 1)
@@ -106,7 +106,7 @@ def line_count(first: np.ndarray, length: np.ndarray) -> np.ndarray:
 def lines(first: np.ndarray, length: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield (run of each line, address of each line) of the lines that runs touch, in order, at most PIECE at once.
 
-    A run's first line has the address of its first byte, the others the address of the line.
+    A run's first line has the address of its first byte, its further lines have the address of the line.
     """
     ends = np.cumsum(line_count(first, length))
     begins = np.append(0, ends[:-1])

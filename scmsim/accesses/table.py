@@ -24,7 +24,7 @@ _NEEDED = ("kind", "virtual", "size", "width", "page", "contiguous", "scm_table"
 def columns(rows: Rows, sites: Sequence[str]) -> dict[str, Any]:
     """Return the columns of the file, as Arrow arrays by name.
 
-    Numbers have no nulls, with which pandas would turn addresses into floats.
+    Numbers have no nulls, because nulls would make pandas turn addresses into floats.
     """
     import pyarrow as pa
 
@@ -105,7 +105,7 @@ def is_table(path: "str | os.PathLike[str]") -> bool:
 def events(path: "str | os.PathLike[str]") -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield (EVENTs for the MMU, whether each is setup, thousandths of instructions besides accesses) of each part of a file.
 
-    Raises UsageError for a file that is missing, damaged or not one of accesses.
+    Raises UsageError for a file that is missing, damaged or without accesses.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -130,7 +130,7 @@ def _events(batch: Any) -> tuple[np.ndarray, np.ndarray, int]:
     columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in _NEEDED if name != "kind"}
     known = (codes != WRITE_BACK) & (codes != FENCE)
     moved = np.isin(codes, DATA)
-    # a fetch and an access retire instructions; the MMU counts the latter itself
+    # fetches and accesses retire instructions; the MMU counts those of accesses itself
     other = int(np.rint(columns["instructions"][~moved & ~columns["setup"]] * MILLI).sum())
     found = np.zeros(int(np.count_nonzero(known)), EVENT)
     found["code"] = codes[known]

@@ -1,8 +1,8 @@
 """Simulate the data caches of one core: L1D, L2 and the last level.
 
 - `build(table)` returns the empty caches of a machine's table.
-- `simulate` takes batches of accesses through them and returns the counts.
-- `scmsim.cache.replay.simulate` takes events, and adds to rows of counts.
+- `simulate` runs batches of accesses through the caches and returns the counts.
+- `scmsim.cache.replay.simulate` runs events through the caches and adds to rows of counts.
 
 Importing this package compiles nothing.
 """
@@ -23,7 +23,7 @@ OFF, ON, *_ = SETTINGS = ("off", "on", "next-line", "stream")  # the last two: o
 def build(table: Mapping[str, Any], setting: str = ON, by_device: bool = False) -> "Caches":
     """Return the empty caches of a machine's checked table, with the prefetcher of one of SETTINGS.
 
-    `by_device`: events in persistent memory have their device offset.
+    `by_device`: events in persistent memory are looked up by their offset in the device.
 
     Raises UsageError for a machine without [[cache]] tables.
     """
@@ -43,7 +43,7 @@ def simulate(
 ) -> dict[str, int]:
     """Return the counts of one access at each address: batches of event codes (None: all loads) and byte addresses.
 
-    An access is one look-up of one line, because files of addresses do not say how long it is.  Fetches are left out.
+    An access is one look-up of one line, because files of addresses do not record its length.  Fetches are left out.
     """
     import numpy as np
 
@@ -60,7 +60,7 @@ def simulate(
 def simulate_events(
     parts: "Iterable[tuple[np.ndarray, np.ndarray]]", table: Mapping[str, Any], setting: str = ON
 ) -> dict[str, int]:
-    """Return the counts of parts of events with virtual addresses, without those of the events that are marked as setup."""
+    """Return the counts of parts of events with virtual addresses, without the events that are marked as setup."""
     import numpy as np
 
     from scmsim.cache import replay, state

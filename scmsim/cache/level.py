@@ -39,7 +39,7 @@ def enter(arena, t, entry):
 
 @subroutine
 def enter_rows(arena, t, at, entry):
-    """Do `enter` for a set of several rows: the last line of each row moves on to the next, until the line is found."""
+    """Do `enter` for a set of several rows: each row's last line moves to the next row, until the line is found."""
     lane = lane_in_rows(arena, t, at, entry)
     old = arena[at + (t.ways - 1 if lane < 0 else lane)]
     first, end = entry if lane < 0 else entry | old & 1, at + t.ways
@@ -111,7 +111,7 @@ def move_out(arena, t, entry):
 def fill_hole(arena, t, entry):
     """Do `enter` for a line that the level does not have, into an empty slot of its set if there is one.
 
-    The slots after the ways are always empty, and not for use.
+    The slots after the ways are always empty and must not be used.
     """
     at, last = first_slot(t, entry), t.ways - 1
     if t.lanes == 8:

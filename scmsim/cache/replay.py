@@ -1,4 +1,4 @@
-"""Events with addresses -> what each level of the data caches had.
+"""Simulate the data caches: count, for events with addresses, the hits and misses of each level.
 
 LOAD and STORE look up every line of their run once, whatever the width of an access (a rep-string is a run like any other); a
 store allocates the line and makes it dirty.  NTSTORE writes past the caches and evicts its lines.  FLUSH writes a dirty line back
@@ -8,7 +8,7 @@ entries before the event that needs it.  Instruction fetches and other cores use
 
 A line that misses takes its place in each level from the nearest to the farthest; then what left these places leaves, from the
 farthest level to the nearest.  A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
-write-back is not a use, so it does not change the order of the lines that are there.  Source of these rules:
+write-back is not a use, so it does not change the order of the lines in the next level.  Source of these rules:
 Hennessy and Patterson, Computer Architecture, 6th edition, appendix B (write-allocate, write-back); Intel SDM volume 1, 10.4.6
 (non-temporal stores) and volume 2, CLWB, CLFLUSHOPT.
 """
@@ -46,7 +46,7 @@ from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.jit import inlined, kernel, outlined, subroutine
 from scmsim.jit.vectors import fetch_ahead
 
-_SOON = 8  # accesses
+_SOON = 8  # accesses ahead: the distance at which slots of the last level are prefetched
 _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
 _OPEN_FILE = 128  # footprint.interleave.OPEN_FILE
@@ -57,7 +57,7 @@ _BETWEEN = 17  # lines from one inode to the next: ext4's have 1,088 bytes, xfs'
 
 @kernel
 def simulate(caches, arena, counts, events, bins):
-    """Take the events through the caches; counts are in the rows `bins`."""
+    """Run the events through the caches; add their counts to the rows `bins`."""
     s = caches[0]
     for i in range(events.size):
         take(s, arena, counts[bins[i]], events[i])
@@ -67,7 +67,7 @@ def simulate(caches, arena, counts, events, bins):
 def simulate_touched(caches, arena, counts, touched, slices, walked, events, bins, causes):
     """Do `simulate`, with the lines of a slice of touches, then those that page walks read (mmu.state.LOGGED), before their event.
 
-    `touched` is (bounds, lines, blocks): the first two of a footprint.FootprintTable, and its blocks as state.BLOCK.  The lines
+    `touched` is (bounds, lines, blocks): fields of a footprint.FootprintTable, its blocks as state.BLOCK.  The lines
     of a block count in the row of the event in `causes` plus the row of the block.  `slices` are records.SLICE in the order of
     their events.
     """
@@ -102,7 +102,7 @@ def touch(s, arena, c, block, piece):
     first, at, lines = (block.vaddr & ADDRESS) >> 6, 0, block.lines
     if block.cache != 0:
         number = piece.objects[1] if block.cache >= _OPEN_FILE else piece.objects[0]
-        # objects are on pages of their own; what they begin with is on another line of each page, as in a slab
+        # each object has its own page; objects begin on different lines of their pages, as in a slab
         first, at = OBJECTS + (block.cache << 24 | number) * _PAGE_LINES, number * _BETWEEN
     while lines != 0:
         if lines & np.uint64(1):
@@ -113,13 +113,13 @@ def touch(s, arena, c, block, piece):
 
 @kernel
 def simulate_lines(caches, arena, counts, codes, addresses):
-    """Take one access at each address through the caches; a code that is neither a load nor a store is left out."""
+    """Look up one access at each address; codes other than loads and stores are left out."""
     s, c = caches[0], counts[0]
     last = s.level[s.levels - 1]
     for i in range(addresses.size):
         if codes[i] == LOAD or codes[i] == STORE:
             is_hit = look_up(s, arena, c, (addresses[i] & ADDRESS) >> 6, codes[i] == STORE)
-            # the last level's slots do not fit this CPU's near caches; where one access misses, later ones will
+            # the last level's slots exceed the host CPU's near caches; if one access misses, later accesses will
             if not is_hit and i + _SOON < addresses.size:
                 at = first_slot(last, (addresses[i + _SOON] & ADDRESS) >> 6 << 1)
                 fetch_ahead(arena, at)
@@ -128,7 +128,7 @@ def simulate_lines(caches, arena, counts, codes, addresses):
 
 @subroutine
 def take(s, arena, c, e):
-    """Take the run of one event: a strided one page by page."""
+    """Process the run of one event; a strided run page by page."""
     if e.code == WORK:
         c.at[UNCHECKED] += e.loads + e.stores
     if e.code > FLUSH or e.code == FETCH or e.length <= 0:
@@ -147,7 +147,7 @@ def take(s, arena, c, e):
 
 @subroutine
 def take_run(s, arena, c, e, start, end):
-    """Take the lines of the bytes [start, end)."""
+    """Look up, write past or flush each line of the bytes [start, end), by the event's code."""
     for line in range(start >> 6, (end - 1 >> 6) + 1):
         if e.code <= STORE:
             look_up(s, arena, c, line, e.code == STORE)
@@ -155,7 +155,7 @@ def take_run(s, arena, c, e, start, end):
             c.at[NT_LINES] += 1
             c.at[PM_WRITTEN] += line >= _PM_LINE
             is_whole = start <= line << 6 and line + 1 << 6 <= end
-            # a store of the whole line makes its dirty bytes void
+            # a store of the whole line replaces its dirty bytes, so they are not written back
             if drop(s, arena, line << 1) and not is_whole:
                 write_back(c, line << 1, EVICTED)
         else:
@@ -208,7 +208,7 @@ def follows(s, line):
 
 @inlined
 def miss(s, arena, c, entry, side, gone):
-    """Look up a line that missed the first level in the others; the first level has evicted `gone` for it."""
+    """Look up a line that missed the first level in the other levels; the first level has evicted `gone` for it."""
     near = far = EMPTY
     if s.levels > 1:
         near = enter(arena, s.level[1], entry)
@@ -236,7 +236,7 @@ def look_up_last(s, arena, c, entry, side):
         if t.holds == EXCLUSIVE:
             dirty = move_out(arena, t, entry)
             if dirty >= 0:
-                arena[first_slot(s.level[1], entry)] |= dirty  # the second level has the line in front
+                arena[first_slot(s.level[1], entry)] |= dirty  # the line is at the front of its set in the second level
                 c.at[side + L3 + HIT] += 1
                 return FOUND
             far = EMPTY
@@ -254,7 +254,7 @@ def look_up_last(s, arena, c, entry, side):
 
 @inlined
 def leave_last(s, arena, c, far, near, gone):
-    """Let an entry leave the third level; return what still has to leave the second and the first level."""
+    """Let an entry leave the third level; return the entries that still have to leave the second and first level."""
     if s.level[2].holds == INCLUSIVE:
         if (far ^ near) >> 1 == 0:
             far, near = far | near, EMPTY
@@ -266,7 +266,7 @@ def leave_last(s, arena, c, far, near, gone):
 
 @subroutine
 def leave(s, arena, c, k, entry):
-    """Move an entry that level `k` evicted to the next level or to memory, and so on for what it evicts there."""
+    """Move an entry that level `k` evicted to the next level or to memory; repeat for the entry that this evicts."""
     while True:
         if s.level[k].holds == INCLUSIVE:
             entry |= recall(s, arena, k, entry)
@@ -304,7 +304,7 @@ def drop(s, arena, entry):
 
 @outlined
 def flush(s, arena, c, entry):
-    """Write a line back if it is dirty; it stays if the instruction keeps it."""
+    """Write a line back if it is dirty; evict the line unless the instruction keeps lines."""
     if s.keeps:
         dirty = 0
         for k in range(s.levels):

@@ -16,21 +16,21 @@ from scmsim.core.units import parse_bytes
 LEVELS = 3
 LINE = 64  # bytes
 EMPTY = -2  # an empty slot
-FOUND = -1  # what looking up a line returns instead of an evicted entry
+FOUND = -1  # result of a look-up that found the line, instead of an evicted entry
 
-# What a level holds of the levels nearer to the core.
-# - inclusive: everything; a line that leaves it leaves them, too
-# - non-inclusive: it is filled on a miss, and evicts on its own
+# Which lines of the levels nearer to the core a level holds.
+# - inclusive: all lines; a line that leaves this level leaves the nearer levels, too
+# - non-inclusive: the level is filled on a miss, and evicts lines on its own
 # - exclusive: lines that the level before evicts, clean ones too; a hit moves the line back and out of it
 FILLS = ("inclusive", "non-inclusive", "exclusive")
 INCLUSIVE, NON_INCLUSIVE, EXCLUSIVE = range(len(FILLS))
 
-# What the best write-back instruction of a CPU does with the line: clwb keeps it, clflushopt and clflush evict it.
+# The best write-back instruction of a CPU: clwb keeps the line, clflushopt and clflush evict it.
 FLUSHES = ("clwb", "clflushopt", "clflush")
 
-# Which line a miss of the first level brings into the second, if it is in the same page of 4 KiB.
-# - next-line: the next one
-# - stream: the next AHEAD ones, if the latest miss in the page was of the line before
+# Which lines of the same 4 KiB page a miss of the first level brings into the second level, too.
+# - next-line: the next line
+# - stream: the next AHEAD lines, if the latest miss in the page was on the line before
 PREFETCHES = ("none", "next-line", "stream")
 NEXT_LINE, STREAM = 1, 2
 STREAMS = 16  # pages whose latest miss is remembered
@@ -47,7 +47,7 @@ LEVEL = np.dtype(
         [
             ("first", "i8"),  # first slot in the arena
             ("sets", "i8"),
-            ("mask", "i8"),  # sets - 1 if that is a power of two less 1, else -1
+            ("mask", "i8"),  # sets - 1 if the number of sets is a power of two, else -1
             ("lanes", "i8"),  # slots of a set
             ("ways", "i8"),
             ("holds", "i8"),  # which lines of the nearer levels this level also holds: index into FILLS
@@ -64,7 +64,7 @@ CACHES = np.dtype(
             ("by_device", "i8"),  # 1: events in persistent memory have their offset in the device
             ("prefetch", "i8"),  # index into PREFETCHES
             ("stream", "i8", (STREAMS,)),  # lines of the latest misses in as many pages, EMPTY: none
-            ("next_stream", "i8"),  # the place that a further page takes
+            ("next_stream", "i8"),  # element of `stream` that the next new page replaces
             ("level", LEVEL, (LEVELS,)),
         ],
     )
@@ -74,7 +74,7 @@ CACHES = np.dtype(
 BLOCK = np.dtype((np.record, [("vaddr", "i8"), ("lines", "u8"), ("store", "i8"), ("cache", "i8"), ("row", "i8")]))
 
 SIDES = ("load", "store", "prefetch", "walk")
-# Columns of the counts, as `cache_NAME`; the look-ups of the first level are the lines.
+# Columns of the counts, shown as `cache_NAME`; `lines` are the look-ups of the first level.
 SIDE = ("lines", "l1_hit", "l2_lookups", "l2_hit", "l3_lookups", "l3_hit", "memory")
 OTHERS = (
     "nt_lines",

@@ -111,7 +111,7 @@ def _check(options: Any, keep_raw: str | None) -> None:
     if options.anonymize and keep_raw is not None:
         raise UsageError("--keep-raw would keep the names that --anonymize removes; give one of them")
     if options.seconds is not None and options.pid is None:
-        raise UsageError("--seconds is for --pid; a command is recorded until it ends")
+        raise UsageError("--seconds is for --pid, because a command is recorded until it ends; leave --seconds out")
 
 
 def _calibrates(backend: str) -> bool:
@@ -122,7 +122,7 @@ def _calibrates(backend: str) -> bool:
 
 def _calibration(backend: str) -> dict[str, Any]:
     if not _calibrates(backend):
-        raise UsageError(f"--calibrate times calls, and the cost of {backend!r} is that of instructions; leave it out")
+        raise UsageError(f"--calibrate times calls, but {backend!r} costs instructions; leave --calibrate out")
     from scmsim.trace.capture._calibrate import calibrate
 
     measured = calibrate([backend])[backend]

@@ -68,7 +68,7 @@ def command(
         text = _trace_text(answer, machine, top)
     else:
         if fs or assignments:
-            raise UsageError("--fs and --set are for a trace; the file system of a file of this machine is its own")
+            raise UsageError("--fs and --set are for a trace; leave them out for a file of this machine")
         answer = _of_file(file, table, offset, length, as_dax, pid, expect)
         text = _file_text(answer, machine)
     verdicts = answer.get("expected", {})

@@ -90,7 +90,7 @@ def command(
             for table in tables.values():
                 table.add(part)
     except ValueError:
-        raise UsageError("the addresses lie in more than 255 regions of 2^24 pages; use --curve") from None
+        raise UsageError("the addresses are in more than 255 regions of 2^24 pages; use --curve") from None
     rows = [row for text, table in tables.items() for row in _rows(text, table, counts, widths)]
     if not rows:
         raise UsageError(

@@ -171,7 +171,7 @@ def command(
         check_writable(out)  # again: now the experiment's inputs are known, too
     if accesses is not None and len(replays) > 1:
         raise UsageError(
-            f"--accesses is for one replay, not {len(replays)}; give one --machine, one --paging and one --medium"
+            f"--accesses works with one replay, not {len(replays)}; give one --machine, one --paging and one --medium"
         )
     for job in replays:
         job |= {"accesses": accesses, "accesses_format": accesses_format}

@@ -62,7 +62,7 @@ def command(
 
         check_folder(figures)
     elif matrix:
-        raise UsageError("--matrix is for --figures; add --figures DIR, or leave it out")
+        raise UsageError("--matrix is for --figures; add --figures DIR, or leave --matrix out")
     if junit:
         atomic.writable(junit)
     cpus = len(os.sched_getaffinity(0))

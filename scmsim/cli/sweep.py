@@ -56,7 +56,7 @@ def command(
     from scmsim.sweep import run as sweeps
 
     if scheduler and executor != "dask":
-        raise UsageError("--scheduler is for --executor dask; add that, or leave it out")
+        raise UsageError("--scheduler is for --executor dask; add --executor dask, or leave --scheduler out")
     sweep = configs.load(configs.resolve(config))
     if dry_run:
         workers = jobs or len(os.sched_getaffinity(0))

@@ -35,6 +35,6 @@ def command(fs: str, jobs: int | None) -> None:
         left = compile_ahead.compile_pieces(pieces, policies, OPS, jobs or len(os.sched_getaffinity(0)), progress)
     if left:
         raise EnvironmentProblem(
-            f"a process that compiled was killed, so {', '.join(left)} are left; is there enough memory? try --jobs 1"
+            f"a compiling process was killed, so {', '.join(left)} are not compiled; free some memory or try --jobs 1"
         )
     click.echo(f"compiled: {', '.join(names)}")

@@ -32,9 +32,9 @@ class Row(NamedTuple):
     spread_percent : float or None
         Standard deviation divided by the mean of the repeats, the larger of both sides; None for single runs.
     tolerance_percent : float or None
-        In percent of the measured value; None if the quantity has no tolerance, or an interval's.
+        In percent of the measured value; None if the quantity has no tolerance, or an interval (`tolerance_ratios`).
     tolerance_ratios : tuple of float or None
-        Least and most ratio by the 90 % interval of the simulated figure; None if the tolerance is not an interval's.
+        Least and most ratio by the 90 % interval of the simulated figure; None if the tolerance is not an interval.
     tolerance_basis : str
         "given", "two simulations", "fixed (not checked)", or the measured cells of the interval.
     verdict : str
@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """All rows of one quantity: numbers by verdict, and the ratios (None if no row has one)."""
+    """All rows of one quantity: number of rows by verdict, and the ratios (None if no row has a ratio)."""
 
     quantity: str
     rows: int
@@ -74,7 +74,7 @@ class Quantity(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Rows for cells of both sides, and lists of what only one side has."""
+    """Rows for cells of both sides, and lists of cells and quantities that only one side has."""
 
     rows: list[Row] = field(default_factory=list)
     only_simulated: list[Key] = field(default_factory=list)
@@ -196,7 +196,7 @@ def _sides(first: Result, second: Result) -> tuple[str, str]:
 
 
 def _counted(*sides: Result) -> set[str]:
-    """Return the names of all counters and metrics, those of one mode included."""
+    """Return the names of all counters and metrics, also of counters in one CPU mode only."""
     tables: list[Iterable[str]] = []
     for run in (run for side in sides for run in side.runs):
         tables += [run.counters, run.metrics, *run.groups.values()]
@@ -228,7 +228,7 @@ def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
 
 
 def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, Limit]) -> list[Row]:
-    """Return the rows of quantities on both sides: per call, or per run if a side does not know its calls."""
+    """Return the rows of quantities on both sides: per call, or per run if the calls of a side are unknown."""
     by_call = bool(ours.calls and theirs.calls)
     rows = []
     for name in wanted:
@@ -282,7 +282,7 @@ def _machine(simulated: Result, measured: Result, compared: set[str]) -> list[st
 
 
 def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
-    """Warn about replays whose TLB counts leave out what the kernel's own code touches."""
+    """Warn about replays whose TLB counts leave out the touches of the kernel's own code."""
     lacking = [run.fs for side in sides for run in side.runs if run.paging and FOOTPRINTS not in run.params]
     dependent = sorted(name for name in compared if "tlb_" in name and name not in ("tlb_traffic",) or "walk" in name)
     if not lacking or not dependent:
@@ -319,7 +319,7 @@ def _version(kernel: str) -> str:
 
 
 def _cost_kernels(run: Run) -> list[str]:
-    """Return the version of Linux whose costs a replay has: the chosen one, else the model's; none for a prototype."""
+    """Return the Linux version of a replay's costs: the chosen version, else the model's; [] for a prototype."""
     if run.fs not in registry.names("fs"):
         return []
     known = registry.literals("fs", run.fs)

@@ -1,7 +1,7 @@
 """Reduce two results to counts of the same CPU mode (user, kernel, or both), so that they are comparable.
 
 A model covers what the kernel does in the calls of a trace.  A measurement covers a program in user mode, kernel mode, or both;
-the modifiers of its events and its groups `user` and `kernel` determine which.
+the modifiers of its events and its groups `user` and `kernel` determine the mode.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ def is_replay(run: Run) -> bool:
 
 
 def kind(result: Result) -> str:
-    """Return "simulated" or "measured"; "" if the runs do not record it, or are of both kinds."""
+    """Return "simulated" or "measured"; "" if the runs do not record their kind, or are of both kinds."""
     kinds = {"simulated" if is_replay(run) else "measured" if run.events else "" for run in result.runs}
     return kinds.pop() if len(kinds) == 1 else ""
 
@@ -52,7 +52,7 @@ def scope(run: Run, name: str) -> str:
     """Return a counter's mode in a run: "user", "kernel", "user and kernel", or "" if the run does not record it."""
     if is_replay(run):
         mapped = any(run.counters.get(f"mapped_bytes_{size}") for size in ("4k", "2m", "1g"))
-        return BOTH if mapped else "kernel"  # user code touches a mapping
+        return BOTH if mapped else "kernel"  # user code touches mapped files
     event = run.events.get(name, "")
     if not event or name in _MODE_FREE or " " in event.replace(" + ", "+"):
         return ""
@@ -88,7 +88,7 @@ def aligned(first: Result, second: Result, compared: Iterable[str]) -> Aligned:
 
 
 def _in_mode(run: Run, mode: str, names: list[str], notes: list[str]) -> Run:
-    """Return a measured run with counts of one mode where it has them; note what is left out and what is a mixture."""
+    """Return a measured run with counts of one mode where it has them; note the counters left out and the mixtures."""
     counts = dict(run.groups.get(mode, {}))
     others = {name: scope(run, name) for name in run.counters if name not in counts}
     totals = [name for name in names if others.get(name) == BOTH]

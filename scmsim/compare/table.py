@@ -1,4 +1,4 @@
-"""Format a comparison as plain text: one line per row, then what only one side has, the warnings and the verdict."""
+"""Format a comparison as plain text: one line per row, then cells of one side only, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
 from scmsim.compare.tolerances import FIXED, GIVEN, SAME
@@ -69,7 +69,7 @@ def _difference(row: Row, sides: tuple[str, str]) -> str:
 
 
 def lists(comparison: Comparison) -> dict[str, list[str]]:
-    """Return what could not be compared: cells of one side only, and counters that a side lacks."""
+    """Return lists by title: cells of one side only, counters that a side lacks, bases of the tolerances."""
     first, second = comparison.sides
     sides = {f"only {first}": comparison.only_simulated, f"only {second}": comparison.only_measured}
     found = {side: [printable(str(key)) for key in keys] for side, keys in sides.items() if keys}
@@ -81,7 +81,7 @@ def lists(comparison: Comparison) -> dict[str, list[str]]:
 
 
 def _bases(comparison: Comparison) -> list[str]:
-    """Return a line for each basis of the tolerances, with its quantities; none if no tolerance is an interval's."""
+    """Return a line for each basis of the tolerances, with its quantities; [] if no tolerance is an interval."""
     found: dict[str, dict[str, None]] = {}
     for row in comparison.rows:
         found.setdefault(row.tolerance_basis, {})[row.quantity] = None

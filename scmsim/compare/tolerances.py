@@ -1,6 +1,6 @@
 """Tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why.
 
-A tolerance is what the user gave, else the 90 % interval that a replay's figure has, else a fixed one of TOLERANCES.
+A tolerance is the user's value, or else the 90 % interval of a replay's figure, or else fixed in TOLERANCES.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,9 +52,9 @@ TOLERANCES: dict[str, Tolerance] = {
 
 
 class Limit(NamedTuple):
-    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or an interval's cells.
+    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or the cells of an interval.
 
-    It is a percentage of the second value, or for an interval the least and most first / second.
+    The tolerance is a percentage of the second value, or an interval's least and greatest first / second.
     """
 
     percent: float | None
@@ -69,7 +69,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, Limit]:
-    """Return the tolerance of each quantity that has one: as given, as given for ALL, or the fixed one.
+    """Return the tolerance of each quantity that has one: as given, as given for ALL, or as fixed in TOLERANCES.
 
     `exact`: both sides are simulations, which are deterministic, so the default is 0.
     """
@@ -91,6 +91,6 @@ def of_interval(first: Iterable[Run], second: Iterable[Run], name: str) -> Limit
 
 
 def _span(run: Run, name: str) -> tuple[float, float, str] | None:
-    """Return the bounds of a replay's figure, divided by the figure, and their basis; None if it has none."""
+    """Return the bounds of a replay's figure, divided by the figure, and their basis; None without them."""
     found, value = run.intervals.get(name, {}), intervals.figure(run, name)
     return (found["low"] / value, found["high"] / value, found["basis"]) if found.get("low") and value else None

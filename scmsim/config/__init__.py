@@ -81,7 +81,7 @@ def find(name: str, prefix: str = "") -> pathlib.Path:
 
 
 def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
-    """Return the path of an experiment or a matrix: an existing file, else the bundled one of this name."""
+    """Return the path of an experiment or a matrix: an existing file, or else the bundled file of this name."""
     path = pathlib.Path(text)
     if path.is_file():
         return path

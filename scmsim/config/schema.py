@@ -14,7 +14,7 @@ from scmsim.core.schema import Mistakes, Rule, both, flag, one_of, one_or_severa
 from scmsim.paging._choice import wanted
 from scmsim.result import SUFFIXES, is_result
 
-_WITH_PARAMS = ("fs", "paging")  # the kinds that [set.NAME] may name
+_WITH_PARAMS = ("fs", "paging")  # kinds of model whose parameters [set.NAME] can set
 _SET = "file system or paging policy"
 
 
@@ -47,7 +47,7 @@ def keys(folder: pathlib.Path) -> dict[str, Rule]:
 
 
 def plugin(kind: str) -> Rule:
-    """Return the rule of one plug-in's name."""
+    """Return the rule for the name of a plug-in of this kind."""
 
     def checked(value: Any) -> str:
         registry.path(kind, text(value))
@@ -59,13 +59,13 @@ def plugin(kind: str) -> Rule:
 def _existing(folder: pathlib.Path, value: Any) -> pathlib.Path:
     path = pathlib.Path(os.path.normpath(folder / text(value)))
     if not os.path.isfile(path):  # False for a name that is too long, where Path.is_file raises OSError
-        raise UsageError(f"no file {value!r} beside the experiment (looked at {str(path)!r})")
+        raise UsageError(f"no file {value!r} relative to the experiment (looked at {str(path)!r}); correct the path")
     protect(path)
     return path
 
 
 def version(key: str, value: Any) -> str:
-    """Return `value` if there are costs (key "kernel") or footprints of this version of Linux."""
+    """Check that costs (key "kernel") or footprints exist for `value`, a version of Linux; return `value`."""
     from scmsim.pipeline import arguments, kernels
 
     (kernels.check if key == "kernel" else arguments.check_footprints)(text(value))
@@ -78,7 +78,7 @@ def _name_or_file(kind: str, value: Any, existing: Callable[[Any], pathlib.Path]
 
 
 def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:
-    """Return the path of a result: below the experiment's folder or the current one; only a result may be overwritten.
+    """Return the path of a result: inside the experiment's or the current folder; overwrite nothing but a result.
 
     An experiment may come from a stranger, so it must not write anywhere else.
     """
@@ -88,11 +88,11 @@ def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:
     real = pathlib.Path(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(place)) for place in (folder, ".")):
         raise UsageError(
-            f"{value!r} is neither below the experiment's folder nor below the current one; name a file there, or leave this "
-            "key out and give -o"
+            f"{value!r} is neither below the experiment's folder nor below the current folder; name a file there, or "
+            "leave this key out and give -o"
         )
     if os.path.lexists(path) and not is_result(path):
-        raise UsageError(f"{str(path)!r} exists and is not a result of scmsim; name another file, or remove that one")
+        raise UsageError(f"{str(path)!r} exists and is not a result of scmsim; name another file, or remove this file")
     return path
 
 
@@ -129,7 +129,7 @@ def _together(given: Mapping[str, Any]) -> None:
     """Check the rules that concern several keys."""
     mistakes = Mistakes()
     if ("trace" in given) == ("workload" in given):
-        rule = 'give either trace = "FILE" or [workload] with a kind, not both and not neither'
+        rule = 'give either trace = "FILE" or [workload] with a kind, and not both'
         mistakes.note(("workload",) if "workload" in given else (), rule)
     used = [name for kind in _WITH_PARAMS for name in _as_list(given.get(kind))]
     used += [wanted(name) for name in _as_list(given.get("fs")) if name in registry.names("fs")]  # default paging

@@ -58,7 +58,7 @@ def writable(path: str | os.PathLike[str]) -> pathlib.Path:
         a file; or if the path is an input (see `protected`).
     """
     if not os.fspath(path):
-        raise UsageError("the name of the file to write is empty; give one")
+        raise UsageError("the name of the file to write is empty; give a name")
     target = pathlib.Path(path)
     if target.is_dir():
         raise UsageError(f"{str(path)!r} is a folder; give the name of a file")

@@ -132,7 +132,7 @@ def _point(path: pathlib.Path, line: int, percent: float, gb_s: float, ns: float
     if percent > 100:
         raise UsageError(f"{str(path)!r}, line {line}: a share of reads is 0 to 100 percent, not {percent:g}")
     if ns == 0:
-        raise UsageError(f"{str(path)!r}, line {line}: a latency of 0 ns cannot be; leave the line out")
+        raise UsageError(f"{str(path)!r}, line {line}: a latency must be more than 0 ns; leave the line out")
     return percent, gb_s, ns
 
 

@@ -1,6 +1,6 @@
 """Read the models of a family of file systems: the rows of the family's `models.toml`.
 
-Keys above the rows apply to every row; a row's own keys override them, and a row's own tables are merged with theirs.
+Keys above the rows apply to every row; a row's own keys override them, and a row's own tables extend theirs.
 
     source = "where the family is described"
     parameters = ["capacity", "journal"]            # in the order in which they are listed

@@ -219,7 +219,7 @@ def _assigned(file: pathlib.Path) -> dict[str, Any]:
 
 
 def _literal(node: ast.expr, file: pathlib.Path) -> Any:
-    """Return a literal; a table may include one of a file beside it, or of a bundled file: {**_linear.PARAMS, "page": ...}."""
+    """Return a literal; a table may include a table of another file of the folder: {**_linear.PARAMS, "page": ...}."""
     if not isinstance(node, ast.Dict) or None not in node.keys:
         return ast.literal_eval(node)
     found: dict[str, Any] = {}
@@ -246,7 +246,7 @@ def load(kind: str, name: str) -> Any:
 
 @functools.cache
 def _row(file: pathlib.Path, name: str) -> types.SimpleNamespace:
-    """Return a model of a family's table, bound to the code in its folder, or elsewhere in the package."""
+    """Return a model of a family's table, bound to its code in the family's folder or elsewhere in scmsim."""
 
     def imported(place: str) -> Any:
         return importlib.import_module(place) if "." in place else _imported(file.with_name(f"{place}.py"))

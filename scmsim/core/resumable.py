@@ -51,7 +51,7 @@ class Folder:
         return {name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith(".")}
 
     def save(self, key: str, record: Mapping[str, Any]) -> None:
-        """Store a finished piece; raises EnvironmentProblem if the disk does not take it."""
+        """Store a finished piece; raises EnvironmentProblem if the disk is full or broken."""
         write(self.pieces / f"{key}.json", json.dumps(record, default=_plain))
 
     def load(self, key: str, of: Callable[[dict[str, Any]], Kept]) -> Kept:
@@ -86,7 +86,7 @@ def opened(path: str | os.PathLike[str], kind: Kind, identity: Mapping[str, Any]
     UsageError
         If the folder holds something else, belongs to another identity, or cannot be written.
     EnvironmentProblem
-        If the disk does not take it, or another run uses it.
+        If the disk is full or broken, or another run uses the folder.
     """
     folder = Folder(pathlib.Path(path), kind)
     check(folder.path, kind, identity)
@@ -125,7 +125,7 @@ def check(path: pathlib.Path, kind: Kind, identity: Mapping[str, Any]) -> None:
     except FileNotFoundError:
         if any(name not in (f"{kind.piece}s", _LOCK) for name in os.listdir(path)):
             raise UsageError(
-                f"{str(path)!r} is not empty and not of a {kind.name}; give -o the name of a new folder"
+                f"{str(path)!r} is not empty and is not the folder of a {kind.name}; give -o the name of a new folder"
             ) from None
         return
     except (OSError, ValueError) as error:
@@ -149,4 +149,4 @@ def write(path: pathlib.Path, content: str) -> None:
 def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
-    raise TypeError(f"{type(value).__name__} has no place in a piece of a result")
+    raise TypeError(f"{type(value).__name__} cannot be stored as JSON in a piece of a result")

@@ -24,13 +24,13 @@ class Broken(UsageError):
 
 
 def unknown_key(what: str, key: str, known: Iterable[str]) -> UsageError:
-    """Return the error for a key that a table does not have."""
+    """Return the error for a key that a table does not allow."""
     known = list(known)
-    return unknown(what, key, known) if known else UsageError(f"no {what}: it takes none; drop this key")
+    return unknown(what, key, known) if known else UsageError(f"no {what} is allowed here; remove this key")
 
 
 def located(at: Path, rule: str) -> str:
-    """Return a mistake with its place, `tlb.0.ways: ...`; a mistake of the whole value has no place."""
+    """Return a mistake after its place, `tlb.0.ways: ...`; without a place if it concerns the whole value."""
     return f"{'.'.join(map(str, at))}: {rule}" if at else rule
 
 

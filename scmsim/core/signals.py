@@ -11,7 +11,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(ScmsimError):
-    """Error of a job that a signal ended; finished `pieces` are kept, "": nothing is kept."""
+    """Error of a job that a signal ended; `pieces` names the finished pieces that are kept, "" if nothing is kept."""
 
     def __init__(self, number: int, pieces: str) -> None:
         name = signal.Signals(number).name

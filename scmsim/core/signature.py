@@ -29,9 +29,9 @@ class Arguments(NamedTuple):
 
 
 def arguments(table: pathlib.Path, place: str) -> Arguments | None:
-    """Return the arguments of the function at `place` ("state.start"), for a table of models; None if it takes any.
+    """Return the arguments of the function at `place` ("state.start"), for a table of models; None if it has **kwargs.
 
-    None also if the file or the function is not there, or is not written as a plain `def`: binding the model reports that.
+    Return None also if the file or a plain `def` of the function is missing: binding the model reports that.
     """
     module, _, name = place.rpartition(".")
     outside = "." in module

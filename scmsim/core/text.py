@@ -1,4 +1,4 @@
-"""Display of text from files, which are hostile: a name may contain line ends and terminal commands."""
+"""Display text from files safely: a name in a hostile file may contain line ends and terminal commands."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -32,7 +32,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
 
 
 def words(value: Any) -> str:
-    """Return a value of a header or a manifest for a reader: a table as names with values, a list separated by blanks."""
+    """Return a value of a header or a manifest as readable text: a table as "name value, ...", a list with blanks."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {_inner(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):

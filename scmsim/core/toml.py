@@ -43,7 +43,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     ConfigError
         If it is not UTF-8 text, not TOML, nested too deeply, or holds a number beyond 64 bits or a NUL character.
     UsageError
-        If it cannot be read, or is too large for a hand-written table.
+        If the file cannot be read, or is too large for a hand-written table.
     """
     try:
         with open(path, "rb") as file:
@@ -90,7 +90,7 @@ def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
 
 @functools.lru_cache(maxsize=128)
 def _parsed(text: str) -> bytes:
-    """Return the table of a text, pickled.
+    """Return the table of a text, pickled, so that each caller gets a copy of its own.
 
     Replays read the same tables repeatedly, and parsing takes 20 times as long as unpickling.
     """
@@ -103,7 +103,7 @@ def load(path: str | os.PathLike[str], rule: Rule) -> Any:
     Raises
     ------
     ConfigError
-        With every mistake and its line; also as `read` does.
+        If the table breaks the rule (with every mistake and its line), or as in `read`.
     """
     content, given = read(path)
     try:
@@ -138,6 +138,6 @@ def _too_deep(table: dict[str, Any]) -> bool:
 
 
 def _deepest(text: str) -> int:
-    """Return the line with the most characters that open a table or a list."""
+    """Return the line that is probably nested the deepest: the line with the most brackets and dots."""
     counts = [line.count("[") + line.count("{") + line.count(".") for line in text.splitlines()]
     return counts.index(max(counts)) + 1

@@ -100,7 +100,7 @@ def parse_param(text: str | int, unit: str) -> int | str:
             return 1
         if str(text).lower() in ("0", "false", "no", "off"):
             return 0
-        raise UsageError(f"{shown(text)} is not true or false")
+        raise UsageError(f"{shown(text)} is not a truth value; give true or false")
     try:
         number = int(text if isinstance(text, str) else operator.index(text))
     except (TypeError, ValueError):

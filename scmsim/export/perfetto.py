@@ -2,7 +2,7 @@
 
 The format is JSON in the "Trace Event Format" (Google, 2016): instant events for operations, which have no duration in a trace;
 counter events for windows of operations, with one process per file system.  The values of a mechanism's track add up to its count
-in the run.  Times are those of the trace, in microseconds.
+in the run.  Times come from the trace, in microseconds.
 """
 
 import json

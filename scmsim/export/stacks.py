@@ -25,7 +25,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def chosen(runs: Sequence[Run], counters: Sequence[str]) -> list[str]:
-    """Return the counters to write: the given ones, else those of DEFAULT, that a run has by mechanism.
+    """Return the counters to write: `counters`, or else DEFAULT, without those that no run counts by mechanism.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def chosen(runs: Sequence[Run], counters: Sequence[str]) -> list[str]:
     found = [name for name in counters or DEFAULT if name in had]
     if not found:
         raise UsageError(
-            f"no run counted {', '.join(counters or DEFAULT)} by mechanism; replays do, and so does 'scmsim perf profile'"
+            f"no run counted {', '.join(counters or DEFAULT)} by mechanism; use 'scmsim replay' or 'scmsim perf profile'"
         )
     return found
 

@@ -3,7 +3,7 @@
 A file-system model emits accesses to its data and metadata.  This package adds what else the kernel's code touches (its stack,
 per-CPU data, slab objects, data of the image and the modules, struct page): the first touches of measured calls, in their order.
 An operation of a replay gets the touches of a similar measured call: of the same kind, with the most similar set of mechanisms
-(sites), and with about as many bytes moved.  Inode and open file (`struct file`) are those of the operation's own file.
+(sites), and with about as many bytes moved.  The inode and open file (`struct file`) touched are the operation's own.
 
 Units: addresses in bytes, x86-64 with 4-level page tables.  Source: address streams of Debian's kernels in the lab; each file
 names the kernel, the trace and the command that made it (`scmsim lab footprints`).
@@ -30,14 +30,14 @@ from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 _LOG = logging.getLogger("scmsim")
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # adds little to the general layers (system call, VFS, slab): used for models that were not measured
-_NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: no other kind of call resembles their faults
+_NO_CALLS = ("load", "store", "flush", "fence")  # on mapped files: their faults resemble no other kind of call
 _OF_PROGRAMS = ("user library", "user copy", "operation log", "staging", "mapped access")  # mechanisms in user space
-SMALL = "5.13"  # of a small configuration, and without ext2 and ext4: it represents no other version
+SMALL = "5.13"  # measured with a small configuration, without ext2 and ext4: represents no other version
 WITH_LINES = "-lines"  # suffix of a second recording of a kernel, with lines for data caches
 NONE_AT_ALL = "none"  # given instead of a kernel: no footprints
 FORMAT = 3
 _MINORS = 20  # releases per major version of Linux: the last ones were 3.19, 4.20, 5.19 and 6.19
-ALIKE = 32  # calls of about the same amount from which one is chosen
+ALIKE = 32  # number of measured calls of about the same amount; one of these calls is chosen
 CHUNK = 1024  # most touches between two events
 MEASURED = np.dtype(  # a measured call in a footprint file
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
@@ -46,8 +46,8 @@ LINES = np.dtype(  # lines of one page of 4 KiB that a touch represents
     (
         np.record,
         [
-            ("vaddr", "i8"),  # of the page; 0 if `cache` is not
-            ("lines", "u8"),  # a bit for each line of the page, or from the object's most touched line on
+            ("vaddr", "i8"),  # address of the page; 0 if `cache` is not 0
+            ("lines", "u8"),  # a bit for each line: of the page, or of an object from its most touched line on
             ("store", "u1"),
             ("cache", "u1"),  # as in PAGE
         ],
@@ -57,12 +57,12 @@ _OF_LINES = {"blocks": LINES, "lines": np.uint32, "interrupt_lines": np.uint32}
 
 
 class FootprintTable(NamedTuple):
-    """Measured calls and what they touched; see `interleave.interleave`.
+    """Measured calls and their touches; see `interleave.interleave`.
 
     Attributes
     ----------
     groups : array of GROUP
-        Calls of one kind and set of mechanisms, by kind.
+        Groups of calls of one kind and one set of mechanisms, ordered by kind.
     calls : array of CALL
         By group, in ascending order of amount.
     numbers, places : int64 arrays
@@ -78,7 +78,7 @@ class FootprintTable(NamedTuple):
     blocks : array of LINES
         Distinct lines of touches; empty if they were not recorded.
     lines, interrupt_lines : arrays of uint32
-        Which of `blocks` each of `touches` and of `interrupt` is.
+        Index in `blocks` of each element of `touches` and of `interrupt`.
     """
 
     groups: np.ndarray
@@ -119,7 +119,7 @@ class Footprints:
     measured_on : str
         Kernel and file system that were measured.
     general : bool
-        Whether the footprints are those of GENERAL, and so lack the model's own kernel objects.
+        Whether the footprints come from GENERAL, and so lack the model's own kernel objects.
     """
 
     state: np.recarray
@@ -163,9 +163,9 @@ def has_own(kernel: str, fs: str) -> bool:
 
 
 def source_of(kernel: str, fs: str) -> str | None:
-    """Return the file system whose footprints a model uses: itself, else the one that it is built on (FOOTPRINTS).
+    """Return the file system whose footprints a model uses: its own, or else the first measured one along FOOTPRINTS.
 
-    None if neither was measured; then GENERAL represents its general layers.
+    None if no such file system was measured; then GENERAL represents the model's general layers.
     """
     tried: list[str] = []
     while not has_own(kernel, fs):
@@ -179,8 +179,8 @@ def source_of(kernel: str, fs: str) -> str | None:
 def stand_in(kernel: str, fs: str) -> tuple[str, str | None]:
     """Return the kernel and the file system whose footprints a model uses.
 
-    They are those of `kernel`, else those of the nearest older kernel on which the file system was measured, such as NOVA
-    on 5.13 for 6.1.  (kernel, None): it was measured on neither, and GENERAL represents its general layers.
+    Use footprints of `kernel`, or else of the nearest older kernel on which the file system was measured, such as NOVA
+    on 5.13 for 6.1.  (kernel, None): no such kernel measured it, so GENERAL represents the model's general layers.
     """
     known = kernels()
     older = [one for one in known if kernel in known and _releases(one) < _releases(kernel)]
@@ -207,7 +207,7 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
 
 
 def read(path: pathlib.Path, sites: list[str]) -> Footprints:
-    """Read a footprint file; raise UsageError for a damaged file or one of another format."""
+    """Read a footprint file; raise UsageError for a damaged file or a file of another format."""
     try:
         with np.load(path, allow_pickle=False) as file:
             header: dict[str, Any] = json.loads(str(file["header"]))
@@ -281,7 +281,7 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
 
 
 def write(path: pathlib.Path, header: dict[str, Any], **arrays: np.ndarray) -> None:
-    """Write footprints: `calls` (MEASURED), and the others as in FootprintTable; those of lines only if they were recorded.
+    """Write footprints: `calls` (MEASURED) and the other arrays of FootprintTable; those of lines only if recorded.
 
     `header` has the file system (`fs`), the `kernel` and the `sites`, in the order of the bits in `calls`.
     """
@@ -289,7 +289,7 @@ def write(path: pathlib.Path, header: dict[str, Any], **arrays: np.ndarray) -> N
     with (
         whole(path) as draft,
         zipfile.ZipFile(draft, "w", zipfile.ZIP_LZMA) as archive,
-    ):  # half the size of NumPy's compressed format
+    ):  # LZMA: half the size of NumPy's compressed format
         for name, array in {"header": np.array(text), **arrays}.items():
             with archive.open(f"{name}.npy", "w") as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)

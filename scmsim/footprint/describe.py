@@ -35,7 +35,7 @@ from scmsim.core.records import (
 )
 from scmsim.jit import kernel, subroutine
 
-# Mechanisms that no model has.
+# Features of the operation itself, stored as bits above those of the models' mechanisms.
 # The call extends the file; or a close follows an extension: the kernel frees the blocks that it had preallocated
 # (ext4_discard_preallocations, xfs_free_eofblocks).
 GROWS = 1 << 62
@@ -45,7 +45,7 @@ STILL_REFERENCED = (
 FIRST = 1 << 60  # the first read after a change: it sets the access time (relatime)
 # At least MANY inodes have changes that are not yet durable.  Until an fsync or sync, the journal's data for them piles up: in XFS
 # two log vectors of about 1 KiB per inode, and busy extents that each allocation searches.  The bound is ours: from 256 inodes on,
-# these alone are more pages than a first-level TLB has entries.
+# the log vectors alone fill more pages than a first-level TLB has entries.
 MANY_DIRTY_INODES = 1 << 59
 MANY = 256
 # A readdir returns at least NAMES names, each with its own object or record.  The bound is ours: half the names of the shortest
@@ -121,7 +121,7 @@ def describe(state, known, batch, out):
         out[i].kind, out[i].freed, out[i].inode = op.op, 0, NONE
         out[i].file, out[i].opening = op.file, NONE
         out[i].sites = MANY_DIRTY_INODES if s.changed >= MANY else 0
-        is_touch = op.op == ULOAD or op.op == USTORE  # nearly all rows of some traces
+        is_touch = op.op == ULOAD or op.op == USTORE  # first, because some traces consist almost only of touches
         durable = not is_touch and (is_sync(op.op) or (op.op == WRITE and op.flag & SYNCHRONOUS))
         if durable:
             _sync(s, known)

@@ -45,7 +45,7 @@ def _merged(
 
 
 def _placed(book: FootprintTable, slices: np.ndarray, page: np.ndarray) -> np.ndarray:
-    """Replace the pages of objects by those of each slice's inode and open file; return the indices of pages.
+    """Replace pages of objects by the pages of each slice's inode and open file; return indices in `book.pages`.
 
     The last object of a kind represents all objects with higher numbers.
     """

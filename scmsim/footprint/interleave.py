@@ -11,7 +11,7 @@ from scmsim.footprint.describe import NONE, OP_FEATURES
 from scmsim.footprint.settle import place_beside
 from scmsim.jit import inlined, kernel, subroutine
 
-MOST = 1 << 14  # events of an operation that decide which call it resembles; its touches come between these events
+MOST = 1 << 14  # first events of an operation: they select the measured call, whose touches come between them
 LINE = 64  # bytes that each event adds to the amount, besides the bytes it moves
 
 GROUP = np.dtype(
@@ -36,7 +36,7 @@ PAGE = np.dtype(
         [
             ("vaddr", "i8"),
             ("order", "u1"),
-            # Not 0: a page of this slab cache, for the inode of the call's file, or with OPEN_FILE for its open file.
+            # Not 0: placeholder for the page, in this slab cache, of the file's inode, or with OPEN_FILE its open file.
             ("cache", "u1"),
         ],
     )
@@ -51,15 +51,15 @@ STATE = np.dtype(
         np.record,
         [
             ("groups", "i8", (len(OPS), 2)),  # first group of each kind and end of its groups; (0, 0): no calls
-            ("shared", "i8"),  # mechanisms that file and model both know
-            ("entering", "i8"),  # mechanisms of the kernel: an operation without one does not enter it
-            ("alike", "i8"),  # calls of about the same amount from which one is chosen
+            ("shared", "i8"),  # mechanisms that both the footprint file and the model know
+            ("entering", "i8"),  # mechanisms in the kernel: an operation without any of them does not enter the kernel
+            ("alike", "i8"),  # number of calls of about the same amount; one of these calls is chosen
             ("calls", "i8"),  # measured calls
             ("last", "i8"),  # number of the call chosen last
             ("inode", "i8"),  # inode of the current operation
-            ("opening", "i8"),  # measured open file that represents the current operation's
+            ("opening", "i8"),  # measured open file that represents the open file of the current operation
             ("op", "i8"),  # row of the current operation, -1: none
-            ("next", "i8"),  # its next chunk of touches
+            ("next", "i8"),  # next chunk of touches of the current operation
             ("end", "i8"),  # end of its chunks
             ("windows", WINDOW, (64,)),  # a cache of windows
         ],
@@ -76,8 +76,8 @@ def begin_batch(state: np.recarray) -> None:
 def interleave(state, book, opened, places, slices, operations, events):
     """Write to `slices` (records.SLICE) which chunks of touches precede which events of a buffer; return the number of slices.
 
-    `book` holds groups and calls, `opened[file]` the number of the measured open file that represents the file's (OPEN and
-    CREATE set it), `operations` an OPERATION for each row of the batch.  An operation continued from the previous buffer has
+    `book` has groups and calls; `opened[file]` is the measured open file that represents the file's open file (OPEN and
+    CREATE set it); `operations` has one OPERATION for each row.  An operation continued from the previous buffer has
     already had its touches.  `places` are for the model's own kernel objects, see `place_beside`.
     """
     s, i, count = state[0], 0, 0
@@ -102,7 +102,7 @@ def interleave(state, book, opened, places, slices, operations, events):
 
 @inlined
 def _begin(s, book, opened, operation, sites, amount):
-    """Choose the footprint of an operation; none if a library serves it, or for a load or store without a fault."""
+    """Choose the footprint of an operation; none if the operation does not enter the kernel or no call resembles it."""
     s.next = s.end
     sites, amount = sites | operation.sites, amount + operation.freed
     if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:
@@ -134,7 +134,7 @@ def _spread(s, slices, count, first, end):
 
 @inlined
 def _window(s, book, kind, sites, amount):
-    """Return the window of similar calls, from a cache: most operations have few combinations of these arguments."""
+    """Return the window of similar calls, from a cache: operations share few combinations of these arguments."""
     mixed = sites ^ sites >> 29 ^ amount ^ amount >> 12 ^ kind << 3
     window = s.windows[(mixed ^ mixed >> 6) & s.windows.size - 1]
     if window.end == 0 or window.kind != kind or window.sites != sites or window.amount != amount:
@@ -183,7 +183,7 @@ def _first_of(calls, first, end, amount):
 def _next_alike(s, book, first, end):
     """Return the call in `[first, end)` that was measured next after the call chosen last.
 
-    So calls measured together stay together: with the slab objects then in use, and with the rate of timer ticks.
+    So calls measured one after another stay together, with the slab objects then in use and the rate of timer ticks.
     """
     least, calls, last = s.calls, s.calls, s.last
     for number in book.numbers[first:end]:

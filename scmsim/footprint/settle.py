@@ -10,14 +10,14 @@ from scmsim.core.records import FLUSH, KERNEL, WORK
 from scmsim.jit import inlined, kernel
 
 # A model's objects are in areas that begin at multiples of 1 TiB, and so in one set of a TLB; no page allocator places them so.
-# Beside measured addresses, area n is shifted by n large pages.  Both are log2 of bytes.
+# Area n is shifted by n large pages, away from the measured addresses.  AREA and LARGE are log2 of bytes.
 AREA, LARGE = 40, 21
 
 
 def home(pages: np.ndarray, touches: np.ndarray) -> np.recarray:
     """Return the most-touched large page, or the most-touched page if none is large (records of PAGE, shape (1,)).
 
-    `pages` and `touches` are those of a Book.
+    `pages` and `touches` are fields of a FootprintTable.
     """
     often = np.bincount(touches >> 1, minlength=len(pages))
     large = pages["order"] >= LARGE

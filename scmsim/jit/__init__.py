@@ -130,7 +130,7 @@ def is_kept(kernel):
 
 
 def calling(*kernels):
-    """Decorate a Python function that calls `kernels`; the first of them is the one needed first."""
+    """Decorate a Python function that calls `kernels`; pass the kernel that the function needs first as the first."""
 
     def marked(function):
         function.kernels = kernels

@@ -54,7 +54,7 @@ class _Folder:
 
 
 class _Kernels(CompileResultCacheImpl):
-    _locator_classes = [_Folder]  # only this one: otherwise numba falls back to the package's __pycache__
+    _locator_classes = [_Folder]  # no other locator: numba would fall back to the package's __pycache__
 
 
 class _Files(IndexDataCacheFile):
@@ -87,9 +87,9 @@ class _Files(IndexDataCacheFile):
 
 
 class _Shipped(_Files):
-    """The files of a wheel: the timestamp of their source does not matter, since its contents were compared.
+    """Cache files from a wheel; timestamps of sources do not matter, because `shipped.fits` compared the contents.
 
-    Whoever can write these files can write the package (`shipped.fits`).
+    The files are trusted: only users who can write to the package can write to them (`shipped.fits`).
     """
 
     _trusted = True
@@ -114,7 +114,7 @@ def _read(path, trusted=False):
 
 @functools.cache
 def _fault(folder):
-    """Return why no file of a folder may be loaded, or "" if files may be; warn for the first such folder."""
+    """Return the reason not to load files from a folder, "" if there is none; warn about the first unsafe folder."""
     fault = private.fault(folder)
     if fault and KernelCache._keeps:
         KernelCache._keeps = False

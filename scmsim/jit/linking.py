@@ -1,6 +1,6 @@
-"""Compile parts to LLVM code only, and machine code only once, for the whole kernel that Python calls.
+"""Compile parts to LLVM code only; generate machine code only once, for the whole kernel that Python calls.
 
-numba finishes every function before its caller: it links what the function calls, optimises all of it and generates machine
+numba finishes every function before its caller: it links the callees, optimises all of the code and generates machine
 code.  A part eight calls deep would be optimised eight more times, and the machine code of the levels between would never run.
 Here a part stays unoptimised, without machine code, and is not kept on disk; a kernel links all parts that it reaches and is
 then finished like any function of numba.  This saves more than half of the compile time: 40 s of CPU become 17 s for a replay

@@ -1,4 +1,4 @@
-"""Store to memory by its address: a record has no arrays whose length is not fixed, but can have their address."""
+"""Store to memory at an address: a record cannot hold an array of variable length, but it can hold its address."""
 
 import ctypes
 from typing import Any

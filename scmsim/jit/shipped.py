@@ -1,4 +1,4 @@
-"""Kernels that a wheel contains compiled, so that the first replay need not wait for them.
+"""Compiled kernels that a wheel contains, so that the first replay need not wait for the compiler.
 
 FOLDER has the layout of any cache on disk.  Its machine code is for every CPU with the features of CPU, and was compiled by one
 version of Python and one of numba.  If a version, the CPU or a source file differs, FOLDER is ignored and kernels are compiled as
@@ -76,7 +76,7 @@ def fits() -> bool:
 
 
 def subfolder(folder: str) -> str:
-    """Return the subfolder of a cache for a source folder; it does not depend on where the package is installed."""
+    """Return the name of a source folder's cache folder; the name does not depend on where the package is installed."""
     path = pathlib.Path(folder)
     place = path.relative_to(ROOT.parent).as_posix() if path.is_relative_to(ROOT) else folder
     return f"{path.name}_{hashlib.blake2b(place.encode(), digest_size=16).hexdigest()}"

@@ -76,7 +76,7 @@ class _Vector:
 
 
 class _Row(_Vector):
-    """A row of tags, and the mask of the lanes that hold the tag."""
+    """A row of tags, and the mask `found` of the lanes that hold the tag that is looked up."""
 
     def __init__(self, lanes: int, bits: int, context: Any, builder: Any, array: Any, value: Any, index: Any, tag: Any):
         super().__init__(lanes, bits, context, builder, array, value, index)
@@ -85,7 +85,7 @@ class _Row(_Vector):
         self.found = builder.zext(builder.bitcast(same, ir.IntType(lanes)), _I64)
 
     def put_first(self, first: Any, last: Any) -> None:
-        """Shift the lanes before the tag's lane (or before lane `last`) by one, and put `first` into lane 0."""
+        """Shift the lanes before the tag's lane (at most those before `last`) by one, and put `first` into lane 0."""
         builder, one = self.builder, ir.Constant(_I64, 1)
         stop = builder.or_(self.found, builder.shl(one, last))
         upto = builder.xor(stop, builder.sub(stop, one))  # all bits up to the lowest set bit
@@ -216,7 +216,7 @@ def _fetch_ahead(typing: Any, array: Any, index: Any) -> Any:
         byte = builder.bitcast(start, ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [byte.type, _I32, _I32, _I32])
         call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(call, [byte, *(ir.Constant(_I32, value) for value in (1, 3, 1))])  # to write; keep; data
+        builder.call(call, [byte, *(ir.Constant(_I32, value) for value in (1, 3, 1))])  # for a write, keep, data
         return context.get_dummy_value()
 
     return types.none(array, types.int64), code
@@ -342,7 +342,7 @@ find16 = _plain_find(16) if _PLAIN else _find(16, 64)
 
 # The lowest bit of a marked tag is a mark, which does not count when tags are compared.
 # enter_marked(array, index, tag, last): move `tag` to the front of its row as `touch` does; it keeps its mark, or gets that of
-# `tag`.  Returns -1 if a lane held the tag, else the tag in lane `last`, which was evicted.
+# row is marked.  Returns -1 if a lane held the tag, else the tag in lane `last`, which was evicted.
 enter_marked8 = _plain_enter_marked(8) if _PLAIN else _enter_marked(8)
 enter_marked16 = _plain_enter_marked(16) if _PLAIN else _enter_marked(16)
 
@@ -358,7 +358,7 @@ same8_bytes = _plain_same if _PLAIN else _same(8, 8)
 copy8 = _plain_copy if _PLAIN else _copy(8, 64)
 copy8_bytes = _plain_copy if _PLAIN else _copy(8, 8)
 
-# fetch_ahead(array, index): let the CPU fetch an element's cache line, which is to be changed soon.
+# fetch_ahead(array, index): make the CPU fetch the cache line of an element that will be changed soon.
 fetch_ahead = _plain_fetch_ahead if _PLAIN else _fetch_ahead
 
 # take_bit(array, index, bit): clear a bit of a row of 512 bits (8 words of 64); return how many of the higher bits are set.

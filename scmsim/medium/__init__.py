@@ -23,13 +23,13 @@ _RULE = table(
     {
         "summary": text,
         "source": text,
-        "units": whole(1, 1024),  # channels, modules or links that the bandwidths are of
-        "unit": text,  # what one of them is
-        "curves": text,  # file of loaded latencies, beside the medium's (see `core.curves`)
-        "crowd": then(listed(listed(number(0, 1e6))), _crowd),  # speed by number of threads, relative to one
+        "units": whole(1, 1024),  # number of channels, modules or links that the bandwidths cover together
+        "unit": text,  # name of one channel, module or link
+        "curves": text,  # file of loaded latencies, in the folder of the medium's file (see `core.curves`)
+        "crowd": then(listed(listed(number(0, 1e6))), _crowd),  # speed by number of threads, relative to one thread
         "granule": whole(1, 1 << 20),  # unit of writes at the medium, bytes
         "buffer": size(0, 1 << 40),  # size of the device's write buffer, bytes
-        "cached": flag,  # 0: the CPU does not cache the medium, so the bandwidth includes every access's latency
+        "cached": flag,  # false: the CPU does not cache the medium; the bandwidth includes every access's latency
         **dict.fromkeys(("load_ns", "stream_ns", "store_ns", "fence_ns", "write_miss_ns", "write_miss_line_ns"), _TIME),
         **dict.fromkeys(("read_gb_s", "write_gb_s"), number(1e-9, 1e12)),
     },
@@ -40,7 +40,7 @@ _RULE = table(
 def read(name: str | dict[str, Any]) -> dict[str, Any]:
     """Return a medium's checked table, sizes in bytes, curves as `Curves`; estimates leave out a time that the table lacks.
 
-    `name` is a name of `registry.names("medium")`, or a table that this function returned, with other numbers.
+    `name` is a name of `registry.names("medium")`, or a table that this function returned, even with other numbers.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def read(name: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
-    """Return a table that `read` returned, checked again; its curves are read already."""
+    """Check a table that `read` returned again, and return it; its curves are already loaded."""
     loaded = {key: value for key, value in given.items() if key == "curves" and isinstance(value, curves.Curves)}
     try:
         return {**_RULE({key: value for key, value in given.items() if key not in loaded}), **loaded}

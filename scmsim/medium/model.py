@@ -1,4 +1,4 @@
-"""Count what reaches persistent memory: bytes stored and loaded, write-backs of dirty lines, media bytes at three granules.
+"""Count traffic to the device: bytes stored and loaded, write-backs of dirty lines, media bytes at three granules.
 
 Models a CPU cache of recent dirty lines (direct-mapped; a displaced line is written back) and a write-combining buffer in the
 device (more partial writes to a granule cost nothing while the granule is in the buffer).  A non-temporal store of at most 256
@@ -177,7 +177,7 @@ def invalidate(m, first, last):
 
 @subroutine
 def moved(e):
-    """Return the bytes that a run moves: its length, or those in each touched 4096-byte page of a strided run."""
+    """Return the bytes that a run moves: its length, or for a strided run the bytes in each touched 4096-byte page."""
     if e.negated_page_bytes >= 0:
         return e.length
     return -e.negated_page_bytes * (((e.addr + e.length - 1) >> 12) - (e.addr >> 12) + 1)
@@ -242,7 +242,7 @@ def store(m, c, e, counted):
 
 @subroutine
 def flush(m, c, e):
-    """Count a FLUSH run: each line `flush_count` times, or once those in each touched 4096-byte page of a strided run."""
+    """Count a FLUSH run: each line `flush_count` times; for a strided run, each of its lines in every page once."""
     if e.negated_page_bytes >= 0:
         first, last = e.addr >> 6, (e.addr + e.length - 1) >> 6
         c.flushes += (last - first + 1) * max(1, e.flush_count)

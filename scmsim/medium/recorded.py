@@ -15,7 +15,7 @@ from scmsim.jit.binding import bind
 from scmsim.medium import model
 from scmsim.medium.model import write_back as count_write_back
 
-ROOM = 1 << 18  # write-backs that fit the list
+ROOM = 1 << 18  # most write-backs that the lists of the state can hold
 
 _PLAIN: dict[str, Any] = dict(model.STATE.fields or {})
 STATE = np.dtype(
@@ -49,7 +49,7 @@ def begin_event(m, i):
 
 @subroutine
 def write_back(m, c, addr, end):
-    """Count the bytes [addr, end) as written back, and record them; bytes that follow the latest ones extend those."""
+    """Count the bytes [addr, end) as written back, and record them; adjacent bytes extend the latest record."""
     count_write_back(m, c, addr, end)
     k = m.recorded
     if k > 0 and m.event_of[k - 1] == m.event and m.end_byte[k - 1] == addr and addr & 63 == 0:
@@ -75,7 +75,7 @@ def simulate(
         before = ends[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(ends, before + room, "right")))
         if ends[end - 1] - before > ROOM:
-            raise OverflowError(f"an event with up to {ends[end - 1] - before:,} write-backs; the list has {ROOM:,}")
+            raise OverflowError(f"an event may cause {ends[end - 1] - before:,} write-backs; the list holds {ROOM:,}")
         state["recorded"] = 0
         _BOUND.simulate(state, counters, events[start:end], bins[start:end], end - start)
         count = int(state["recorded"][0])

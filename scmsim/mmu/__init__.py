@@ -167,7 +167,7 @@ def simulate_file(
 
     `instructions` is the number of fetches in the file; the field is absent if the file has no fetches.  A file of page runs
     (`scmsim.mmu.page_runs`) and the Parquet of `scmsim replay --accesses` have the sizes of their pages, so `page` is ignored.
-    The latter has the number of instructions, too, and its setup is replayed without being counted.
+    The Parquet has the number of instructions, too; its setup is replayed without being counted.
     """
     from scmsim.mmu import accesses, page_runs
 
@@ -256,7 +256,7 @@ def plain_misses(
 ) -> dict[str, int]:
     """Return the misses of one or two LRU arrays, given as ENTRIESxWAYS: `accesses`, `l1_misses`, `l2_misses`.
 
-    With up to 16 ways and a power of two of sets, this runs at several times the speed of `simulate`, which handles other
+    With up to 16 ways and a power of two of sets, this is several times as fast as `simulate`, and as fast with other
     shapes.
     """
     from scmsim.mmu import presets

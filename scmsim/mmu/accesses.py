@@ -31,7 +31,7 @@ _FOREIGN = 100  # at most one line in this many may be neither an access nor a m
 
 
 def is_access_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether the file is one of accesses, by its name; Parquet by its metadata, since traces are Parquet, too."""
+    """Return whether a file has memory accesses, by its name; for Parquet by its metadata, since traces are Parquet, too."""
     return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS or _has_table(path)
 
 
@@ -61,7 +61,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
 
 
 def unknown_kind(path: str | os.PathLike[str]) -> UsageError:
-    """Return the error about a file whose name is not that of a file of accesses."""
+    """Return the error about a file whose name has none of the endings of files of accesses."""
     return UsageError(
         f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz, or .parquet"
     )
@@ -83,7 +83,7 @@ def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name is that of Parquet, which must be of `scmsim replay --accesses` to be read."""
+    """Return whether the name ends in .parquet; only Parquet of `scmsim replay --accesses` can be read."""
     return pathlib.Path(path).suffix.lower() == ".parquet"
 
 
@@ -122,7 +122,7 @@ def _numpy(file: pathlib.Path) -> Iterator[Batch]:
         if part.dtype.kind == "i" and part.min() < 0:
             row = int(np.argmax(part < 0))
             raise UsageError(
-                f"{str(file)!r}: entry {start + row} is {part[row]}, no address; save addresses of the kernel's half as uint64"
+                f"{str(file)!r}: entry {start + row} is {part[row]}, not an address; save kernel addresses as uint64"
             )
         yield None, part.view(np.int64) if part.dtype == np.uint64 else part.astype(np.int64)
 
@@ -134,7 +134,7 @@ def _raw(file: pathlib.Path) -> Iterator[Batch]:
             taken += got
             yield None, block[: got // 8]
     if taken % 8:
-        raise UsageError(f"{str(file)!r} has {taken} bytes, no multiple of 8; it is cut short or no .u64 file")
+        raise UsageError(f"{str(file)!r} has {taken} bytes, no multiple of 8; it is cut short or not a .u64 file")
 
 
 def _fill(source: IO[bytes], block: np.ndarray) -> int:
@@ -208,7 +208,7 @@ def _champsim(file: pathlib.Path) -> Iterator[Batch]:
     with _open(file) as source:
         while block := source.read(INSTRUCTION.itemsize << 14):
             if len(block) % INSTRUCTION.itemsize:
-                raise UsageError(f"{str(file)!r} ends within an instruction; it is cut short or no ChampSim trace")
+                raise UsageError(f"{str(file)!r} ends within an instruction; it is cut short or not a ChampSim trace")
             table = np.frombuffer(block, INSTRUCTION)
             columns = [table["ip"][:, None], table["loads"], table["stores"]]
             every = np.concatenate(columns, axis=1)

@@ -4,7 +4,7 @@ The results equal those of `replay` with one event per address.  Where neither l
 mostly-inclusive) and all arrays after the first level are LRU with up to 16 ways, a batch goes through one array at a time:
 all accesses through the first level, those that missed through the second, those that walk through one page-walk cache after
 another, then their page-table entries through one cache after another.  Each array sees the same accesses in the same order
-as one by one, and each loop is short: 3 to 4 times as fast.
+as with one event per address, and each loop is short: 3 to 4 times as fast.
 
 One detail is worth a factor of two: addresses are cut to 57 bits with a mask read from the record.  With a constant mask,
 LLVM emits an instruction that depends on the previous look-up's result, and the look-ups no longer overlap.
@@ -97,7 +97,7 @@ def _one_by_one(state, counts, addresses, code, order):
     s, c = state[0], counts[0]
     page = s.page[code, order & 63]
     c.at[USER_LOOKUPS] += page.split * all_users(addresses)
-    # in these cases an access to the same page as the previous access changes nothing
+    # except under SRRIP or fills on walks, an access to the same page as the previous access changes nothing
     skips = s.array[page.l1].policy != SRRIP and s.filling != ON_WALK
     unit = min(page.order, page.walk_order) if s.track_bits else page.order
     previous, seen = ~addresses[0], 0
@@ -210,7 +210,7 @@ def users(addresses, all_user, index, n):
 
 @outlined
 def heights(s, at, page, addresses, scratch, n):
-    """Write the highest level that each walk reads to scratch[_TOP], and count what page-walk caches cut off.
+    """Write the highest level that each walk reads to scratch[_TOP], and count the walks that page-walk caches cut.
 
     Returns how many entries the walks read.
     """

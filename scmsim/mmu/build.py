@@ -31,7 +31,7 @@ def build(table: dict[str, Any]) -> np.ndarray:
     slots = sets_end + sum(_slots(entry) >> layout.ROW_SHIFT for entry in arrays if _policy(entry) != layout.LRU)
     if slots > layout.SLOTS:
         raise UsageError(
-            f"the arrays of a machine can have {layout.SLOTS} slots together, not {slots}; see 'scmsim mrc' for more"
+            f"the arrays of a machine can have {layout.SLOTS} slots together, not {slots}; use 'scmsim mrc' for more"
         )
     state = layout.empty()
     s, first, recent = state[0], 0, sets_end

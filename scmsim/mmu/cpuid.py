@@ -22,7 +22,7 @@ _AMD_WAYS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 16, 0xA: 32, 0xB: 48, 0xC: 6
 
 
 class Array(NamedTuple):
-    """TLB array, or what an array reports for some page sizes; `ways` = `entries` if it is fully associative."""
+    """TLB array, or its part that CPUID reports for some page sizes; `ways` = `entries` if it is fully associative."""
 
     leaf: str
     level: int
@@ -35,7 +35,7 @@ class Array(NamedTuple):
 class Cache(NamedTuple):
     """Data cache, size in bytes; `sharers` is the number of logical CPUs that may share it.
 
-    `is_inclusive`: the cache holds all that the levels nearer to the core hold.
+    `is_inclusive`: the cache holds every line that the levels nearer to the core hold.
     """
 
     level: int

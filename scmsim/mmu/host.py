@@ -1,7 +1,7 @@
-"""Machine table of this machine: what CPUID and Linux report, and estimates for what they do not.
+"""Build this machine's table from the reports of CPUID and Linux, with estimates for values that neither reports.
 
-x86 on Linux.  CPUID runs on one CPU, since the other cores of a hybrid part have other TLBs.  What no source reports
-(page-walk caches, latencies, walkers, costs of an invalidation) is an estimate, and listed as not seen.
+x86 on Linux.  CPUID runs on one CPU, since other cores of a hybrid part have other TLBs.  Values that no source reports
+(page-walk caches, latencies, walkers, costs of an invalidation) are estimates, and are listed as not seen.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ _CYCLES = {1: 5, 2: 15, 3: 60}  # cycles of a cache, by level
 
 @dataclass
 class Seen:
-    """What was seen of a machine."""
+    """Facts that CPUID and Linux report of a machine; `unseen` lists the facts that neither reports."""
 
     registers: Registers
     flags: frozenset[str] = frozenset()  # of /proc/cpuinfo
@@ -122,7 +122,7 @@ def _instruction() -> Iterator[Any]:
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except OSError as error:
-        raise EnvironmentProblem(f"no memory for code ({error.strerror}); run where it may be executable") from None
+        raise EnvironmentProblem(f"no executable memory ({error.strerror}); run where it is allowed") from None
     page.write(_CODE)
     start = ctypes.c_char.from_buffer(page)
     call = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(ctypes.addressof(start))
@@ -141,7 +141,7 @@ def _instruction() -> Iterator[Any]:
 
 
 def table(seen: Seen) -> dict[str, Any]:
-    """Return the machine's table (see `scmsim.mmu.presets`); what was not seen is added to `seen.unseen`.
+    """Return the machine's table (see `scmsim.mmu.presets`); values that were not seen are added to `seen.unseen`.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def tlbs(found: list[Array], *, is_amd: bool) -> list[dict[str, Any]]:
     return out
 
 
-Group = Iterator[tuple[str, list[str], int, int, str]]  # name, pages, entries, ways, what was assumed
+Group = Iterator[tuple[str, list[str], int, int, str]]  # name, pages, entries, ways, assumptions (for the source)
 
 
 def _intel(group: list[Array]) -> Group:
@@ -248,7 +248,7 @@ def _amd(group: list[Array], kind: str) -> Group:
 
 
 def caches(seen: Seen, is_amd: bool) -> list[dict[str, Any]]:
-    """Return the [[cache]] tables of what CPUID reports of the data caches."""
+    """Return the [[cache]] tables of the data caches that CPUID reports."""
     found = []
     for cache in cpuid.caches(seen.registers)[:3]:
         fill, why = "non-inclusive", ""
@@ -335,7 +335,7 @@ def _invalidate(seen: Seen) -> dict[str, Any]:
 
 
 def toml(table: dict[str, Any], unseen: list[str]) -> str:
-    """Return a machine's table as the text of its file; what was not seen comes first, as comments."""
+    """Return a machine's table as the text of its file; values that were not seen come first, as comments."""
     lines = [f"# Not seen: {what}." for what in unseen]
     lines += [f"{name} = {_value(table[name])}" for name in ("summary", "flush") if name in table]
     for name, value in table.items():

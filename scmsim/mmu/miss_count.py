@@ -1,8 +1,8 @@
-"""Misses of one or two TLB arrays and nothing else, fast: exact LRU, up to 16 ways, one page size.
+"""Count the misses of one or two TLB arrays and nothing else, fast: exact LRU, up to 16 ways, one page size.
 
 Rows of 16 tags of 32 bits make this twice as fast as the whole MMU.  A tag is a page number of 24 bits and the number of a
 region of 2**24 pages (64 GiB of small pages); regions are numbered in order of appearance.  Programs touch fewer than 255
-regions.  For more regions, the caller uses `batch.replay_batch` instead.
+regions.  With more regions, `Tlbs.add` returns False; `mmu.simulate` has no such limit.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Misses of every geometry in one pass: all set counts and associativities, and every capacity.
+"""Count the misses of every geometry in one pass: all set counts and associativities, and every capacity.
 
 Under LRU the pages of a set of w ways are the w most recent pages of that set (stack property, Mattson et al., IBM Systems
 Journal 1970): the position at which an access finds its page determines for every w whether it misses.  So one table of 16

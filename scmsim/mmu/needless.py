@@ -23,7 +23,7 @@ def mark_needed(kept, uses, stretch, pages, touches):
     Parameters
     ----------
     kept : bool array
-        By touch; filled in.
+        By touch: whether it must be looked up; filled in.
     uses : int array, shape (names, 2)
         First and last touch of each page in a stretch; all -1 before and after the call.
     stretch : int array, shape (MOST,)

@@ -19,13 +19,13 @@ from scmsim.core.records import EVENT, LOAD, STORE
 SUFFIX = ".pages.npz"
 _ARRAYS = {"page": "u8", "count": "u4", "store": "?", "order": "u1"}
 _CHUNK = 1 << 16
-_PAGE = 4096  # most accesses per event: with more 1-byte accesses it would leave the smallest page
-_EXPANDED = 256  # events: 1 M addresses at most
+_PAGE = 4096  # most accesses per event: more 1-byte accesses would run past the end of the smallest page
+_EXPANDED = 256  # events that are expanded at once: at most 1 M addresses
 _MAX_RUNS = 1 << 28
 
 
 def is_page_runs(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name is that of a file of page runs."""
+    """Return whether the name has the suffix of files of page runs."""
     return str(path).endswith(SUFFIX)
 
 
@@ -56,7 +56,7 @@ def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
 def as_events(
     page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the EVENTs of runs given as in a file, and the run of each event: a long run takes several events."""
+    """Return the EVENTs of runs given as in a file, and the run of each event: a long run becomes several events."""
     pieces = -(-count.astype(np.int64) // _PAGE)
     which = np.repeat(np.arange(len(pieces)), pieces)
     out = np.zeros(len(which), EVENT)

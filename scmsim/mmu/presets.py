@@ -46,7 +46,7 @@ def timing(name: "str | dict[str, Any]") -> dict[str, float]:
 
 
 def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
-    """Return the fresh MMU of a machine with empty TLBs; a table may lack what counting does not need: sources, [time].
+    """Return the fresh MMU of a machine with empty TLBs; a table may lack sources and [time], which counting ignores.
 
     Raises UsageError as `read` does, also for a table.
     """
@@ -59,7 +59,7 @@ def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
 
 
 def check(table: dict[str, Any]) -> None:
-    """Raise UsageError with every mistake of a machine's table; what counting does not need may be missing."""
+    """Raise UsageError with every mistake of a machine's table; entries that counting does not need may be missing."""
     try:
         rules.machine(sources=False)(table)
     except Broken as broken:

@@ -42,7 +42,7 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
 def replay_touched(
     state: np.ndarray, counters: np.ndarray, known: Table, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
 ) -> None:
-    """Replay events as `replay` does, each after the look-ups of a slice of `known` touches.
+    """Replay events as `replay` does; before an event that has a slice of `known` touches, look up the touches.
 
     `slices` are records.SLICE in the order of their events; `known` is for the machine of `state`.
     """
@@ -128,7 +128,7 @@ def is_first(s, page, address):
 
 @inlined
 def look_up_one(s, c, page, vaddr, length, order):
-    """Look up a run within one page.
+    """Look up the page of an event that stays within one page.
 
     Most machines have LRU and sets of up to 16 ways in the first level.  This shortcut for them saves 6 ns per hit.
     """

@@ -1,4 +1,4 @@
-"""Rules for what a machine's table may hold."""
+"""Rules for the contents of a machine's table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -101,7 +101,7 @@ def _divided(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _levels(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Check what concerns all levels."""
+    """Check the number of levels, and the rules by which the levels are filled."""
     if not 1 <= len(entries) <= LEVELS:
         raise UsageError(
             f"give 1 to {LEVELS} levels, not {len(entries)}; leave the tables out if the caches are not known"
@@ -133,14 +133,14 @@ def _together(kept: dict[str, Any]) -> dict[str, Any]:
         rule = f"give ref_cycles, or memory_cycles and one to {layout.CACHES} [[walk_memory]] caches"
         mistakes.note(("walk",), rule)
     if len(walk.get("level_bits", [9] * (walk["levels"] - 1))) != walk["levels"] - 1:
-        mistakes.note(("walk", "level_bits"), "give for each level but the last log2 of its entries a table, 1 to 12")
+        mistakes.note(("walk", "level_bits"), "give log2 of a table's entries, 1 to 12, for each level but the last")
     entries = [entry["entry"] for entry in kept["walk_cache"]]
     for i, entry in enumerate(entries):
         if entry in entries[:i]:
             rule = f"there is an array for {entry!r} already; use {', '.join(CACHE_LEVELS)}, each once"
             mistakes.note(("walk_cache", i, "entry"), rule)
     if len(kept.get("nested_tlb", [])) > 1:
-        mistakes.note(("nested_tlb",), "there can be only one")
+        mistakes.note(("nested_tlb",), "a machine has at most one nested TLB; leave the others out")
     for key in _LEVELS_FOR:
         for side in layout.SIDES:
             _check_side(kept["tlb"], key, side, mistakes)

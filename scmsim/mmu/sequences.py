@@ -16,7 +16,7 @@ NO_SHORT_WAY = -1  # in place of a rule of replacement: the set has more than 8 
 
 @outlined
 def arranged(s, known, number, piece, key):
-    """Arrange a chunk's sequences for the objects of a slice, `key`."""
+    """Set a chunk's sequences for the objects of a slice, identified by `key`; build the sequences if they are new."""
     m, chunk = known.memo[0], known.chunks[number]
     at = chunk.arranged
     while at != NONE and m.arranged[at].key != key:

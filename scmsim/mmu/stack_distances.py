@@ -85,7 +85,7 @@ class Curve:
         """Allocate a tree of at least `times` times, with all bits set."""
         rows = -(-times // (_BITS * _LANES)) * _LANES
         if rows * _BITS >= _LONGEST:
-            raise UsageError("more than 500 million distinct pages; use a share of them (--sample), or larger pages")
+            raise UsageError("found more than 500 million distinct pages; use a share (--sample), or larger pages")
         self._last = rows * _BITS - 1
         self._bits, levels = _rows(rows * 8, np.int64), [np.full(rows, _BITS, np.int32)]
         self._bits[:] = -1

@@ -10,12 +10,12 @@ import numpy as np
 
 from scmsim.core.records import CONTIGUOUS, EVENTS, SCM_TABLE
 
-SLOTS = 1 << 15  # slots of the pool: 20 times what one core has
+SLOTS = 1 << 15  # slots of the pool: 20 times as many as the arrays of one core need
 REGIONS = 1 << 14  # regions of 64 user pages whose accessed and dirty bits are remembered
 ARRAYS = 40  # most arrays of a machine
 ROW_SHIFT = 3  # log2 of the slots of the smallest set: every set starts at a multiple
 ROWS = SLOTS >> ROW_SHIFT
-HELD = 20 * ARRAYS  # pairs of an array and a page size that it holds
+HELD = 20 * ARRAYS  # most pairs of an array and a page size that it holds
 LEVELS = 5  # most levels of the page table
 CACHES = 3  # most levels of caches that serve page-table entries
 WALKERS = 6  # most page walkers (Zen 3)
@@ -47,7 +47,7 @@ ARRAY = np.dtype(
         [
             ("first", "i8"),  # first slot in the pool
             ("sets", "i8"),
-            ("mask", "i8"),  # sets - 1 if sets is a power of two, else -1: the set is a remainder
+            ("mask", "i8"),  # sets - 1 if sets is a power of two; else -1, and set = page % sets
             ("fold", "i8"),  # set = (page ^ page >> fold) & mask; 62: set = page & mask
             ("lanes", "i8"),  # slots per set
             ("ways", "i8"),
@@ -101,15 +101,15 @@ MMU = np.dtype(
             ("order_held", "i8", (HELD,)),
             ("array_of", "u1", (ROWS,)),  # array of each row of slots
             ("listed", "u1", (ROWS,)),  # 1: the set at this row is in `filled_set`, or need never be added
-            ("filled", "i8"),  # sets of TLBs that received a page since everything was flushed
-            ("filled_set", "i8", (ROWS,)),  # their first slots
+            ("filled", "i8"),  # number of TLB sets that received a page since everything was flushed
+            ("filled_set", "i8", (ROWS,)),  # first slots of the `filled` sets
             # by row: the number of the state that the set is in (set_states.py), EMPTY: not known
             ("known", "i4", (ROWS,)),
             ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: [first, end)
             ("filling", "i8"),
             # second-level array that victims of this log2 size enter; [0] fetches, [1] data
             ("stlb_of", "i8", (2, 32)),
-            ("levels", "i8"),  # of the page table
+            ("levels", "i8"),  # levels of the page table
             ("shift", "i8", (LEVELS + 2,)),  # log2 of the bytes that an entry of this level maps (1 = PTE)
             ("walk_cache", "i8", (LEVELS + 2,)),  # page-walk cache of entries of this level (2 = PDE), -1 = none
             ("caches", "i8"),  # caches that serve page-table entries; 0: every reference costs `memory_cycles`
@@ -126,7 +126,7 @@ MMU = np.dtype(
             ("now", "i8"),  # cycles: one per look-up, plus waiting for a walker
             ("active_until", "i8"),
             ("nested", "i8"),  # array of nested translations, -1 = none
-            ("nested_levels", "i8"),  # of the host's page table; 0: no virtual machine
+            ("nested_levels", "i8"),  # levels of the host's page table; 0: no virtual machine
             ("nested_order", "i8"),  # log2 of the host's page size
             ("nested_leaf", "i8"),  # level of the host's page table that maps its pages
             ("low_bits", "i8"),  # = ADDRESS: a mask whose value LLVM does not know, see batch.py
@@ -146,8 +146,8 @@ MMU = np.dtype(
             ("broadcast_pages", "i8"),
             ("broadcast_from", "i8"),  # fewest CPUs of a program for which a user address is broadcast
             ("broadcast_cycles", "i8"),  # per request
-            ("sync_cycles", "i8"),  # until the other CPUs have completed the request
-            ("sync_cpu_cycles", "i8"),  # the same, for each CPU
+            ("sync_cycles", "i8"),  # to wait until the other CPUs have completed the requests
+            ("sync_cpu_cycles", "i8"),  # to wait in addition, for each of the other CPUs
             ("track_bits", "i8"),  # 1: accessed and dirty bits of user pages are followed
             ("update_cycles", "i8"),  # cycles to set a bit
             ("region", "i8", (REGIONS,)),  # number of the region in this row, or EMPTY

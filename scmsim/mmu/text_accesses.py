@@ -1,4 +1,4 @@
-"""Text of memory accesses, a line each: what tracers and other simulators print.
+"""Read text of memory accesses, one line per access, as tracers and other simulators print it.
 
 Forms, recognised by the first lines: Pin's pinatrace (`IP: R|W ADDRESS`), the text of drmemtrace's view tool (DynamoRIO), dinero's
 din and extended din (`LABEL ADDRESS [SIZE]`), gem5's decoded packets of a CommMonitor (util/decode_packet_trace.py), and lines of a
@@ -93,7 +93,7 @@ def read(source: IO[bytes], name: str) -> Iterator[tuple[np.ndarray, np.ndarray]
     if foreign * _FOREIGN > lines:
         raise UsageError(
             f"{name!r}: {foreign:,} of {lines:,} lines are not of {form.name if form else ''}, the first is line {first}; "
-            "leave out what is not an access"
+            "remove the lines that are not accesses"
         )
     if form and not is_hex:
         raise UsageError(
@@ -113,7 +113,7 @@ def _form(block: list[bytes], name: str) -> _Form:
 
 
 def _is_known(form: _Form, line: bytes) -> bool:
-    """Return whether a line is an access, is known to hold none, is blank or is a comment."""
+    """Return whether a line is an access, is known to have no access, is blank or is a comment."""
     patterns = (form.access, form.beside) if form.beside else (form.access,)
     return any(pattern.match(line) for pattern in patterns) or bool(_LESS.fullmatch(line.rstrip(b"\n")))
 

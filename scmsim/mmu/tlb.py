@@ -88,7 +88,7 @@ def touch_short(s, t, tag, page):
 
 @subroutine
 def touch(s, t, tag, page):
-    """Look up a tag, of the page of this number, in array `t` and insert it on a miss; return True on a hit."""
+    """Look up the tag of page number `page` in array `t`, and insert the tag on a miss; return True on a hit."""
     if t.policy == LRU and t.lanes <= LANES:
         return touch_short(s, t, tag, page)
     return touch_otherwise(s, t, tag, page)
@@ -137,7 +137,7 @@ def probe(s, t, tag, at):
 
 @subroutine
 def use(s, t, at, way, distance):
-    """Note the use of a way: of a page that was there (distance 0) or has just come in (the rule's distance)."""
+    """Update the replacement state for the use of a way; SRRIP's `distance`: _NEAR for a hit, _LONG for a new page."""
     tags, marks = s.tag, s.mark
     if t.policy == LRU:
         tag = tags[at + way]
@@ -168,7 +168,7 @@ def insert(s, t, tag, at):
     note_filled(s, at)
     if t.policy > FIFO:
         way = victim(s, t, at)
-    # LRU and FIFO keep the order of the slots: the last one leaves, the new one comes first
+    # LRU and FIFO keep the order of the slots: the last page leaves, the new page comes first
     gone = tags[at + way]
     if t.policy <= FIFO:
         for w in range(way, 0, -1):

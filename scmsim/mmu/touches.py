@@ -1,6 +1,6 @@
 """Touches of pages that are known before a replay -> look-ups, without an event each.
 
-A table of touches is prepared once for a machine.  It is cut into chunks, each part of a call.  A slice of the table
+A table of touches is prepared once for a machine.  It has chunks, each a part of a call.  A slice of the table
 (records.SLICE) precedes an event: some chunks, with one look-up per touch, counted in the event's row of counters.  The
 touches of a chunk go through one set of a first-level array after another, and on to the second level in that order
 (`sequences.py`).  The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
@@ -24,10 +24,10 @@ PLACE = np.dtype(
         ("vaddr", "i8"),
         ("order", "i8"),  # log2 of the page size
         ("kind", "i8"),  # not 0: the page depends on an object of this kind, numbered from 1
-        ("which", "i8"),  # which of a slice's objects it is
+        ("which", "i8"),  # index of this object among a slice's objects
     ]
 )
-PAGE = np.dtype(  # of PLACE: first as loads see it, then as stores do
+PAGE = np.dtype(  # two rows for each PLACE: as loads see it, and as stores see it
     (
         np.record,
         [
@@ -52,12 +52,12 @@ CHUNK = np.dtype(
     (
         np.record,
         [
-            ("key", "i4"),  # objects for which the next two fields are its sequences; sequences.ANY: for any objects
+            ("key", "i4"),  # key of the objects whose sequences are in `first` and `end`; sequences.ANY: any objects
             ("first", "i4"),  # in `order`
             ("end", "i4"),
             ("loads", "i4"),
             ("stores", "i4"),
-            ("arranged", "i4"),  # its first record of ARRANGED
+            ("arranged", "i4"),  # first of the chunk's records in MEMO.arranged
         ],
     )
 )
@@ -71,7 +71,7 @@ SEQUENCE = np.dtype(
             ("was", "i4"),  # state of the set before the sequence; the next four fields depend on that state
             ("becomes", "i4"),  # state of the set after the sequence
             ("idle", "i4"),  # 1: nothing misses or changes
-            ("missed", "i4"),  # first of the touches that miss
+            ("missed", "i4"),  # first of its misses in MEMO.missed
             ("missed_behind", "i4"),
             ("count", "i4"),  # number of its touches
             ("recent", "i4"),  # slot that names the page used last in its set
@@ -143,7 +143,7 @@ class Table(NamedTuple):
     keys : int32 array
         By index of a slice's object, and number of the object: the sum over the objects identifies the pages that they have.
     rows, links, heads, some, last, uses, stretch : int32 and int64 arrays
-        Scratch space for arranging a chunk, as are the next two.
+        Scratch space for arranging a chunk, as are `kept` and `some_kept`.
     kept, some_kept : bool arrays
     """
 

@@ -1,4 +1,4 @@
-"""A look-up: first level, second level, walk; and which level is filled."""
+"""Look up an address: in the first level, in the second level, by a walk; and fill the levels."""
 
 from scmsim.core.records import ORDER, SCM_TABLE
 from scmsim.jit import outlined, subroutine

@@ -1,4 +1,4 @@
-"""Choose a replay's paging policy: the requested one or the file system's own, with pages that the machine has."""
+"""Choose a replay's paging policy: the requested or the default policy, or a substitute if the machine lacks pages."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ def wanted(fs: str) -> str:
 
 
 def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, str]:
-    """Return (policy whose parameters apply, policy that runs); `largest_page` is that of the machine.
+    """Return (policy whose parameters apply, policy that runs); `largest_page` is the machine's largest page size.
 
-    Raises UsageError for an unknown policy, or one that does not fit this file system.
+    Raises UsageError for an unknown policy, and for `own` if the file system does not map persistent memory itself.
     """
     own = wanted(fs)
     policy = own if asked is None else asked

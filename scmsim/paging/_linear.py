@@ -1,4 +1,4 @@
-"""Mapping policies in which each space of addresses is one linear window with one page size.
+"""Paging policies that map each of SPACES in one linear window; only the direct map of DRAM mixes page sizes.
 
 A policy defines where persistent memory is mapped and with which pages; everything else is equal for all policies.  Addresses
 are those of x86-64 with 4-level page tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR,
@@ -26,7 +26,7 @@ PM_START = 4 << 30  # physical address of persistent memory: above the 32-bit ho
 DRAM_START = 32 << 40  # kernel objects are in the same window, too far above to overlap persistent memory
 STACK_START = 16 << 40  # kernel stacks are in the vmalloc area (CONFIG_VMAP_STACK)
 USER_BASE = 1 << 40  # a thread's buffers start at thread << 36 above this
-SITE_BYTES = 16 << 10  # text of one mechanism of a file system
+SITE_BYTES = 16 << 10  # bytes of code for each mechanism (site) of a file system
 
 # The default direct map is that of the machine on which footprints were measured: Debian's 6.1 cloud kernel with 4 GiB of DRAM in
 # the emulated machine, read from its page tables (docs/validation/tlb.md).
@@ -84,7 +84,7 @@ def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], 
     state = np.zeros(1, STATE).view(np.recarray)
     for space, (origin, page) in windows.items():
         state.origin[0, space], state.order[0, space] = origin, int(page).bit_length() - 1
-    for space in (PM, KERNEL):  # each is one window onto physical memory
+    for space in (PM, KERNEL):  # windows onto physical memory: neighbouring pages are contiguous in it
         state.order[0, space] |= CONTIGUOUS
     if value["page_tables"] == "scm":
         state.order[0, PM] |= SCM_TABLE
@@ -102,10 +102,10 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
 
 
 def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return log2 of the page sizes, on this kernel, of addresses (int64) measured on another with page sizes `order`.
+    """Return log2 of the page sizes on this kernel for addresses (int64) that another kernel mapped with sizes `order`.
 
     An address on a page of 2 MiB there may be on a page of 1 GiB here.  A page of 4 KiB stays one, unless this kernel has split
-    no page: the other kernel split it because of the contents of the page or its neighbours.
+    no page: the other kernel has 4 KiB pages because of the contents of the page or its neighbours.
     """
     direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
     order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)

@@ -10,7 +10,7 @@ _MOST = 1 << 20  # most bytes to read; /proc/meminfo has 2 KiB
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Return the bytes on pages of each size, by the parameters of paging policies: direct_4k, direct_2m, direct_1g.
+    """Return the bytes of DRAM mapped with each page size, by paging parameter: direct_4k, direct_2m, direct_1g.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Persistent memory in the kernel's vmalloc area with 4 KiB pages, as mapped by file systems with one range per file.
 
-Units: bytes.  Source: SIMFS (its page tables hold 4 KiB entries in the vmalloc area; SCMFS's open relative), and
+Units: bytes.  Source: SIMFS (SCMFS's open-source relative; its page tables hold 4 KiB entries in the vmalloc area), and
 SCMFS itself before its superpage extension.
 """
 

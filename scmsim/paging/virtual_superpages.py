@@ -22,7 +22,7 @@ PARAMS = {
 LARGE = 21  # log2 of the larger page
 WORD = 32  # bits per word of a bitmap
 WORDS = (1 << 50 - LARGE) // WORD  # for 1 PiB
-# Two bitmaps, a bit for each 2 MiB of addresses.  `large`: they have one entry; `torn`: their pages are not neighbours.
+# Two bitmaps, a bit for each 2 MiB of addresses.  `large`: one entry maps them; `torn`: their pages are not contiguous.
 STATE = np.dtype((np.record, [*_linear.STATE.descr, ("large", "u4", (WORDS,)), ("torn", "u4", (WORDS,))]))
 
 

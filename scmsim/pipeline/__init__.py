@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from scmsim.fs.engine.model import Model
     from scmsim.pipeline.stages import Loop, Touches
 
-CHUNK = 1 << 16  # operations and events in flight; with 1 << 14, calling kernels took a tenth of the time
+CHUNK = 1 << 16  # operations and events in flight; with 1 << 14, the calls of kernels took a tenth of a replay's time
 
 _MOST = 1 << 24  # largest `chunk` and largest `jobs`
 
@@ -109,7 +109,7 @@ def replay(
     accesses_format : str, optional
         The format of `accesses`, if its name does not end in it.
     progress : callable(fs, rows done, rows), optional
-        With several jobs, the callback runs on their threads, one call at a time, with the sum of the rows done.
+        With several jobs, the jobs' threads call it, one at a time, with the sum of the rows that all jobs have done.
     jobs : int
         Models to replay at once, each on its own thread; results do not depend on `jobs`.
     chunk : int
@@ -118,7 +118,7 @@ def replay(
     Returns
     -------
     Result
-        `counters` are counts predicted from structure; times are estimates derived from them last.
+        `counters` are counts predicted by the models; times are estimates that are computed from the counts at the end.
 
     Raises
     ------

@@ -62,7 +62,7 @@ def tables_in(medium: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]
 def on_direct_map(
     params: Params, meminfo: "str | os.PathLike[str] | None", names: Iterable[str], machine: Any, paging: str | None
 ) -> Params:
-    """Return `params` with the direct map of a /proc/meminfo added for each paging policy; given values win."""
+    """Return `params` plus the page sizes of the direct map in /proc/meminfo, per paging policy; given values win."""
     if meminfo is None:
         return params
     expect("meminfo", meminfo, (str, os.PathLike), "the path of a copy of /proc/meminfo")

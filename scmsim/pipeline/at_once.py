@@ -56,7 +56,7 @@ def at_once(
 ) -> list[Answer]:
     """Call `work(name, progress)` for every name, at most `jobs` at once; return the answers in order.
 
-    Raise the error of the first failed name in order; the other threads end at their next batch.
+    Raise the error of the first name, in the order of `names`, that failed; the other threads end at their next batch.
     """
     if min(jobs, len(names)) == 1:
         return [work(name, progress or _nobody) for name in names]

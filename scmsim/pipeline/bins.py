@@ -1,4 +1,4 @@
-"""Sum up what operations request, and choose the row of the counters for each event.
+"""Add up the bytes and calls that operations request, and choose the row of counters for each event.
 
 The row is (operation or file of the event's cause) x (site), or the trash row, which no result includes.
 """

@@ -46,7 +46,7 @@ class CacheStage(Stage):
         simulate_touched(*state, self.touched, slices, walked, events, bins, bins)
 
     def counts(self, *, group: int | None = None, site: int | None = None) -> dict[str, int]:
-        """Return the counts by name: of all events, or of those of one group or one site."""
+        """Return the counts by name: of all events, or of the events of one group, one site, or both."""
         cells = self.rows["at"][:-1].reshape(self.counting.groups, self.counting.sites, len(COLUMNS))
         chosen = cells[slice(None) if group is None else group, slice(None) if site is None else site]
         return cache.named(chosen.reshape(-1, len(COLUMNS)).sum(axis=0), self.levels, self.setting)

@@ -25,7 +25,7 @@ from scmsim.medium import read
 from scmsim.mmu import replay as mmu
 from scmsim.pipeline.arguments import Progress, machine_table, model_params
 
-STAGES = "the MMU"  # the piece that is not a file system: MMU, paging and medium
+STAGES = "the MMU"  # the only piece that is not a file system: MMU, paging and medium
 
 # (operation, file, offset, length, other file): every operation of a model; those with which traces begin come first
 _ROWS = (
@@ -65,7 +65,7 @@ _MACHINE, _MEDIUM = "i7-8700k", "nvdimm"  # any would do: all presets have the s
 
 
 def missing(names: Iterable[str], policies: Iterable[str]) -> list[str]:
-    """Return the pieces (file systems, STAGES) with a kernel that is not on disk; none if kernels cannot be kept."""
+    """Return the pieces (file systems, STAGES) that lack a compiled kernel on disk; [] if kernels cannot be stored."""
     if not keeps():
         return []
     placing = [registry.load("paging", policy).place for policy in policies]
@@ -100,9 +100,9 @@ def first_kernel(fs: str) -> Any:
 def compile_pieces(
     pieces: Sequence[str], policies: Sequence[str], operations: Collection[str], jobs: int, progress: Progress
 ) -> list[str]:
-    """Compile pieces in at most `jobs` processes; of a file system, only what `operations` need.
+    """Compile pieces in at most `jobs` processes; for a file system, compile only the kernels that `operations` need.
 
-    Return the pieces that were not compiled because a process died; the replay compiles these itself.
+    Return the pieces that were not compiled because a process died; the replay compiles these pieces itself.
     """
     running, total = list(pieces), len(pieces)
     with contextlib.suppress(BrokenProcessPool), processes(min(jobs, total)) as pool:
@@ -156,7 +156,7 @@ def _model(name: str, operations: Collection[str]) -> None:
 
 
 def _stages(policies: Sequence[str]) -> None:
-    """Compile the stages after the file system, by passing them no events."""
+    """Compile the stages after the file system by passing them an empty array of events."""
     from scmsim.pipeline.footprints import FootprintStage
     from scmsim.pipeline.stages import CounterIndex, Medium, Mmu, Placement
 

@@ -76,14 +76,14 @@ def mark(ops, is_dir, most, out):
 
 
 class FailingCalls:
-    """The failing calls of one replay.
+    """Replacer of the failing and overlong calls of one replay, with their counts.
 
     Parameters
     ----------
     files : Files
         Side table of the trace.
     most_bytes : int
-        Size of the largest file of the file system.
+        Largest file size that the file system allows.
     """
 
     def __init__(self, files: Files, most_bytes: int = LARGEST_FILE) -> None:

@@ -9,7 +9,7 @@ from scmsim.jit import kernel
 from scmsim.mmu.columns import ROW
 
 _NAMES = list(SCHEMA)
-# The counters of 2 MiB and 1 GiB follow each of these two.
+# In SCHEMA, the counters for 2 MiB and 1 GiB follow each of these two 4 KiB counters.
 FAULTS, MAPPED_BYTES = _NAMES.index("page_faults_pte"), _NAMES.index("mapped_bytes_4k")
 PROTECTION_FAULTS, MAJOR_FAULTS = _NAMES.index("page_faults_write_protect"), _NAMES.index("page_faults_major")
 

@@ -46,7 +46,7 @@ def check(kernel: object) -> None:
 
 
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
-    """Return the parameters and footprints of `kernel` for a replay; given ones win, `footprint.NONE_AT_ALL` included.
+    """Return the parameters and footprints of `kernel` for a replay; explicit `params` and `footprints` win.
 
     A remark names each model whose costs or footprints are of another kernel.
     """

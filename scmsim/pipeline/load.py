@@ -1,4 +1,4 @@
-"""Several threads at once: what N cores that run the same calls get from one medium.
+"""Estimate the throughput and call time of N cores that run the same calls on one medium.
 
 A run is the work of one core.  Of its estimated time, the bytes at the medium's full bandwidth are the share that other cores can
 be in the way of; the rest (instructions, latency, fences) each core spends for itself.  So N cores are a closed queueing network
@@ -23,11 +23,11 @@ from scmsim.result.time import estimate, media_bytes
 
 MOST = 256  # threads; more would overflow the network's numbers
 MEDIUM = "medium"  # name of the station
-SHARED = tuple(scope for scope in SCOPES if scope != WHOLE)  # what threads may have in common besides
+SHARED = tuple(scope for scope in SCOPES if scope != WHOLE)  # what threads may share in addition to the file system
 
 
 def parse_shared(text: str) -> list[str]:
-    """Return what threads have in common, of "file,directory"; raises UsageError for another name."""
+    """Parse the scopes that threads share, e.g. "file,directory"; raises UsageError for a name not in SHARED."""
     found = list(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in found:
         if name not in SHARED:
@@ -36,7 +36,7 @@ def parse_shared(text: str) -> list[str]:
 
 
 def parse(text: str) -> list[int]:
-    """Return the numbers of threads of "8", "1..16" or "1,2,4".
+    """Parse numbers of threads: "8", "1..16" or "1,2,4".
 
     Raises
     ------
@@ -66,7 +66,7 @@ def under_load(run: Run, threads: Iterable[int], shared: Sequence[str] = ()) -> 
     Raises
     ------
     UsageError
-        If the run has no calls, or lacks an estimated time, or was not broken down by operation and its calls hold locks.
+        If the run has no calls or no estimated time, or has calls that hold locks but no breakdown by operation.
     """
     missing = [why for name, why in run.why_absent.items() if name.startswith("time_ns.")]
     if not run.calls or not run.time_ns or missing or run.medium is None:
@@ -92,7 +92,7 @@ def _solved(count: int, alone: float, stations: Sequence[Station], at_medium: fl
 
 @dataclass(frozen=True)
 class Hold:
-    """Mean time of a call under a lock, ns: `time` in all, of it `at_medium` for loaded and stored bytes."""
+    """Mean time under a lock per call, ns: `time` in total, `at_medium` the part for (loaded, stored) bytes."""
 
     time: float
     at_medium: tuple[float, float]
@@ -101,7 +101,7 @@ class Hold:
 def _networks(
     medium: dict[str, Any], alone: float, whole: tuple[float, float], locks: Mapping[str, Hold]
 ) -> list[list[Station]]:
-    """Return two networks of stations: with time at the medium under a lock at the medium, or at the lock.
+    """Return two networks of stations: they count the medium's time under a lock at the medium, and at the lock.
 
     A thread that holds a lock while it waits for the medium occupies both, which no network of this kind has.  Each of the two
     ignores one of the queues for that time, so the slower one is nearer.
@@ -146,7 +146,7 @@ def in_common(fs: str, shared: Sequence[str]) -> dict[str, list[str]]:
 
 
 def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[str, Hold]:
-    """Return the locks that the calls of a run hold, if threads that have `shared` in common wait for them.
+    """Return the time under each lock for which threads that share `shared` wait when they run the calls of a run.
 
     A call holds its lock from the entry of the call to its end: its share of the estimated time, by the time of its counts.
     """
@@ -234,7 +234,7 @@ def table(runs: Sequence[Run], threads: list[int], shared: Sequence[str] = (), m
 
 
 def sentences(runs: Iterable[Run], shared: Sequence[str]) -> list[str]:
-    """Return for each lock who waits for it, and which models declare no locks."""
+    """Return a line for each lock (models, calls that hold it), and one for the models that declare no locks."""
     found: dict[str, list[str]] = {}
     for fs in dict.fromkeys(run.fs for run in runs):
         if declared(fs) is None:

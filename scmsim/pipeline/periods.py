@@ -42,7 +42,7 @@ class Watched(NamedTuple):
 
 
 def parts(source: Any, chunk: int) -> Iterator[tuple[Callable[[int], Iterable[np.recarray]], int]]:
-    """Yield (function from a first row number to the batches of a pass, number of passes) for each part of a trace.
+    """Yield (function that returns a pass's batches, given its first row number; number of passes) per part of a trace.
 
     A source that repeats has `parts()`, which yields (rows of a pass, number of passes), and `timed` (see
     `workload._stream.Stream`); any other source is one part with one pass.
@@ -76,7 +76,7 @@ class PeriodDetector:
         self.then = 0  # trace time of the saved state, ns
 
     def skip(self, left: int) -> int:
-        """Return how many of the `left` passes need no replay, with counts and clocks advanced by these passes."""
+        """Return how many of the `left` passes can be skipped, after advancing counts and clocks by these passes."""
         self.age += 1
         if self.saved and self._is_back():
             skipped = self._periods(left)

@@ -1,4 +1,4 @@
-"""The requests of a block or object trace as accesses of memory, without a replay.
+"""Convert the requests of a block or object trace to memory accesses, without a replay.
 
 A request of a block trace touches the pages of 4 KiB from its first to its last byte; each device has its own range of
 addresses.  A request of an object trace touches its object, which has one page whatever its size.
@@ -12,14 +12,14 @@ import numpy as np
 from scmsim.core.errors import UsageError
 from scmsim.core.records import LOAD, READ, SETUP, STORE, WRITE, Source
 
-BLOCK, OBJECT, FILE = "block", "object", "file"  # granularity: what a row of a trace is about
+BLOCK, OBJECT, FILE = "block", "object", "file"  # granularity of a trace: the thing that a row refers to
 _PAGE = 12  # log2 of the bytes of a page
 _BITS = 57  # of an address
 _CHUNK = 1 << 17  # accesses at a time
 
 
 def granularity(header: Mapping[str, Any]) -> str:
-    """Return what the rows of a trace are about, also of a trace that was derived from others."""
+    """Return the granularity of a trace (BLOCK, OBJECT or FILE); a derived trace has the granularity of its inputs."""
     if isinstance(own := header.get("granularity"), str):
         return own
     inputs = header.get("inputs")

@@ -58,7 +58,7 @@ class Paging:
         self.stage = Placement(self.policy, self.params)
 
     def remarks(self, machine: str, in_dram: bool) -> list[str]:
-        """Return remarks on where the policy differs from the requested one."""
+        """Return remarks on the differences between the policy and the requested policy."""
         return choice.remarks(self.fs, self.asked, self.policy, (machine, self.largest), self.stage.pages, in_dram)
 
 
@@ -199,7 +199,7 @@ class Replay:
         self.loop.take(batch)
 
     def _sums(self, run: Run) -> None:
-        """Set the numbers of operations, calls and bytes requested, less those that failed."""
+        """Set the numbers of operations, calls and requested bytes, without failed calls and their bytes."""
         sums, status = self.counting.sums[0], self.model.status[0]
         run.operations, run.calls = int(sums["operations"]), int(sums["calls"] - status["failed_calls"])
         run.payload = {"written": int(sums["written"] - status["failed_bytes"]), "read": int(sums["read"])}
@@ -223,7 +223,7 @@ class Replay:
             run.warnings.append(f"{sums['touches']:,} touches of mapped files were not replayed: {why}")
 
     def _counts(self, run: Run) -> None:
-        """Set totals and breakdowns."""
+        """Set a run's total counters and the breakdowns by site and group."""
         sites, counting = self.model.sites, self.counting
         cells = counting.counters[:-1].view(np.int64).reshape(counting.groups, len(sites), len(SCHEMA))
         run.counters = _summed(cells)
@@ -246,7 +246,7 @@ class Replay:
         run.stored_bytes = {kind: int(stored[k]) for k, kind in enumerate(KINDS) if kind != "none"}
 
     def _failures(self, run: Run) -> None:
-        """Set the number of failed operations, by error name, and of short writes."""
+        """Set the numbers of failed operations, by error name, and of short writes; add warnings about these."""
         status, told = self.model.status[0], []
         if short := int(status["short"]):
             run.errors[SHORT] = short

@@ -1,4 +1,4 @@
-"""The stages that a model's events pass through, and the loop.  To leave a stage out, leave it out of the list.
+"""Stages that a model's events pass through, and the loop over them; the caller's list decides which stages run.
 
 A stage takes the events of a buffer and may fill in fields for later stages; the first stage of a full replay chooses the
 row of the counters for each event.
@@ -45,7 +45,7 @@ class Stage:
         raise NotImplementedError
 
     def done(self, batch: np.recarray) -> None:
-        """Receive the completed batch: without the operations that had no room, and with the lengths of short writes."""
+        """Receive the batch as executed: refused operations move no bytes, and short writes have their real length."""
 
     def end(self) -> None:
         """Finish a batch, after its last event."""
@@ -55,7 +55,7 @@ class Stage:
         return []
 
     def totals(self) -> list[np.ndarray]:
-        """Return the stage's arrays of counts, on which nothing depends."""
+        """Return the stage's arrays of counts, which do not influence later events."""
         return []
 
 
@@ -81,7 +81,7 @@ class Loop:
 
 
 class CounterIndex(Stage):
-    """The choice of a row of the counters for each event: (operation or file of its cause) x (site).
+    """Stage that chooses the row of counters for each event: (operation or file of its cause) x (site).
 
     The last row is for events that do not count.  `by` is a breakdown of GROUPS; `bins` has the rows of the latest events.
     """
@@ -132,7 +132,7 @@ class CounterIndex(Stage):
 
 
 class Placement(Stage):
-    """The placement of events: virtual addresses and page sizes, by a mapping policy."""
+    """Stage that gives events virtual addresses and page sizes, by a mapping policy."""
 
     def __init__(self, policy: str, params: Mapping[str, Any]) -> None:
         self.policy = registry.load("paging", policy)
@@ -157,7 +157,7 @@ class Mmu(Stage):
         self.known, self.walked = touches.NOTHING, np.zeros(0, LOGGED)
 
     def learn(self, book: FootprintTable) -> None:
-        """Prepare the touches of `book`, before any event: slices refer to these."""
+        """Prepare the touches of `book`, to which slices refer; called before any event."""
         places = np.zeros(len(book.pages), touches.PLACE)
         places["vaddr"], places["order"] = book.pages["vaddr"], book.pages["order"]
         places["kind"], places["which"] = np.divmod(book.pages["cache"], OPEN_FILE)[::-1]
@@ -196,7 +196,7 @@ class Mmu(Stage):
 
 
 class Faults(Stage):
-    """The count of page faults in files that the program, or a library for it, maps."""
+    """Stage that counts page faults of files that the program, or a library on its behalf, maps."""
 
     def __init__(self, status: np.ndarray, counting: CounterIndex) -> None:
         self.status, self.counting = status, counting
@@ -221,7 +221,7 @@ class BackgroundStage(Mmu):
         self.around.op[0], self.threads = -1, batch.thread
 
     def _expect(self, interrupt: np.ndarray) -> None:
-        """Set what an interrupt touches (surround.TOUCH); reserve buffers for what may come before an event."""
+        """Set the touches of an interrupt (surround.TOUCH); allocate buffers for the events added before each event."""
         self.interrupt, room = interrupt, ROOM + int(self.around.most[0]) + len(interrupt)
         self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
 
@@ -257,7 +257,7 @@ class BackgroundStage(Mmu):
 
 
 class RepStrings(Stage):
-    """What perf and the TLB count for rep-strings, which the MMU sees as one access to each page."""
+    """Stage that corrects the counts of rep-strings for perf and the TLB; the MMU counts one access per page."""
 
     def __init__(self, system: Mapping[str, Any], sites: Mapping[str, str], mmu: Mmu) -> None:
         self.system, self.counting = system, mmu.counting

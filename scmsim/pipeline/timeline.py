@@ -1,4 +1,4 @@
-"""Replay a trace in windows of trace time: what each mechanism counted in each window."""
+"""Replay a trace in windows, and record the counts of each mechanism in each window."""
 
 import os
 import pathlib

@@ -24,7 +24,7 @@ MOST_HOT = 4  # runs whose files are shown side by side
 _LABEL = 170  # maximum width of a label on the left, px
 _LINE = 13  # height of a label's line, px
 _NUMBER = 52  # maximum width of a number after a bar, px
-_GROUPED = 8  # most names without groups
+_GROUPED = 8  # most names that are shown without groups
 _ALIKE = 0.005  # fraction of an axis: lines nearer than this cover each other
 _UNSEEN = 0.004  # fraction of the longest bar: less than 2 px
 _SHORT = 10  # maximum label length for a legend in two columns on a phone, next to long names of bars
@@ -171,7 +171,7 @@ def time(runs: Sequence[Run]) -> Chart | None:
 
 
 def misses(runs: Sequence[Run]) -> Chart | None:
-    """Chart first-level misses of data look-ups by page size or, if sizes were not counted, by what answered them."""
+    """Chart first-level misses of data look-ups by page size or, if sizes were not counted, by answering level."""
     caption = "Data TLB look-ups per call that missed the first level, by "
     sized = _gather(runs, {f"{name} pages": partial(_misses_of, size=size) for name, size in _SIZES.items()})
     if any(row["value"] for row in sized):
@@ -185,7 +185,7 @@ def misses(runs: Sequence[Run]) -> Chart | None:
 
 
 def regions(runs: Sequence[Run]) -> Chart | None:
-    """Chart first-level misses by whose addresses they were, and by what answered them."""
+    """Chart first-level misses by side (kernel or program) and by answering level (second level or page walk)."""
 
     def of(event: str, user: bool) -> Callable[[Run], float | None]:
         def value(run: Run) -> float | None:
@@ -234,7 +234,7 @@ def walk_cycles(runs: Sequence[Run]) -> Chart | None:
 
 
 def sites(runs: Sequence[Run]) -> Chart | None:
-    """Chart loads and stores by mechanism inside the file system; the largest by name, the rest as one."""
+    """Chart loads and stores by mechanism inside the file system; the largest by name, the others together."""
     fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
     traffic: list[dict[str, float]] = []
     for run in runs:
@@ -305,7 +305,7 @@ def overhead(runs: Sequence[Run]) -> Chart | None:
 
 
 def hot(runs: Sequence[Run]) -> Chart | None:
-    """Chart the files (or operations) with the most traffic, if the result has a breakdown by them."""
+    """Chart the files (or operations) with the most traffic, if the result has a breakdown by file or operation."""
     fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
     broken = [(name, run) for name, run in zip(labels(runs), runs, strict=True) if run.groups][:MOST_HOT]
     value = {
@@ -379,7 +379,7 @@ def merged(lines: Mapping[str, Mapping[Any, float]], log: bool = False) -> dict[
 
 
 def together(names: Sequence[str]) -> str:
-    """Return several names as one, with the words that all begin with only once."""
+    """Join several names into one text; the words with which all names begin appear once."""
     if len(names) == 1:
         return names[0]
     words = [name.split(" ") for name in names]

@@ -1,4 +1,4 @@
-"""The drawing library, and what all charts share: the record of a chart, and its content as a file."""
+"""Load the drawing library; define the record of a chart, and convert a chart to the content of a file."""
 
 import html
 import json
@@ -31,7 +31,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """The user's choices for a figure: width in px, title, colours; 0 or empty keeps the chart's."""
+    """The user's choices for a figure: width in px, title, colours; 0 or empty: the chart's own value."""
 
     width: int = 0
     title: str = ""

@@ -99,7 +99,7 @@ def _merged(rows: Rows) -> Rows:
     for row in rows:
         lines.setdefault(row["line"], {})[row.get("dash"), row["others"], row["x"]] = row["value"]
     if any(len({key[1] for key in line}) > len({key[0] for key in line}) for line in lines.values()):
-        return rows  # several lines of one colour and dash
+        return rows  # lines with the same colour and dash would be mixed up, so merge none
     plain = {name: {(dash, x): y for (dash, _, x), y in line.items()} for name, line in lines.items()}
     values = [row["value"] for row in rows]
     called = merged(plain, log=_is_wide(values))

@@ -80,7 +80,7 @@ def draw(
         Created, if missing, for the first figure; a figure is `<prefix><quantity>-<operation>.<suffix>`.
     suffix : "svg", "png" or "pdf"
     quantities : sequence of str
-        Counters and metrics; by default the nine of Table 7.
+        Counters and metrics; by default the nine quantities of Table 7.
     operations : sequence of str
         By default all operations of the results.
     ignore : sequence of str

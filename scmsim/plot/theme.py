@@ -82,7 +82,7 @@ def is_site(name: str) -> bool:
 
 
 def colours(names: Sequence[str]) -> list[str]:
-    """Return the colours of a chart's names: for mechanisms those of the table, for other names the first unused ones."""
+    """Return the colours of a chart's names: mechanisms have the table's, other names the first unused colours."""
     taken = {name: site_colour(name) for name in names if is_site(name)}
     free = [colour for colour in COLOURS if colour not in taken.values()] or list(COLOURS)
     others = [name for name in names if name not in taken]
@@ -149,7 +149,7 @@ def _replaced(part: Any, table: dict[str, str]) -> Any:
 
 
 def adaptive(svg: str) -> str:
-    """Return a light SVG that turns dark if the reader prefers it: pages of documents show it as an image."""
+    """Return a light SVG that is dark for readers who prefer dark: documents show the SVG as an image."""
     pairs = [(LIGHT[name], DARK[name]) for name in LIGHT]
     rules = "".join(_rule(name, light, dark) for name in ("fill", "stroke") for light, dark in pairs)
     head, _, rest = svg.partition(">")

@@ -1,4 +1,4 @@
-"""Draw the TLB card: a point each for the counts of the real kernel and of the replay."""
+"""Draw the TLB score card: one point for the count of the real kernel, and one point for the count of the replay."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ _TITLES = {"l1_misses": "first-level misses", "walks": "page walks"}
 def check(path: str | os.PathLike[str]) -> None:
     """Raise UsageError for a file that cannot be drawn; call before the work."""
     if pathlib.Path(path).suffix not in SUFFIXES:
-        raise UsageError(f"{os.fspath(path)!r}: a chart is one of {', '.join(SUFFIXES)}")
+        raise UsageError(f"{os.fspath(path)!r} has the wrong suffix: a chart is one of {', '.join(SUFFIXES)}")
     writable(path)
 
 

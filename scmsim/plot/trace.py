@@ -32,7 +32,7 @@ def plot_trace(
 ) -> dict[str, Any]:
     """Draw the `files` files with the most bytes moved, each with about `points` reads and `points` writes at most.
 
-    If there are more, about one in k is drawn, chosen by a hash of its number: taking every k-th could alias with a pattern.
+    Of more transfers, about one in k is drawn, chosen by a hash of its number: every k-th could alias with a pattern.
 
     Parameters
     ----------

@@ -11,13 +11,13 @@ from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 from scmsim.result.tables.figures import FEW, number
 
-_SAME = 0.002  # relative change of a figure that is not reported
+_SAME = 0.002  # a smaller relative change of a figure is not reported
 _MOST = 4  # most sentences
 Figure = Callable[[Run], float | None]
 
 
 class Effect(NamedTuple):
-    """The effect of a parameter: its values from slowest (time 1) to fastest, and the pairs of runs with these two."""
+    """The effect of a parameter: time by value, slowest (1) first, and pairs of runs with slowest and fastest value."""
 
     axis: str
     times: dict[Any, float]

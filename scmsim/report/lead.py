@@ -1,4 +1,4 @@
-"""Texts of a report on its runs as a whole: what was replayed (at the top), and what counted (at the bottom)."""
+"""Write a report's texts on all its runs: replayed traces (at the top), and origin of the counts (at the bottom)."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ SIMULATED = (
 
 
 def asked(result: Result) -> str:
-    """Return the trace or workload, and what all runs share, e.g. "varmail.parquet, 6,721 calls; machine i7-8700k"."""
+    """Return the trace or workload, and the shared settings, e.g. "varmail.parquet, 6,721 calls; machine i7-8700k"."""
     runs = result.runs
     calls = {run.calls for run in runs}
     of = [*_traces(result), *([f"{calls.pop():,} calls"] if len(calls) == 1 else [])]
@@ -42,7 +42,7 @@ def _traces(result: Result) -> list[str]:
 
 
 def made_up(result: Result) -> list[str]:
-    """Return a sentence if the counts are made up: the top of the report needs it, too."""
+    """Return the sentence that the counts are made up, if they are: the top of the report repeats the sentence."""
     return [who(harness(result))] if harness(result).get("backend") == "fake" else []
 
 
@@ -54,7 +54,7 @@ def trust(result: Result) -> str:
 
 
 def who(about: Mapping[str, Any]) -> str:
-    """Return a sentence on what counted the measured events, from a manifest's `harness`."""
+    """Return a sentence on the origin of the measured counts, from a manifest's `harness`."""
     by, formats = about.get("backend"), about.get("formats")
     if by == "fake":
         return "The measured counts are made up by the fake back end, to try the tools."
@@ -73,7 +73,7 @@ def who(about: Mapping[str, Any]) -> str:
 def merged(
     manifests: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[Run]], paths: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the manifest of several results on one page: names, all inputs, and the common harness of measured ones."""
+    """Return the manifest of several results on one page: names, all inputs, the common harness of measured results."""
     inputs = {name: one for each in manifests for name, one in _table(each.get("inputs")).items()}
     measured = [each for each, part in zip(manifests, runs, strict=True) if any(map(names.is_measured, part))]
     found = [each["harness"] for each in measured if isinstance(each.get("harness"), dict)]

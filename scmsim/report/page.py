@@ -85,7 +85,7 @@ def write(
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the path; raise, before the work, if the page cannot be written there."""
+    """Check, before the work starts, that a report can be written to `path`; return the path."""
     drawing.altair()
     out = pathlib.Path(path)
     if out.suffix != ".html":
@@ -104,7 +104,7 @@ def page(
 ) -> str:
     """Return the page as text (see `write`)."""
     if not result.runs:
-        raise UsageError("the result has no runs; nothing to report")
+        raise UsageError("the result has no runs, so a report would be empty; choose another result")
     if len(result.runs) > MOST_RUNS:
         raise UsageError(
             f"{len(result.runs)} runs are too many for one page; choose up to {MOST_RUNS:,} with --fs or several reports"

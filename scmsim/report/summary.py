@@ -10,8 +10,8 @@ from scmsim.result.names import axes, labels, said, title
 from scmsim.result.tables.figures import FEW, number
 from scmsim.result.tables.summary import Figure, extremes, traffic_of_sites
 
-_MANY = 8  # with more runs, the sentences are on what varies, and on the ranges of figures
-_NAMED = 5  # most values of a parameter that are all named; of more, the first and the last are
+_MANY = 8  # with more runs, the sentences name the varying parameters and the ranges of figures
+_NAMED = 5  # most values of a parameter to name; of more values, only the first and the last are named
 
 
 _IN_ALL = " in all"

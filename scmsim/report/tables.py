@@ -83,7 +83,7 @@ class Figure(str):
 
 
 def _figure(row: Row, run: Run) -> Figure:
-    """Return a figure of a run, with its 90 % interval and what the interval is from as the hint."""
+    """Return a figure of a run; the hint is its 90 % interval and the basis of the interval."""
     cell, said = Figure(row.cell(run)), spans.span(row, run)
     if said:
         basis = run.intervals[spans.figure(row)]["basis"]

@@ -1,4 +1,4 @@
-"""Draw the papers' figures from simulated values, one file each; for the SCM manager's tables, published beside simulated.
+"""Draw the papers' figures from simulated values, one file each; the SCM manager's tables with published values, too.
 
 The title of a figure describes it; axes and systems are those of the document as far as models exist; times are estimates.
 """

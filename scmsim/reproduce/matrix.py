@@ -19,18 +19,18 @@ from scmsim.workload import thesis
 
 MI = 1 << 20
 FILES = tuple(size * MI for size in (1, 8, 64, 1024))
-UNITS = thesis.UNITS[::2]  # of the small cells
+UNITS = thesis.UNITS[::2]  # units of the cells that `small` replays
 WALKS = tuple(name for name in metrics.TABLE7 if "walk" in name)
 
 
 def read(folder: str | os.PathLike[str]) -> Result:
     """Return the cells of the sweep in `folder`; raise UsageError if there are none."""
     if not table.is_sweep(folder):
-        raise UsageError(f"{str(folder)!r} is not of a sweep; make it with 'scmsim sweep sweep-thesis -o {folder}'")
+        raise UsageError(f"{str(folder)!r} is not a sweep; make a sweep with 'scmsim sweep sweep-thesis -o {folder}'")
     found = table.read(folder)
     runs = [run for run in found.runs if run.cell.get("operation")]
     if not runs:
-        raise UsageError(f"{str(folder)!r} has no cells of the thesis; make it with 'scmsim sweep sweep-thesis'")
+        raise UsageError(f"{str(folder)!r} has no cells of the thesis; make the cells with 'scmsim sweep sweep-thesis'")
     return Result(found.manifest, runs)
 
 

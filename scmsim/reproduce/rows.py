@@ -1,4 +1,4 @@
-"""Published rows beside simulated ones: the table, the document of each row, and the verdicts.
+"""Compare published rows with simulated rows: the table, the document of each row, and the verdicts.
 
 Only rows with a falsifiable result get a verdict: kinds exact and derived, by the columns that did not set a cost of the model.
 An exact row is met if the values are equal.  A derived row with `about` or `equals` is met within a factor of 1.25 and near within
@@ -153,7 +153,7 @@ class Row:
 
     @property
     def tolerance(self) -> str:
-        """What a row may be off to be met; empty if it has no verdict."""
+        """How far a row may be off and still be met; empty if the row has no verdict."""
         if not self.verdict:
             return ""
         if self.published.relation == "range":
@@ -240,7 +240,7 @@ def reproduce(
     jobs : int
         Processes, each with some rows of a document at a time (`PARTS`); 1: this process.
     start : callable, optional
-        Called first in each of these processes.
+        Called first in each process.
     progress : callable(what, done, total), optional
         Called when a row is finished, in any order of rows.
 

@@ -141,13 +141,13 @@ def _fragmentation(quick: bool) -> Answer:
 
 
 def _waste_percent(trace: Source) -> float:
-    made = joined(list(trace.batches()))  # only once: Postmark draws 2 random numbers per byte of content
+    made = joined(list(trace.batches()))  # generated once: Postmark draws 2 random numbers per byte of content
     cuts = [run(Head(trace, made, len(made) * k // CUTS), "scmfs-lp").space for k in range(1, CUTS)]
     return mean(100 * cut["waste_bytes"] / max(cut["allocated_bytes"], 1) for cut in cuts)
 
 
 def _spread(size: int, record: int) -> float:
-    """Return by how many percent the fewest walks of a system are below the most walks of a system."""
+    """Return by how many percent the system with the fewest walks is below the system with the most walks."""
     counts = [writes(fs, size, record)["sequential"][0] for fs in (*PAIR, *BASELINES)]
     return 100 * (1 - min(counts) / max(counts))
 

@@ -1,6 +1,6 @@
 """Draw the thesis's figures from the models; numbers printed in the thesis are shown as points.
 
-Not here: Figures 8 to 13 (matrix.py), 1 and 2 (drawings), 14 to 16 (data caches, not modelled).  Its hard disk is not modelled.
+Not here: Figures 8 to 13 (matrix.py), 1 and 2 (drawings), 14 to 16 (data caches: no model), the hard disk (no model).
 """
 
 from collections.abc import Iterator, Mapping
@@ -148,7 +148,7 @@ def _traffic(kind: str, where: str, total: int) -> Chart:
 
 
 def _growth(quick: bool) -> Chart:
-    """Draw the effect of sizes in Figures 26 to 31: NOVA's traffic / ext4-DAX's in units of 1 KiB."""
+    """Draw the effect of the total size in Figures 26 to 31: NOVA's traffic / ext4-DAX's traffic, units of 1 KiB."""
     rows: Rows = []
     for total in (16 * MI, 64 * MI, 256 * MI) if quick else (64 * MI, GI, 4 * GI, 16 * GI, 24 * GI):
         nova, dax = (thesis._traffic(thesis._writes(fs, KI, total)[fs]) for fs in (NOVA, DAX))

@@ -54,7 +54,7 @@ CORE_GB_S = 2 * 5.56
 LOCAL, SAFE = (
     "local",
     "broadcast",
-)  # CPUs that flush swapped entries: only the writer's, as in the paper's figures; all, as correctness requires
+)  # CPUs that flush swapped entries: the writer's CPU, as in the paper's figures; all CPUs, as correctness requires
 OTHER_CPUS = "estimated time; the cost left out: one multicast a write, for the other CPUs forget swapped entries too"
 
 
@@ -167,7 +167,7 @@ def own_work(files: int, transactions: int) -> float:
 
 @cache
 def mail(fs: str, quick: bool, transactions: int = 0) -> np.ndarray:
-    """Return Postmark's elapsed time, ns, scaled down, in both variants; with 0, one transaction per file."""
+    """Return Postmark's elapsed time, ns, scaled down, in both variants; transactions = 0: one per file."""
     files = 15 if quick else 60
     work = files, transactions or files
     return nanoseconds(fs, cast(Source, mail_source(*work)), capacity=4 * GIB) + own_work(*work)
@@ -212,7 +212,7 @@ def _waste(page: int, quick: bool) -> Answer:
 
 
 def _closed_waste(quick: bool) -> Answer:
-    """Answer with the space of closed files on vsm / on 4 KiB pages: waste of large files, and fitting small files."""
+    """Answer with the larger ratio vsm / pmfs-4k: waste of closed large files, or small files that fit (inverse)."""
     source = postmark.Workload(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
     rows = joined(list(source.batches()))
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
 _PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
-_MAX_JSON = 1 << 30  # bytes of that JSON; the thesis' whole matrix takes less than a hundredth
+_MAX_JSON = 1 << 30  # most bytes of this JSON; the whole matrix of the thesis needs less than 1 % of it
 
 
 @dataclass(repr=False)
@@ -208,7 +208,7 @@ def read_all(path: str | pathlib.Path) -> Result:
     """
     expect("path", path, (str, os.PathLike), "the name of a file or a folder")
     folder = pathlib.Path(path)
-    if not folder.is_dir() or path == "":  # pathlib takes "" for the current folder
+    if not folder.is_dir() or path == "":  # pathlib treats "" as the current folder
         return read(path)
     if (folder / "result.json").exists():  # perf run writes it beside other files
         return read(folder / "result.json")

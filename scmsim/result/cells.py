@@ -85,7 +85,7 @@ class Cell:
 
 
 def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterable[str] = ()) -> dict[Key, Cell]:
-    """Return the cells of a result in its order.
+    """Return the cells of a result, in the order of its runs.
 
     Parameters
     ----------
@@ -138,13 +138,13 @@ def by_operation(result: Result) -> Result:
 
 
 def harness(result: Result) -> Mapping[str, Any]:
-    """Return what the perf harness or an import recorded in the manifest; empty for a replay."""
+    """Return the entries of the perf harness or of an import in the manifest; empty for a replay."""
     found = result.manifest.get("harness")
     return found if isinstance(found, dict) else {}
 
 
 def machine(result: Result) -> str:
-    """Return the machine of a result: a replay's presets, or what is known of the measured CPU; "" if nothing is known."""
+    """Return the machine of a result: a replay's presets, or the name of the measured CPU; "" if unknown."""
     presets = sorted({run.machine for run in result.runs if run.machine})
     examined = result.manifest.get("machine")
     found = examined.get("micro-architecture") if isinstance(examined, dict) else None

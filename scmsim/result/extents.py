@@ -25,7 +25,7 @@ def extents(model: "Model") -> "pandas.DataFrame":
     Raises
     ------
     UsageError
-        If the model does not keep which bytes of the device hold a page.
+        If the model does not keep the places of pages on the device.
     """
     found = model.extents()
     if found is None:
@@ -34,7 +34,7 @@ def extents(model: "Model") -> "pandas.DataFrame":
 
 
 def without(fs: str) -> str:
-    """Return the line that says why a file system has no extents."""
+    """Return the error text for a file system without extents."""
     return f"{fs}: the model does not keep the places of its files' pages on the device, so it has no extents; leave it out"
 
 
@@ -48,7 +48,7 @@ def frame(found: Any, paths: Any) -> "pandas.DataFrame":
 
 
 def write(tables: "Mapping[str, pandas.DataFrame]", path: str | os.PathLike[str]) -> None:
-    """Write tables of extents by model as CSV or Parquet, by the file's ending; several get a first column `model`."""
+    """Write tables of extents by model as CSV or Parquet, by suffix; several tables get a column `model`."""
     import pandas as pd
 
     if len(tables) > 1:

@@ -1,4 +1,4 @@
-"""90 % intervals of a run's figures, from the models' errors beside real kernels and published measurements.
+"""90 % intervals of a run's figures, from the models' errors against real kernels and published measurements.
 
 An error is ln(measured / replayed) of one measured cell.  A model's centre is its mean error, a workload counting once, drawn
 towards 0 as if two more workloads had no error.  Its scale is the root mean square of the errors about the centre, drawn towards
@@ -28,10 +28,10 @@ WORKLOADS = pathlib.Path(__file__).with_name("workload_residuals.csv")
 DEFAULT = "default"  # column `costs`: a replay without --kernel
 EXACT, UNCHECKED = "exact", "not checked"
 SHARE = 0.9
-_PRIOR = 2  # workloads that all models' error counts for in a model's scale
+_PRIOR = 2  # weight of all models' error in a model's scale, in workloads
 _TYPICAL = 0.8  # quantile that serves as the common scale of all models' errors
 _FLOOR = 0.002  # least scale: the tables' figures are rounded to about this share
-_LEAST = 0.005  # least distance of a bound: figures that are mostly exact are off by as much in a few cells
+_LEAST = 0.005  # least distance of a bound from the figure: mostly exact figures are off by as much in a few cells
 _NEVER = 9.0  # error of a figure that is 0 on one side only: outside of every interval
 _FEW = 64  # events; smaller counts have no interval, as the tables have no such cells
 _CALLS = ("append", "rewrite", "read", "wsync")  # kinds of call of `residuals.csv`
@@ -64,7 +64,7 @@ _NONE = Interval(None, None, UNCHECKED)
 
 
 class Cell(NamedTuple):
-    """The error of one measured cell; `group` is what is left out together: a workload, or a kind of call."""
+    """The error of one measured cell; `group` (a workload or a kind of call) is left out as a whole."""
 
     model: str
     family: str
@@ -81,7 +81,7 @@ def error(measured: float, replayed: float) -> float:
 
 @functools.cache
 def family(fs: str) -> str:
-    """Return the bundled family of a file system; "" for a user's own or unknown one."""
+    """Return the bundled family of a file system; "" for a user's own or an unknown file system."""
     package = pathlib.Path(__file__).parents[1] / "fs"
     if fs not in registry.names("fs"):
         return ""
@@ -115,7 +115,7 @@ def calls() -> dict[str, tuple[Cell, ...]]:
 
 @functools.cache
 def cells(counter: str, kernel: str | None = None, machine: str | None = None, call: str = "") -> tuple[Cell, ...]:
-    """Return the measured cells nearest to a run: those of its kind of call, else whole workloads with its costs.
+    """Return the measured cells nearest to a run: cells of its kind of call, else whole workloads with its costs.
 
     Without cells of the kernel or of the machine these are the cells of the default costs, and of all machines.
     """
@@ -175,7 +175,7 @@ def _scores(level: str, base: tuple[Cell, ...]) -> tuple[float, ...]:
 
 @functools.cache
 def _factor(level: str, shared: tuple[tuple[Cell, ...], ...]) -> float:
-    """Return the 90 % quantile of the scores of all sets of cells; a family's is no less than a model's."""
+    """Return the 90 % quantile of the scores of all sets of cells; for a family or all, no less than for a model."""
     scores = [score for base in shared for score in _scores(level, base)]
     if level == "model":
         return quantile(scores) if scores else _NEVER
@@ -183,7 +183,7 @@ def _factor(level: str, shared: tuple[tuple[Cell, ...], ...]) -> float:
 
 
 def bounds(fs: str, base: tuple[Cell, ...], shared: tuple[tuple[Cell, ...], ...] = ()) -> tuple[float, float, str]:
-    """Return the bounds of ln(measured / figure), and the cells that they are from.
+    """Return the bounds of ln(measured / figure), and a text that names the cells used.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | N
     machine : str, optional
         Machine of the MMU; counts of misses have cells for each machine.
     call : str
-        The only kind of call of the trace: append, rewrite, read, wsync; else whole workloads are used.
+        The only kind of call of the trace: append, rewrite, read, wsync; for other traces, whole workloads are used.
     """
     if counter in _EXACT:
         return Interval(value, value, EXACT)

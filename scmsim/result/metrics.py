@@ -2,7 +2,7 @@
 
 Sources: the nine metrics of Table 7 of the University of Maine thesis on the TLB cost of NVM file systems (2020), as printed
 there and not as in its MATLAB appendix (48 of its 108 assignments differ); write amplification of Section II.A of the VSM
-paper (extra bytes per useful byte) beside the usual ratio; space waste by its equation 1.  Inputs are the fields of
+paper (extra bytes per useful byte) and the usual ratio; space waste by its equation 1.  Inputs are the fields of
 `counters.SCHEMA`, perf's event names of any Intel generation, and the extra inputs of `compute`.
 """
 
@@ -288,7 +288,7 @@ def table7(counters: Mapping[str, Number]) -> Metrics:
 def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
     """Return counters under their own names and under the names that the formulas use.
 
-    Any spelling counts: "DTLB_LOAD_MISSES.WALK_COMPLETED", "dtlb_load_misses.walk_completed" and the field name are one.
+    Any spelling works: "DTLB_LOAD_MISSES.WALK_COMPLETED", "dtlb_load_misses.walk_completed" or the field name.
     """
     inputs = {re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"): value for name, value in counters.items()}
     for name, events in SUPPLIERS.items():
@@ -336,5 +336,5 @@ def _evaluate(table: Mapping[str, Metric], inputs: Mapping[str, Number], guesses
 
 
 def _event(name: str) -> str:
-    """Return an input under the name that users of a current CPU know: the last of its events."""
+    """Return an input under its name on current CPUs: the last of the events that supply it."""
     return SUPPLIERS.get(name, (name,))[-1]

@@ -1,4 +1,4 @@
-"""Names of runs in a report: what distinguishes the runs, and short names that fit beside a bar."""
+"""Names of runs in a report: the values that distinguish the runs, and short names that fit beside a bar."""
 
 import dataclasses
 import os
@@ -24,7 +24,7 @@ def is_measured(run: Run) -> bool:
 
 
 def axes(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """Return what differs between the runs, one value per run: fs, whether it was measured, its names, the parts of its cell."""
+    """Return the axes on which the runs differ, with a value per run: fs, measured or not, names, cell, parameters."""
     columns: dict[str, list[Any]] = {
         "fs": [run.fs for run in runs],
         "result": ["measured" if is_measured(run) else "simulated" for run in runs],
@@ -74,7 +74,7 @@ def said(axis: str, value: Any) -> str:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Return one name per run: the file system, and what distinguishes it from the other runs; a number if nothing does."""
+    """Return one name per run: the file system and the values that distinguish the run; a number if no value does."""
     varying = {name: values for name, values in axes(runs).items() if name != "fs"}
     names: list[str] = []
     for i, run in enumerate(runs):

@@ -18,11 +18,11 @@ class Station:
     Attributes
     ----------
     name : str
-        What it is.
+        Name of the part.
     demand : float
-        Time that a call needs there if no other thread is there, ns.
+        Time of a call at the station if no other thread is at the station, ns.
     rates : callable, optional
-        Speed with that many threads there, relative to the speed with one; without it the speed is always 1.
+        Speed by the number of threads at the station, relative to one thread; by default always 1.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Load:
     busy : dict
         Share of the time that each station serves.
     waiting : dict
-        Mean time of a call at each station beyond the time that it needs there alone, ns.
+        Mean time of a call at each station beyond the station's demand, ns.
     """
 
     threads: int
@@ -75,7 +75,7 @@ def solve(threads: int, delay: float, stations: Sequence[Station]) -> Load:
     scale = max([total / threads, *(station.demand for station in stations)])
     own = {station.name: _weights(station, threads, scale) for station in stations}
     alone = [1.0]
-    for count in range(1, threads + 1):  # a station with a server for each thread
+    for count in range(1, threads + 1):  # `delay` acts as a station with a server for each thread
         alone.append(alone[-1] * delay / scale / count)
     ways = _convolved([alone, *own.values()])
     present, busy = {}, {}

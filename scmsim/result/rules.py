@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from scmsim.core.text import printable
 from scmsim.result.run import Run
 
-MOST = 10**30  # largest figure: larger ones, and ratios of smaller ones than its inverse, leave the range of floats
+MOST = 10**30  # largest figure: larger figures, and ratios of figures below 1 / MOST, leave the range of floats
 MOST_NAME = 1000  # characters of a name in legends and heads of tables
 MOST_TEXT = 1 << 16  # characters of any other text; the longest file paths, fully escaped, are shorter
 
 
 class Rule(NamedTuple):
-    """What a value must be: a test and its wording."""
+    """Requirement on a value: a test and its wording."""
 
     holds: Callable[[Any], bool]
     words: str

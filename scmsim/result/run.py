@@ -7,14 +7,14 @@ from typing import Any
 
 # key in a run's params: the kernel and file system whose touches of its own memory the run includes
 FOOTPRINTS = "footprints"
-SYSTEM = "system"  # key in a run's params: what else ran, and how rep-strings count
+SYSTEM = "system"  # key in a run's params: the other activity on the machine, and how rep-strings count
 CACHES = "caches"  # key in a run's params: how the data caches were simulated, if they were
-# Arguments of a replay that name its kernel, what else runs, and whether there are caches.
+# Arguments of a replay that name its kernel, its system's other activity and its data caches.
 SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM, CACHES)
 TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 # key in a run's errors: writes that wrote fewer bytes than requested, because the device was full after them
 SHORT = "short writes"
-SYNC_AT_END = "sync_at_end"  # key in a run's params: what was left dirty was written back at the end, and counts
+SYNC_AT_END = "sync_at_end"  # key in a run's params: dirty data was written back at the end, and this counts
 
 
 @dataclass
@@ -133,12 +133,12 @@ class Run:
 
     @property
     def divisor(self) -> int:
-        """Return what figures of the table are divided by: calls, or touches if there are more touches."""
+        """Return the divisor of the figures in the table: calls, or touches if there are more touches."""
         return max(self.calls, self.touches)
 
     @property
     def unit(self) -> str:
-        """Return what `divisor` counts: "call" or "touch"."""
+        """Return the unit of `divisor`: "call" or "touch"."""
         return "touch" if self.touches > self.calls else "call"
 
     @property

@@ -53,7 +53,7 @@ def text(
     explain : bool
         Explain each row below the table.
     top : int
-        Files of a breakdown by file; all others share one row.
+        Files of a breakdown by file; all other files share one row.
     width : int
         Break wider tables into groups of columns.
     form : one of FORMATS
@@ -240,7 +240,7 @@ def _explained(runs: Sequence[Run], chosen: Chosen) -> list[str]:
 
 
 def _common(runs: Sequence[Run]) -> str:
-    """Return what all runs share, e.g. "machine i7-8700k, medium nvdimm", and parameters that differ from their defaults."""
+    """Return names that all runs share, e.g. "machine i7-8700k", and parameters that differ from their defaults."""
     shared = [
         name
         for name, value in runs[0].names().items()
@@ -275,7 +275,7 @@ def _title(run: Run) -> str:
 
 
 def _notes(runs: Sequence[Run], chosen: Chosen, far: bool = False) -> list[str]:
-    """Return the failures and warnings for below the table, each once, and its estimates; `far`: how far off figures are."""
+    """Return the lines below the table: failures, warnings and estimates; `far` adds the figure furthest off."""
     found = notes_of(runs)
     fields = {name for run in runs for name in run.estimated}
     rows = [row for section in chosen.values() for row in _kept(runs, section)]

@@ -4,7 +4,7 @@
 invalidations of translations + dependent loads x latency of the medium + the bandwidth of loads and that of stores, each the
 slower of core and medium + waits of small stores that miss the module's write buffer + fences x drain + calls x system-call
 entry + time that calls waited for the file system's threads.
-The form of the sum follows the sustained-rate reasoning for persistent memory: what one call waits for is added; of what
+The form of the sum follows the sustained-rate reasoning for persistent memory: waits of a call are added; of times that
 overlaps, the larger counts.  The loads and the stores of one core are bounded by its lines in flight, each of which takes the
 latency of the medium.
 
@@ -129,7 +129,7 @@ def store_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
 
 
 def _in_flight_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any], latency: float, reads_percent: float) -> float:
-    """Return the bytes per ns of as many lines as one core has in flight; infinite if their number or latency is unknown."""
+    """Return the bytes per ns that one core's lines in flight allow; infinite if their number or latency is unknown."""
     lines = time.get("lines_in_flight")
     if not lines or not latency or not medium.get("cached", True):
         return math.inf
@@ -164,7 +164,7 @@ def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping
 
 
 def media_bytes(given: Mapping[str, Any], granule: int) -> Any:
-    """Return the bytes written at the medium: those of its granule if counted; a medium of words takes just what is stored."""
+    """Return the bytes written at the medium: in granules if those are counted, or else just the bytes stored."""
     return _of(given, f"media_bytes_{granule}" if granule in GRANULES else "pm_stored_bytes")
 
 

@@ -1,4 +1,4 @@
-"""Write amplification of pure update schemes for any trace: what each stores for the same writes, at four levels.
+"""Write amplification of pure update schemes for any trace: bytes stored for the same writes, at four levels.
 
 Units: bytes.  A scheme is a formula over one write [offset, offset + length) of a file that had `size` bytes; it stores runs,
 each of which is written back and fenced on its own (nothing is combined across runs or calls; the file-system models do
@@ -52,7 +52,7 @@ def in_place(w: Writes) -> list[Run]:
 
 
 def cow(grain: int) -> Scheme:
-    """Write each page of `grain` bytes that holds old bytes whole to a fresh page, then its pointer; new pages in place."""
+    """Write each `grain`-byte page with old bytes as a whole to a fresh page, then its pointer; new pages in place."""
 
     def scheme(w: Writes) -> list[Run]:
         pages, fresh, at = _replaced(w, grain)
@@ -78,7 +78,7 @@ def undo(w: Writes) -> list[Run]:
 
 
 def log_structured(w: Writes) -> list[Run]:
-    """Write whole pages of 4 KiB to fresh places, an entry to the log, and its tail; cleaning is not counted."""
+    """Write whole pages of 4 KiB to fresh places, an entry to the log, and the log's tail; cleaning is not counted."""
     pages = (w.offset + w.length - 1) // PAGE - w.offset // PAGE + 1
     return [Run("data", PAGE, pages), Run("metadata", ENTRY, _each(w)), Run("metadata", POINTER, _each(w))]
 
@@ -114,7 +114,7 @@ def schemes(grains: Iterable[int] = GRAINS) -> dict[str, Scheme]:
     bad = [grain for grain in grains if grain < PAGE or grain & (grain - 1)]
     if bad:
         raise UsageError(
-            f"a grain of {format_bytes(bad[0])} does not work; give powers of two from 4KiB, e.g. 4KiB,2MiB"
+            f"a grain of {format_bytes(bad[0])} is not possible; give powers of two of at least 4KiB, e.g. 4KiB,2MiB"
         )
     return {
         "in-place": in_place,
@@ -151,7 +151,7 @@ def writes(trace: "str | pathlib.Path | Source") -> Writes:
 
 
 def amplify(trace: "str | pathlib.Path | Source | Writes", grains: Iterable[int] = GRAINS) -> dict[str, dict[str, Any]]:
-    """Return what each scheme stores for the writes of a trace.
+    """Return the bytes and ratios of each scheme for the writes of a trace.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Calibration of a model's cost table to a real kernel: `WORK` per mechanism, fitted to some cells, tested on others.
+"""Fit a model's cost table to a real kernel: `WORK` per mechanism, fitted to some cells and tested on the others.
 
 The structure is the model's and stays fixed: how often each cost is charged in a cell comes from replays in which one cost
 counts 1 and all others 0.  What a cell measured, minus what its copies count by width, is then a sum of costs.  Least squares
@@ -34,8 +34,8 @@ COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_
 _PULL = 0.02  # weight of the table's values: a cost may double if that takes 2 % off the error of one cell
 _PAGING = {"linux": {"user_page": "2MiB"}}
 
-_LEAST = 1.0  # count per call; the fit leaves out a cell whose counter is not above it
-# Passes over names (see lab.plan): those with one cost each, and sums of them.
+_LEAST = 1.0  # count per call; a cell is left out if any of its counters is not above this count
+# Passes over names (see lab.plan): FIT_NAMES have one cost each, TEST_NAMES are sums of several.
 FIT_NAMES = (
     "create", "create_sync", "stat", "openclose", "unlink0", "rename", "rename_sync", "link", "link_sync", "unlinkl", "mkdir",
     "mkdir_sync", "rmdir", "rmdir_sync", "unlink64k",
@@ -54,7 +54,7 @@ class Tuned(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a cell did, and its calls; 0: as many as the replay's."""
+    """Operations of a cell, and its number of calls (0: the number that the replay counts)."""
 
     source: Source
     calls: int
@@ -62,7 +62,7 @@ class Work(NamedTuple):
 
 @dataclass
 class Error:
-    """Relative errors of the model for one cell, before and after the fit, by column; `fitted`: it used the cell."""
+    """Relative errors of the model for a cell, before and after the fit, by column; `fitted`: the fit used the cell."""
 
     key: Key
     fitted: bool
@@ -72,7 +72,7 @@ class Error:
 
 @dataclass
 class Calibration:
-    """The new table, the name of the table that it replaces, the errors by cell, and which costs the cells determine."""
+    """The new table, the name of the table that it replaces, the errors by cell, and the costs that cells determine."""
 
     name: str
     table: Table
@@ -99,19 +99,19 @@ def calibrate(measured: Result, fs: str, units: Sequence[int], params: Params | 
     Parameters
     ----------
     measured : Result
-        Of `scmsim lab run` with the microbenchmark.
+        Result of `scmsim lab run` with the microbenchmark.
     fs : str
         A file system of the result that is also a model.
     units : sequence of int
-        Bytes of a call of the cells to fit to; all other cells test.  Passes over names, if the result has them, are fitted
-        to as well, except sums of other passes (`TEST_NAMES`).
+        Bytes per call of the cells to fit; all others are tests.  Passes over names, if the result has them, are fitted
+        as well, except sums of other passes (`TEST_NAMES`).
     params : dict, optional
         The model's parameters: `kernel` chooses the structure, and the table to start from.
 
     Raises
     ------
     UsageError
-        If the result has no such cells, or none to fit to.
+        If the result has no cells of `fs`, or no cell with one of `units`.
     """
     found = {key: cell for key, cell in cells(measured).items() if key.fs == fs and _known(key, cell)}
     if not any(key.unit_bytes in units for key in found):
@@ -151,7 +151,7 @@ def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None
 
 @contextlib.contextmanager
 def using(paths: Sequence[str]) -> Iterator[None]:
-    """Make models take the costs of these files (as `write` makes them) in place of the tables that they name, in a block."""
+    """Replace, within a block, the models' cost tables that the files name by the files' costs (written by `write`)."""
     tables = dict(_read(path) for path in paths)
     asked: set[str] = set()
 
@@ -163,7 +163,7 @@ def using(paths: Sequence[str]) -> Iterator[None]:
         yield
     unused = sorted(tables.keys() - asked)
     if unused:
-        raise UsageError(f"--costs for {', '.join(unused)}, which no file system of this run uses; leave it out")
+        raise UsageError(f"no file system of this run uses the --costs for {', '.join(unused)}; leave them out")
 
 
 def _read(path: str) -> tuple[str, Table]:
@@ -174,12 +174,12 @@ def _read(path: str) -> tuple[str, Table]:
 def _file(given: dict[str, Any]) -> dict[str, Any]:
     """Return the checked content of a file of costs: the name of a table, and costs."""
     fields = {"table": schema.text, **dict.fromkeys(given.keys() - {"table"}, costs.COST)}
-    hint = "name the table of costs that it replaces, as scmsim lab calibrate does"
+    hint = "name the table of costs that the file replaces, as scmsim lab calibrate does"
     return dict(schema.table(fields, {"table": hint})(given))
 
 
 def _pass(key: Key) -> str:
-    """Return the microbenchmark's pass of a cell; results call its append a write, as the thesis does."""
+    """Return the microbenchmark's pass of a cell; results call the pass `append` a write, as the thesis does."""
     return "append" if key.operation == "write" else key.operation
 
 
@@ -190,7 +190,7 @@ def _known(key: Key, cell: Cell) -> bool:
 
 
 def _works(keys: Sequence[Key], found: Mapping[Key, Cell]) -> list[Work]:
-    """Return what each cell did, for a replay."""
+    """Return the operations of each cell, for a replay."""
     calls = [int(found[key].calls) for key in keys if not key.unit_bytes]
     names = microbench_plan((4096,), 4096, names=calls[0]) if calls else None
     numbers = {region.label: k for k, region in enumerate(names.regions, 1)} if names else {}
@@ -210,7 +210,7 @@ def _per_call(cell: Cell, counter: str) -> float:
 
 
 def _table_of(model: Tuned) -> tuple[str, Table]:
-    """Return the cost table that a model loads, and its name."""
+    """Return (name, table) of the costs that a model loads."""
     found: list[tuple[str, Table]] = []
 
     def note(name: str, table: Table) -> Table:

@@ -38,11 +38,11 @@ METRICS = {
     "walks": ("dtlb_load_misses_walk_completed", "dtlb_store_misses_walk_completed"),
     "stored": ("pm_stored_bytes",),
 }
-GROWTH = "growth"  # traffic of a call late in the run over that of an early one: the cost that grows with age
-MOST_BYTES = 512 * MI  # most bytes that one pattern may move or, sparse, reach
+GROWTH = "growth"  # traffic per call late in the run / traffic per call early: the cost that grows with age
+MOST_BYTES = 512 * MI  # most bytes that one pattern may move, or span if it is sparse
 # bytes of persistent memory, loaded and stored, beyond which a pattern is scored by its first calls
 MOST_MOVED = 16 << 30
-PROBE = 256  # calls
+PROBE = 256  # calls of the first run, from which the bytes of the whole pattern are estimated
 EARLY = 4  # growth compares the whole run with its first quarter
 MARGIN = 1.1  # a finding scores this many times the median of the drawn patterns (growth: times an early call)
 KEPT = 0.8  # share of the score that a plainer pattern must keep
@@ -107,8 +107,8 @@ class Finding:
     Attributes
     ----------
     score, typical : float
-        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, which is
-        none).
+        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, that is,
+        no growth).
     site : str or None
         The mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percentage of
         the finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none).
@@ -124,7 +124,7 @@ class Finding:
 
     @property
     def stands_out(self) -> bool:
-        """Return whether the score is at least `MARGIN` times the typical one; a score of 0 never is."""
+        """Return whether the score is at least `MARGIN` times the typical score; a score of 0 does not stand out."""
         return self.score > 0 and self.score >= MARGIN * self.typical
 
 
@@ -134,7 +134,7 @@ class Hunt:
     Parameters
     ----------
     fs, machine, paging, medium, params : as for `pipeline.replay`
-    metric : "traffic", "lookups", "walks" or "stored"
+    metric : "traffic", "lookups", "walks", "stored" or "growth"
     tries : patterns to replay for each operation, not counting shrinking
     seed : of the search
     """
@@ -154,7 +154,7 @@ class Hunt:
         if metric not in (*METRICS, GROWTH):
             raise unknown("metric", metric, [*METRICS, GROWTH])
         self.fs, self.metric, self.tries, self.seed = fs, metric, tries, seed
-        self.even = 1.0 if metric == GROWTH else 0.0  # score of a pattern that costs nothing
+        self.even = 1.0 if metric == GROWTH else 0.0  # least score: no cost, or for growth a cost that stays the same
         self.genes = {**GENES, **LONG} if metric == GROWTH else GENES
         self.most = LONG_BYTES if metric == GROWTH else MOST_BYTES
         self._models = {"machine": machine, "paging": paging, "medium": medium, "params": params}
@@ -238,7 +238,7 @@ class Hunt:
         return found
 
     def _blame(self, found: Pattern, drawn: list[Pattern]) -> tuple[str | None, float, float]:
-        """Return (site, its share in percent, its growth) by the greatest rise, None if none rose.
+        """Return (site, share in percent, growth) of the site with the greatest rise; (None, 0, 0) if no site rose.
 
         The rise is per byte of payload against the median drawn pattern; for growth, per call against the first quarter of
         the same run.

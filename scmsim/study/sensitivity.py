@@ -59,20 +59,20 @@ class Effect:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """All changes of one combination of machine, paging and medium, beside its unchanged runs."""
+    """All changes of one combination of machine, paging and medium, and its unchanged runs."""
 
     base: list[Run]
     effects: list[Effect]
     replays: int
 
     def order(self, effect: Effect | None = None) -> list[int]:
-        """Return the numbers of the comparable runs by their time, shortest first; equal times keep the order of the runs."""
+        """Return the indices of the comparable runs by time, shortest first; runs of equal time keep their order."""
         runs = self._runs(effect)
         kept = [i for i in self._comparable() if time_per_call(runs[i]) is not None]
         return sorted(kept, key=lambda i: float(time_per_call(runs[i]) or 0))
 
     def swaps(self, effect: Effect) -> list[tuple[int, int]]:
-        """Return the pairs of runs whose order by time the change reverses, the one that now comes first first."""
+        """Return the pairs of runs whose order by time the change reverses; the run that is now faster comes first."""
         before, after = ([float(time_per_call(run) or 0) for run in self._runs(each)] for each in (None, effect))
         known = self.order()
         return [(a, b) for a in known for b in known if before[a] > before[b] and after[a] < after[b]]
@@ -89,7 +89,7 @@ class Sensitivity:
 
 
 def sensitivity(base: Sequence[Run], arguments: Arguments) -> Sensitivity:
-    """Return what each change does to the runs that `replay(**arguments)` returned."""
+    """Return the effect of each change on the runs that `replay(**arguments)` returned."""
     machine, medium = machine_table(arguments["machine"]), read_medium(arguments["medium"])
     effects, replays = [], 0
     for change in _changes(machine, medium):
@@ -131,7 +131,7 @@ def _wider(medium: dict[str, Any], factor: float) -> dict[str, Any]:
 def resized(array: Mapping[str, Any], factor: float) -> dict[str, Any]:
     """Return a TLB array with `factor` times the entries: the same ways and other sets, or other ways if the sets are one or odd.
 
-    A fully associative array stays one.  Half of an odd number of ways and of sets is rounded down, to at least one entry.
+    A fully associative array stays fully associative.  Half of an odd number is rounded down, to at least one entry.
     """
     ways, sets = array["ways"], array["entries"] // array["ways"]
     if sets == 1 or (factor < 1 and sets % 2 and ways % 2 == 0):
@@ -146,7 +146,7 @@ def _applies(change: Change, run: Run, machine: dict[str, Any]) -> bool:
     if change.what == "TLB entries":
         try:
             presets.machine(change.arguments["machine"])
-        except UsageError:  # more entries than the MMU's state has
+        except UsageError:  # more TLB entries than the MMU's state can hold
             return False
         return True
     if change.what != "page size":
@@ -168,7 +168,7 @@ def _needs_replay(change: Change, run: Run) -> bool:
 
 
 def _timed(run: Run, change: Change, arguments: Arguments) -> Run:
-    """Return a run with the times that a changed medium gives to its counts."""
+    """Return a run with times estimated from its counts and the changed medium."""
     kinds = {**registry.load("fs", run.fs).SITES, **mechanisms.SITES}
     system = systems.read(arguments.get("system", systems.ALONE))
     machine = systems.on_machine(system, machine_table(arguments["machine"]))
@@ -183,7 +183,7 @@ def _replayed(change: Change, names: list[str], arguments: Arguments) -> list[Ru
     after = {**given, **change.arguments}
     params = {name: mine for name, mine in given["params"].items() if name in names}
     policies = models_of(names, after["machine"], after["paging"]) - {*names}
-    for policy in policies:  # what the user set for the policy before the change, as far as the new policy has it
+    for policy in policies:  # pass on the user's parameters of the old policy, as far as the new policy has them
         known = registry.literals("paging", policy).get("PARAMS", {})
         for own in sorted(before, key=lambda name: name == policy):
             kept = {key: value for key, value in given["params"].get(own, {}).items() if key in known}
@@ -261,7 +261,7 @@ def _cell(before: float | None, after: float | None) -> str:
 
 
 def sentences(found: Sensitivity) -> list[str]:
-    """Return whether the order of the file systems by time holds, one sentence for each change that reverses a pair."""
+    """Return sentences: the order of the file systems by time holds, or each change that reverses a pair."""
     order = [found.base[i].fs for i in found.order()]
     if len(order) < 2:
         return (

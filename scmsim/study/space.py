@@ -1,4 +1,4 @@
-"""Use of a device's space: the pages that a page-size policy allocates to each file, or those of a file-system model.
+"""Use of a device's space: the pages that a page-size policy or a file-system model allocates to each file.
 
 A policy is replayed alone, without file system, page table or MMU, so a trace of millions of operations takes a second.
 """
@@ -28,7 +28,7 @@ _NODES = 1 << 12
 _FAN = 512  # entries of a page table
 MIB = 1 << 20
 GIANT = 1 << 30
-LARGEST = 1 << 44  # bytes of a device: its bitmap takes 512 MiB
+LARGEST = 1 << 44  # bytes of the largest device; its bitmap takes 512 MiB
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Space:
         policy, `pages`; for a model that keeps places, `extents`; if the trace touches mapped files, `mappable_2m_bytes`.
         Empty if a model does not report files.  Files of an ageing run are left out.
     extents : array, optional
-        Extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None if it keeps no places.
+        Extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None without places.
     """
 
     name: str
@@ -78,13 +78,13 @@ def of_policy(
     params : mapping
         Parameters of the policy, e.g. {"threshold": "1MiB"}.
     aged : Source
-        An ageing workload, replayed before on the same device, on files of its own.
+        An ageing workload, replayed first on the same device, on files of its own.
     progress : callable(policy, rows done, rows), optional
 
     Raises
     ------
     UsageError
-        For an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its first files do not fit.
+        For an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its initial files do not fit.
     """
     source, _ = open_source(trace)
     device = _Device(policy, params or {}, [s.files for s in (aged, source) if s])
@@ -129,7 +129,7 @@ def of_fs(
 
 
 def _of_files(extents: np.ndarray) -> np.ndarray:
-    """Return the extents of files, without those of free space."""
+    """Return the extents of files, without the extents of free space."""
     return extents[extents["file"] >= 0]
 
 
@@ -213,7 +213,7 @@ class _Device:
         self.forget()
 
     def _no_room(self, rows: np.ndarray, aged: bool) -> str:
-        """Return one line: what the files need, what the device has left, and which parameter fixes it."""
+        """Return one line: space needed by the files, space left on the device, and the parameter to change."""
         state, page = self.record[0], frames.FRAME << int(self.record[0].order)
         wanted = int((-(-rows["new_size"] // page) * page).sum())
         left, whole = int(state.free.sum()) * frames.FRAME, len(self.bits) * 64 * frames.FRAME

@@ -82,7 +82,7 @@ class _Reader:
         known = take((), table(_KEYS), given) or {}
         mode = known.get("mode", "grid")
         if (mode == "list") != ("point" in given) or (mode == "list" and "axes" in given):
-            self.mistakes.note(("mode",), 'mode = "list" takes [[point]] tables, the other modes take [axes]')
+            self.mistakes.note(("mode",), 'mode = "list" takes [[point]] tables, not [axes]; others take only [axes]')
         fixed = self._settings(given.get("fixed", {}), ("fixed",))
         axes = self._axes(given.get("axes", {}))
         listed = [self._settings(one, ("point", i)) for i, one in enumerate(known.get("point", []))]
@@ -105,7 +105,7 @@ class _Reader:
         return found
 
     def _flat(self, given: Any, at: Path) -> Iterator[tuple[str, Any]]:
-        """Yield (dotted key, value) of nested tables; a range is a value."""
+        """Yield (dotted key, value) of nested tables; a table that is a range counts as a value."""
         if not isinstance(given, dict):
             self.mistakes.note(at, "must be a table")
             return
@@ -124,7 +124,7 @@ def _range(given: Mapping[str, Any]) -> list[Any]:
         low, high = parse_bytes(given["from"]), parse_bytes(given["to"])
         times, step = given.get("times"), parse_bytes(given.get("step", 0))
         if (times is None) == (step == 0) or not 0 < low <= high or (times or 2) < 2:
-            raise UsageError("give from, to and either times (2 or more) or step, from 1 up")
+            raise UsageError("give from, to and either times (2 or more) or step (1 or more), with 1 <= from <= to")
         values: list[Any] = []
         value = low
         while value <= high and len(values) <= MOST:

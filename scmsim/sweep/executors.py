@@ -85,7 +85,7 @@ def _finishing(
 
 
 class _Lost(Exception):
-    """Raised when a worker died, with its points and those that waited."""
+    """Exception for a dead worker; `points` are the submitted points that were not finished."""
 
     def __init__(self, points: list[tuple[str, Settings]]) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Ev
                     if tries[key] < TRIES:
                         left[key] = settings
                     else:
-                        yield key, None, f"its worker died {TRIES} times; is there enough memory?"
+                        yield key, None, f"the point's worker died {TRIES} times; is there enough memory?"
 
 
 def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) -> Iterator[Outcome]:
@@ -137,7 +137,7 @@ def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) 
             if task.status == "finished":
                 yield found
             else:
-                yield key, None, f"its workers died {TRIES} times, or the cluster failed: {found!r}"[:300]
+                yield key, None, f"the point's workers died {TRIES} times, or the cluster failed: {found!r}"[:300]
 
 
 def _client(distributed: Any, jobs: int, scheduler: str | None) -> Any:

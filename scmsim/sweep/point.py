@@ -33,12 +33,12 @@ _OWNERS = ("fs", "policy", "paging")  # kinds whose parameters are given by `set
 
 
 def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
-    """Return a setting's stored value: plug-ins are checked, paths made absolute; raise UsageError for a wrong value.
+    """Check a setting and return the value to store: paths become absolute; raise UsageError for a wrong value.
 
     `normal` parses parameters of plug-ins, because it knows the plug-in.
     """
     if isinstance(value, list | dict) or value is None:
-        raise UsageError(f"must be one value, not {str(value)[:40]}; lists belong into [axes]")
+        raise UsageError(f"must be one value, not {str(value)[:40]}; put lists into [axes]")
     kind, *rest = key.split(".")
     if key in ("trace", "meminfo") or (key in ("machine", "system") and str(value).endswith(".toml")):
         path = pathlib.Path(os.path.abspath(folder / str(value)))
@@ -116,7 +116,7 @@ def _digest(path: str) -> str:
 
 
 def source(settings: Settings) -> Any:
-    """Return what a point replays: the path of a trace, or a workload."""
+    """Return the source that a point replays: the path of a trace, or a workload."""
     if "trace" in settings:
         return settings["trace"]
     given = {key.removeprefix("workload."): value for key, value in settings.items() if key.startswith("workload.")}
@@ -186,7 +186,7 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0] | intervals.columns(result.runs[0])
     row["warnings"] = WARNINGS.join(result.runs[0].warnings)
-    told = settings.keys() - {"paging"}  # the policy that ran, which may differ from the requested one
+    told = settings.keys() - {"paging"}  # the row keeps the policy that ran, which may differ from the requested policy
     return {key: value for key, value in row.items() if key not in told and value is not None}
 
 

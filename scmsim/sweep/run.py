@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass
 class Work:
-    """What this run of a sweep simulated: operations, those that only repeat a pass, and bytes moved."""
+    """The work of this run of a sweep: simulated operations, operations that only repeat a pass, and bytes moved."""
 
     operations: int = 0
     repeated: int = 0
@@ -77,7 +77,7 @@ def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
 
 
 def _replayed(settings: Settings) -> Settings:
-    """Return the settings that define what a point replays."""
+    """Return the settings that define a point's trace or workload."""
     return {name: value for name, value in settings.items() if name.split(".")[0] in ("trace", "workload")}
 
 
@@ -113,7 +113,7 @@ def run(
         Address of a running Dask scheduler; by default, a cluster is started on this machine.
     progress : callable(done, points, seconds left), optional
     compiling : callable(what, pieces done, pieces), optional
-        Called for what is compiled before the first point, once after an installation.
+        Called while kernels are compiled before the first point, which happens once after an installation.
 
     Raises
     ------

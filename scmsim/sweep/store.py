@@ -38,7 +38,7 @@ def save(folder: Folder, key: str, settings: Settings, row: Mapping[str, Any]) -
 
 
 def gather(folder: Folder, keys: Sequence[str], failed: Mapping[str, str]) -> tuple[pathlib.Path, int]:
-    """Write the rows of `keys`, in that order, as one Parquet file, and the failures beside it.
+    """Write the rows of `keys`, in that order, as one Parquet file, and the failures as JSON in the same folder.
 
     Returns (path of the table, number of rows with warnings).
     """

@@ -1,4 +1,4 @@
-"""Systems: what else runs on a machine, and how perf counts there.  One TOML file each; in `alone` nothing else runs.
+"""Systems: other activity on a machine, and how perf counts there.  One TOML file each; in `alone` nothing else runs.
 
 A replay has the calls of a trace.  On a real machine, more occupies the TLB: timer interrupts, other processes, the program's
 own pages, a second page table (KPTI).  And perf's counts for a rep-string depend on the CPU.  Each is a number with a source.
@@ -13,7 +13,7 @@ from scmsim.core.schema import Mistakes, Rule, flag, named, number, table, text,
 ALONE = "alone"
 _PAGES, _BYTES = whole(0, 1 << 20), number(0, 1e6)
 _FIELDS: dict[str, Rule] = {
-    "hz": whole(0, 100_000),  # timer interrupts a second of CPU time
+    "hz": whole(0, 100_000),  # timer interrupts per second of CPU time
     "slice_us": whole(0, 1 << 40),  # CPU time after which another process runs, us; 0: never
     "other_pages": _PAGES,  # pages of 4 KiB that the other process touches in each time slice
     "program_pages": _PAGES,  # own pages of 4 KiB that the program touches before each system call
@@ -54,7 +54,7 @@ def surrounds(system: dict[str, Any]) -> bool:
 
 
 def counts_rep_strings(system: dict[str, Any]) -> bool:
-    """Return whether rep-strings count for more than one look-up per page."""
+    """Return whether rep-strings count as loads, stores, or more than one look-up per page."""
     return any(system[name] for name in ("rep_copy_bytes", "rep_clear_bytes", "rep_lookup_bytes"))
 
 

@@ -17,7 +17,7 @@ _SIDES = ((LOAD, "load", "loads"), (STORE, "store", "stores"))
 
 
 def kinds_of(sites: Mapping[str, str]) -> np.ndarray:
-    """Return what the rep-strings of each site do: 0 nothing, 1 copy, 2 clear."""
+    """Return the action of the rep-strings of each site: 0 none, 1 copy, 2 clear."""
     clears = {name for name, kind in sites.items() if kind == "zeroing" or name == "zeroing"}
     moves = {name for name, kind in sites.items() if kind == "data" or name in MOVES}
     return np.array([2 if name in clears else int(name in moves) for name in sites])

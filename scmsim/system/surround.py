@@ -1,4 +1,4 @@
-"""Insert what else runs between the events of system calls, before the events reach the MMU.
+"""Insert touches of the program, interrupts and other processes between the events of calls, before the MMU.
 
 Before each call, the program touches pages of its own.  With two page tables (KPTI), each call begins and ends with a change of
 tables: another PCID if CPU and kernel use PCIDs; otherwise everything is flushed, since the kernel's pages are not global with
@@ -11,7 +11,7 @@ The kernel stack of a measured call is that of one thread; with `thread_stacks`,
 Time is the number of the calls' instructions (the machine's GHz / CPI per ns).  Touches are not instructions.  Touches of the
 program and of interrupts count in the row of the next event; those of the other process do not count.
 
-Not modelled: kernel pages that another process has touched under its own PCID (KPTI), and what the scheduler touches.
+Not modelled: kernel pages that another process has touched under its own PCID (KPTI), and touches of the scheduler.
 """
 
 import csv
@@ -76,7 +76,7 @@ def own_stacks(events: np.ndarray, threads: np.ndarray) -> None:
 
 
 def _measured_tick() -> np.ndarray:
-    """Return the first touch of each page in a timer interrupt: the median-length one of nine in an SQLite load on tmpfs."""
+    """Return the first touch of each page in a timer interrupt of median length, of nine in an SQLite load on tmpfs."""
     with pathlib.Path(__file__).with_name("tick.csv").open(encoding="utf-8") as file:
         rows = [(int(row["page"], 16) - (1 << 64), row["order"], row["store"]) for row in csv.DictReader(file)]
     return np.array(rows, TOUCH)
@@ -87,7 +87,7 @@ TICK = _measured_tick()
 
 @kernel
 def surround(state, tick, out, taken):
-    """Copy events to `out`, with what else runs inserted before them; return False if `out` is full: call again.
+    """Copy events to `out`, with other touches inserted before them; return False if `out` is full: then call again.
 
     `out` and `taken` are tuples of events, their rows of the counters, and the slices of touches before some events.
     """
@@ -136,7 +136,7 @@ def instructions(event):
 
 @subroutine
 def between_calls(s, out, event, row):
-    """Emit what happens between two calls: return to user space, the program's touches, entry into the kernel."""
+    """Emit the events between two calls: return to user space, the program's touches, entry into the kernel."""
     if s.started == 0:
         s.started = 1
         change(s, out, event, row, PROCESS)

@@ -6,34 +6,60 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import Files, joined
+from scmsim.core.records import SETUP, Files, joined
 from scmsim.trace._rewrite import CHUNK, derived, different, write
 from scmsim.trace.store import StoredTrace, open_trace
 
 
-def merge_traces(sources: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]") -> int:
+def merge_traces(
+    sources: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]",
+    prepare: "str | os.PathLike[str] | None" = None,
+) -> int:  # fmt: skip
     """Write all rows of all traces by time (rows of equal time in source order); return the number of rows written.
 
     Files of different traces stay different, even under the same name; each trace's thread numbers start after those
     of the trace before.
 
+    Parameters
+    ----------
+    sources : the traces to merge; at least two, or one with `prepare`
+    out : the trace to write
+    prepare : trace whose rows run first, as preparation (SETUP) that counts nothing; the others start when it ends
+
     Raises
     ------
     UsageError
-        For fewer than two traces, an input that is not a trace, or an input whose times go backwards.
+        For fewer traces, an input that is not a trace, or an input whose times go backwards.
     """
-    if len(sources) < 2:
+    every = [*([] if prepare is None else [prepare]), *sources]
+    if len(every) < 2:
         raise UsageError("merging takes at least two traces; name them before -o")
-    different(out, *sources)
-    traces = [open_trace(source) for source in sources]
+    different(out, *every)
+    traces = [open_trace(source) for source in every]
     tables = [trace.files for trace in traces]
     files = Files(
         [path for table in tables for path in table.path],
         np.concatenate([table.first_size for table in tables]),
         np.concatenate([table.is_dir for table in tables]),
     )
-    rows = interleaved([_moved(*each) for each in zip(traces, *_offsets(traces), strict=True)])
-    return write(out, derived("merge", traces, sources=[str(source) for source in sources]), rows, files)
+    streams = [_moved(*each) for each in zip(traces, *_offsets(traces), strict=True)]
+    header = {"sources": [str(source) for source in every]}
+    if prepare is None:
+        return write(out, derived("merge", traces, **header), interleaved(streams), files)
+    rows = _prepared(streams[0], interleaved(streams[1:]))
+    return write(out, derived("merge", traces, **header, prepared=True), rows, files)
+
+
+def _prepared(first: Iterator[np.ndarray], rest: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield the rows of `first` as preparation, then those of `rest` with their times after the last time of `first`."""
+    end = 0
+    for rows in first:
+        rows["flag"] |= SETUP
+        end = int(rows["time_ns"][-1])
+        yield rows
+    for rows in rest:
+        rows["time_ns"] += end
+        yield rows
 
 
 def interleaved(streams: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:

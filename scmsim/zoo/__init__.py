@@ -48,7 +48,7 @@ SPANNED = tuple(
 
 @dataclass(frozen=True)
 class Entry:
-    """A trace or workload to replay; `settings` are those of a point of a sweep."""
+    """A trace or workload to replay; `settings` are the settings of a sweep's point."""
 
     name: str
     what: str
@@ -108,7 +108,7 @@ class Zoo:
 
 
 def chosen(traces: str = "all") -> list[Entry]:
-    """Return the entries that match a list of names and patterns; raise UnknownName for one without a match."""
+    """Return the entries that match a list of names and patterns; raise UnknownName for a pattern without a match."""
     known = {given["name"]: given for given in _table()["entry"]}
     names: dict[str, None] = {}
     for pattern in (part.strip() for part in traces.split(",")):
@@ -127,7 +127,7 @@ def gathered(
     jobs: int = 0,
     progress: run.Progress | None = None,
 ) -> Zoo:
-    """Replay what the folder lacks, and gather all results; raises what `scmsim.sweep.run.run` raises."""
+    """Replay the points that the folder lacks, and gather all results; raises as `scmsim.sweep.run.run`."""
     from scmsim.pipeline import DEFAULTS
 
     given = _table()
@@ -165,7 +165,7 @@ def _table() -> Any:
 
 
 def _workload(value: Any) -> dict[str, Any]:
-    """Check a workload and its parameters; keep them as they are written."""
+    """Check a workload's kind and parameters; return the parameters as written, not parsed."""
     given = named(lambda inner: inner)(value)
     kind = one_of("workload", registry.names("workload"))(given.get("kind"))
     params.table("workload", kind)({key: inner for key, inner in given.items() if key != "kind"})
@@ -178,7 +178,7 @@ def _entry(given: Mapping[str, Any]) -> Entry:
     if "trace" in given:
         path = next((folder / given["trace"] for folder in _TRACES if (folder / given["trace"]).exists()), None)
         if path is None:
-            raise UnknownName(f"no trace {given['trace']!r} beside the package; leave {given['name']!r} out of --trace")
+            raise UnknownName(f"no trace {given['trace']!r} is installed; leave {given['name']!r} out of --trace")
         settings: dict[str, Any] = {"trace": str(path)}
         source = open_source(str(path))[0]
         sha256 = _digest(path.read_bytes())

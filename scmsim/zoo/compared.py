@@ -23,7 +23,7 @@ class Ratios:
 def compared(rows: Sequence[Row]) -> list[Ratios]:
     """Return every file system's ratios, the fewest loads and stores first; empty if BESIDE has no rows.
 
-    A file system that runs some of the entries only is left out: its medians would be of others.
+    A file system that runs only some of the entries is left out: its medians would be over fewer entries.
     """
     entries = {row.entry for row in rows}
     base = {row.entry: row.figures for row in rows if row.fs == BESIDE and row.whole}

@@ -10,8 +10,8 @@ from scmsim.zoo.compared import BESIDE, COLUMNS, SORTED_BY, compared, ranked
 
 PICTURE = "zoo.svg"  # beside the page
 _HEAD = ["file system", *FIGURES, "failed", "sha256"]
-_PARTS = ("low", "high", "basis")  # of an interval
-_DIGITS = 8  # of a hash in a row; the CSV has _HASH digits
+_PARTS = ("low", "high", "basis")  # parts of an interval
+_DIGITS = 8  # hexadecimal digits of a hash in a row; the CSV has more (zoo._HASH)
 
 _FIRST = """# Zoo
 Every trace of `traces` and some workloads, on every file system. Machine {machine}, medium {medium}, each file system's own
@@ -52,7 +52,7 @@ these rows come last, and no median has them.
 
 
 def text(zoo: Zoo, picture: bool = False) -> str:
-    """Return the page; with `picture` it shows the file PICTURE beside it."""
+    """Return the page; with `picture`, the page shows the file PICTURE in its folder."""
     return "\n".join(_lines(zoo, picture)) + "\n"
 
 
@@ -131,7 +131,7 @@ def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
 
 
 def _spans(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the section of the 90 % intervals: a row for each file system with one, as multiples of its figures."""
+    """Yield the section of the 90 % intervals: a row for each file system with intervals, as multiples of figures."""
     found = []
     for fs in sorted({row.fs for row in rows}):
         own = [row for row in rows if row.fs == fs]

@@ -51,7 +51,7 @@ def test_the_study_s_own_file():
         ("reads_percent,gb_s,ns\n", "", r"have no point; give at least one line: reads_percent,gb_s,ns"),
         ("reads_percent,gb_s,ns\n100,1,x\n", "", r"line 2: '100,1,x'; give 3 numbers"),
         ("reads_percent,gb_s,ns\n100,1,nan\n", "", r"give 3 numbers"),
-        ("reads_percent,gb_s,ns\n100,1,0\n", "", r"line 2: a latency of 0 ns cannot be"),
+        ("reads_percent,gb_s,ns\n100,1,0\n", "", r"line 2: a latency must be more than 0 ns"),
         ("reads_percent,gb_s,ns\n101,1,5\n", "", r"line 2: a share of reads is 0 to 100 percent, not 101"),
         (",DRAM,DRAM\nM0,1,2\n", "#PMEM", r"has no device 'PMEM'; give c.csv#DEVICE: DRAM"),
         (",DRAM,DRAM\nM0,1\n", "#DRAM", r"line 2: '1'; give 2 numbers"),

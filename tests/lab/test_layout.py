@@ -265,7 +265,7 @@ def test_a_folder_of_several_traces_has_a_folder_for_each(trace, recorded, tmp_p
     ("words", "said"),
     [
         ([], "give -o FOLDER to run guests, or --real PATH"),
-        (["--real", "{recorded}", "--fs", "ext4-dax,xfs-dax"], "is of one file system, but --fs names 2"),
+        (["--real", "{recorded}", "--fs", "ext4-dax,xfs-dax"], "has one file system, but --fs names 2"),
         (["--real", "{recorded}", "--set", "xfs-dax.capacity=1GiB"], "no file system compared here named 'xfs-dax'"),
         (["--real", "{trace}.csv"], "is not a table of extents"),
         (["--real", "{recorded}", "--fs", "nova"], "nova"),

@@ -90,7 +90,7 @@ def test_unknown_names_are_errors_of_one_line(given, text):
         ({"nova-fast16": {"capacity": "1GiB"}}, "no model in this replay named 'nova-fast16'"),
         ({"nova-cow": {"capasity": "1GiB"}}, "no parameter of nova-cow named 'capasity'; did you mean 'capacity'"),
         ({"nova-cow": {"capacity": "big"}}, "nova-cow.capacity: 'big' is not a number of bytes"),
-        ({"nova-cow": {"tick": "perhaps"}}, "nova-cow.tick: 'perhaps' is not true or false"),
+        ({"nova-cow": {"tick": "perhaps"}}, "nova-cow.tick: 'perhaps' is not a truth value; give true or false"),
         ({"linux": {"user_page": "8KiB"}}, "user_page = 8KiB; use 4KiB or 2MiB"),
     ],
 )

@@ -189,7 +189,9 @@ def test_a_fault_touches_what_a_measured_one_did_and_other_loads_and_stores_noth
 
 def test_touches_of_another_trace_are_refused(tmp_path: Path, trace: Path) -> None:
     touched(tmp_path / "tmpfs-1.touches.parquet", ["msync", "msync", "create"])
-    with pytest.raises(UsageError, match="the touches were not recorded with .*: its call 0 is a msync, theirs is not"):
+    with pytest.raises(
+        UsageError, match="the touches were not recorded with .*: their call 0 is a msync, which the trace lacks"
+    ):
         make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
 
 

@@ -340,7 +340,7 @@ def test_every_mistake_has_its_line(tmp_path, text, said):
 
 def test_a_folder_of_something_else_is_refused(tmp_path, whole):
     (tmp_path / "mine.txt").touch()
-    with pytest.raises(UsageError, match="is not empty and not of a sweep"):
+    with pytest.raises(UsageError, match="is not empty and is not the folder of a sweep"):
         run.run(configs.load(whole[0]), tmp_path)
     assert os.listdir(tmp_path) == ["mine.txt"]
 

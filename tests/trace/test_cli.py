@@ -80,7 +80,7 @@ def test_convert_refuses_what_it_cannot_do(tmp_path: Path, tricky: Path) -> None
         ((tmp_path, "x"), "is a directory"),
         ((tricky, tmp_path / "x"), "is a Parquet file; if it is a trace, there is nothing to convert"),
         ((copy, tmp_path), "is a folder; give the name of a file"),
-        ((copy, tmp_path / "x", "--under", "relative"), "is not absolute"),
+        ((copy, tmp_path / "x", "--under", "relative"), "is not an absolute path"),
     ):
         result = run("convert", *args)
         assert result.exit_code == 2 and message in result.stderr, result.output

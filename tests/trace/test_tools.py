@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from scmsim import cli
+from scmsim import cli, replay
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.records import CREATE, FSYNC, OP, READ, SETUP, SYNC, WRITE, Files, joined
 from scmsim.plot.trace import plot_trace
@@ -97,6 +97,19 @@ def test_merge_keeps_files_and_threads_apart(small: Path, tmp_path: Path) -> Non
     assert len(open_trace(out).files) == 6 and set(rows["thread"]) == {0, 1, 2, 3}
     assert rows["file"].max() == 5 and rows["file2"].tolist()[:2] == [0, 3]
     assert json.loads(run("merge", small, small, small, "-o", out, "--json").stdout)["rows"] == 21
+
+
+def test_merge_runs_a_preparation_first_and_uncounted(small: Path, tmp_path: Path) -> None:
+    out, more = tmp_path / "out.parquet", tmp_path / "more.parquet"
+    assert merge_traces([small], out, prepare=small) == 14
+    rows = read(out)
+    assert rows["time_ns"].tolist() == [*range(0, 70, 10), *range(60, 130, 10)]
+    assert (rows["flag"][:7] & SETUP != 0).all() and (rows["flag"][7:] == read(small)["flag"]).all()
+    assert rows["file"].max() == 5 and (rows["op"][:7] == rows["op"][7:]).all()
+    assert "21 rows" in run("merge", small, small, "--prepare", small, "-o", more).stdout
+    assert run("merge", small, "-o", more).exit_code == 2
+    aged, fresh = (replay(each, "ramfs").runs[0] for each in (out, small))
+    assert aged.operations == fresh.operations and aged.space["file_bytes"] > fresh.space["file_bytes"]
 
 
 def test_merge_refuses_times_that_go_back(small: Path, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def _folder(trace: str, traces: tuple[str, ...], given: dict[str, Any]) -> Any:
     if given["out"]:
         make_folder(place)
     elif not place.is_dir():
-        raise UsageError(f"--real {str(place)!r} is not a folder; several traces have a folder each in it")
+        raise UsageError(f"--real {str(place)!r} is not a folder; for several traces, give one with a folder for each")
     return place / pathlib.Path(trace).stem
 
 
@@ -141,10 +141,10 @@ def _real(folder: Any, fs: str, trace: str, files: Any, count: int) -> Any:
 
     path = folder / f"{fs}-1{layout.SUFFIX}" if folder.is_dir() else folder
     if path == folder and count > 1:
-        raise UsageError(f"{str(path)!r} is of one file system, but --fs names {count}; give the folder of -o")
+        raise UsageError(f"{str(path)!r} has one file system, but --fs names {count}; give the folder of -o")
     found = layout.read(path)
     if len(found) and int(found["file"].max()) >= len(files):
-        raise UsageError(f"{str(path)!r} has a file that {trace!r} has not; give the trace that was run")
+        raise UsageError(f"{str(path)!r} has a file that {trace!r} does not have; give the trace that was run")
     layout.check_told(found, fs)
     return found
 

@@ -46,7 +46,7 @@ def command(job: str, out: str, **given: Any) -> None:
         loaded = _with_layout(loaded, given)
     if given["machine"] and given["stream"]:
         raise UsageError(
-            "--machine counts the whole stream's misses and keeps none of it; leave --stream or --machine out"
+            "--machine counts the misses of all accesses and stores no access; leave --stream or --machine out"
         )
     dax = any(system.dax for system in chosen.values())
     kept = misses_of(given["machine"]) or {"window": _window(given["stream"])}

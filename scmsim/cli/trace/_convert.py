@@ -27,7 +27,7 @@ def convert(
     under = more.get("under")
     if under and not os.path.isabs(under):
         raise UsageError(
-            f"--under {under!r} is not absolute; give the path as the traced program saw it, like '/var/db'"
+            f"--under {under!r} is not an absolute path; give the path as the traced program saw it, like '/var/db'"
         )
     return _export(source, out, to, name, given, bar, more) if to else _import(source, out, name, given, bar, more)
 
@@ -114,7 +114,7 @@ class Share(click.ParamType):
         except ValueError:
             share = -1.0
         if not 0 <= share <= 1:
-            self.fail(f"{text!r} is no share; give a number from 0 to 1, or a percentage like 5%", param, ctx)
+            self.fail(f"{text!r} is not a share; give a number from 0 to 1, or a percentage like 5%", param, ctx)
         return share
 
 

@@ -109,12 +109,15 @@ def filter_command(
 @click.command("merge")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @_OUT
+@click.option(
+    "--prepare", type=_FILE, metavar="TRACE", help="Run this trace first, uncounted: an aged device (synth ageing)."
+)
 @_JSON
-def merge_command(files: tuple[str, ...], out: str, as_json: bool) -> None:
+def merge_command(files: tuple[str, ...], out: str, prepare: str | None, as_json: bool) -> None:
     """Several traces as one, in the order of time; files and threads stay apart."""
     from scmsim.trace.merge import merge_traces
 
-    _told(out, merge_traces(files, out), as_json)
+    _told(out, merge_traces(files, out, prepare), as_json)
 
 
 @click.command("cut")

@@ -7,14 +7,9 @@ mkfs/xfs_mkfs.c: calculate_log_size) for the log's default and the layout with s
 
 import numpy as np
 
-from scmsim.alloc import xfs_free_space, xfs_groups
-from scmsim.core.errors import UsageError
-from scmsim.core.records import Files
-from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import State, load_templates, new_state
+from scmsim.alloc import xfs_groups
+from scmsim.fs.engine.events import State
 from scmsim.fs.linux import state as e
-from scmsim.fs.xfs.templates import COSTS, SITES, all_templates
 
 # A log item, one word each unless said otherwise:
 HOME = 0  # block of a buffer, or inode number
@@ -137,129 +132,6 @@ STATE = np.dtype(
         ],
     )
 )
-
-
-def default_log(blocks: int) -> int:
-    """Return the log blocks that mkfs.xfs chooses.
-
-    The log has 1/2048 of the device, at least 64 MiB and at most 2 GiB; on a small device an eighth.
-    """
-    return max(min(max(blocks >> 11, 1 << 14), 1 << 19, blocks >> 3), 512)
-
-
-def default_groups(blocks: int) -> int:
-    """Return the number of allocation groups that mkfs.xfs chooses: four from 64 MiB on, and of at most 1 TiB each."""
-    if blocks < 1 << 14:
-        return 1 if blocks < 1 << 13 else 2
-    return 4 if blocks < 1 << 30 else -(-blocks // (1 << 28))
-
-
-def start(params: dict[str, int], files: Files, *, table: str) -> State:
-    """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
-    blocks = params["capacity"] // e.BLOCK
-    groups = params["allocation_groups"] or default_groups(blocks)
-    log = params["log"] // e.BLOCK or default_log(blocks)
-    rows = len(files) + 1
-    folders = e.known_folders(files)
-    _check(params, groups, log)
-    words = rows * (e.ROW_WORDS + 4) + xfs_groups.arena_words(blocks, groups) + 64 * len(folders) + (1 << 16)
-    words += groups * (INODE_GROUP_WORDS + (AG_ITEMS << ITEM_ORDER)) + 4 * CHUNK_INODES * (groups + len(folders))
-    state = new_state(STATE, 1 << words.bit_length(), costs.load(table, COSTS, list(SITES)))
-    record = state.record[0]
-    if not params["tick"]:
-        record.cost[COSTS.index("timer_tick"), :3] = 0
-    load_templates(
-        state,
-        all_templates(bool(params["copy_fence"]), params["crc32c"] == "table"),
-        merge=bool(params.get("merge", 1)),
-    )
-    unit = max(params["data_alignment"] // e.BLOCK, 1)
-    used, chunks = layout(blocks, groups, log, unit)
-    xfs_free_space.attach(state, used, blocks, groups)
-    lists = {
-        "inode_items": 2,
-        "chunks": 2,
-        "inode_groups": groups * INODE_GROUP_WORDS,
-        "ag_items": groups * AG_ITEMS << ITEM_ORDER,
-    }
-    own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
-    own |= {
-        "dax": 1,
-        "journal_at": groups // 2 * int(record.ag_blocks) + AG_BLOCKS,
-        "journal_blocks": log,
-        "fixed_blocks": groups * (AG_BLOCKS + FREE_LIST) + log,
-        "next_tick": params["sync_interval"],
-    }
-    own |= {"cil_limit": min(log * e.BLOCK >> 3, MOST_CIL), "sequence": 1}
-    e.lay_out(state, files, lists, own | e.DAX_PAGES)
-    _known(state, folders, chunks)
-    return state
-
-
-def layout(blocks: int, groups: int, log: int, unit: int) -> tuple[list[tuple[int, int]], list[int]]:
-    """Return the ranges (first block, blocks) that mkfs.xfs uses, and the first blocks of the chunks of inodes.
-
-    With a `unit` of more than a block each group has a chunk, and nothing is free before the first multiple of the unit after it.
-    """
-    size = -(-blocks // groups)
-    used, chunks = [], []
-    for group in range(groups):
-        first, end = group * size, AG_BLOCKS + FREE_LIST + (log if group == groups // 2 else 0)
-        used.append((first, end))
-        chunk = -(-end // CHUNK_BLOCKS) * CHUNK_BLOCKS
-        if unit > 1:
-            after = -(-(first + chunk + CHUNK_BLOCKS) // unit) * unit - first
-            used.append((first + end, min(after, min(size, blocks - first)) - end))
-        elif group == 0:
-            used.append((chunk, CHUNK_BLOCKS))
-        if unit > 1 or group == 0:
-            chunks.append(first + chunk)
-    return used, chunks
-
-
-def _check(params: dict[str, int], groups: int, log: int) -> None:
-    """Raise UsageError for parameters that no XFS can have."""
-    capacity, unit, buffer = params["capacity"], params["log_unit"], params["log_buffer"]
-    if capacity > LARGEST:
-        raise UsageError(
-            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps two bits a block; "
-            f"give {format_bytes(LARGEST)} or less"
-        )
-    least = AG_BLOCKS + FREE_LIST + 3 * CHUNK_BLOCKS  # blocks of a group without the log
-    blocks, size = capacity // e.BLOCK, -(-capacity // e.BLOCK // max(groups, 1))
-    if groups < 1 or log < 512 or blocks - size * (groups - 1) < least or size < log + least:
-        raise UsageError(
-            f"a log of {format_bytes(log * e.BLOCK)} and {groups} allocation groups on a device of "
-            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)} and fits in a group, "
-            f"which has {format_bytes(least * e.BLOCK)} besides; give a larger capacity, another log or fewer groups"
-        )
-    if unit < 512 or unit % 512 or buffer % unit or not unit <= buffer <= 256 << 10:
-        raise UsageError(
-            f"log_unit {format_bytes(unit)} and log_buffer {format_bytes(buffer)} are not possible: the unit must be a "
-            "multiple of 512 bytes, the buffer a multiple of the unit and at most 256KiB; give e.g. 4KiB and 32KiB"
-        )
-
-
-def _known(state: State, folders: list[int], chunks: list[int]) -> None:
-    """Create the items of the fixed metadata and the (empty) directories that exist from the start; the first is the root."""
-    from scmsim.fs.xfs.inodes import know_chunk, take_inode  # they know this module's constants
-
-    record, arena = state.record[0], state.arena
-    for group in range(record.ag_count):
-        for kind in range(AG_ITEMS):
-            item = record.ag_items + ((group * AG_ITEMS + kind) << ITEM_ORDER)
-            arena[item + HOME] = group * record.ag_blocks + AG_HOMES[kind]
-    for chunk in chunks:
-        know_chunk(record, arena, chunk)
-        record.meta_blocks += CHUNK_BLOCKS
-    for _ in range(FIRST_INODE):
-        take_inode(record, arena, ROOT_INODE, False)
-    for index, folder in enumerate(folders):
-        inode = take_inode(record, arena, ROOT_INODE, True) if index else ROOT_INODE
-        e.add_folder(state, folder, inode)
-        item = record.arena_top
-        record.arena_top += 1 << ITEM_ORDER
-        arena[item + HOME], arena[item + MARK], arena[arena[record.inode_items] + inode] = inode, IS_INODE, item
 
 
 def space(state: State) -> dict[str, int]:

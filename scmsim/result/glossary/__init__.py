@@ -41,9 +41,9 @@ class Term:
     meaning : str
         One sentence, without capital and full stop.
     more : str
-        Further sentences: how the figure arises, what it is easily mistaken for.
+        Further sentences: the origin of the figure, and figures that are easily confused with it.
     field : str
-        Its name in results (JSON, Parquet), if different.
+        Name of the term in results (JSON, Parquet), if different.
     """
 
     name: str
@@ -114,12 +114,12 @@ def meaning(field: str) -> str:
 
 
 def find(text: str) -> list[Term]:
-    """Return the terms whose name is `text`, or else the terms whose names contain all words of `text`.
+    """Return the terms whose name is `text`, or else the terms whose names contain `text` as whole words.
 
     Raises
     ------
     UnknownName
-        If there is none; names the nearest.
+        If no term matches; the message names the nearest terms.
     """
     wanted = _plain(text)
     names = {term: {_plain(name) for name in (term.name, term.field, *term.aliases)} - {""} for term in terms()}

@@ -24,7 +24,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def heading(run: Run, by: str) -> str:
-    """Return what the breakdown is by, and what its figures are divided by."""
+    """Return a heading: the kind of breakdown, and the divisor of its figures."""
     if by == "site" or not run.group_operations:
         return f"by {by}, per {run.unit} of the run ({run.divisor:,} {'touches' if run.unit == 'touch' else 'calls'})"
     return {

@@ -9,7 +9,7 @@ _TLB = ("dtlb_l1_miss_percent", "stlb_miss_percent", "dtlb_walk_percent")
 
 
 def lines(figures: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Return a line for each (name in results, value as text, what follows the value, such as a spread)."""
+    """Return a line for each (name in results, value as text, text after the value, such as a spread)."""
     rows = [(value, glossary.unit(name), name, after, glossary.meaning(name)) for name, value, after in figures]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
     return [

@@ -9,7 +9,7 @@ from scmsim.result import glossary
 from scmsim.result.run import CACHES, Run
 
 ABSENT = "-"
-FEW = 100  # events: a rate from fewer is meaningless, so their number is shown
+FEW = 100  # events: a rate from fewer events is meaningless, so the number of events is shown
 _LEAST = 1e-6
 Value = int | float | None
 

@@ -62,7 +62,7 @@ def worst(runs: Iterable[Run], rows: Iterable[Row]) -> str:
 
 
 def _bounds(run: Run, name: str) -> tuple[float | None, float | None, float | None]:
-    """Return the bounds of a figure of a whole run, and the figure; None for what it lacks or is exact."""
+    """Return the bounds of a figure of a whole run, and the figure; None for a missing bound or an exact figure."""
     found = run.intervals.get(name, {})
     if found.get("basis") == intervals.EXACT:
         return None, None, None

@@ -33,7 +33,7 @@ class Extremes(NamedTuple):
 
 
 def extremes(runs: Sequence[Run], value: Figure) -> Extremes | None:
-    """Return the runs with the least and the most, among those that have the figure; None if none has."""
+    """Return the runs with the least and the most, among the runs that have the figure; None if no run has it."""
     known = [(found, run) for run in runs if (found := value(run)) is not None]
     if not known:
         return None
@@ -92,7 +92,7 @@ class Difference(NamedTuple):
 
 
 def _said(what: str, figure: str, found: Difference, names: Mapping[int, str], intervals: bool) -> str:
-    """Return the sentence; with `intervals`, that there is no difference if the two intervals overlap."""
+    """Return the sentence on a difference; with `intervals`, state no difference if the two intervals overlap."""
     if intervals and spans.overlap(figure, found.most, found.least):
         both = f"{names[id(found.most)]} and {names[id(found.least)]}"
         return f"{what.capitalize()} of {both}: no difference, the 90 % intervals overlap."
@@ -150,7 +150,7 @@ def _rounded(value: float) -> float:
 
 
 def _names(runs: Sequence[Run]) -> dict[int, str]:
-    """Return a name for each run: its file system, and what else distinguishes the runs."""
+    """Return a name for each run: its file system, and the other values that distinguish the runs."""
     varying = axes(runs)
     telling = [part for part in runs[0].names() if part == "fs" or part in varying]
     return {

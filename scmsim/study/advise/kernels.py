@@ -17,29 +17,29 @@ from scmsim.core.records import (
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16
 
-# A file's row, one column each unless said otherwise:
+# Columns of a file's row in `files`; a comment gives the number of columns if there are several:
 SIZE = 0  # bytes
-PEAK = 1  # bytes: longest that the file ever was
-HIGH = 2  # bytes: longest in this life
+PEAK = 1  # bytes: greatest size ever
+HIGH = 2  # bytes: greatest size since the last create, unlink or replacing rename
 OVERWRITTEN = 3  # bytes
 COPIED = 4  # (3 columns) bytes that copy-on-write copies with pages of 4 KiB, 2 MiB and 1 GiB
 TOUCHED = 7  # frames
 MOVED = 8  # (one for each threshold) bytes copied when the file outgrows the threshold
 ORDERS = (12, 21, 30)  # log2 of the page sizes
-# Sums, one each unless said otherwise:
+# Entries of `sums`; a comment gives the number of entries if there are several:
 WRITTEN = 0  # bytes
 OVER = 1  # overwritten bytes
 SWAPPED = 2  # bytes of entries that MCoW swaps
 LIVE = 3  # live bytes now
-MOST = 4  # live bytes at the snapshot
-RUNS = 5  # runs of touches
+MOST = 4  # live bytes at the snapshot, within 5 % of the most ever
+RUNS = 5  # number of runs of touches in this batch
 GRAINS = 6  # (one for each grain) bytes that copy-on-write copies
 ENTRY = 8  # bytes of a page-table entry or an index entry
 
 
 @kernel
 def profile(rows, files, sums, limits, runs, snapshot):
-    """Take in the operations of a batch; `limits` are the thresholds, then the log2 of the grains (-1 between them)."""
+    """Add the operations of a batch to the sums; `limits` are the thresholds, -1, and the log2 of the grains."""
     for i in range(rows.size):
         op = rows[i]
         f = op.file
@@ -68,7 +68,7 @@ def profile(rows, files, sums, limits, runs, snapshot):
         elif op.op == RENAME and op.replaced >= 0 and op.replaced != f:
             _resize(files, sums, limits, op.replaced, 0, False)
             files[op.replaced, HIGH] = 0
-        # take a snapshot when the live bytes grow by 5 %, so it stays within 5 % of the most there ever is
+        # take a snapshot when the live bytes exceed the last one by 5 %, so it stays within 5 % of their maximum
         if sums[LIVE] * 20 > sums[MOST] * 21:
             sums[MOST] = sums[LIVE]
             for k in range(snapshot.size):
@@ -83,7 +83,7 @@ def _resize(files, sums, limits, f, size, counted):
     if size <= files[f, HIGH]:
         return
     k = 0
-    while limits[k] >= 0:  # thresholds that the file has not passed before in this life
+    while limits[k] >= 0:  # thresholds that the file passes for the first time since its creation
         if counted and files[f, HIGH] <= limits[k] < size:
             files[f, MOVED + k] += before
         k += 1
@@ -93,7 +93,7 @@ def _resize(files, sums, limits, f, size, counted):
 
 @subroutine
 def _overwrite(files, sums, limits, f, start, end):
-    """Count what each grain copies beyond the written bytes."""
+    """Add, for each grain, the bytes that copy-on-write copies for an overwrite beyond the written bytes."""
     stop = min(end, files[f, SIZE])
     files[f, OVERWRITTEN] += stop - start
     sums[OVER] += stop - start
@@ -111,7 +111,7 @@ def _overwrite(files, sums, limits, f, start, end):
 
 @subroutine
 def _beyond(start, stop, end, order):
-    """Return the bytes of the blocks of 2**`order` bytes that hold [start, stop), outside of [start, end)."""
+    """Return how many bytes of the 2**`order`-byte blocks over [start, stop) lie outside of [start, end)."""
     grain = 1 << order
     return (start & (grain - 1)) + max(0, ((stop + grain - 1) >> order << order) - end)
 
@@ -125,26 +125,26 @@ def _touch(files, sums, runs, f, start, end):
     sums[RUNS] += 1
 
 
-# Rows of a machine's shape, one each unless said otherwise:
+# Rows of `shape`, the arrays of a machine; a comment gives the number of rows if there are several:
 NEAR = 0  # (3 rows) TLB of level 1, by class of page
 WIDE = 3  # (3 rows) TLB of level 2, by class of page
 CUT = 6  # (3 rows) page-walk cache of level 2 to 4
 SERVE = 9  # (3 rows) caches of entries
 MEMORY = 12  # memory, of which only CYCLES counts
 SHAPE_ROWS = 13
-# Columns of such a row, one column each:
+# Columns of a row of `shape`:
 FIRST = 0  # first tag
 MASK = 1  # sets - 1
 LAST = 2  # ways - 1, -1: no such array
 XOR = 3  # bits of an xor index, 0: linear
 CYCLES = 4  # cycles of a hit
 WALK_CYCLES = 3  # index in `out` after the walks of three classes
-_LINE = 44  # a line of entries is named by its number in its level and, from this bit on, by the level
+_LINE = 44  # tag of a cache line of page-table entries: its number in its level, and from this bit on the level
 
 
 @kernel
 def walks(runs, page_class, start, shape, tags, out):
-    """Count page walks by class and their cycles in `out`, if file f is on pages of page_class[f] from page start[f] on.
+    """Add page walks by class and their cycles to `out`; file f has pages of class page_class[f] from page start[f] on.
 
     Two levels of LRU; a walk fills both, a hit in the second fills the first.  A walk reads entries as `scmsim.mmu.walk`
     does.

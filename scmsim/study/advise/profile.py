@@ -1,4 +1,4 @@
-"""One pass over a trace: each file's greatest length, what was overwritten, and which pages were touched in which order."""
+"""One pass over a trace: record each file's greatest length, its overwritten bytes, and its touched pages in order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ class Profile:
     Attributes
     ----------
     rows : array (files, columns of `kernels`)
-        Each file's greatest length, and what was overwritten and copied.
+        Each file's greatest length, and its overwritten and copied bytes.
     sums : array
         See `kernels`.
     snapshot : array (files,)
-        Lengths in bytes at a moment whose live bytes are within 5 % of the most.
+        File lengths, bytes, at a moment when the live bytes are within 5 % of their maximum.
     runs : array (n, 3)
         File, first and last page of 4 KiB of each read and write.
     share : float
-        Share of the touches that `runs` holds; 1 for all.
+        Share of the trace's touches that `runs` includes; 1: all.
     """
 
     files: Files
@@ -75,7 +75,7 @@ def profile(source: Source, progress: Callable[[str, int, int], None] | None = N
         if progress:
             progress("reading", done, source.rows)
     if not rows[:, k.PEAK].any():
-        raise UsageError("no file of this trace has any data; advise needs reads, writes or files that exist before")
+        raise UsageError("no file of this trace has any data; advise needs reads, writes or files from before it")
     runs = np.concatenate(parts)
     touches = int((runs[:, 2] - runs[:, 1] + 1).sum())
     share = 1.0

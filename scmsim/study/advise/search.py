@@ -1,4 +1,4 @@
-"""Every combination of page sizes, thresholds, boundary and copy-on-write grain, and the Pareto front of their costs.
+"""Evaluate every combination of page sizes, thresholds, boundary and copy-on-write grain; find the Pareto front.
 
 Files up to `small` bytes are on 4 KiB pages, those up to `large` bytes on 2 MiB, the others on 1 GiB (a file counts by its
 greatest length).  With a boundary the large pages have a share of the device; files that do not fit there stay on 4 KiB.  An
@@ -79,7 +79,7 @@ def advise(
     Raises
     ------
     UsageError
-        For an unknown machine, one with other TLBs, or a device on which no combination fits.
+        For an unknown machine, TLBs that are not supported, or a device on which no combination fits.
     """
     model = _Model(found, machine, capacity)
     placed: dict[bytes, np.ndarray] = {}
@@ -123,13 +123,13 @@ def pareto(costs: np.ndarray) -> np.ndarray:
 def _knee(costs: np.ndarray, live: int) -> int:
     """Return the row with the least product of walk cycles, bytes allocated and bytes written.
 
-    So one more percent of one cost must save more than a percent of another.
+    So 1 % more of one cost is accepted only if it saves more than 1 % of another cost.
     """
     return int(np.argmin((costs[:, 0] + 1) * (live + costs[:, 1]) * costs[:, 2]))
 
 
 class _Model:
-    """Costs of a placement of files."""
+    """Model of the costs of combinations, for one profile, machine and device."""
 
     def __init__(self, found: Profile, machine: str, capacity: int) -> None:
         self.found, self.machine = found, machine
@@ -179,7 +179,7 @@ class _Model:
         return found
 
     def walks(self, mapped: np.ndarray) -> np.ndarray:
-        """Return the page walks by class of page, and the cycles of all."""
+        """Return the page walks by class of page, then the cycles of all walks."""
         out, tags = np.zeros(4, np.int64), np.full(self.tags, -1, np.int64)
         k.walks(self.found.runs, mapped, layout(self.peak, mapped), self.shape, tags, out)
         return out

@@ -1,4 +1,4 @@
-"""The advice in sentences, and by size of file."""
+"""Turn the advice into sentences and into a table by file size."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from scmsim.study.advise.search import FLAT, OBJECTIVES, PAGES, Advice, Choice
 
 
 def pages(choice: Choice) -> str:
-    """Return which pages a combination uses."""
+    """Return a phrase on the page sizes that a combination uses."""
     if choice.small >= FAR:
         return "4 KiB pages for all files"
     if choice.small == choice.large == 0:
@@ -51,7 +51,7 @@ RULE = "the least product of walk cycles, bytes allocated and bytes written, of 
 
 
 def recommendation(advice: Advice) -> list[str]:
-    """Return the recommendation, its rule, and its costs beside the extremes of the front."""
+    """Return lines: the recommendation, its costs and its rule, and the front's best combination for each cost."""
     best, costs = advice.best, advice.costs
     lines = [f"recommended: {sentence(advice.choices[best], advice)}", f"  {figures(costs[best])}", f"  rule: {RULE}"]
     if advice.flat:

@@ -1,1 +1,1 @@
-"""Data caches judged: a real kernel's stream of lines and a replay through the same caches."""
+"""Comparison of a replay's cache misses with those of a real kernel's stream of lines in the same caches."""

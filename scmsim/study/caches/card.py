@@ -1,4 +1,4 @@
-"""The card of data caches: misses of each level, a replay's beside the real kernel's, as counts, verdicts and tables."""
+"""Build the score card of data caches: misses of each level, in a replay and in a real kernel's stream."""
 
 import os
 import pathlib

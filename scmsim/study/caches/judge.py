@@ -1,4 +1,4 @@
-"""Maker of a card of data caches: the lines of a folder through each machine's caches, and replays of the same trace."""
+"""Make a score card of data caches: run a folder's lines through each machine's caches, and replay the same trace."""
 
 import functools
 import json
@@ -20,7 +20,7 @@ from scmsim.study.tlb.judge import guest_time
 
 
 def with_lines(release: str) -> str | None:
-    """Return the footprints with lines of the series of the kernel that ran, if there are any."""
+    """Return the name of the footprints with lines for a release (6.12.117: of 6.12); None if there are none."""
     series = re.match(r"\d+\.\d+", release)
     name = f"{series[0]}{footprint.WITH_LINES}" if series else ""
     return name if name in footprint.kernels() else None

@@ -65,7 +65,7 @@ class _ByRegion(CacheStage):
 
 
 class _Judged(Replay):
-    """A replay with such caches."""
+    """A replay with `_ByRegion` caches."""
 
     def data_caches(self, setting: str) -> CacheStage:
         self.by_region = _ByRegion(self.machine, self.counting, setting)

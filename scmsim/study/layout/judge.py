@@ -55,7 +55,7 @@ class Synced:
 def of_model(
     source: Source, fs: str, params: Mapping[str, Any], progress: Progress | None = None
 ) -> tuple[np.ndarray, int] | str:
-    """Return (extents of a model after a trace and a sync, operations that failed); a text if it keeps no places."""
+    """Return (extents of a model after a trace and a sync, failed operations); a text if the model keeps no places."""
     report, model = place(Synced(source), fs, params, progress)
     found = model.extents()
     return without(fs) if found is None else (in_order(found), report["failed_operations"])
@@ -71,7 +71,7 @@ def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str,
 
 
 def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
-    """Return the counts of both sides, what is equal, the verdict, and a row for each file.
+    """Return the counts of both sides, the counts of equal parts, the verdict, and a row for each file.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any
     files : Files
         Side table of the trace.
     """
-    is_dir = np.append(np.asarray(files.is_dir, bool), False)  # the last entry is that of FREE
+    is_dir = np.append(np.asarray(files.is_dir, bool), False)  # the last entry is for FREE
     sides = {name: of[~is_dir[of["file"]]] for name, of in (("real", real), ("model", model))}
     data = {name: of[of["file"] != FREE] for name, of in sides.items()}
     free = {name: of[of["file"] == FREE] for name, of in sides.items()}
@@ -101,7 +101,7 @@ def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any
 def mappable(data: np.ndarray) -> np.ndarray:
     """Return a number for each 2 MiB of a file that one entry maps: file << 40 | number of the 2 MiB.
 
-    They are inside one extent with content, whose place and offset agree modulo 2 MiB, as `study.page_size.rules` has it.
+    Such 2 MiB are inside one extent with content, whose place and offset agree modulo 2 MiB (study.page_size.rules).
     """
     fit = data[~data["unwritten"] & ((data["physical"] - data["logical"]) % HUGE == 0)]
     first, end = -(-fit["logical"] // HUGE), (fit["logical"] + fit["length"]) // HUGE
@@ -136,7 +136,7 @@ def _verdict(found: dict[str, Any], equal: dict[str, int]) -> str:
 
 
 def _common(sides: Mapping[str, np.ndarray], fields: tuple[str, ...]) -> int:
-    """Return how many rows of one side are on the other side, too; the fields of a row identify it on its side."""
+    """Return how many rows, compared by `fields`, are on both sides; `fields` identify a row on its side."""
     real, model = ({tuple(row) for row in of[list(fields)].tolist()} for of in sides.values())
     return len(real & model)
 
@@ -149,7 +149,7 @@ def _bytes_in_common(real: np.ndarray, model: np.ndarray) -> int:
 
 
 def _blocks(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each block of the device that a file has, and what it holds: file << 40 | page of the file."""
+    """Return the blocks of the device that files have, and their contents: file << 40 | page of the file."""
     count = data["length"] // contiguity.BLOCK
     step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     block = np.repeat(data["physical"] // contiguity.BLOCK, count) + step

@@ -53,7 +53,7 @@ def files(cell: Mapping[str, Any], top: int) -> list[list[str]]:
 
 
 def verdict(cell: Mapping[str, Any]) -> str:
-    """Return one line: whether the model's allocator gives the kernel's answer, and how far it is from it."""
+    """Return one line: the verdict on the model's allocator, and how many extents, bytes and files are equal."""
     real, equal = cell["real"], cell["equal"]
     parts = [
         f"{equal['extents']:,} of {real['extents']:,} extents equal",

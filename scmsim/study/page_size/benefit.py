@@ -45,13 +45,13 @@ class FileWorth(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """A trace on one model; `setting` is what allows large pages, "" if the model has no such parameter."""
+    """A trace on one model; `setting` is the parameter that allows large pages, "" if the model has none."""
 
     fs: str
     setting: str
     before: dict[str, int]
     after: dict[str, int]
-    files: list[FileWorth]  # those with page faults, most saved first
+    files: list[FileWorth]  # files with page faults, the largest saving first
 
 
 def setting_of(fs: str, given: Mapping[str, Any]) -> str:
@@ -72,9 +72,9 @@ def worth(
     fs : str
         A file system of `scmsim list fs`.
     machine : str or dict
-        Machine whose TLB counts the walks.
+        Machine whose TLBs are simulated to count walks.
     params : mapping
-        Parameters of the file system.  If they include the one that allows large pages, there is one replay.
+        Parameters of the file system.  If they include the parameter that allows large pages, there is only one replay.
 
     Raises
     ------

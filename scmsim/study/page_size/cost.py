@@ -10,7 +10,7 @@ from scmsim.mmu import presets
 from scmsim.mmu.replay import replay
 from scmsim.study.page_size import rules
 
-TOUCHES = 200_000  # the same number precedes them, to fill the TLBs
+TOUCHES = 200_000  # counted touches; as many uncounted touches come first, to fill the TLBs
 _AREA = 1 << 46  # address of the mappings in a program's address space
 
 
@@ -24,7 +24,7 @@ def walks_per_touch(machine: str | dict[str, Any], huge: np.ndarray, pages: np.n
     huge : bool array
         For each 2 MiB of the mappings, whether one entry maps them.
     pages : int64 array
-        Pages of 4 KiB of each, at most 512.
+        Number of 4 KiB pages in each 2 MiB of the mappings, at most 512.
     """
     state, counters = presets.machine(machine).view(np.ndarray), np.zeros(2, COUNTERS)
     rng, events, row = np.random.default_rng(seed), np.zeros(TOUCHES, EVENT), np.zeros(TOUCHES, np.int64)

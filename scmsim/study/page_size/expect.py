@@ -1,4 +1,4 @@
-"""Check whether a file gets the page size that a user expects, wherever its 2 MiB could have it."""
+"""Check whether a file gets the page size that a user expects, in each 2 MiB that could have it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -65,7 +65,7 @@ def of_classes(page: str, regions: Mapping[str, int], giants: int, remedies: Seq
 
 
 def of_process(page: str, found: np.ndarray, now: np.ndarray, giants: int, remedies: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on what a process has mapped: `now` of each 2 MiB (`from_process.NOW`), whose class is `found`.
+    """Return the verdict on a process: `now` is the state of each 2 MiB (`from_process.NOW`), `found` its class.
 
     Ranges that the process has not touched are left out; if it has touched none, the expectation does not hold.
     """

@@ -1,4 +1,4 @@
-"""Commands that remove what keeps 2 MiB of a file on small pages."""
+"""Commands that remove the reasons why 2 MiB of a file are on small pages."""
 
 import shlex
 
@@ -15,7 +15,7 @@ _FRAGMENTS = {"ext4": "e4defrag {}", "xfs": "xfs_fsr {}"}
 
 
 def advice(found: np.ndarray, place: Place, path: str, start: int | None, offset: int) -> list[str]:
-    """Return what to do, the reason with most 2 MiB first."""
+    """Return the remedy for each reason, the reason with the most 2 MiB first."""
     name = shlex.quote(path)
     by_reason = {
         rules.NEVER: _never(place),

@@ -1,4 +1,4 @@
-"""Where the blocks of a real file are, and how its file system maps it; nothing is changed.
+"""Find where the blocks of a real file are, and how its file system is mounted; change nothing.
 
 Source: Linux Documentation/filesystems/fiemap.rst, include/uapi/linux/fiemap.h; mountinfo in proc(5).
 """
@@ -65,7 +65,7 @@ def place_of(descriptor: int, mountinfo: str = "/proc/self/mountinfo") -> Place:
 
 
 def device_start(device: str, sys: str = "/sys/dev/block") -> int | None:
-    """Return the bytes of the disk before a partition, 0 for a whole disk, None if it is not a block device."""
+    """Return the bytes of the disk before a partition, 0 for a whole disk, None if `device` is not a block device."""
     folder = pathlib.Path(sys) / device
     try:
         return int((folder / "start").read_text()) * _SECTOR
@@ -74,7 +74,7 @@ def device_start(device: str, sys: str = "/sys/dev/block") -> int | None:
 
 
 def extents(descriptor: int) -> Extents:
-    """Return the extents of a file by FIEMAP, with places as the device counts."""
+    """Return the extents of a file by FIEMAP; places are offsets on the file system's device."""
     rows, start = [], 0
     while True:
         room = array.array("B", bytes(_HEAD.size + _AT_ONCE * _EXTENT.size))

@@ -21,16 +21,16 @@ class Mapped(NamedTuple):
     path: str
     length: int  # bytes
     found: np.ndarray
-    around: int  # pages that a fault for a load maps if it maps small ones
+    around: int  # small pages that one fault for a load maps
     extents: int = 0
-    filling: int = 0  # additional faults for loads, of missing pages after mapped ones
+    filling: int = 0  # load faults that map a missing page alone although an earlier fault mapped its neighbours
     whole_blocks: bool = False  # whether a fault for a store fills a hole of 2 MiB at once
 
 
 def page_sizes(
     trace: "str | pathlib.Path | Source", fs: str, params: Mapping[str, Any], progress: Progress | None = None
 ) -> list[Mapped] | str:
-    """Return the files that a trace maps, or all files if it maps none; or a text if the model has no mappings.
+    """Return the files that a trace maps, or all files if it maps none; or the reason why the model has no mappings.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def page_sizes(
     fs : str
         A file system of `scmsim list fs`.
     params : mapping
-        Its parameters.
+        Parameters of the file system.
 
     Raises
     ------
@@ -54,13 +54,13 @@ def page_sizes(
 
 
 def not_modelled(fs: str) -> str:
-    """Return why a file system's model has no mapped files; "" if it has."""
+    """Return why a file system's model has no mapped files; "" if the model has them."""
     module = registry.load("fs", fs)
     return "" if hasattr(module, "mapped") else str(getattr(module, "MAPPINGS", "the model has no mapped files"))
 
 
 def mapped_files(source: Source) -> np.ndarray:
-    """Return whether a trace maps each file of its side table."""
+    """Return, for each file of a trace, whether the trace maps the file."""
     asked = np.zeros(len(source.files), bool)
     for batch in source.batches():
         asked[batch.file[(batch.op == MMAP) & (batch.file >= 0)]] = True
@@ -68,7 +68,7 @@ def mapped_files(source: Source) -> np.ndarray:
 
 
 def touched_files(source: Source) -> np.ndarray:
-    """Return whether a trace maps each file and touches what it mapped.
+    """Return, for each file of a trace, whether the trace maps the file and touches the mapping.
 
     Most programs map files (libraries) whose touches are in no trace.
     """
@@ -81,7 +81,7 @@ def touched_files(source: Source) -> np.ndarray:
 
 
 def laid_out(model: Model, wanted: Iterable[int], files: Files) -> list[Mapped]:
-    """Return some files as a model would map them now; those that are gone or empty are left out."""
+    """Return some files as a model would map them now; leave out files that are gone or empty."""
     found = (_of_file(model, int(file), files.path[file]) for file in wanted)
     return [one for one in found if one is not None]
 
@@ -98,7 +98,7 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
         return Mapped(file, path, length, np.full(regions, rules.NEVER, np.uint8), around)
     places = np.zeros(pages, np.int64)
     kernels.places(state.record, state.arena, file, places)
-    if not dax:  # the page cache has large folios, which hold what is in the mapping
+    if not dax:  # without DAX, the page cache's folios decide which 2 MiB one entry maps
         folio = np.zeros(pages, np.int64)
         kernels.folios(state.record, state.arena, file, folio)
         filling = _filling((places == 0) | (places & 1 == 1), folio, around) if in_memory else 0
@@ -112,7 +112,7 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
 def _filling(missing: np.ndarray, folio: np.ndarray, around: int) -> int:
     """Return how many faults for loads, in order, map a missing page alone although an earlier fault mapped its neighbours.
 
-    A huge page that a mapping takes by small entries comes with its first page, which is mapped alone.
+    A huge page that small entries map is allocated at the fault of its first page, which is mapped alone.
     """
     alone = missing & (folio != rules.FAN) & (np.arange(len(missing)) % around > 0)
     last = len(missing) // rules.FAN * rules.FAN

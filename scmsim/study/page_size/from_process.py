@@ -1,4 +1,4 @@
-"""What a running process has mapped of a file: sums by smaps, and the page size of each 2 MiB by pagemap."""
+"""Read how a running process maps a file: sums from smaps, and the page size of each 2 MiB from pagemap."""
 
 import array
 import errno
@@ -19,7 +19,7 @@ _PRESENT, _HUGE = 1 << 3, 1 << 6  # PAGE_IS_...: an entry exists; the entry is o
 _ARGUMENT, _REGION = struct.Struct("=12Q"), struct.Struct("=3Q")
 _AT_ONCE = 512  # regions
 
-# What a process has in place of 2 MiB of a file
+# How a process maps 2 MiB of a file
 NOW = ("nothing", "4 KiB", "2 MiB")
 NOTHING, SMALL, LARGE = range(len(NOW))
 
@@ -39,14 +39,14 @@ def sums(text: str, path: str) -> dict[str, int]:
 
 
 def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
-    """Return what a process has mapped of each of the first `count` 2 MiB of a file: the largest of its mappings.
+    """Return how a process maps each of the first `count` 2 MiB of a file; the largest page of several mappings counts.
 
     Parameters
     ----------
     pid : int
         The process.
     text : str
-        Its smaps.
+        Text of the process's smaps.
     path : str
         The file.
     count : int

@@ -1,4 +1,4 @@
-"""From the extents of a file to the page size of each 2 MiB of its mapping.
+"""Derive the page size of each 2 MiB of a file's mapping from the file's extents.
 
 DAX maps 2 MiB at once if they are inside mapping and file and are one run of blocks that begins at a multiple of 2 MiB on the
 device.  Blocks without content are mapped this way for loads only, by the huge page of zeros.  The address is assumed to
@@ -46,7 +46,7 @@ def extents_of_pages(place: np.ndarray) -> Extents:
 
 
 def joined(e: Extents) -> Extents:
-    """Return extents with those that continue one another joined; extents with and without content stay separate."""
+    """Join extents that continue one another; extents with and without content stay separate."""
     if not len(e.first):
         return e
     follows = (e.first[1:] == e.first[:-1] + e.pages[:-1]) & (e.place[1:] == e.place[:-1] + e.pages[:-1])

@@ -21,7 +21,7 @@ from scmsim.core.errors import UsageError
 FORMAT = 1
 FILE = "tlb.json"
 BOUNDS = {"l1_misses": 1.25, "walks": 1.5}
-DIFFERENT = 1.25  # two file systems whose misses differ by less are not ordered
+DIFFERENT = 1.25  # two file systems whose misses differ by a smaller factor are not ordered
 WITHIN, BETWEEN, OFF, FEW = "within", "between", "off", "few"
 SIDES = ("kernel", "program")
 _MOST = 1 << 28  # bytes of a card
@@ -86,7 +86,7 @@ def judged(cell: Cell) -> Cell:
 
 
 def of(cell: Cell, which: str, column: str) -> dict[str, Any]:
-    """Return one verdict of a cell."""
+    """Return the verdict of a cell for a side (`which`) and a quantity (`column`)."""
     return next(each for each in cell["verdicts"] if (each["side"], each["quantity"]) == (which, column))
 
 
@@ -120,7 +120,7 @@ def summary(cells: list[Cell]) -> list[str]:
 
 
 def _of_boots(told: Sequence[Mapping[str, Any]], bound: float) -> str:
-    """Return how many more cells are between the boots, and how often one boot is within the bound of the others' mean."""
+    """Return a text: cells between the boots, and how often a boot is within the bound of the other boots' mean."""
     pairs = [
         (count, geometric_mean(each["boots"][:k] + each["boots"][k + 1 :]))
         for each in told
@@ -154,7 +154,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def load(path: pathlib.Path, version: int, check: Callable[[Cell], object], command: str) -> dict[str, Any]:
-    """Return the card in a file, each of whose cells passes `check`; raises UsageError for anything else."""
+    """Return the card in a file; raise UsageError for another file, or if a cell does not pass `check`."""
     try:
         with path.open("rb") as file:
             found: dict[str, Any] = json.loads(file.read(_MOST))

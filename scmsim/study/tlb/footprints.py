@@ -1,6 +1,6 @@
-"""Footprints from the touches of calls that the lab saw, matched with what the model reports of the calls.
+"""Build footprints from the touches that the lab recorded, matched with the model's calls.
 
-All calls without a timer interrupt are kept: what few of them touch (one more page of a slab) causes most of a TLB's walks.
+All calls without a timer interrupt are kept: rare touches (one more page of a slab) cause most of a TLB's walks.
 """
 
 import os
@@ -23,7 +23,7 @@ from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
 
-# blocks of ext4's inode table in the page cache: like a slab with an object per inode, found by who fills it
+# blocks of ext4's inode table in the page cache: like a slab with one object per inode; _FILLS_TABLE marks them
 TABLE = "table of inodes"
 _FILLS_TABLE = "ext4_fill_raw_inode"
 INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with one object per inode
@@ -39,11 +39,11 @@ _USER, _WHOLE, _BULK = map(
         "copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user",
     ),
 )
-# share of the calls on the file that touch the most common page of a cache: those that touch the inode's page touch it as
-# often
+# any page of a cache that the calls on an object touch at least this often, relative to the page that they touch most,
+# may be the object's page
 SHARE = 0.8
 INTERRUPT = -2  # in place of a call's number
-MOST_PAGES = 1 << 15  # pages that the numbers of touches can distinguish
+MOST_PAGES = 1 << 15  # pages that the 15 bits of a touch can distinguish; the 16th bit marks a store
 
 
 class Call(NamedTuple):
@@ -69,7 +69,7 @@ def make(
     Raises
     ------
     UsageError
-        For a folder without touches, or with those of another trace.
+        For a folder without touches, or with touches of another trace.
     """
     source, _ = open_source(trace)
     target = pathlib.Path(out)
@@ -87,7 +87,7 @@ def make(
 
 
 def calls_of(model: Model, source: Source) -> list[Call]:
-    """Return the calls of a trace in order, preparation left out."""
+    """Return the calls of a trace in order, setup left out."""
     seen = _Calls(source)
     loop = Loop(model, [seen], source.files)
     for batch in source.batches():
@@ -96,7 +96,7 @@ def calls_of(model: Model, source: Source) -> list[Call]:
 
 
 class _Calls(Stage):
-    """Stage that gathers what is known of each operation, and of its events."""
+    """Stage that builds a Call from each operation and the operation's events."""
 
     def __init__(self, source: Source) -> None:
         self.calls: list[Call] = []
@@ -140,7 +140,7 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
             at += 1
         if at == len(calls):
             raise UsageError(
-                f"the touches were not recorded with {trace!r}: its call {number} is a {kind}, theirs is not; "
+                f"the touches were not recorded with {trace!r}: their call {number} is a {kind}, which the trace lacks; "
                 "give the trace of the recording"
             )
         yield number, calls[at]
@@ -163,12 +163,12 @@ class _Touched(NamedTuple):
     lines: np.ndarray
 
     def of(self, rows: np.ndarray) -> "_Touched":
-        """Return some of the rows."""
+        """Return the rows that a mask or indices choose."""
         return _Touched(*(column[rows] for column in self))
 
 
 def _own_memory(table: Any) -> _Touched:
-    """Return what calls touch of the kernel's own memory: neither the program's, persistent memory, nor a file's data.
+    """Return the calls' touches of the kernel's own memory: not of program, persistent memory or file data.
 
     Calls with a timer interrupt are left out: interrupts belong to the time that passes, not to a kind of call.  The
     interrupt that touches the median number of pages is kept as INTERRUPT.
@@ -192,9 +192,9 @@ def _own_memory(table: Any) -> _Touched:
 
 
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
-    """Return the rows of one interrupt, in the call where their number is the median.
+    """Return the rows of one interrupt: the interrupt with the median number of rows.
 
-    They are the touches of functions that no other call runs (those of `calls`).  `call` is NONE where no interrupt came.
+    They are touches by functions that uninterrupted calls (`calls`) do not run.  `call` is NONE without an interrupt.
     """
     rows = np.flatnonzero((call != NONE) & ~np.isin(function, sorted(calls)))
     each, count = np.unique(call[rows], return_counts=True)
@@ -219,7 +219,7 @@ def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.
 
 
 def _words(table: Any, name: str) -> np.ndarray:
-    """Return a column of words."""
+    """Return a dictionary-coded column as an array of strings."""
     number, words = touches.coded(table, name)
     found: np.ndarray = np.array(words, object)[number]
     return found
@@ -266,7 +266,7 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
 
 
 def _lines(touched: _Touched, cache: np.ndarray, inode: np.ndarray, opening: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the lines of each touch: distinct `blocks` (footprint.LINES), and which of them a touch is; none if not recorded.
+    """Return distinct `blocks` of lines (footprint.LINES), and the index of each touch's block; {} if not recorded.
 
     Lines on an object of an inode or open file (`cache`) count from the object's most touched line.
     """
@@ -291,7 +291,7 @@ def _lines(touched: _Touched, cache: np.ndarray, inode: np.ndarray, opening: np.
 
 
 def _turned(lines: np.ndarray) -> np.ndarray:
-    """Return sets of lines of one page, turned so that the line in most of them is the first."""
+    """Rotate sets of lines of one page so that the line that most sets contain becomes the first."""
     often = np.unpackbits(lines.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").sum(axis=0)
     by = np.uint64(np.argmax(often))
     turned: np.ndarray = lines >> by | lines << (np.uint64(64) - by) % np.uint64(64) if by else lines

@@ -1,4 +1,4 @@
-"""Maker of a card: the streams of a folder through each machine's MMU, and replays of the same trace."""
+"""Make a score card: run the streams of a folder through each machine's MMU, and replay the same trace."""
 
 import json
 import os
@@ -26,7 +26,7 @@ _COUNTED = "counted"  # folder of the streams' counts
 
 
 def taken_from(release: str, fs: Sequence[str], params: Params, footprints: str | None) -> kernels.Chosen:
-    """Return what replays take from the kernel that ran: as `replay --kernel 6.12` if it was 6.12.117-cloud-amd64."""
+    """Return the kernel settings of replays for a release: those of --kernel 6.12 for 6.12.117-cloud-amd64."""
     series = re.match(r"\d+\.\d+", release)
     return kernels.choose(series[0] if series else None, fs, params, footprints)
 
@@ -89,7 +89,7 @@ def judge(
 
 
 def guest_time(folder: pathlib.Path, fs: str) -> int | None:
-    """Return how long each of a trace's rows took by the guest's clock, in which an instruction takes 1 ns (lab.qemu: -icount).
+    """Return the mean time of an operation by the guest's clock, ns: an instruction takes 1 ns (lab.qemu: -icount).
 
     None without the guest's counts.
     """

@@ -80,7 +80,7 @@ def settings(
     buffer: int,
     call_ns: int | None,
 ) -> tuple[str, dict[str, dict[str, str | int]]]:
-    """Return the paging policy of a replay beside a guest, and `params` with what the guest's clock and buffer need."""
+    """Return the paging policy of a replay to compare with a guest, and `params` for the guest's clock and buffer."""
     merged = {name: dict(given) for name, given in params.items()}
     if call_ns and _FILE_TIMES in registry.literals("fs", fs).get("PARAMS", {}):
         merged.setdefault(fs, {}).setdefault(_FILE_TIMES, 10**9 // GUEST_HZ)

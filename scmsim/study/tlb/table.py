@@ -47,7 +47,7 @@ def _count(told: Mapping[str, Any], which: str, several: str) -> str:
 
 
 def ratio(told: Mapping[str, Any]) -> str:
-    """Return a ratio with its verdict; too small counts have none."""
+    """Return a ratio with its verdict; only the verdict FEW if the counts are too small."""
     if told["verdict"] == card.FEW:
         return card.FEW
     value = told["ratio"]
@@ -75,7 +75,7 @@ def rows(cell: card.Cell, by: str) -> list[list[str]]:
 
 
 def head(made: Mapping[str, Any]) -> str:
-    """Return what was run, and the pages of the guest."""
+    """Return a line: trace, calls, kernel, and page sizes of the guest's memory."""
     calls = " or ".join(f"{n:,}" for n in sorted({cell["calls"] for cell in made["cells"]}))
     mapped = [f"{region} {_shares(sizes)}" for region, sizes in made["direct_map"].items()]
     return f"{made['trace']}, {calls} calls, kernel {made['kernel']}; pages of the guest: {'; '.join(mapped)}"

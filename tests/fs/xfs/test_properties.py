@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scmsim.core.records import SYNCHRONOUS
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs import state as n
-from scmsim.fs.xfs.state import default_log
+from scmsim.fs.xfs.mkfs import default_log
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
 from tests.fs.laws import SECOND, every_other_page, spaced

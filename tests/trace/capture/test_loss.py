@@ -62,7 +62,7 @@ def test_lines_not_understood_come_first_and_set_the_exit_code(tmp_path: Path, t
         ) == bool(code)
         assert open_trace(out).rows == 1
     assert "3 lines of the input (75 %) were not understood" in run("trace", "info", out).output
-    assert "'2' is no share" in run("capture", "-o", out, "--allow-loss", "2", "--", "true").output
+    assert "'2' is not a share" in run("capture", "-o", out, "--allow-loss", "2", "--", "true").output
 
 
 def test_a_complete_capture_is_quiet_about_loss(tmp_path: Path, text: Path) -> None:
