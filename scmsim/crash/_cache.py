@@ -21,12 +21,17 @@ COARSE = 2 << 20  # later pages persist in pieces of this many bytes
 
 
 class Extent:
-    """A range of lines, [low, high) in bytes, with its stores (number, write) that may not have arrived, in program order."""
+    """A range of lines, [low, high) in bytes, with its stores (number, write) that may not have arrived, in program order.
+
+    `flushed` has, by CPU, how many of the first stores that CPU's next fence makes durable.
+    """
 
     __slots__ = ("flushed", "high", "low", "writes")
 
-    def __init__(self, low: int, high: int, writes: list[tuple[int, Write]], flushed: int = 0) -> None:
-        self.low, self.high, self.writes, self.flushed = low, high, writes, flushed
+    def __init__(
+        self, low: int, high: int, writes: list[tuple[int, Write]], flushed: dict[int, int] | None = None
+    ) -> None:
+        self.low, self.high, self.writes, self.flushed = low, high, writes, flushed or {}
 
 
 class Cache:
@@ -41,27 +46,28 @@ class Cache:
         """Return the extents with stores that may be lost, by address."""
         return [self._extents[start] for start in self._starts]
 
-    def store(self, number: int, write: Write, non_temporal: bool) -> None:
+    def store(self, number: int, write: Write, non_temporal: bool, cpu: int = 0) -> None:
         """Execute a store; `number` is its place in the order of all stores."""
         length = 1 if isinstance(write, Word) else write.length
         for low, high in _pieces(write.addr, write.addr + length):
             for extent in self._cover(low, high, create=True):
                 extent.writes.append((number, write))
                 if non_temporal:
-                    extent.flushed = len(extent.writes)
+                    extent.flushed[cpu] = len(extent.writes)
 
-    def flush(self, low: int, high: int) -> None:
+    def flush(self, low: int, high: int, cpu: int = 0) -> None:
         """Begin to write back the lines of bytes [low, high)."""
         for extent in self._cover(low // LINE * LINE, -(-high // LINE) * LINE, create=False):
-            extent.flushed = len(extent.writes)
+            extent.flushed[cpu] = len(extent.writes)
 
-    def fence(self) -> None:
-        """Mark all flushed and all non-temporal stores as arrived."""
+    def fence(self, cpu: int = 0) -> None:
+        """Mark all flushed and all non-temporal stores as arrived: those that this CPU flushed, as a fence orders no other's."""
         arrived = []
         for extent in self.extents():
-            arrived += [(number, write, extent) for number, write in extent.writes[: extent.flushed]]
-            del extent.writes[: extent.flushed]
-            extent.flushed = 0
+            if done := extent.flushed.pop(cpu, 0):
+                arrived += [(number, write, extent) for number, write in extent.writes[:done]]
+                del extent.writes[:done]
+                extent.flushed = {other: count - done for other, count in extent.flushed.items() if count > done}
         for _, write, extent in sorted(arrived, key=lambda one: one[0]):
             self.durable.apply(write, extent.low, extent.high)
         self._extents = {start: extent for start, extent in self._extents.items() if extent.writes}
@@ -70,7 +76,7 @@ class Cache:
     def drain(self) -> None:
         """Mark all stores as arrived: with time, lines leave the cache even if not flushed."""
         for extent in self.extents():
-            extent.flushed = len(extent.writes)
+            extent.flushed = {0: len(extent.writes)}
         self.fence()
 
     def after(self, extents: list[Extent], kept: tuple[int, ...]) -> Image:
@@ -92,7 +98,7 @@ class Cache:
             return
         extent = self._extents[self._starts[i]]
         if extent.low < at < extent.high:
-            self._add(Extent(at, extent.high, list(extent.writes), extent.flushed))
+            self._add(Extent(at, extent.high, list(extent.writes), dict(extent.flushed)))
             extent.high = at
 
     def _add(self, extent: Extent) -> Extent:

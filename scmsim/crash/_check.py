@@ -284,7 +284,8 @@ _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "
 
 def _lost(extent: Extent, count: int, sites: Mapping[int, str]) -> str:
     """Return the lines of an extent and the mechanism of the first lost store without a write-back, else of the first lost one."""
-    first = extent.flushed if count < extent.flushed < len(extent.writes) else count
+    flushed = max(extent.flushed.values(), default=0)
+    first = flushed if count < flushed < len(extent.writes) else count
     site = sites.get(extent.writes[first][0], "an earlier call")
     lines = (extent.high - extent.low) // LINE
     return f"{extent.low:#x} ({site}{f', {lines} lines' if lines > 1 else ''})"

@@ -59,6 +59,10 @@ class Setting:
     boot: int = 1
     stop: threading.Event = field(default_factory=threading.Event)
 
+    def version(self) -> str:
+        """Return the kernel's version, and the number of CPUs if there are several: "6.1.0 on 8 CPUs"."""
+        return self.kernel.version() + (f" on {self.cpus} CPUs" if self.cpus > 1 else "")
+
 
 class Failed(EnvironmentProblem):
     """Error of a guest that did not do its job; the message ends with the last lines of its console.

@@ -14,7 +14,8 @@
  * recorded.
  *
  * Arguments: pmlo=ADDRESS pmhi=ADDRESS ram=FILE ramlo=OFFSET (of the device in it), and record=FILE calls=FILE base=FILE most=BYTES, or
- * base=FILE states=FILE progress=FILE first=NUMBER.  One vCPU.
+ * base=FILE states=FILE progress=FILE first=NUMBER.  With several CPUs, an entry has the CPU that made it: a fence orders what its
+ * own CPU wrote back.
  */
 #define _GNU_SOURCE
 #include "tcg.h"
@@ -43,7 +44,7 @@ struct entry_head { /* see scmsim/lab/persistence.py; a store's bytes follow, pa
     uint64_t at, code;
     uint32_t node;
     uint16_t length;
-    uint8_t kind, unused;
+    uint8_t kind, cpu;
 };
 struct piece { /* piece of the file of states; its bytes follow, padded to 8 */
     uint64_t at;
@@ -56,7 +57,7 @@ static unsigned turned_count;
 static const char *ram_path, *calls_path, *record_path, *base_path, *states_path, *progress_path;
 static FILE *record, *states, *progress;
 static uint8_t *device, *base;
-static bool recording, unfenced, unlocked; /* a write-back since the last fence; since the last of any kind */
+static bool recording, unfenced[CPUS], unlocked[CPUS]; /* a write-back since the CPU's last fence; since its last of any kind */
 static struct entry_head run;
 static uint8_t run_bytes[RUN];
 static uint64_t *dirty, dirty_count, state;
@@ -89,7 +90,7 @@ static void begin_run(unsigned cpu, int kind, uint64_t at, uint64_t code)
 {
     end_run();
     if (recording)
-        run = (struct entry_head){.kind = kind, .at = at, .code = code, .node = calls_now(cpu)};
+        run = (struct entry_head){.kind = kind, .cpu = cpu, .at = at, .code = code, .node = calls_now(cpu)};
 }
 
 static void note_store(unsigned cpu, const struct insn *insn, uint64_t at, unsigned bytes)
@@ -97,23 +98,23 @@ static void note_store(unsigned cpu, const struct insn *insn, uint64_t at, unsig
     int kind = insn->kinds & NON_TEMPORAL ? NT_STORED : STORED;
     uint64_t apart = insn->address - run.code + NEAR;
     bool same = kind == NT_STORED ? apart < 2 * NEAR : insn->address == run.code;
-    if (run.kind != kind || !same || at != run.at + run.length || run.length + bytes > RUN)
+    if (run.kind != kind || run.cpu != cpu || !same || at != run.at + run.length || run.length + bytes > RUN)
         begin_run(cpu, kind, at, insn->address);
     if (!recording)
         return;
     memcpy(run_bytes + run.length, device + at, bytes);
     run.length += bytes;
     if (kind == NT_STORED)
-        unfenced = unlocked = true;
+        unfenced[cpu] = unlocked[cpu] = true;
 }
 
 static void note_write_back(unsigned cpu, const struct insn *insn, uint64_t at)
 {
     at = at / LINE * LINE;
-    if (run.kind != WRITTEN_BACK || insn->address != run.code || at != run.at + (uint64_t)LINE * run.length || run.length == UINT16_MAX)
+    if (run.kind != WRITTEN_BACK || run.cpu != cpu || insn->address != run.code || at != run.at + (uint64_t)LINE * run.length || run.length == UINT16_MAX)
         begin_run(cpu, WRITTEN_BACK, at, insn->address);
     run.length++;
-    unfenced = unlocked = true;
+    unfenced[cpu] = unlocked[cpu] = true;
 }
 
 static void note(unsigned cpu, int kind, uint64_t code)
@@ -127,9 +128,9 @@ static void note(unsigned cpu, int kind, uint64_t code)
 static void on_fence(unsigned cpu, void *data)
 {
     const struct insn *insn = data;
-    if (unfenced)
+    if (unfenced[cpu])
         note(cpu, FENCED, insn->address);
-    unfenced = unlocked = false;
+    unfenced[cpu] = unlocked[cpu] = false;
 }
 
 static void on_unseen(unsigned cpu, void *data)
@@ -272,9 +273,9 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
             note_write_back(cpu, insn, at);
     }
     if (store && insn->kinds & LOCKED) {
-        if (unlocked && record)
+        if (unlocked[cpu] && record)
             note(cpu, LOCKED_FENCE, insn->address);
-        unlocked = false;
+        unlocked[cpu] = false;
     }
 }
 

@@ -27,7 +27,7 @@ LINE = 64
 MOST_BYTES = 1 << 30  # bytes of a recording
 MOST_OPERATIONS = 100_000
 MOST_PATHS = 4096
-_HEAD = struct.Struct("<QQIHBx")  # struct entry_head: at, code, node, length, kind
+_HEAD = struct.Struct("<QQIHBB")  # struct entry_head: at, code, node, length, kind, cpu
 _GIVEN = np.dtype(
     [("result", "<i8"), ("inode", "<u8"), ("parent", "<i4"), ("owner", "<i4"), ("number", "<i4"), ("unused", "<i4")]
 )  # struct given of guest.h
@@ -54,6 +54,7 @@ class Entry(NamedTuple):
     code: int
     node: int
     data: bytes = b""
+    cpu: int = 0
 
 
 class Name(NamedTuple):
@@ -121,14 +122,14 @@ class Recording:
         return self._chains[node]
 
 
-def plan_of(source: Source) -> Plan:
-    """Return the plan of a trace, without parts that only counting needs.
+def plan_of(source: Source, cpus: int = 1) -> Plan:
+    """Return the plan of a trace for a guest of `cpus` CPUs, without parts that only counting needs.
 
     Raises UsageError for operations that a crash check does not follow.
     """
     if source.rows > MOST_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, lab crash takes {MOST_OPERATIONS:,}; cut it first")
-    found = from_trace(source)
+    found = from_trace(source, cpus)
     operations = found.operations[len(found.operations) - source.rows :]
     if (operations["op"] == MMAP).any():
         raise UsageError(
@@ -192,12 +193,12 @@ class Recorded:
     def __iter__(self) -> Iterator[Entry]:
         with self.path.open("rb") as file:
             while head := file.read(_HEAD.size):
-                place, code, node, length, kind = _HEAD.unpack(head.ljust(_HEAD.size, b"\0"))
+                place, code, node, length, kind, cpu = _HEAD.unpack(head.ljust(_HEAD.size, b"\0"))
                 padded = -(-length // 8) * 8 if kind in (STORED, NT_STORED) else 0
                 data = file.read(padded)
                 if len(head) < _HEAD.size or len(data) < padded:
                     raise EnvironmentProblem("the recording of stores is cut short; is the disk full?")
-                yield Entry(kind, place, length, code, node, data[:length] if padded else b"")
+                yield Entry(kind, place, length, code, node, data[:length] if padded else b"", cpu)
 
 
 class StateWriter:

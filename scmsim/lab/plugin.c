@@ -4,7 +4,8 @@
  * counts the executions of every block in every region, its accesses, and the bytes moved to and from persistent memory, which is
  * recognised by its address.  A block is a translated run of instructions without a jump; how many instructions load, store, are
  * fences and so on is a property of the block, so one callback per block suffices.  With several CPUs, one at a time has a
- * region: separate rows count what the others do meanwhile.  QEMU runs all CPUs on one thread, so nothing here needs a lock.
+ * region: separate rows count what the others do meanwhile, and no stream has their accesses, which go through other TLBs and
+ * L1Ds.  QEMU runs all CPUs on one thread, so nothing here needs a lock.
  *
  * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET (of persistent memory in the guest's RAM)
  * [stream=FILE every=N length=N]: of every N accesses in regions, the first `length` as runs on a page, and where each region
@@ -226,6 +227,8 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
         *(store ? &cell->pm_stored : &cell->pm_loaded) += bytes;
         cell->nt_stored += store && insn->kinds & NON_TEMPORAL ? bytes : 0;
     }
+    if (cpu != region_cpu)
+        return;
     if (stream)
         note(address, store, insn->block->cell->number);
     if (lines) {

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core import registry
+from scmsim.core.errors import UsageError
 from scmsim.core.resumable import Folder, write
 from scmsim.core.signals import stopping
 from scmsim.lab import cache, call_counts, machine, outcome
@@ -109,6 +110,7 @@ def run(
         After SIGINT, SIGTERM or SIGHUP, with everything cleaned up.
     """
     plan = job.plan()
+    _check_cpus(plan, setting)
     sweep()
     with opened(folder, identity(job, plan, setting, systems)) as store:
         finished = store.finished()
@@ -124,6 +126,16 @@ def run(
         for name in ("functions", "tasks", *(["cpus"] if job.cpus > 1 else [])):
             write(store.path / f"{name}.csv", _table([row for record in records for row in record[name]]))
     return result, len(todo), len(guests(job)) - len(todo)
+
+
+def _check_cpus(plan: Plan, setting: Setting) -> None:
+    """Raise UsageError if calls run on several CPUs, and the setting keeps what one CPU's TLB or caches see."""
+    used = len(np.unique(plan.operations["cpu"]))
+    if used > 1 and (setting.window or setting.lines):
+        raise UsageError(
+            f"the trace's threads run on {used} CPUs, each with a TLB and caches of its own, and what is kept is that of one; "
+            "leave --cpus out, or take a trace of one thread"
+        )
 
 
 def sweep() -> None:
@@ -169,8 +181,7 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     measured = machine.run(setting, systems[guest.fs], plan)
     found = outcome.Outcome(guest.fs, plan, measured, job.cpus)
     path = f"{store.path / guest.key}{call_counts.SUFFIX}"
-    version = setting.kernel.version() + (f" on {job.cpus} CPUs" if job.cpus > 1 else "")
-    call_counts.keep(path, found, version, setting.machine, _misses(measured, setting))
+    call_counts.keep(path, found, setting.version(), setting.machine, _misses(measured, setting))
     _keep(store.path / guest.key, guest.fs, plan, measured, setting)
     if job.layout:
         _keep_extents(store.path / guest.key, job, systems[guest.fs], measured)

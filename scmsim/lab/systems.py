@@ -54,9 +54,7 @@ def get(known: dict[str, System], name: str, cpus: int = 1) -> System:
     if name not in known:
         raise unknown("file system of the lab", name, known)
     if (least := known[name].cpus) > cpus:
-        raise UsageError(
-            f"{name!r} needs a guest with {least} CPUs, not {cpus}; run it with scmsim lab run --cpus {least}"
-        )
+        raise UsageError(f"{name!r} needs a guest with {least} CPUs, not {cpus}; run it with --cpus {least}")
     return known[name]
 
 

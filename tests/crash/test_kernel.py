@@ -90,7 +90,7 @@ def made_up_kernel(setting, system, states, base, numbers, paths, progress=None)
 
 def checked(monkeypatch, tmp_path, entries, ops=OPS, **bounds):
     monkeypatch.setattr(persistence, "look", made_up_kernel)
-    setting = type("Setting", (), {"kernel": type("Kernel", (), {"version": lambda self: "6.1"})()})()
+    setting = type("Setting", (), {"version": lambda self: "6.1"})()
     system = type("System", (), {"name": "made-up"})()
     plan = _check.Plan(**bounds)
     found = recording(entries, ops, tmp_path)
@@ -112,6 +112,18 @@ def test_a_missing_write_back_is_found_with_the_line_that_is_lost(monkeypatch, t
     assert (lost["line"], lost["operation"], lost["call"]) == (hex(DATA_AT + 64), 0, "write")
     assert lost["functions"][0] == "copy_data"
     assert "zeroes" in failure.wrong
+
+
+def test_a_fence_of_another_cpu_makes_nothing_durable(monkeypatch, tmp_path):
+    """The data's write-back is on CPU 1, and every fence on CPU 0."""
+    elsewhere = [one._replace(cpu=1) if one.kind == persistence.WRITTEN_BACK else one for one in appended()]
+    [failure] = checked(monkeypatch, tmp_path, elsewhere).failures
+    assert failure.operation == 1 and failure.lost[0]["line"] == hex(DATA_AT + 64)
+    both = [
+        one._replace(cpu=1) if one.kind in (persistence.WRITTEN_BACK, persistence.FENCED) else one for one in appended()
+    ]
+    [failure] = checked(monkeypatch, tmp_path, both).failures  # the size, stored past the caches by CPU 0, has no fence
+    assert failure.operation == 1 and failure.lost[0]["line"] == hex(SIZE_AT)
 
 
 def test_dropped_write_backs_are_as_missing_ones(monkeypatch, tmp_path):

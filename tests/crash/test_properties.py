@@ -16,14 +16,15 @@ steps = st.one_of(stores, stores, st.tuples(st.just("flush"), lines), st.just(("
 
 def all_states(program):
     cache = Cache()
-    for number, step in enumerate(program):
-        if step[0] == "fence":
-            cache.fence()
-        elif step[0] == "flush":
-            cache.flush(step[1] * LINE, step[1] * LINE + 1)
+    for number, (kind, *rest) in enumerate(program):
+        if kind == "fence":
+            cache.fence(*rest)
+        elif kind == "flush":
+            line, *cpu = rest
+            cache.flush(line * LINE, line * LINE + 1, *cpu)
         else:
-            _, line, word, value = step
-            cache.store(number, Word(line * LINE + 8 * word, (line, word), value), step[0] == "nt")
+            line, word, value, *cpu = rest
+            cache.store(number, Word(line * LINE + 8 * word, (line, word), value), kind == "nt", *cpu)
     extents = cache.extents()
     total, kept = choices(extents, 8, 1 << 20, "0")
     images = [cache.after(extents, counts) for counts in kept]
@@ -35,6 +36,13 @@ def all_states(program):
 @given(st.lists(steps, max_size=7))
 def test_the_states_are_those_of_the_slow_twin(program):
     assert all_states(program) == crash_slow.memories(program)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(steps, st.integers(0, 1)), max_size=9))
+def test_a_fence_orders_what_its_own_cpu_wrote_back(program):
+    program = [(*step, cpu) for step, cpu in program]
+    assert all_states(program) == crash_slow.memories_of_cpus(program)
 
 
 @settings(max_examples=60)

@@ -178,12 +178,27 @@ def test_an_unmapping_interrupts_every_other_cpu_of_the_program(setting):
     assert one.groups["write"]["tlb_shootdowns"] == 0 and one.groups["munmap"]["other_instructions"] > 0
 
 
-def test_a_stream_of_several_cpus_is_refused(tmp_path):
-    words = ["lab", "run", "smoke", "--cpus", "2", "--stream", "10/100", "-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(main, words)
-    assert (
-        done.exit_code == 2 and "those of one CPU; leave --cpus out" in done.output and not (tmp_path / "out").exists()
+def test_a_stream_of_calls_on_several_cpus_is_refused(tmp_path):
+    table, trace = tmp_path / "t.csv", tmp_path / "t.parquet"
+    table.write_text("op,path,thread,offset,length\ncreate,/a,1\nwrite,/a,1,0,4096\nwrite,/a,2,0,4096\n")
+    assert CliRunner().invoke(main, ["trace", "convert", str(table), str(trace)]).exit_code == 0
+    given = ["--cpus", "2", "-o", str(tmp_path / "out")]
+    for words in (["lab", "run", trace, "--stream", "10/100"], ["lab", "tlb", trace], ["lab", "caches", trace]):
+        done = CliRunner().invoke(main, [*map(str, words), *given])
+        assert done.exit_code == 2 and "threads run on 2 CPUs" in done.output and not (tmp_path / "out").exists()
+
+
+def test_what_one_cpu_touches_is_no_mix_of_several(setting):
+    """What is kept is of the CPU that makes the call, although the other thread waits in user mode for its turn."""
+    trace = Trace([(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i << 12, 4096) for i in range(8)], (STAT, 1)], side_table(2))
+    trace.array["thread"][-1] = 1
+    kept = dataclasses.replace(setting, window=machine.Window(1, 1, calls=True), touches=1000, lines=True)
+    one, two = (
+        machine.run(dataclasses.replace(kept, cpus=n), systems.load()["ext4-dax"], plan.from_trace(trace, n))
+        for n in (1, 2)
     )
+    for name in ("stream", "touches", "lines"):
+        assert 0.8 < len(getattr(two, name)) / len(getattr(one, name)) < 1.2, name
 
 
 def first_touches(part, window):

@@ -50,6 +50,17 @@ def test_a_kernel_keeps_what_it_promises(trace, fs):
     assert report["operations"] == 5 and report["states"] > 50 and report["model_both"] > 5
 
 
+def test_threads_on_several_cpus_are_crashed_too(tmp_path):
+    table, trace = tmp_path / "t.csv", tmp_path / "t.parquet"
+    table.write_text("op,path,thread,offset,length\ncreate,/a,1\nwrite,/a,2,0,4096\nfsync,/a,1\n")
+    assert CliRunner().invoke(cli.main, ["trace", "convert", str(table), str(trace)]).exit_code == 0
+    code, said = crash(trace, "--fs", "ext4-dax", "--states", 100, "--json", "--cpus", 2)
+    report = json.loads(said)
+    assert (
+        code == 0 and report["failing_states"] == 0 and report["states"] > 20 and report["kernel"].endswith("on 2 CPUs")
+    )
+
+
 def test_a_write_back_that_is_taken_away_is_found(trace):
     code, said = crash(trace, "--fs", "ext4-dax", "--states", 150, "--drop-write-backs", "pmem_do_write")
     assert code == 1

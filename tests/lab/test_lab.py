@@ -414,9 +414,7 @@ def test_own_systems_replace_ours(tmp_path):
 
 def test_a_file_system_may_need_several_cpus():
     assert systems.get(systems.load(), "winefs", 8).cpus == 8
-    with pytest.raises(
-        UsageError, match="'winefs' needs a guest with 8 CPUs, not 1; run it with scmsim lab run --cpus 8"
-    ):
+    with pytest.raises(UsageError, match="'winefs' needs a guest with 8 CPUs, not 1; run it with --cpus 8"):
         systems.get(systems.load(), "winefs")
 
 

@@ -12,8 +12,8 @@ from scmsim.lab import cache, persistence
 from scmsim.lab.persistence import Entry, Name
 
 
-def head(kind, at=0, length=0, code=0, node=0):
-    return struct.pack("<QQIHBB", at, code, node, length, kind, 0)
+def head(kind, at=0, length=0, code=0, node=0, cpu=0):
+    return struct.pack("<QQIHBB", at, code, node, length, kind, cpu)
 
 
 def test_a_recording_is_read_line_by_line_and_more_than_once(tmp_path):
@@ -21,13 +21,13 @@ def test_a_recording_is_read_line_by_line_and_more_than_once(tmp_path):
         head(persistence.BEGUN)
         + head(persistence.STORED, 64, 5, 9, 3)
         + b"hello\0\0\0"
-        + head(persistence.WRITTEN_BACK, 64, 2)
+        + head(persistence.WRITTEN_BACK, 64, 2, cpu=3)
     )
     found = persistence.Recorded(tmp_path / "record")
     lines = [
         Entry(persistence.BEGUN, 0, 0, 0, 0),
         Entry(persistence.STORED, 64, 5, 9, 3, b"hello"),
-        Entry(persistence.WRITTEN_BACK, 64, 2, 0, 0),
+        Entry(persistence.WRITTEN_BACK, 64, 2, 0, 0, cpu=3),
     ]
     assert list(found) == lines and list(found) == lines
 

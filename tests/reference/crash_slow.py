@@ -4,6 +4,8 @@ A program is a list of ("store", line, word, value), ("nt", line, word, value), 
 line may be written back as it is at that moment, or not.
 """
 
+import itertools
+
 Memory = frozenset
 
 
@@ -13,6 +15,24 @@ def memories(program: list[tuple]) -> set[frozenset]:
     for step in program:
         worlds = {after for world in worlds for taken in _step(world, step) for after in _evictions(taken)}
     return {persistent for persistent, _, _ in worlds}
+
+
+def memories_of_cpus(program: list[tuple]) -> set[frozenset]:
+    """The same for steps ("store", line, word, value, cpu), ("nt", line, word, value, cpu), ("flush", line, cpu), ("fence", cpu).
+
+    A line persists as a prefix of its stores, no shorter than what a CPU wrote back before a fence of its own.
+    """
+    stores: dict[int, list] = {step[1]: [] for step in program if step[0] in ("store", "nt")}
+    least = dict.fromkeys(stores, 0)
+    for end, step in enumerate(program):
+        if step[0] in ("store", "nt"):
+            stores[step[1]].append(((step[1], step[2]), step[3]))
+        for start, earlier in enumerate(program[:end] if step[0] == "fence" else []):
+            if earlier[0] in ("flush", "nt") and earlier[-1] == step[-1] and earlier[1] in stores:
+                count = sum(other[0] in ("store", "nt") and other[1] == earlier[1] for other in program[: start + 1])
+                least[earlier[1]] = max(least[earlier[1]], count)
+    lines = [[made[:count] for count in range(least[line], len(made) + 1)] for line, made in stores.items()]
+    return {frozenset(dict(sum(chosen, [])).items()) for chosen in itertools.product(*lines)}
 
 
 def _step(world: tuple, step: tuple) -> list[tuple]:

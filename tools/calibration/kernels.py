@@ -1,6 +1,6 @@
 """Derive the cost tables of Debian's kernels: measure in the lab, fit to microbenchmarks.
 
-    python -m tools.calibration.kernels FOLDER [--kernel 6.1,6.12] [--fs ext4-dax,tmpfs] [--write]
+    python -m tools.calibration.kernels FOLDER [--kernel 6.12,6.18] [--fs ext4-dax,tmpfs] [--write]
 
 FOLDER keeps the runs: `scmsim lab run costs` on each kernel and the traces of lab_costs.py (all of them for ext4); only missing
 runs are made.  The fit is to units of 1, 16 and 256 KiB and to passes over names; units of 4 KiB, 64 KiB and 2 MiB and sums of
@@ -21,11 +21,14 @@ from tools.calibration import lab_costs, tables
 from tools.calibration.tables import Cost
 
 # File systems by kernel; tmpfs.py and ext2.py derive the others of 6.1.
-MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax"), "6.12": ("ext4-dax", "tmpfs", "ext4", "xfs-dax", "ext2-dax")}
+_ALL = ("ext4-dax", "tmpfs", "ext4", "xfs-dax", "ext2-dax")
+MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax"), "6.12": _ALL, "6.18": ("ext4-dax", "tmpfs", "ext4", "xfs-dax")}
 # The model's kernel parameter of the table that a fit starts from: a kernel with the same driver.
-START = {"ext4-dax": "5.13", "tmpfs": "6.1", "ext4": "5.13", "xfs-dax": "5.13", "ext2-dax": "6.1"}
+FIRST = {"ext4-dax": "5.13", "tmpfs": "6.1", "ext4": "5.13", "xfs-dax": "5.13", "ext2-dax": "6.1"}
+START = {"6.1": FIRST, "6.12": FIRST, "6.18": dict.fromkeys(_ALL, "6.12")}
 MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; the lab's counts exclude interrupts
 TICK = "no interrupt is in what the lab counts; those of a machine are a system's (scmsim replay --system)"
+NOT_TOLD = "not told by the cells"
 SHOWN = 0.05  # relative error above which a cell is listed
 UNITS = "units of 1, 16 and 256 KiB, and passes over names"
 
@@ -35,7 +38,7 @@ def measured(folder: pathlib.Path, kernel: str, fs: str) -> calibrate.Result:
     out = folder / f"costs-{kernel}"
     command = [sys.executable, "-m", "scmsim", "lab", "run", "costs", "--kernel", kernel, "-o", str(out), "--fs"]
     if not (out / f"{fs}-1.calls.parquet").exists() or not (out / "result.json").exists():
-        subprocess.run([*command, ",".join(START)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, ",".join(_ALL)], check=True, stdout=subprocess.DEVNULL)
     return read_all(str(out))
 
 
@@ -47,7 +50,7 @@ def calibrated(folder: pathlib.Path, kernel: str, fs: str) -> tuple[str, calibra
     single.mkdir(exist_ok=True)
     known = (lab_costs.costs_of if ext4 else lab_costs.quiet_costs_of)(single, fs, kernel)
     return str(result.manifest["kernel"]).removeprefix("Linux "), lab_costs.fitted(
-        known, result, fs, MACHINE | {"kernel": START[fs]}
+        known, result, fs, MACHINE | {"kernel": START[kernel][fs]}
     )
 
 
@@ -58,8 +61,8 @@ def table(fs: str, kernel: str, release: str, found: calibrate.Calibration) -> s
         source = str(entry["source"])
         if name in found.told:
             source = f"lab, Linux {release}: {UNITS}"
-        elif not source.startswith("lab"):
-            source = f"not told by the cells, so of {found.name}: {source}"
+        elif not source.startswith(("lab", NOT_TOLD)):
+            source = f"{NOT_TOLD}, so of {found.name}: {source}"
         costs[name] = Cost([entry[column] for column in COLUMNS], entry["site"], entry["per"], entry["kind"], source)
     if "timer_tick" in costs:
         costs["timer_tick"] = costs["timer_tick"]._replace(amounts=(0, 0, 0), kind="measured", source=TICK)
@@ -80,7 +83,7 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
     for kernel in given.kernel.split(","):
-        for fs in given.fs.split(",") if given.fs else MADE.get(kernel, tuple(START)):
+        for fs in given.fs.split(",") if given.fs else MADE[kernel]:
             release, found = calibrated(given.folder, kernel, fs)
             print(f"{fs} on {release}, from {found.name}; costs that no cell tells: "
                   + (", ".join(name for name in found.table if name not in found.told) or "none"))  # fmt: skip

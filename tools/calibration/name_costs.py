@@ -78,6 +78,39 @@ def ratio(pairs):
     return np.array([sum(y[k] / x[k] for x, y in pairs) / sum((y[k] / x[k]) ** 2 for x, y in pairs) for k in range(3)])
 
 
+def costs(folder, kernel, systems):
+    """Yield (file system, factor of an examined entry, {call: (amounts, errors with 100 others)}), after missing runs."""
+    folder = folder / kernel
+    folder.mkdir(parents=True, exist_ok=True)
+    paths, measured = {}, {}
+    for others in OTHERS:
+        paths[others] = {name: folder / f"{name}-{others}.parquet" for name in rows(others)}
+        for name, path in paths[others].items():
+            store(rows(others)[name], others, path)
+        measured[others] = card.measure(paths[others], systems, folder, kernel)
+    for fs in systems:
+        real, bare, seen = [], [], []
+        for others in OTHERS:
+            real.append(by_call({name: next(run for run in result.runs if run.fs == fs)
+                                 for name, result in measured[others].items()}))  # fmt: skip
+            bare.append(charged(paths[others], fs, kernel, ()))
+            kept = charged(paths[others], fs, kernel, ENTRIES[fs])
+            seen.append({call: kept[call] - bare[-1][call] for call in CALLS})
+        factor = ratio([(real[1][call] - real[0][call], seen[1][call] - seen[0][call]) for call in CALLS])
+        found = {}
+        for call in CALLS:
+            cost = real[0][call] - bare[0][call] - factor * seen[0][call]
+            found[call] = cost, (bare[1][call] + cost + factor * seen[1][call]) / real[1][call] - 1
+        yield fs, factor, found
+
+
+def show(fs, factor, found):
+    """Print the costs of a file system."""
+    print(f"{fs}: {', '.join(ENTRIES[fs])} times", *factor.round(3))
+    for call, (cost, error) in found.items():
+        print(f"{fs} {call:8}", *(f"{value:9.1f}" for value in cost), *(f"{value:+7.1%}" for value in error))
+
+
 def main():
     """Print the costs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -85,28 +118,8 @@ def main():
     parser.add_argument("--kernel", default="6.1")
     parser.add_argument("--fs", default=",".join(ENTRIES))
     given = parser.parse_args()
-    folder, systems = given.folder / given.kernel, given.fs.split(",")
-    folder.mkdir(parents=True, exist_ok=True)
-    paths, measured = {}, {}
-    for others in OTHERS:
-        paths[others] = {name: folder / f"{name}-{others}.parquet" for name in rows(others)}
-        for name, path in paths[others].items():
-            store(rows(others)[name], others, path)
-        measured[others] = card.measure(paths[others], systems, folder, given.kernel)
-    for fs in systems:
-        real, bare, seen = [], [], []
-        for others in OTHERS:
-            real.append(by_call({name: next(run for run in result.runs if run.fs == fs)
-                                 for name, result in measured[others].items()}))  # fmt: skip
-            bare.append(charged(paths[others], fs, given.kernel, ()))
-            kept = charged(paths[others], fs, given.kernel, ENTRIES[fs])
-            seen.append({call: kept[call] - bare[-1][call] for call in CALLS})
-        factor = ratio([(real[1][call] - real[0][call], seen[1][call] - seen[0][call]) for call in CALLS])
-        print(f"{fs}: {', '.join(ENTRIES[fs])} times", *factor.round(3))
-        for call in CALLS:
-            cost = real[0][call] - bare[0][call] - factor * seen[0][call]
-            error = (bare[1][call] + cost + factor * seen[1][call]) / real[1][call] - 1
-            print(f"{fs} {call:8}", *(f"{value:9.1f}" for value in cost), *(f"{value:+7.1%}" for value in error))
+    for found in costs(given.folder, given.kernel, given.fs.split(",")):
+        show(*found)
 
 
 if __name__ == "__main__":

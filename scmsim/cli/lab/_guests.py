@@ -27,6 +27,9 @@ _KERNEL = (
     click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead."),
     click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE."),
 )
+_CPUS = click.option(
+    "--cpus", type=click.IntRange(1, 64), help="CPUs of a guest; a trace's threads take turns on them.  [default: 1]"
+)
 _BESIDE = (
     click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]"),
     click.option(
@@ -44,11 +47,7 @@ _JOB = (
     click.option(
         "--machine", help="Count first-level misses and walks of this machine's TLB too, as 'lab diff' needs them."
     ),
-    click.option(
-        "--cpus",
-        type=click.IntRange(1, 64),
-        help="CPUs of a guest; a trace's threads take turns on them.  [default: 1]",
-    ),
+    _CPUS,
     click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then."),
 )
 
@@ -58,9 +57,14 @@ def guest_options(command: Callable) -> Callable:
     return _added(command, (*_RUN, *_KERNEL))
 
 
+def cpus_option(command: Callable) -> Callable:
+    """Add the option for a guest's CPUs."""
+    return _added(command, (_CPUS,))
+
+
 def beside_options(command: Callable) -> Callable:
     """Add the options on the file systems and parameters of replays that are compared with guests."""
-    return _added(command, _BESIDE)
+    return _added(command, (*_BESIDE, _CPUS))
 
 
 def run_options(command: Callable) -> Callable:
@@ -130,9 +134,10 @@ def run_guests(
 
     open_source(trace)
     rows = systems.load(given["systems"])
-    chosen = {name: systems.get(rows, name) for name in fs}
+    cpus = given["cpus"] or 1
+    chosen = {name: systems.get(rows, name, cpus) for name in fs}
     timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else Job.timeout_s
-    job = Job(fs, trace, timeout_s=timeout_s, repeats=boots, layout=layout)
+    job = Job(fs, trace, timeout_s=timeout_s, repeats=boots, layout=layout, cpus=cpus)
     setting = setting_of(job, given, any(system.dax for system in chosen.values()), boots=boots > 1, **kept)
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(fs) * boots)
     with progress() as show:
@@ -155,7 +160,7 @@ def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str
     params = _params(given["assignments"])
     rows = systems.load(given["systems"])
     for name in names:
-        systems.get(rows, name)
+        systems.get(rows, name, given["cpus"] or 1)
         registry.path("fs", name)
     for machine in machines:
         known = models_of(names, machine, given.get("paging"))
@@ -191,13 +196,10 @@ def setting_of(job: "Job", given: dict[str, Any], dax: bool, **kept: Any) -> "Se
 
 def setting_with(found: "Kernel", job: "Job", dax: bool, **kept: Any) -> "Setting":
     """Return the setting with a given kernel, checked before any guest runs."""
-    from scmsim.core.errors import UsageError
     from scmsim.lab import machine, qemu
 
     emulator = qemu.find()
     found.check(dax)
-    if job.cpus > 1 and kept.get("window"):
-        raise UsageError("--stream and --machine count those of one CPU; leave --cpus out")
     return machine.Setting(emulator, found, job.timeout_s, job.erms, job.cpus, **kept)
 
 

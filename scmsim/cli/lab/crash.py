@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from scmsim.cli._crash_reports import conclude
-from scmsim.cli.lab._guests import guest_options, setting_of
+from scmsim.cli.lab._guests import cpus_option, guest_options, setting_of
 from scmsim.core.text import printable
 
 _SHOWN = 8  # most lost lines to print per failure
@@ -67,6 +67,7 @@ Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
     help="Plant a fault: take away the write-backs of a function of the kernel and of what it calls.",
 )
 @click.option("--model", is_flag=True, help="Set the states that the model of the same name shows beside the kernel's.")
+@cpus_option
 @guest_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, of several file systems a list of them.")
 def command(trace: str, fs: str, fences: str, as_json: bool, **given: Any) -> int:
@@ -78,11 +79,12 @@ def command(trace: str, fs: str, fences: str, as_json: bool, **given: Any) -> in
     from scmsim.trace import open_trace
 
     source, rows = open_trace(trace), systems.load(given["systems"])
-    chosen = [systems.get(rows, name) for name in job.systems_of(fs)]
+    cpus = given["cpus"] or 1
+    chosen = [systems.get(rows, name, cpus) for name in job.systems_of(fs)]
     for system in chosen:
         kernel.guarantee_of(system.name, given["promise"] or "")
     timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else job.Job.timeout_s
-    loaded = job.Job(tuple(system.name for system in chosen), trace, timeout_s=timeout_s)
+    loaded = job.Job(tuple(system.name for system in chosen), trace, timeout_s=timeout_s, cpus=cpus)
     setting = setting_of(loaded, given, any(system.dax for system in chosen))
     bounds = {name: given[name] for name in ("lines", "samples", "states", "seed", "dropped")}
     bounds |= {"workers": given["workers"] or len(os.sched_getaffinity(0)), "locked": fences == "x86"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.lab._guests import guest_options, run_guests
+from scmsim.cli.lab._guests import cpus_option, guest_options, run_guests
 from scmsim.core.errors import UsageError
 
 SUMMARY = "Judge a model's allocator by a real kernel's extents; exit code 1 if other 2 MiB can be mapped."
@@ -35,6 +35,7 @@ Example: scmsim synth churn -o churn.parquet
     "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of a model; may be repeated."
 )
 @click.option("--real", type=click.Path(), metavar="PATH", help="Extents that were recorded before; no guest runs.")
+@cpus_option
 @guest_options
 @click.option("--by-file", is_flag=True, help="Show the files of each file system too.")
 @click.option(
@@ -55,7 +56,7 @@ def command(traces: tuple[str, ...], **given: Any) -> int:
     names = job.systems_of(given["fs"] or "ext4-dax")
     rows = systems.load(given["systems"])
     for name in names:
-        systems.get(rows, name)
+        systems.get(rows, name, given["cpus"] or 1)
         registry.path("fs", name)
     params = _params(given["assignments"])
     for target in params:

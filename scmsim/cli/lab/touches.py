@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.lab._guests import guest_options, run_guests
+from scmsim.cli.lab._guests import cpus_option, guest_options, run_guests
 
 SUMMARY = "Record which pages each call of a trace touches on a real kernel, by function and kind of object."
 
@@ -32,6 +32,7 @@ Example: scmsim lab touches traces/varmail.parquet --fs ext4-dax,tmpfs -o touche
     type=click.IntRange(1, 100),
     help="Which boot; in another the kernel's objects lie elsewhere.",
 )
+@cpus_option
 @guest_options
 @click.option("--json", "as_json", is_flag=True, help="Print the sums as JSON.")
 def command(trace: str, **given: Any) -> None:

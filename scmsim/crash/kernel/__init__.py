@@ -90,7 +90,7 @@ def check(
     guarantee = guarantee_of(system.name, promise)
     if model:
         recovery_model_of(system.name)
-    plan, bound = persistence.plan_of(source), _check.Plan(**bounds)
+    plan, bound = persistence.plan_of(source, setting.cpus), _check.Plan(**bounds)
     sweep()
     with machine.scratch() as folder:
         if progress:

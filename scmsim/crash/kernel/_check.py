@@ -56,7 +56,7 @@ class Check:
         self.setting, self.system, self.recording, self.guarantee = setting, system, recording, guarantee
         self.paths, self.plan, self.folder, self.progress = paths, plan, folder, progress
         self.names = Names(recording)
-        self.report = Report(system.name, setting.kernel.version(), guarantee.text, guarantee.promised)
+        self.report = Report(system.name, setting.version(), guarantee.text, guarantee.promised)
         self.report.operations = sum(result >= 0 for result in recording.results)
         self.report.entries = sum(1 for _ in recording.entries)
         self.report.recording_seconds = round(recording.seconds, 2)

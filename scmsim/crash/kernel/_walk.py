@@ -101,13 +101,13 @@ class Walk(History):
                 if point:
                     yield point
             elif entry.kind in _FENCES and (entry.kind == persistence.FENCED or self.locked):
-                if self._checked() and any(extent.flushed for extent in self.cache.extents()):
+                if self._checked() and any(entry.cpu in extent.flushed for extent in self.cache.extents()):
                     yield self._point(f"{_FENCES[entry.kind]} of {self.recording.function(entry.code)}")
-                self.cache.fence()
+                self.cache.fence(entry.cpu)
             elif entry.kind in (persistence.STORED, persistence.NT_STORED):
                 self._store(entry)
             elif entry.kind == persistence.WRITTEN_BACK and not self._drops(entry):
-                self.cache.flush(entry.at, entry.at + persistence.LINE * entry.length)
+                self.cache.flush(entry.at, entry.at + persistence.LINE * entry.length, entry.cpu)
 
     def _drops(self, entry: Entry) -> bool:
         return bool(self.dropped) and self.dropped in self.recording.chain(entry)
@@ -117,7 +117,7 @@ class Walk(History):
         self._moved = True
         store = Store(entry.at, entry.length, entry, self.now)
         past_cache = entry.kind == persistence.NT_STORED and not self._drops(entry)
-        self.cache.store(self._stores, cast(ModelWrite, store), past_cache)
+        self.cache.store(self._stores, cast(ModelWrite, store), past_cache, entry.cpu)
 
     def _begin(self) -> None:
         self.now += 1
