@@ -51,7 +51,7 @@ _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
 _OPEN_FILE = 128  # footprint.interleave.OPEN_FILE
 OBJECTS = 1 << 48  # line of the first object: no address has it, and it is not in persistent memory
-WALKS = 1 << 50  # line 0 of page-table entries; neither an object nor a kernel's address
+WALKS = 1 << 50  # first line of page-table entries: outside of the lines of objects and of kernel addresses
 _BETWEEN = 17  # lines from one inode to the next: ext4's have 1,088 bytes, xfs' 1,024
 
 

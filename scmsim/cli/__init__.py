@@ -218,7 +218,7 @@ def _fail(message: str, code: int) -> int:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog='Completion for bash: eval "$(_SCMSIM_COMPLETE=bash_source scmsim)" (zsh_source and fish_source likewise).',
+    epilog='Completion for bash: eval "$(_SCMSIM_COMPLETE=bash_source scmsim)" (zsh: zsh_source, fish: fish_source).',
 )
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr.")
 @click.version_option(__version__, "-V", "--version", prog_name="scmsim", message="%(prog)s %(version)s")
@@ -226,7 +226,7 @@ def _fail(message: str, code: int) -> int:
 def main(ctx: click.Context, quiet: bool) -> None:
     """Replay file-system traces against models of storage-class-memory file systems.
 
-    Predicts what perf would count: TLB misses and page walks, bytes stored, write amplification, and space.
+    Predicts TLB misses and page walks as perf would count them, bytes stored, write amplification and space.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -25,7 +25,7 @@ _KINDS = (
     "policy",
     "backend",
     "format",
-)  # options that take names of plug-ins of this kind
+)  # options that take names of plug-ins; an option is named after the kind of its plug-ins
 _LISTS = ("fs", "machine", "paging", "medium", "policy")  # options that take several names, separated by commas
 _SET = ("fs", "paging", "policy")  # kinds whose parameters --set accepts
 _PREFIXES = {"perf run": "perf-", "sweep": "sweep-"}

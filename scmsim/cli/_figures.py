@@ -14,9 +14,9 @@ figure_format = click.option(
     type=click.Choice(["svg", "png", "pdf"]),
     default="svg",
     show_default=True,
-    help="Of the figures.",
+    help="File format of the figures.",
 )
-figure_title = click.option("--title", default="", help="Title of the figure.  [default: what it shows]")
+figure_title = click.option("--title", default="", help="Title of the figure.  [default: a description of the figure]")
 
 
 def figure_style(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,7 +25,7 @@ def figure_style(command: Callable[..., Any]) -> Callable[..., Any]:
         "--palette",
         default="",
         metavar="COLOURS",
-        help="Colours of the figures: okabe-ito, bright, grey, or #rrggbb with commas.  [default: okabe-ito]",
+        help="Colours of the figures: okabe-ito, bright, grey, or a list #rrggbb,#rrggbb.  [default: okabe-ito]",
     )(command)
     return click.option("--width", type=click.IntRange(200, 10_000), metavar="PX", help="Width of the figures, in px.")(
         command

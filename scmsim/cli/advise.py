@@ -14,15 +14,15 @@ SUMMARY = "Find the best page sizes, thresholds and copy-on-write grain for a tr
     "advise",
     help=f"""{SUMMARY}
 
-TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  More than 10,000 combinations are
-weighed by page-walk cycles, wasted bytes and write amplification.  If the trace touches
-mapped files, it is also replayed on file systems as they stand and with large pages allowed: which of the files gain by them.""",
+TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  The command compares more than
+10,000 combinations by page-walk cycles, wasted bytes and write amplification.  If the trace touches mapped files, each
+file system of --fs also replays it with and without large pages, to show which files gain from large pages.""",
 )
 @click.argument("trace")
-@click.option("--machine", default="i7-8700k", show_default=True, help="Whose TLBs; a name, host or a .toml file.")
-@click.option("--fs", default=_FS, show_default=True, help="Mapped files: on which file systems (scmsim list fs).")
-@click.option("--capacity", help="Size of the device.  [default: four to eight times what the files hold]")
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Threads.")
+@click.option("--machine", default="i7-8700k", show_default=True, help="TLBs to use: a name, host or a .toml file.")
+@click.option("--fs", default=_FS, show_default=True, help="Mapped files: file systems to replay on (scmsim list fs).")
+@click.option("--capacity", help="Size of the device.  [default: 4 to 8 times the largest total size of the files]")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Number of threads to use.")
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Combinations of the front to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: recommended, front (all of it), by_size and more.")
 def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, top: int, as_json: bool) -> None:

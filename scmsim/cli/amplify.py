@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-SUMMARY = "Write amplification of copy-on-write, logs, journals and MCoW for the writes of a trace."
+SUMMARY = "Compute the write amplification of copy-on-write, logs, journals and multi-grained copy-on-write (MCoW)."
 _COLUMNS = ("stored", "lines", "media_64", "media_256", "media_4096")
 
 
@@ -13,8 +13,8 @@ _COLUMNS = ("stored", "lines", "media_64", "media_256", "media_4096")
     "amplify",
     help=f"""{SUMMARY}
 
-TRACE is a stored trace.  All columns are per byte written: data bytes beyond the request, bytes stored, bytes in lines
-written back, bytes at media with three granules.  File systems with all their metadata: scmsim replay.""",
+TRACE is a stored trace.  Per byte that the program writes: extra data bytes, bytes stored, bytes of cache lines written
+back, and bytes at media with granules of 64, 256 and 4096 bytes.  For whole file systems, use scmsim replay.""",
 )
 @click.argument("trace")
 @click.option("--grain", default="4KiB,2MiB,1GiB", show_default=True, help="Page sizes of copy-on-write and MCoW.")

@@ -26,9 +26,9 @@ _SYSTEM = (
 @click.command(
     help=f"""{SUMMARY}
 
-    The command runs as usual: its input, output and exit status are passed through.  With --pid, a process that runs
-    already is recorded until it ends, --seconds are over or Ctrl-C is pressed; it goes on.  A trace that lost more than
-    --allow-loss is written, and the exit code is 4 in place of the command's.
+    The command runs as usual: its input, output and exit status are passed through.  With --pid, a process that already
+    runs is recorded until it ends, --seconds are over or Ctrl-C is pressed; the process itself goes on.  If more than
+    --allow-loss was lost, the trace is still written, but the exit code is 4 instead of the command's.
 
     \b
     Examples:
@@ -41,13 +41,13 @@ _SYSTEM = (
 @click.option("-o", "--out", type=click.Path(), help="Trace to write (Parquet).")
 @click.option("--backend", default="strace", show_default=True, help="How to record; see 'scmsim list capture'.")
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
-@click.option("--keep-raw", type=click.Path(), help="Also keep the text that the back end wrote.")
+@click.option("--keep-raw", type=click.Path(), help="Also keep the raw output of the back end in this file.")
 @click.option("--pid", type=click.IntRange(min=1), help="Attach to this process instead of running a command.")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="With --pid: how long.")
-@click.option("--mmap", "page_touches", is_flag=True, help="Also first touches of mapped pages (hybrid, perf).")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="With --pid: seconds to record.")
+@click.option("--mmap", "page_touches", is_flag=True, help="Also record first touches of mapped pages (hybrid, perf).")
 @click.option("--anonymize", is_flag=True, help="Replace names by hashes; depth, lengths and sizes are kept.")
 @click.option(
-    "--calibrate", is_flag=True, help="Measure the slow-down first; alone, of every back end, without a trace."
+    "--calibrate", is_flag=True, help="Measure the slow-down first; without -o and CMD, only that of every back end."
 )
 @click.option(
     "--buffer", "pages", type=click.IntRange(2, 65536), help="Pages of perf's buffer per CPU.  [default: 4096]"

@@ -14,9 +14,9 @@ SUMMARY = "Check the file of an experiment, a sweep or a matrix of measurements;
     "check",
     help=f"""{SUMMARY}
 
-FILE is a path or the name of a shipped experiment, matrix (perf-*) or sweep (sweep-*). A file with a [matrix] is one for
-perf run, one with [axes], [fixed] or [[point]] one for sweep. The models of an experiment or a sweep are built too, without a
-replay, so that what passes can be run; points of a sweep that cannot are counted, with the reason.""",
+FILE is a path or the name of a shipped experiment, matrix (perf-*) or sweep (sweep-*). A file with [matrix] is for perf
+run, and a file with [axes], [fixed] or [[point]] is for sweep. The models of an experiment or sweep are also built, but
+not replayed, so that a file that passes can be run. Points of a sweep that cannot run are counted, with the reason.""",
 )
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: file, ok, problems (line, key, rule).")

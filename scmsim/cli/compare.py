@@ -15,9 +15,9 @@ SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if
     "compare",
     help=f"""{SUMMARY}
 
-SIM and MEASURED are results (.json, .parquet) or folders of results: from replay, perf run, perf import, the emulated
-machine or lab tlb; perf's own output becomes a result by perf import. Two simulations must be equal unless --tolerance says
-otherwise. Cells are aligned by file system, operation, file size and unit.""",
+SIM and MEASURED are results (.json, .parquet) or folders of results of replay, perf run, perf import, lab run or lab
+tlb; use perf import for perf's own output. Two simulations must be equal unless --tolerance allows a difference.
+Cells are aligned by file system, operation, file size and unit.""",
 )
 @click.argument("simulated", metavar="SIM", type=click.Path())
 @click.argument("measured", metavar="MEASURED", type=click.Path())
@@ -29,18 +29,18 @@ otherwise. Cells are aligned by file system, operation, file size and unit.""",
     "tolerances",
     multiple=True,
     metavar="COUNTER=PERCENT",
-    help="E.g. instructions=5%, or all=0%.  [default: the replay's 90 % interval, else a fixed percentage]",
+    help="Largest difference, e.g. instructions=5%, or all=0%.  [default: the replay's 90 % interval, else fixed]",
 )
 @click.option(
-    "--fs", "systems", multiple=True, metavar="OLD=NEW", help="MEASURED's OLD is SIM's NEW, e.g. nova=nova-cow."
+    "--fs", "systems", multiple=True, metavar="OLD=NEW", help="OLD of MEASURED is NEW of SIM, e.g. nova=nova-cow."
 )
 @click.option(
-    "--ignore", multiple=True, type=click.Choice(["fs", "operation", "file", "unit"]), help="What need not agree."
+    "--ignore", multiple=True, type=click.Choice(["fs", "operation", "file", "unit"]), help="Ignore this part of cells."
 )
 @click.option("--by", type=click.Choice(["op"]), help="Compare each kind of operation of a trace (replay --by op).")
-@click.option("--summary", is_flag=True, help="Show each counter's ratios and verdicts, and the rows that are out.")
+@click.option("--summary", is_flag=True, help="Show each counter's ratios and verdicts, and rows with verdict out.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
+@click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the thesis' figures with both sides into DIR.")
 @click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @figure_format
 def command(

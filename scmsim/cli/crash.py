@@ -15,25 +15,25 @@ SUMMARY = "Crash a file system at every fence of a trace, recover, and check wha
     "crash",
     help=f"""{SUMMARY}
 
-TRACE is a stored trace.  Before each fence and after each call, the lines that may not have arrived are lost in every combination
-(up to --lines of them; a sample of --samples states beyond), the model's recovery runs, and each file must be in its old or its new
-state.  Exit code 0: every state is as promised, or nothing is promised; 1: a promise is broken, and the smallest counterexample
-says where and whether the file system or its model is to blame, as far as is known; 2: usage.""",
+TRACE is a stored trace.  Before each fence and after each call, the cache lines that may not be durable are dropped in
+every combination (up to --lines of them; beyond, a sample of --samples states).  The model's recovery runs, and each
+file must be in its old or its new state.  Exit code 0: every state is as promised, or nothing is promised; 1: a promise
+is broken (see the smallest counterexample, with its cause if known: file system or model); 2: usage error.""",
 )
 @click.argument("trace")
 @click.option(
-    "--fs", required=True, help="File systems with a modelled guarantee, separated by commas (named if there is none)."
+    "--fs", required=True, help="File systems with a modelled guarantee, separated by commas (an error lists them)."
 )
-@click.option("--ops", default="", metavar="FIRST-LAST", help="Operations to look at, counted from 0.  [default: all]")
+@click.option("--ops", default="", metavar="FIRST-LAST", help="Operations to check, counted from 0.  [default: all]")
 @click.option(
-    "--lines", default=8, show_default=True, type=click.IntRange(0, 24), help="All states for up to so many lost lines."
+    "--lines", default=8, show_default=True, type=click.IntRange(0, 24), help="All states up to this many lost lines."
 )
 @click.option(
     "--samples",
     default=128,
     show_default=True,
     type=click.IntRange(2, 1 << 24),
-    help="States of a crash point with more lines.",
+    help="States to check at a crash point with more lost lines.",
 )
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Seed of the random samples."
@@ -43,9 +43,9 @@ says where and whether the file system or its model is to blame, as far as is kn
     "assignments",
     multiple=True,
     metavar="[FS.]KEY=VALUE",
-    help="A parameter, of all file systems or of FS; may be repeated.",
+    help="A parameter of all file systems, or only of FS; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, of several file systems a list of them.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object; a list for several file systems.")
 def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json: bool, **bounds: Any) -> int:
     from scmsim.cli._progress import Progress
     from scmsim.crash import check, recovery_model_of

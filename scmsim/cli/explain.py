@@ -7,7 +7,7 @@ import click
 
 from scmsim.core.errors import UsageError
 
-SUMMARY = "Say what a counter, a metric, a row of a table, a site or a word of the output means."
+SUMMARY = "Explain a counter, a metric, a row of a table, a site or another term of the output."
 
 
 @click.command(
@@ -19,7 +19,7 @@ Examples: scmsim explain write amplification
           scmsim explain STLB
           scmsim explain log scan
 
-Without WORD: every term with its first sentence. With --errors and --bibtex, WORD is a file system
+Without WORD, the command prints every term with its first sentence. With --errors and --bibtex, WORD is a file system
 (scmsim list fs).""",
 )
 @click.argument("word", nargs=-1)

@@ -14,9 +14,9 @@ SUMMARY = "Write a result's cost by mechanism as collapsed stacks (.folded) or f
 RESULT is a result (.json, .parquet) or a folder of results.""",
 )
 @click.argument("result", type=click.Path())
-@click.option("-o", "--out", required=True, type=click.Path(), help="F.folded or F.speedscope.json.")
+@click.option("-o", "--out", required=True, type=click.Path(), help="File to write: F.folded or F.speedscope.json.")
 @click.option(
-    "--counter", "counters", multiple=True, help="What a cost is; may be repeated.  [default: instructions and others]"
+    "--counter", "counters", multiple=True, help="Cost counter; may be repeated.  [default: instructions and others]"
 )
 def command(result: str, out: str, counters: tuple[str, ...]) -> None:
     from scmsim.cli._results import read_results

@@ -10,32 +10,32 @@ from scmsim.core.errors import unknown
 if TYPE_CHECKING:
     from scmsim.study.hunt import Finding, Pattern
 
-SUMMARY = "Search for the access patterns that stress a file system most, and the mechanism that causes it."
+SUMMARY = "Search for the access patterns that stress a file system most, and name the mechanism that causes each."
 
 
 @click.command(
     "hunt",
     help=f"""{SUMMARY}
 
-For each operation (append, overwrite, read) patterns are drawn and bred; the worst one is shrunk to the plainest that keeps
-most of its score. A pattern that scores less than 1.1 times the median of the drawn ones is no finding. Metrics: traffic, lookups,
-walks, stored are per byte of payload; growth is what a call costs late in a long run over what it costs early.""",
+For each operation (append, overwrite, read), random patterns are drawn and varied; the worst is reduced to the simplest
+pattern that keeps 80 % of its score. A finding scores at least 1.1 times the median of the drawn patterns. The metrics
+traffic, lookups, walks and stored are per byte of payload; growth: cost per call late in a run over the early cost.""",
 )
 @click.option("--fs", required=True, help="One file system (scmsim list fs).")
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
-    help="traffic, lookups, walks, stored, growth; may be repeated.  [default: traffic]",
+    help="Metric to maximise: traffic, lookups, walks, stored or growth; may be repeated.  [default: traffic]",
 )
 @click.option("--op", "operations", multiple=True, help="Only append, overwrite or read; may be repeated.")
-@click.option("--machine", help="Whose TLB and page walker.  [default: i7-8700k]")
-@click.option("--paging", help="How memory is mapped.  [default: as the file system wants it]")
+@click.option("--machine", help="Machine whose TLB and page walker are simulated.  [default: i7-8700k]")
+@click.option("--paging", help="How memory is mapped.  [default: the file system's choice]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
-    "--tries", default=60, show_default=True, type=click.IntRange(4, 10_000), help="Patterns for each operation."
+    "--tries", default=60, show_default=True, type=click.IntRange(4, 10_000), help="Patterns to try per operation."
 )
-@click.option("--seed", default=1, show_default=True, help="Of the search; the same seed gives the same findings.")
+@click.option("--seed", default=1, show_default=True, help="Seed; the same seed gives the same findings.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of findings as JSON.")
 @click.option("-o", "--out", type=click.Path(), metavar="DIR", help="Write each finding as a trace and as a fio job.")
 def command(

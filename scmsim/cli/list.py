@@ -53,7 +53,7 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.option(
     "--plot",
     type=click.Path(),
-    help="medium: draw latency over bandwidth into F.svg, F.png, F.pdf or F.html (needs the extra 'report').",
+    help="For KIND medium: draw latency over bandwidth into F.svg, F.png, F.pdf or F.html (needs the extra 'report').",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(kind: str | None, name: str | None, params: bool, plot: str | None, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import click
 from scmsim.core.errors import UsageError
 from scmsim.core.text import printable, shortened
 
-SUMMARY = "Which 2 MiB of a file can be mapped at once, which not and why, what it costs, and what mends it."
+SUMMARY = "Show which 2 MiB ranges of a file can be mapped at once, why others cannot, the cost, and the fix."
 _FS = "ext4-dax,xfs-dax,winefs,nova-cow,tmpfs"
 _WIDTH = 48
 _RUNS = 20  # most runs of a process's pages to print
@@ -20,11 +20,11 @@ _NOW = {"nothing": "not mapped now", "4 KiB": "by small entries", "2 MiB": "at o
     "map",
     help=f"""{SUMMARY}
 
-FILE is a file of this machine, which is only read, or a trace (.parquet, or the name of a shipped experiment): then the files
-that the trace maps are looked at, as they lie on the models at its end.
+FILE is a file of this machine (only read) or a trace (.parquet, or the name of a shipped experiment). For a trace, the
+command examines the files that the trace maps, as the models have placed them at its end.
 
-With --expect the exit code is 1 unless every page that could have that size has it (with --pid: every page that the process
-touched).  1GiB never holds for a file of 1 GiB or more: Linux maps files by 2 MiB at most.""",
+With --expect, the exit code is 1 unless every page that can have that size has it (--pid: every page that the process
+touched).  --expect 1GiB fails for files of 1 GiB or more, because Linux maps files by at most 2 MiB.""",
 )
 @click.argument("file")
 @click.option("--fs", help=f"Trace: file systems (scmsim list fs).  [default: {_FS}]")
@@ -32,16 +32,16 @@ touched).  1GiB never holds for a file of 1 GiB or more: Linux maps files by 2 M
     "--set", "assignments", multiple=True, metavar="FS.KEY=VALUE", help="Trace: a parameter; may be repeated."
 )
 @click.option(
-    "--machine", default="i7-8700k", show_default=True, help="Whose TLB counts the walks (scmsim list machine)."
+    "--machine", default="i7-8700k", show_default=True, help="Machine whose TLB counts the walks (scmsim list machine)."
 )
 @click.option("--offset", default="0", show_default=True, metavar="BYTES", help="File: where the mapping begins.")
 @click.option("--length", metavar="BYTES", help="File: bytes of the mapping.  [default: to the file's end]")
-@click.option("--as-dax", is_flag=True, help="File: as if its file system were mounted with DAX.")
-@click.option("--pid", type=click.IntRange(1), help="File: show what a running process has mapped of it, too.")
+@click.option("--as-dax", is_flag=True, help="File: assume that its file system is mounted with DAX.")
+@click.option("--pid", type=click.IntRange(1), help="File: also show which parts a running process has mapped.")
 @click.option(
     "--expect",
     type=click.Choice(["4KiB", "2MiB", "1GiB"]),
-    help="Page size to expect; if a page lacks it, exit code 1.",
+    help="Page size to expect; exit code 1 if a page does not have it.",
 )
 @click.option("--top", default=10, show_default=True, type=click.IntRange(1, 1_000_000), help="Trace: files to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -15,26 +15,26 @@ SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
     "mmu",
     help=f"""{SUMMARY}
 
-FILE holds byte addresses (.npy, .u64), or is a trace of Valgrind's lackey (.lackey), of ChampSim (.champsim) or text of
-pinatrace, drmemtrace's view tool, dinero, gem5 or perf script -F addr (.txt, .out, .din), all but .npy also .gz or .xz, or
-page runs of the lab (.pages.npz) or Parquet of scmsim replay --accesses, which bring their page sizes.  A stored block trace
-counts as if its device were mapped to memory: an access is a 4 KiB page that a request touches.  A machine counts everything
-that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast.""",
+FILE has byte addresses (.npy, .u64), a trace of Valgrind's lackey (.lackey) or ChampSim (.champsim), or text of
+pinatrace, drmemtrace's view tool, dinero, gem5 or perf script -F addr (.txt, .out, .din). All but .npy may end in .gz
+or .xz. Page runs of the lab (.pages.npz) and Parquet of scmsim replay --accesses have their own page sizes. In a stored
+block trace, an access is a 4 KiB page that a request touches, as if the device were mapped. --machine counts everything
+that the MMU does; --l1 and --l2 only count the misses of one or two LRU arrays, which is fast.""",
 )
 @click.argument("file", type=click.Path())
 @click.option(
     "--machine",
-    help="Whose MMU; a name (scmsim list machine), host (this machine) or a .toml file.  [default: i7-8700k]",
+    help="Machine to simulate: a name (scmsim list machine), host (this machine) or a .toml file.  [default: i7-8700k]",
 )
 @click.option("--l1", metavar="ENTRIESxWAYS", help="One array for all accesses instead of a machine, e.g. 64x4.")
 @click.option("--l2", metavar="ENTRIESxWAYS", help="A second level after --l1, e.g. 1536x12.")
 @click.option("--page", default="4KiB", show_default=True, help="Size of every page: a power of two, 4KiB to 1GiB.")
-@click.option("--contiguous", is_flag=True, help="Neighbouring pages are contiguous, so TLBs that can coalesce them.")
+@click.option("--contiguous", is_flag=True, help="Assume contiguous neighbouring pages, which some TLBs coalesce.")
 @click.option(
     "--caches",
     type=click.Choice(SETTINGS),
     default=OFF,
-    help="Count the hits and misses of the machine's data caches, too, without a prefetcher (on) or with one.  [default: off]",
+    help="Also count hits and misses of the data caches, without a prefetcher (on) or with one.  [default: off]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: file, machine, page, results.")
 def command(
@@ -51,7 +51,7 @@ def command(
     from scmsim.mmu import accesses
 
     if machine and (l1 or l2):
-        raise UsageError("--machine and --l1 exclude each other; give one of them")
+        raise UsageError("--machine excludes --l1 and --l2; give either a machine or the sizes of arrays")
     if l2 and not l1:
         raise UsageError("--l2 without --l1; give the first level too, e.g. --l1 64x4")
     if l1 and contiguous:

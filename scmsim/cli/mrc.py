@@ -11,7 +11,7 @@ import click
 from scmsim.cli._figures import chosen, figure_style, figure_title
 from scmsim.core.errors import UsageError
 
-SUMMARY = "Exact LRU misses of all TLB geometries, or over all capacities, in one pass."
+SUMMARY = "Count the exact LRU misses of all TLB geometries, or of all capacities, in one pass."
 _FEWEST = 100  # minimum number of sampled pages that a capacity must hold
 _PAGES = "4KiB,64KiB,2MiB,1GiB"
 
@@ -20,21 +20,19 @@ _PAGES = "4KiB,64KiB,2MiB,1GiB"
     "mrc",
     help=f"""{SUMMARY}
 
-FILE holds memory accesses (see scmsim mmu --help) or is a trace.  A trace of file operations is replayed on --fs first; then
-an access is the touch of a 4 KiB page.  A block trace counts the 4 KiB pages of its own requests, and an object trace its
-objects (always as --curve), unless --fs is given.  Page runs (.pages.npz) get the page sizes of --page, not their own.  The
+FILE has memory accesses (see scmsim mmu --help) or is a trace. A trace of file operations is first replayed on --fs; an
+access is then the touch of a 4 KiB page. Without --fs, an access is a 4 KiB page of a request (block traces), or an
+object (object traces, always as --curve). Page runs (.pages.npz) get the page sizes of --page, not their own. The
 table has the columns page, sets, ways, misses; with --curve page, entries, misses.""",
 )
 @click.argument("file", type=click.Path())
 @click.option("--sets", default=",".join(str(1 << k) for k in range(12)), show_default=True, help="Powers of two.")
-@click.option("--ways", default="1-16", show_default=True, help="A range, or numbers with commas, up to 16.")
+@click.option("--ways", default="1-16", show_default=True, help="Ways: a range, or numbers with commas, up to 16.")
 @click.option("--page", default=_PAGES, show_default=True, help="Page sizes: powers of two from 4KiB to 1GiB.")
-@click.option("--curve", is_flag=True, help="Fully associative, every capacity (powers of two and halves are shown).")
-@click.option("--sample", type=float, metavar="RATE", help="Curve from a share of the pages, for 100,000 pages and up.")
-@click.option(
-    "--fs", help="File system that a trace is replayed on.  [default: nova-cow; block and object traces: no replay]"
-)
-@click.option("--paging", help="How its memory is mapped.  [default: as the file system wants it]")
+@click.option("--curve", is_flag=True, help="Fully associative arrays of all capacities (2^k and 3 x 2^k are shown).")
+@click.option("--sample", type=float, metavar="RATE", help="Estimate from this share of the pages, if >= 100,000.")
+@click.option("--fs", help="File system to replay a trace on.  [default: nova-cow; block and object traces: no replay]")
+@click.option("--paging", help="How the file system's memory is mapped.  [default: the file system's choice]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, access, replayed_on, rows.")
 @click.option("-o", "--out", type=click.Path(), help="Write the rows to F.csv or F.parquet.")
 @click.option(
@@ -155,7 +153,7 @@ def _numbers(text: str, what: str) -> list[int]:
             raise UsageError(f"--{what} {text!r}: write numbers with commas, or a range such as 1-16")
         low, high = int(first), int(last or first)
         if not 1 <= low <= high or high - low > 1 << 16:
-            raise UsageError(f"--{what} {text!r}: {part.strip()!r} is not a range of numbers from 1 up")
+            raise UsageError(f"--{what} {text!r}: {part.strip()!r} must ascend from 1 or more and span up to 65,536")
         numbers.update(range(low, high + 1))
     return sorted(numbers)
 

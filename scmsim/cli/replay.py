@@ -23,24 +23,22 @@ experiment such as quickstart.""",
 )
 @click.argument("trace")
 @click.option(
-    "--fs", help="File systems: ext4,nova-cow or 'nova*' or all (scmsim list fs).  [default: ext4,ext4-dax,nova-cow]"
+    "--fs", help="File systems, e.g. ext4,nova-cow, 'nova*' or all (scmsim list fs).  [default: ext4,ext4-dax,nova-cow]"
 )
-@click.option(
-    "--machine", help="Whose TLB and page walker; names, host (this machine) or .toml files.  [default: i7-8700k]"
-)
-@click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: as each file system wants it]")
+@click.option("--machine", help="Machines to simulate: names, host (this machine) or .toml files.  [default: i7-8700k]")
+@click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: each file system's choice]")
 @click.option(
     "--meminfo",
     metavar="FILE",
     type=click.Path(),
-    help="A copy of /proc/meminfo: how the kernel maps its DRAM there.  [default: as the lab's]",
+    help="Copy of a /proc/meminfo: the shares of the page sizes that map the kernel's DRAM.  [default: the lab's]",
 )
 @click.option("--medium", help="Memory technologies (scmsim list medium).  [default: nvdimm]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
     "--costs", multiple=True, type=click.Path(), help="Costs of another kernel (lab calibrate); may be repeated."
 )
-@click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
+@click.option("--by", type=click.Choice(["site", "op", "file"]), help="Also show counts by site, operation or file.")
 @click.option(
     "--kernel",
     metavar="VERSION",
@@ -50,12 +48,12 @@ experiment such as quickstart.""",
     "--footprints",
     metavar="KERNEL",
     help="The kernel's own memory in the TLB, as measured on this kernel: 5.10, 5.13, 6.1, 6.12 or 6.18; or none: faster, with far "
-    "too few misses.  [default: those of --kernel; without it 5.10]",
+    "too few misses.  [default: those of --kernel, else 5.10]",
 )
 @click.option(
     "--system",
     metavar="NAME",
-    help="What else runs (scmsim list system, or a .toml file).  [default: alone]",
+    help="Other activity on the machine (scmsim list system, or a .toml file).  [default: alone]",
 )
 @click.option(
     "--caches",
@@ -65,29 +63,29 @@ experiment such as quickstart.""",
 @click.option(
     "--threads",
     metavar="N",
-    help="Show below the table what so many cores get that run the calls at once: 8, 1..16 or 1,2,4 (an estimate).",
+    help="Also estimate the throughput of this many threads, each on its own core: 8, 1..16 or 1,2,4.",
 )
 @click.option(
     "--shared",
     metavar="NAMES",
-    help="What the threads of --threads have in common: file, directory, process.  [default: none of them]",
+    help="Objects that the threads of --threads share: file, directory, process.  [default: none]",
 )
-@click.option("--chart", type=click.Path(), help="Draw throughput by --threads into F.svg, F.png, F.pdf or F.html.")
+@click.option("--chart", type=click.Path(), help="Draw the throughput by threads into F.svg, F.png, F.pdf or F.html.")
 @click.option(
     "--sensitivity",
     is_flag=True,
-    help="Show below the table what the times do if latency, bandwidth, TLBs or pages differ (up to 4 more replays).",
+    help="Also show the times with other latency, bandwidth, TLBs or page sizes (up to 4 more replays).",
 )
 @click.option(
     "--accesses",
     metavar="FILE",
     type=click.Path(),
-    help="Write what one file system touches for other simulators: F.ramulator, .dramsim3, .champsim, .u64 (also .gz, .xz) or "
+    help="Write a file system's accesses for simulators: F.ramulator, .dramsim3, .champsim, .u64 (also .gz, .xz) or "
     ".parquet.",
 )
-@click.option("--accesses-format", metavar="NAME", help="Format of --accesses.  [default: by its name]")
+@click.option("--accesses-format", metavar="NAME", help="Format of --accesses.  [default: by the file's name]")
 @click.option("--jobs", type=click.IntRange(1), help="File systems to replay at once.  [default: as many as CPUs]")
-@click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
+@click.option("--sync-at-end", is_flag=True, help="Write back all dirty data at the end, as sync(2) does; count it.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."
 )
@@ -95,22 +93,22 @@ experiment such as quickstart.""",
     "--rows",
     default="",
     metavar="NAMES",
-    help="Rows to show: parts of names, patterns, sections: 'stored,walk*,totals'.",
+    help="Rows to show, by parts of names, patterns or sections: 'stored,walk*,totals'.",
 )
-@click.option("--sort", default="", metavar="ROW", help="Order the columns by this row, the least first.")
-@click.option("--ratios", is_flag=True, help="Show beside each figure its ratio to the first column.")
+@click.option("--sort", default="", metavar="ROW", help="Sort the columns by this row, the smallest value first.")
+@click.option("--ratios", is_flag=True, help="Also show each figure's ratio to the first column.")
 @click.option(
     "--intervals",
     is_flag=True,
-    help="Show after each figure its 90 % interval, from measured errors of the models.",
+    help="Also show each figure's 90 % interval, from measured errors of the models.",
 )
-@click.option("--explain", is_flag=True, help="Say below the table what each row means (scmsim explain).")
+@click.option("--explain", is_flag=True, help="Explain each row below the table (scmsim explain).")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["table", "markdown", "csv", "json"]),
     default="table",
-    help="Of what is printed.",
+    help="Format of the output.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object: schema, manifest, results (as --format json)."
@@ -119,7 +117,7 @@ experiment such as quickstart.""",
     "-o",
     "--out",
     type=click.Path(),
-    help="Write F.json; or a table, with --by of its rows: F.csv, F.parquet.",
+    help="Write the result (F.json), or a table with the rows of --by (F.csv, F.parquet).",
 )
 def command(
     trace: str,

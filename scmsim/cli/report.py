@@ -22,11 +22,11 @@ SUMMARY = "Make one self-contained HTML page of results: tables, charts, warning
     "report",
     help=f"""{SUMMARY}
 
-RESULT is a result (.json, .parquet) or a folder: of results, of a sweep, of perf run, of the emulated machine or of lab tlb.
-Simulated and measured runs are compared where their cells agree. Needs the extra 'report'.""",
+RESULT is a result (.json, .parquet) or a folder: of results, of a sweep, of perf run, of lab run or of lab tlb.
+Simulated and measured runs of the same cell are compared. Needs the extra 'report'.""",
 )
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path())
-@click.option("-o", "--out", required=True, type=click.Path(), metavar="FILE.html", help="The page.")
+@click.option("-o", "--out", required=True, type=click.Path(), metavar="FILE.html", help="Page to write.")
 @click.option("--title", default="", help="Heading of the page.  [default: the file systems]")
 @click.option("--fs", help="Only these file systems, separated by commas.")
 @click.option("--trace", type=click.Path(), help="Add the miss-ratio curve of this trace on each simulated run.")

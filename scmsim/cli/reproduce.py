@@ -12,21 +12,21 @@ from scmsim.core.errors import UsageError
 if TYPE_CHECKING:
     from scmsim.reproduce import Row
 
-SUMMARY = "Run the published figures of four papers on the models: published, simulated, ratio, kind."
+SUMMARY = "Compare the published figures of four papers with the models: published, simulated, ratio, kind."
 
 
 @click.command(
     "reproduce",
     help=f"""{SUMMARY}
 
-ID is a row such as VSM-1 or a document: scmfs (the paper and its slides), thesis, vsm, scm_manager; none means all. No row is
-left out: one that the models cannot give says why. Exit code 1 if an exact row is not equal.""",
+ID is a row such as VSM-1 or a document: scmfs (the paper and its slides), thesis, vsm, scm_manager; the default is all
+rows. A row that the models cannot compute has the reason. Exit code 1 if a row of kind exact is not equal.""",
 )
 @click.argument("wanted", metavar="[ID]...", nargs=-1)
 @click.option(
     "--quick",
     is_flag=True,
-    help="Small workloads: about 17 s of CPU, 105 s the first time, on all cores; rows that need gigabytes say so.",
+    help="Small workloads: about 17 s of CPU, 105 s the first time, on all cores; rows that need gigabytes stay empty.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print {rows, summary} as JSON.")
 @click.option(
@@ -37,7 +37,7 @@ left out: one that the models cannot give says why. Exit code 1 if an exact row 
     "--figures", type=click.Path(), metavar="DIR", help="Draw the documents' figures into DIR (extra 'report')."
 )
 @click.option(
-    "--matrix", type=click.Path(), metavar="DIR", help="Folder of 'scmsim sweep sweep-thesis' for --figures' matrix."
+    "--matrix", type=click.Path(), metavar="DIR", help="Folder of 'scmsim sweep sweep-thesis', to draw its matrix."
 )
 @click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @figure_format

@@ -8,7 +8,7 @@ import click
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
-SUMMARY = "Waste, metadata, page tables and contiguity of free space, on page-size policies and file systems."
+SUMMARY = "Show waste, metadata, page tables and contiguity of free space of page-size policies and file systems."
 _BY_FILE = {
     "waste_bytes": "waste",
     "allocated_bytes": "allocated",
@@ -24,15 +24,15 @@ _ALL = "pages-4k,pages-2m,pages-1g,two-zone,one-zone,tps,virtual-superpages"
     help=f"""{SUMMARY}
 
 TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  Without --fs and --policy, all page-size
-policies are shown (scmsim list policy).  If the trace touches mapped files, a file system is shown with large pages allowed,
-too.""",
+policies are shown (scmsim list policy).  If the trace touches mapped files, each file system is also shown with large
+pages allowed.""",
 )
 @click.argument("trace")
 @click.option("--fs", help="File systems, separated by commas (scmsim list fs).")
 @click.option("--policy", help="Page-size policies, separated by commas (scmsim list policy).")
 @click.option("--set", "assignments", multiple=True, metavar="NAME.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
-    "--aged", type=click.IntRange(1, 100), metavar="PERCENT", help="Policies: age the device to this use first."
+    "--aged", type=click.IntRange(1, 100), metavar="PERCENT", help="Policies: first age the device to this utilisation."
 )
 @click.option("--by-file", is_flag=True, help="Show the files with the most waste too.")
 @click.option(
@@ -42,9 +42,9 @@ too.""",
     "--extents",
     type=click.Path(),
     metavar="FILE",
-    help="File systems: write the places of every file's bytes, and the free space (.csv, .parquet).",
+    help="File systems: write the extents of every file and of the free space (.csv, .parquet).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object a policy or file system (every file).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object per policy or file system (every file).")
 def command(
     trace: str,
     fs: str | None,

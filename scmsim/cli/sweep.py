@@ -35,9 +35,9 @@ stopped or killed.  Points that cannot be run are counted, named by their parame
     show_default=True,
     help="Where points run.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Workers.  [default: as many as CPUs]")
+@click.option("--jobs", type=click.IntRange(1), help="Number of workers.  [default: as many as CPUs]")
 @click.option(
-    "--scheduler", metavar="ADDRESS", help="Dask: a running scheduler, tcp://HOST:PORT.  [default: a cluster here]"
+    "--scheduler", metavar="ADDRESS", help="Dask: a running scheduler, tcp://HOST:PORT.  [default: a local cluster]"
 )
 @click.option(
     "--dry-run", is_flag=True, help="Show how many points there are and about how long they take; run nothing."

@@ -4,7 +4,7 @@ import click
 
 from scmsim.cli._figures import chosen, figure_style, figure_title
 
-SUMMARY = "Replay a trace and write what each mechanism counts over time, for Perfetto or as a picture."
+SUMMARY = "Replay a trace and write the counts of each mechanism over time, for Perfetto or as a picture."
 
 
 @click.command(
@@ -21,9 +21,9 @@ default instructions).""",
     "--plot", type=click.Path(), help="Draw the counts: F.svg, F.png, F.pdf, F.html (needs the extra 'report')."
 )
 @click.option("--fs", default="ext4,nova-cow", show_default=True, help="File systems: names, patterns, all.")
-@click.option("--windows", default=200, show_default=True, type=click.IntRange(1, 10_000), help="Values of a track.")
+@click.option("--windows", default=200, show_default=True, type=click.IntRange(1, 10_000), help="Values in a track.")
 @click.option(
-    "--counter", "counters", multiple=True, help="What is counted; may be repeated.  [default: instructions and others]"
+    "--counter", "counters", multiple=True, help="Counter to use; may be repeated.  [default: instructions and others]"
 )
 @click.option("--no-operations", is_flag=True, help="Leave out the operations.")
 @figure_title

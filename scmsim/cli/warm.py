@@ -4,15 +4,15 @@ import os
 
 import click
 
-SUMMARY = "Compile file systems and the stages behind them now, so that no replay waits for it."
+SUMMARY = "Compile the file systems and all stages of a replay now, so that no replay waits for compilation."
 
 
 @click.command(
     "warm",
     help=f"""{SUMMARY}
 
-What is compiled is kept below XDG_CACHE_HOME (~/.cache/scmsim), for this CPU and this installation.  A replay compiles what it
-misses.""",
+Compiled code is kept below XDG_CACHE_HOME (~/.cache/scmsim), for this CPU and this installation.  A replay compiles
+the code that is missing.""",
 )
 @click.option("--fs", default="all", show_default=True, help="File systems: ext4,nova-cow or 'nova*' or all.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes that compile at once.  [default: as many as CPUs]")

@@ -55,7 +55,7 @@ class Folder:
         write(self.pieces / f"{key}.json", json.dumps(record, default=_plain))
 
     def load(self, key: str, of: Callable[[dict[str, Any]], Kept]) -> Kept:
-        """Return what `of` builds from a finished piece; raises UsageError if the file is not a finished piece."""
+        """Load a finished piece and return `of(piece)`; raises UsageError if the file is not a finished piece."""
         path = self.pieces / f"{key}.json"
         try:
             with path.open("rb") as file:

@@ -74,7 +74,7 @@ class Cache:
         self._starts = sorted(self._extents)
 
     def drain(self) -> None:
-        """Mark all stores as arrived: with time, lines leave the cache even if not flushed."""
+        """Make all stores durable: with time, lines leave the cache even if not flushed."""
         for extent in self.extents():
             extent.flushed = {0: len(extent.writes)}
         self.fence()

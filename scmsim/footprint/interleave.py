@@ -74,9 +74,9 @@ def begin_batch(state: np.recarray) -> None:
 
 @kernel
 def interleave(state, book, opened, places, slices, operations, events):
-    """Write to `slices` (records.SLICE) which chunks of touches precede which events of a buffer; return the number of slices.
+    """Assign the chunks of touches to the events of a buffer in `slices` (records.SLICE); return the number of slices.
 
-    `book` has groups and calls; `opened[file]` is the measured open file that represents the file's open file (OPEN and
+    `book` has groups and calls; `opened[file]` is the measured open file whose touches the replayed file gets (OPEN and
     CREATE set it); `operations` has one OPERATION for each row.  An operation continued from the previous buffer has
     already had its touches.  `places` are for the model's own kernel objects, see `place_beside`.
     """

@@ -216,7 +216,7 @@ def from_package(package: str, *others: str) -> Kernel:
     if found is None:
         shutil.rmtree(target, ignore_errors=True)
         raise UsageError(
-            f"{package!r} holds no vmlinuz; is it a linux-image package? or: scmsim lab setup --release VERSION"
+            f"{package!r} has no vmlinuz; give a linux-image package, or run scmsim lab setup --release VERSION"
         )
     return found
 

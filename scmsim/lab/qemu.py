@@ -11,7 +11,7 @@ from scmsim.core.errors import EnvironmentProblem
 
 PROGRAM = "qemu-system-x86_64"
 INSTALL = "apt-get install --no-install-recommends qemu-system-x86"
-# Physical memory: 2 GiB, then from 4 GiB on the device under test, memory, and the mailbox between guest and host.
+# Physical memory: 2 GiB of RAM; then, from 4 GiB: device under test, more RAM, and the mailbox between guest and host.
 RAM_BYTES, LOW_BYTES, HIGH = 6 << 30, 2 << 30, 4 << 30
 PM_AT, PM_BYTES, MAILBOX_AT = 4 << 30, 2 << 30, 7 << 30
 MAILBOX_MOST = RAM_BYTES - LOW_BYTES + HIGH - MAILBOX_AT

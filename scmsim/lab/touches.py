@@ -121,11 +121,9 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
         table = pq.read_table(path)
         header: dict[str, Any] = json.loads(table.schema.metadata[b"scmsim"])
         if header["format"] != FORMAT or table.schema.names[:3] != ["call", "kind", "address"]:
-            raise ValueError("of another version")
+            raise ValueError("another version of the format")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{str(path)!r} has no touches ({str(error)[:80]}); make it with scmsim lab footprints"
-        ) from None
+        raise UsageError(f"{str(path)!r} has no touches ({str(error)[:80]}); make it with scmsim lab touches") from None
     return header, table
 
 

@@ -134,7 +134,7 @@ def _raw(file: pathlib.Path) -> Iterator[Batch]:
             taken += got
             yield None, block[: got // 8]
     if taken % 8:
-        raise UsageError(f"{str(file)!r} has {taken} bytes, no multiple of 8; it is cut short or not a .u64 file")
+        raise UsageError(f"{str(file)!r} has {taken} bytes, not a multiple of 8; give a complete .u64 file")
 
 
 def _fill(source: IO[bytes], block: np.ndarray) -> int:

@@ -111,7 +111,7 @@ def _levels(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _numbers(fields: Mapping[str, Rule], needed: tuple[str, ...], sources: bool) -> Rule:
-    """Return the rule for a table of numbers whose `source` states the source of each number."""
+    """Return the rule for a table of numbers; `sources`: its `source` must state the source of each number."""
 
     def sourced(kept: dict[str, Any]) -> dict[str, Any]:
         mistakes = Mistakes()

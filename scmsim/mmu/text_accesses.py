@@ -17,7 +17,7 @@ from scmsim.core.records import FETCH, LOAD, STORE
 ENDINGS = (".txt", ".out", ".din")
 _BLOCK = 1 << 22  # bytes of lines that are read at once
 _SNIFFED = 50  # lines by which the form is recognised
-_FOREIGN = 100  # at most one line in this many may not be an access
+_FOREIGN = 100  # at most one line in this many may be something else than an access
 _HEX = rb"(?:0x)?([0-9a-fA-F]{1,16})"
 _LESS = re.compile(rb"[ \t]*(?:#.*)?\r?", re.MULTILINE)  # blank lines and comments, such as pinatrace's "#eof"
 

@@ -115,7 +115,7 @@ MEMO = np.dtype(  # arranged sequences and seen transitions; cleared as a whole 
             ("sequence_slots", "i4", (2 * _SEQUENCES,)),
             ("transition_slots", "i4", (2 * _TRANSITIONS,)),
             ("sequences", SEQUENCE, (_SEQUENCES,)),
-            ("order", "i4", (_ORDER,)),  # numbers of sequences
+            ("order", "i4", (_ORDER,)),  # indices of rows of `sequences`
             ("transitions", TRANSITION, (_TRANSITIONS,)),
             ("missed", MISS, (_MISSES,)),
             ("touches", TOUCH, (_TOUCHES,)),

@@ -46,9 +46,7 @@ def boot_parameter(machine: Machine, size: int | None, start: int | None) -> str
     """
     for name, value in (("size", size), ("start", start)):
         if (value or 0) % HUGE or (name, value) == ("size", 0):
-            raise UsageError(
-                f"the {name} {value} is not in multiples of 2 MiB, which 2 MiB mappings need; write it like 16GiB"
-            )
+            raise UsageError(f"the {name} must be a positive multiple of 2 MiB, not {value}; write it like 16GiB")
     ram = _ram(machine)
     if not ram:
         return f"memmap={_memparse(size) if size else 'SIZE'}!{'START' if start is None else _memparse(start)}"

@@ -51,7 +51,7 @@ def accesses(source: Source) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _pages(codes: np.ndarray, first: np.ndarray, count: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield a code and an address for each page of requests that begin at a page and have a number of pages."""
+    """Yield, in chunks, a code and an address for each page of requests: `count` pages from page `first` on."""
     ends = np.cumsum(count)
     total = int(ends[-1]) if len(ends) else 0
     for start in range(0, total, _CHUNK):

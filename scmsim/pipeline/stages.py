@@ -221,7 +221,7 @@ class BackgroundStage(Mmu):
         self.around.op[0], self.threads = -1, batch.thread
 
     def _expect(self, interrupt: np.ndarray) -> None:
-        """Set the touches of an interrupt (surround.TOUCH); allocate buffers for the events added before each event."""
+        """Set the touches of an interrupt (surround.TOUCH); allocate buffers for the events and the additions."""
         self.interrupt, room = interrupt, ROOM + int(self.around.most[0]) + len(interrupt)
         self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
 

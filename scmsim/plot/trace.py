@@ -32,7 +32,7 @@ def plot_trace(
 ) -> dict[str, Any]:
     """Draw the `files` files with the most bytes moved, each with about `points` reads and `points` writes at most.
 
-    Of more transfers, about one in k is drawn, chosen by a hash of its number: every k-th could alias with a pattern.
+    With more transfers, a hash of the transfer's number selects about one in k: every k-th could alias with a pattern.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def plot_heat(
 
 
 def heat(trace: StoredTrace, file: int, last: int, end: int) -> np.ndarray:
-    """Return the bytes of a file's transfers by (part of the time until `last` ns, part of the offsets below `end`)."""
+    """Return a file's bytes moved as an array: equal parts of the time to `last` ns by equal parts of [0, `end`)."""
     sums = np.zeros((_COLUMNS, _ROWS), np.int64)
     edges = np.arange(_ROWS + 1) * end // _ROWS
     for batch in trace.batches(CHUNK):

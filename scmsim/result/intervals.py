@@ -105,7 +105,7 @@ def _workloads() -> dict[tuple[str, str], list[tuple[str, Cell]]]:
 
 @functools.cache
 def calls() -> dict[str, tuple[Cell, ...]]:
-    """Return the cells of single kinds of call on data by counter."""
+    """Return, for each counter, the cells that were measured with a single kind of data call."""
     found: dict[str, list[Cell]] = {}
     for row in residuals.read():
         wrong = 0.0 if row.percent == 0 else error(row.measured, row.replayed)

@@ -28,7 +28,7 @@ class Node:
 
 
 class Tree:
-    """The table's b-tree; `leaves` and `first` (page number, first row id) grow with its leaves.
+    """B-tree of one table; each new leaf appends its page number to `leaves` and its first row id to `first`.
 
     Parameters
     ----------

@@ -181,7 +181,7 @@ def _benchmarks(name: str, numbers: dict[str, int], sync: bool) -> list[Benchmar
     count = reads // 1000 if plain == "readrandomsmall" else count
     threads = 1 if plain in ("filluniquerandom", "readtocache") else numbers["threads"]
     if not count or not keys:
-        raise UsageError(f"db_bench: {plain} makes no request; give a larger --num")
+        raise UsageError(f"db_bench: {plain} makes no request; give a larger --num, --reads or --writes")
     value = 100_000 if plain == "fill100K" else numbers["value_size"]
     is_synchronous = sync or plain == "fillsync"
     return times * [Benchmark(plain, does, is_fresh, count, threads, keys, is_synchronous, value)]

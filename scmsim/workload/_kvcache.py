@@ -114,7 +114,7 @@ def _lines(path: str, name: str) -> Iterator[tuple[int, int, list[int]]]:
     except UnicodeDecodeError:
         raise UsageError(f"{name}:{number + 1}: not UTF-8 text; give a trace of one JSON object a line") from None
     except ValueError:  # an embedded NUL
-        raise UsageError(f"cannot read {path!r}: that is not a path") from None
+        raise UsageError(f"cannot read {path!r}: the path has a NUL character; remove the character") from None
 
 
 def _request(line: str, where: str) -> tuple[int, list[int]]:

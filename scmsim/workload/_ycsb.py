@@ -1,9 +1,9 @@
 """Requests of the Yahoo! Cloud Serving Benchmark, core workloads A to F: which operation on which key number.
 
 Mixes and distributions: workloads/workload[a-f] of brianfrankcooper/YCSB; generators: ZipfianGenerator,
-ScrambledZipfianGenerator, SkewedLatestGenerator, CoreWorkload, Utils.FNVhash64 there (Gray et al., Quickly generating
+ScrambledZipfianGenerator, SkewedLatestGenerator, CoreWorkload, Utils.FNVhash64 of YCSB (Gray et al., Quickly generating
 billion-record synthetic databases, SIGMOD 1994).  The distributions match, quirks included (10^10 items for the scrambled
-one; a key space larger by twice the expected inserts, where a key that is not yet inserted is drawn again); the random
+generator; a key space larger by twice the expected inserts, where a key not yet inserted is drawn again); the random
 numbers are NumPy's, not Java's.
 """
 

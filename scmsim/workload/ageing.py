@@ -25,18 +25,18 @@ from scmsim.core.records import APPENDS, CLOSE, CREATE, SETUP, UNLINK, WRITE
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops, weave
 
-SUMMARY = "ageing: fill to a utilisation, then delete and refill, with file sizes as they are in life"
+SUMMARY = "ageing: fill to a utilisation, then delete and refill, with realistic file sizes"
 PARAMS = {
     "capacity": ("1GiB", "bytes", "size of the file system"),
     "utilisation": ("75", "percent", "share of the capacity that files take after the fill and after each round"),
     "turnover": (
         "3",
         "capacities",
-        "whole pages written in all, in multiples of the capacity (at least the fill)",
+        "bytes written in all, in multiples of the capacity (whole pages; at least the fill)",
     ),
     "churn": ("10", "percent", "share of the live bytes that a round deletes"),
     "sizes": ("agrawal", "agrawal|lognormal|pareto|small|fixed", "distribution of the file sizes"),
-    "mean": ("64KiB", "bytes", "file size of sizes = fixed"),
+    "mean": ("64KiB", "bytes", "file size if sizes is fixed"),
     "victims": ("random", "random|oldest", "which files a round deletes"),
     "unit": ("128KiB", "bytes", "bytes of one write"),
     "dirs": ("100", "directories", "directories, filled in turn"),

@@ -35,7 +35,7 @@ PARAMS = {
     "total": ("200KiB", "bytes", "bytes of all files together"),
     "dirs": ("20", "directories", "directories of the source tree"),
     "unit": ("8KiB", "bytes", "bytes of one read or write"),
-    "repeats": ("1", "trees", "how often, each time into a fresh tree"),
+    "repeats": ("1", "trees", "runs of the benchmark, each in a fresh tree"),
     "seed": ("1", "seed", "seed of the file sizes"),
     "interval": ("1us", "time", "trace time between two calls"),
 }

@@ -29,12 +29,12 @@ from scmsim.workload import _stream
 
 SUMMARY = "a random history of files that come, grow, shrink and go, for the allocation of blocks"
 PARAMS = {
-    "operations": ("1000", "calls", "calls, at least"),
-    "files": ("40", "files", "most files at a time"),
+    "operations": ("1000", "calls", "least number of calls"),
+    "files": ("40", "files", "most files that exist at once"),
     "dirs": ("4", "directories", "directories, chosen at random for each new file"),
-    "unit": ("4MiB", "bytes", "largest transfer; sizes are uniform by their logarithm"),
+    "unit": ("4MiB", "bytes", "largest transfer; transfer sizes are log-uniform"),
     "writers": ("3", "files", "most files that a step appends to in turn"),
-    "reserve": ("1", "bool", "fallocate and punched holes too; 0 for ext2, which has neither"),
+    "reserve": ("1", "bool", "also fallocate and punch holes; 0 for ext2, which supports neither"),
     "device": ("2GiB", "bytes", "size of the device"),
     "fill": ("20", "percent", "largest share of the device that the files take"),
     "seed": ("1", "seed", "seed of all draws"),
@@ -174,7 +174,7 @@ class _History:
         return file
 
     def _size(self) -> int:
-        """Return the bytes of a transfer or of a hole."""
+        """Draw the length in bytes of a transfer or of a hole."""
         pages = self.unit // PAGE
         if self.draw.random() < _WHOLE:
             return PAGE << self.draw.randrange(pages.bit_length())

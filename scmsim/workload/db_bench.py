@@ -14,7 +14,7 @@ from scmsim.workload._db_bench import Benchmark, parse
 from scmsim.workload._lsm import merge
 from scmsim.workload._stream import ops, weave
 
-SUMMARY = "RocksDB's db_bench: reads its command line and sends the requests of its benchmarks to the store of lsm"
+SUMMARY = "RocksDB's db_bench: reads its command line and sends the requests of its benchmarks to an LSM store (lsm)"
 PARAMS = {
     "command": ("", "text", "db_bench's command line, such as '--benchmarks=fillrandom,readrandom --num=100000'"),
     "seed": ("1", "seed", "seed of the requests, unless the line has --seed"),

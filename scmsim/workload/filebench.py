@@ -35,18 +35,18 @@ from scmsim.workload.kernels.filebench_tables import (
 
 SUMMARY = "Filebench: reads a .f file or plays fileserver, webserver, varmail, webproxy, oltp, videoserver"
 PARAMS = {
-    "file": ("", "file", "workload file (.f); without one, the personality"),
+    "file": ("", "file", "workload file (.f); without it, the personality runs"),
     "personality": (
         "varmail",
         "fileserver|webserver|varmail|webproxy|oltp|videoserver",
         "a shipped workload (varmail is the thesis' mailserver)",
     ),
     "set": ("", "text", "values for the file's variables, such as 'nfiles=100 nthreads=1'"),
-    "flowops": ("100000", "flowops", "steps of all threads together, after which the run ends"),
+    "flowops": ("100000", "flowops", "total number of steps, of all threads, after which the run ends"),
     "starved": (
         "wait",
         "wait|stop",
-        "a step that finds no file: its thread waits, or the run ends as Filebench's does",
+        "if a step finds no file: its thread waits, or the run ends as in Filebench",
     ),
     "seed": ("1", "seed", "seed of what Filebench draws from the system"),
     "interval": ("1us", "time", "trace time between two calls"),
@@ -191,7 +191,7 @@ class Workload(Stream):
         yield calls(len(ids), op=MKDIR, file=ids, parent=parents, flag=SETUP | DIRECTORY)
 
     def _made_leaves(self, number: int, tables: Tables, chance: Iterator[int]) -> Iterator[np.ndarray]:
-        """Yield the leaf directories made beforehand."""
+        """Yield the mkdir calls of the leaf directories made beforehand, each with the probability `prealloc`."""
         limit = _RAND_MAX * (100 - self.workload.filesets[number].prealloc) // 100
         first, leaves = tables.sets["first"][len(self.trees) + number], self.trees[number].leaves
         kept = np.fromiter((next(chance) >= limit for _ in leaves), bool, len(leaves))

@@ -35,13 +35,13 @@ from scmsim.workload.kernels.fio_job import fill
 
 SUMMARY = "fio 3: reads a .fio job file or a command line and makes its calls, random numbers and random maps included"
 PARAMS = {
-    "job": ("", "file", "job file (.fio); without one, the options below"),
+    "job": ("", "file", "job file (.fio); without it, the options below"),
     "options": (
         "rw=randwrite bs=4k size=16m",
         "text",
         "options of a single job, separated by blanks, or fio's command line",
     ),
-    "set": ("", "text", "options of every job of the file in place of its own, such as 'size=1g time_based=0'"),
+    "set": ("", "text", "options that replace those of every job of the file, such as 'size=1g time_based=0'"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 COMMAND = "options"  # the parameter that takes a command line: scmsim synth fio -o OUT.parquet -- --name=a --rw=read

@@ -18,10 +18,10 @@ from scmsim.workload._steps import Stream, calls, check_times, run
 SUMMARY = "IOzone 3 in automatic mode: its tests and its fixed random order, call by call"
 PARAMS = {
     "min_file": ("64KiB", "bytes", "smallest file (-n)"),
-    "max_file": ("512MiB", "bytes", "largest file (-g); sizes double"),
+    "max_file": ("512MiB", "bytes", "largest file (-g); each size is twice the one before"),
     "min_record": ("4KiB", "bytes", "smallest record (-y)"),
-    "max_record": ("16MiB", "bytes", "largest record (-q); sizes double"),
-    "crossover": ("16MiB", "bytes", "larger files start at records of 64 KiB; 0: they do not (-z, -y or -q)"),
+    "max_record": ("16MiB", "bytes", "largest record (-q); each size is twice the one before"),
+    "crossover": ("16MiB", "bytes", "larger files start with records of 64 KiB; 0: with min_record (-z, -y or -q)"),
     "tests": ("all", "text", "all, or numbers as with -i: 0 write, 1 read, 2 random, 3 backward, 4 record rewrite, 5 stride, "
               "6 fwrite, 7 fread; such as 0,1,6"),
     "command": ("", "text", "IOzone's command line, such as '-a -g 4m -i 0 -i 1', in place of the parameters"),

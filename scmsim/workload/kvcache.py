@@ -36,18 +36,18 @@ SUMMARY = (
 )
 PARAMS = {
     "file": ("", "file", "trace of requests in Mooncake's format (JSON lines); without it, requests are drawn"),
-    "model": ("llama-3.1-8b", "text", "model, or the elements of a token as factors: 2x32x8x128"),
+    "model": ("llama-3.1-8b", "text", "name of a model, or the elements of a token as factors: 2x32x8x128"),
     "element": ("2", "bytes", "bytes of an element: 2 for fp16 and bf16, 1 for fp8"),
     "tokens": ("256", "tokens", "tokens of a block (LMCache: 256, vLLM: 16)"),
     "capacity": ("16GiB", "bytes", "bytes of the cache"),
     "by": (
         "map",
         "map|calls|files",
-        "slots of one mapped file, of one file by read and write, or a file for each block",
+        "blocks are slots of one mapped file, slots of one file (read and write), or files",
     ),
     "requests": ("200", "requests", "drawn: requests in all"),
     "prompt": ("5900", "tokens", "drawn: median length of a conversation's first prompt"),
-    "again": ("43", "per cent", "drawn: requests that continue a conversation, in the long run"),
+    "again": ("43", "per cent", "drawn: share of requests that continue a conversation, in the long run"),
     "gap": (
         "10",
         "requests",
@@ -130,7 +130,7 @@ class Workload(_stream.Stream):
         if self.by == "files":
             if self.used > MOST_FILES:
                 raise UsageError(
-                    f"{self.used:,} blocks need a file each, at most {MOST_FILES:,}; lower capacity, or give by=map or by=calls"
+                    f"{self.used:,} blocks need over {MOST_FILES:,} files; lower capacity, or give by=map or by=calls"
                 )
             self.rows = 3 * (self.found + self.stored) + self.evicted
         else:

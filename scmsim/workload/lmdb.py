@@ -33,14 +33,14 @@ from scmsim.workload._stream import ops
 
 SUMMARY = "LMDB: random look-ups or durable puts in a mapped B-tree, with MDB_WRITEMAP or without"
 PARAMS = {
-    "op": ("get", "get|put", "what a transaction does: one look-up, or one value replaced and committed"),
+    "op": ("get", "get|put", "operation of a transaction: one look-up, or one value replaced and committed"),
     "entries": ("100000", "keys", "keys of 8 bytes in the database"),
     "value": ("400", "bytes", "bytes of a value"),
     "count": ("10000", "transactions", "transactions in all"),
     "writemap": ("0", "bool", "MDB_WRITEMAP: pages are stored through the mapping"),
     "read_value": ("1", "bool", "whether a look-up loads the value, too; mdb_get returns its address only"),
-    "fill": ("63", "percent", "how full leaves are"),
-    "seed": ("1", "seed", "seed of keys and of where pages lie"),
+    "fill": ("63", "percent", "share of each leaf page that is filled"),
+    "seed": ("1", "seed", "seed of the keys and of the places of pages"),
 }
 PAGE = 4096
 # bytes of a page's header, of an entry's offset in the page, of a node's header, of a key

@@ -33,19 +33,19 @@ from scmsim.workload._stream import ops
 
 SUMMARY = "a mapped file touched in units: sequential, strided, random or zipf, with msync or with flushes and fences"
 PARAMS = {
-    "op": ("read", "read|write", "what a touch does"),
+    "op": ("read", "read|write", "operation of a touch"),
     "pattern": ("random", "sequential|strided|random|zipf", "order of the places in the file"),
     "unit": ("4KiB", "bytes", "bytes of one touch"),
-    "stride": ("2MiB", "bytes", "strided: from the beginning of one touch to that of the next"),
+    "stride": ("2MiB", "bytes", "strided: distance from the start of one touch to the start of the next"),
     "file_size": ("1GiB", "bytes", "bytes of the file"),
     "touches": ("262144", "touches", "touches in all"),
-    "by": ("map", "map|calls", "through a mapping, or by read and write calls of the same bytes"),
+    "by": ("map", "map|calls", "touch through a mapping, or by read and write calls of the same bytes"),
     "persist": (
         "no",
         "no|flush|nontemporal",
         "after each store: nothing, write-backs and a fence, or a store past the caches and a fence",
     ),
-    "sync": ("0", "touches", "an msync (by calls: fsync) after every so many touches; 0: none"),
+    "sync": ("0", "touches", "touches after which an msync (by=calls: fsync) follows; 0: none"),
     "map_sync": ("0", "bool", "mapped with MAP_SYNC"),
     "populate": ("0", "bool", "mapped with MAP_POPULATE"),
     "seed": ("1", "seed", "seed of the random places"),

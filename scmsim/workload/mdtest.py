@@ -29,13 +29,11 @@ from scmsim.workload._fileset import rand
 from scmsim.workload._mdtest import plan
 from scmsim.workload._steps import Stream, calls, check_times
 
-SUMMARY = (
-    "mdtest: its command line, as creates, stats, reads, renames and removes of files and directories, call by call"
-)
+SUMMARY = "mdtest: reads its command line and makes its creates, stats, reads, renames and removes, call by call"
 PARAMS = {
     "command": ("", "text", "mdtest's command line, such as '-n 1000 -F -w 4k -e 4k'"),
     "tasks": ("1", "tasks", "MPI processes (mpirun -n)"),
-    "seed": ("1", "seed", "seed of -R, which mdtest takes from the clock without --random-seed"),
+    "seed": ("1", "seed", "seed of -R; without --random-seed, mdtest takes the seed from the clock"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 COMMAND = "command"  # scmsim synth mdtest -o OUT.parquet -- -n 1000 -F

@@ -42,9 +42,9 @@ from scmsim.workload._stream import ops
 
 SUMMARY = "the SCM manager's memory objects: malloc, store, load, free, mm_to_file, file_to_mm"
 PARAMS = {
-    "app": ("micro", "micro|distillery|ftpget|insmod|cp|cat|churn", "which program"),
-    "interface": ("objects", "objects|files", "a program through memory objects or through file calls"),
-    "repeats": ("10", "runs", "how often; micro: ten times as often for its memory objects (100, as in the paper)"),
+    "app": ("micro", "micro|distillery|ftpget|insmod|cp|cat|churn", "program to trace"),
+    "interface": ("objects", "objects|files", "whether the program uses memory objects or file calls"),
+    "repeats": ("10", "runs", "runs of the program; micro: ten times as many for memory objects (100 in the paper)"),
     "live": ("1000", "objects", "churn: objects that exist at once"),
     "calls": ("100000", "calls", "churn: mallocs and frees after the first fill"),
     "seed": ("1", "seed", "churn: seed of the sizes and of the victims"),

@@ -42,11 +42,11 @@ from scmsim.workload import _stream
 
 SUMMARY = "a random mix of every kind of call on many small files"
 PARAMS = {
-    "calls": ("6000", "calls", "calls that count, at least"),
-    "files": ("300", "files", "files there at the start"),
+    "calls": ("6000", "calls", "least number of counted calls"),
+    "files": ("300", "files", "files that exist at the start"),
     "seed": ("1", "seed", "seed of all draws"),
-    "mapped": ("250", "mappings", "mappings that are loaded from and stored to, behind the calls"),
-    "unsynced": ("6000", "calls", "calls without an fsync or sync, behind all others, at least"),
+    "mapped": ("250", "mappings", "mappings with loads and stores, after the calls"),
+    "unsynced": ("6000", "calls", "least number of calls without fsync and sync, after all others"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start

@@ -15,15 +15,15 @@ from scmsim.workload._stream import ops
 
 SUMMARY = "one access pattern: append, overwrite or read in units, by stride or at random, with an fsync every n calls"
 PARAMS = {
-    "op": ("append", "append|overwrite|read", "what a call does"),
+    "op": ("append", "append|overwrite|read", "operation of a call"),
     "unit": ("4KiB", "bytes", "bytes of one call"),
-    "stride": ("0", "bytes", "from the beginning of one call to that of the next; 0: the unit"),
+    "stride": ("0", "bytes", "distance from the start of one call to the start of the next; 0: the unit"),
     "order": ("sequential", "sequential|random", "order of the places in a file (overwrite, read)"),
-    "shift": ("0", "bytes", "where the first call begins"),
-    "sync": ("0", "calls", "an fsync after every so many calls of a file; 0: none"),
+    "shift": ("0", "bytes", "offset of the first call"),
+    "sync": ("0", "calls", "calls of a file after which an fsync follows; 0: none"),
     "files": ("1", "files", "files that take turns"),
     "file_size": ("16MiB", "bytes", "bytes of each file (overwrite, read)"),
-    "calls": ("4096", "calls", "calls in all, fsyncs apart"),
+    "calls": ("4096", "calls", "calls in all, without the fsyncs"),
     "seed": ("1", "seed", "seed of the random places"),
 }
 

@@ -33,7 +33,7 @@ PARAMS = {
     "persist": (
         "nontemporal",
         "nontemporal|flush",
-        "how a record is stored: past the caches, or with write-backs after",
+        "how a record is stored: past the caches, or through the caches with write-backs",
     ),
     "map_sync": ("1", "bool", "mapped with MAP_SYNC"),
 }

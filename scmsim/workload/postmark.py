@@ -17,7 +17,7 @@ from scmsim.workload._contents import contents
 from scmsim.workload._stdio import BUFFER, sizes
 from scmsim.workload._steps import Stream, calls, check_times, pieces
 
-SUMMARY = "Postmark 1.53: create, append, read and delete small files, operation by operation as the real one"
+SUMMARY = "Postmark 1.53: create, append, read and delete small files, with the operations of the original"
 PARAMS = {
     "config": (
         "",
@@ -27,10 +27,10 @@ PARAMS = {
     "files": ("500", "files", "files created at first (set number)"),
     "transactions": ("500", "transactions", "transactions (set transactions)"),
     "size_low": ("500", "bytes", "least size of a new file (set size)"),
-    "size_high": ("10000", "bytes", "a new file is smaller than this, and so is one that is appended to"),
+    "size_high": ("10000", "bytes", "new files are smaller than this, and only smaller files are appended to"),
     "read": ("512", "bytes", "block of a read (set read)"),
     "write": ("512", "bytes", "block of a write (set write)"),
-    "buffering": ("true", "bool", "through the C library's streams (set buffering)"),
+    "buffering": ("true", "bool", "use the C library's streams (set buffering)"),
     "bias_read": ("5", "off|0|1|2|3|4|5|6|7|8|9|10", "reads among 10 reads and appends (set bias read)"),
     "bias_create": ("5", "off|0|1|2|3|4|5|6|7|8|9|10", "creations among 10 creations and deletions (set bias create)"),
     "subdirectories": ("0", "directories", "directories that the files are spread over (set subdirectories)"),

@@ -23,7 +23,7 @@ from scmsim.workload._sqlite_calls import RollbackCalls, WalCalls
 SUMMARY = "SQLite transactions (update, insert, read) with a rollback journal or a write-ahead log"
 PARAMS = {
     "journal": ("delete", "delete|wal", "rollback journal, or write-ahead log"),
-    "op": ("update", "update|insert|read", "what a transaction does"),
+    "op": ("update", "update|insert|read", "operation of a transaction"),
     "transactions": ("1000", "transactions", "transactions"),
     "rows": ("4", "rows", "rows of one transaction"),
     "records": ("10000", "rows", "rows in the table beforehand"),

@@ -23,10 +23,10 @@ PARAMS = {
     "operations": (
         "0",
         "operations",
-        "operations of all threads in each run (0: a run must end by itself or by maxdata)",
+        "operations of all threads in each run; 0: each run must end by itself or by maxdata",
     ),
     "set": ("", "text", "values of the file's $variables, such as 'dir=/mnt files=100'"),
-    "seed": ("1", "seed", "seed of what vdbench draws"),
+    "seed": ("1", "seed", "seed of vdbench's random choices"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 _ROWS = 1 << 12  # rows at a time

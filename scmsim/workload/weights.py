@@ -17,8 +17,8 @@ SUMMARY = "a large mapped file read once or more from end to end, by one process
 PARAMS = {
     "file_size": ("4GiB", "bytes", "bytes of the file"),
     "unit": ("2MiB", "bytes", "bytes of one load or read: a tensor, or a part of one"),
-    "processes": ("1", "processes", "how many read the file at once, each through a mapping of its own"),
-    "passes": ("1", "passes", "how often each reads it"),
+    "processes": ("1", "processes", "processes that read the file at once, each through its own mapping"),
+    "passes": ("1", "passes", "how often each process reads the file"),
     "by": ("map", "map|calls", "through a mapping, or by read calls of the same bytes"),
     "populate": ("0", "bool", "mapped with MAP_POPULATE"),
 }

@@ -17,7 +17,7 @@ PARAMS = {
     "unit": ("64KiB", "bytes", "bytes of a write"),
     "file_size": ("16MiB", "bytes", "bytes of the file"),
     "first": ("nothing", "nothing|truncate|fallocate", "how the file gets its size before the writes"),
-    "before": ("0", "bytes", "bytes of another file in the root directory, which is written in units of 4 KiB before"),
+    "before": ("0", "bytes", "bytes of another file in the root directory, written first in units of 4 KiB"),
     "map": ("1", "bool", "map the file after an fsync, and load 8 bytes of each page of 4 KiB"),
     "interval": ("1us", "time", "trace time between two calls"),
 }

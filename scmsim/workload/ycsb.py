@@ -11,7 +11,7 @@ from scmsim.core.errors import UsageError
 from scmsim.workload import _foreign, _stream, lsm
 from scmsim.workload._contents import contents
 
-SUMMARY = "YCSB: reads a property file (recordcount, readproportion, ...) and sends its requests to the store of lsm"
+SUMMARY = "YCSB: reads a property file (recordcount, readproportion, ...) and sends its requests to an LSM store (lsm)"
 PARAMS = {
     "file": ("", "file", "property file, such as YCSB's workloads/workloada"),
     "write_buffer": ("64MiB", "bytes", "memtable size"),

@@ -500,9 +500,9 @@ def test_the_boot_parameter(tmp_path: Path, size: int | None, start: int | None,
         ),  # the thesis' own
         (80 << 30, None, "memmap=80G does not lie in RAM"),
         (32 << 30, 0, "memmap=32G!0G does not lie in RAM"),
-        (1 << 20, None, "is not in multiples of 2 MiB"),
-        (0, None, "is not in multiples of 2 MiB"),
-        (1 << 30, 4097, "is not in multiples of 2 MiB"),
+        (1 << 20, None, "must be a positive multiple of 2 MiB"),
+        (0, None, "must be a positive multiple of 2 MiB"),
+        (1 << 30, 4097, "must be a positive multiple of 2 MiB"),
     ],
 )
 def test_a_region_that_does_not_fit_is_refused(tmp_path: Path, size: int, start: int | None, message: str) -> None:

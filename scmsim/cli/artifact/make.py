@@ -12,8 +12,8 @@ SUMMARY = "Pack a result into a folder: its inputs, one command, versions, diges
     help=f"""{SUMMARY}
 
 RESULT is a result of replay (R.json, R.parquet), the folder of a sweep, or the output of reproduce --json in a file R.json. The
-inputs must be those that the result was computed from, by the same version of scmsim. Names of the machine, its folders and the
-command are left out.""",
+inputs must be those that the result was computed from, by the same version of scmsim. The name of the machine, the
+command line and the paths of files are left out of the artifact.""",
 )
 @click.argument("result", type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder to make; new or empty.")

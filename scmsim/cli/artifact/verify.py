@@ -22,8 +22,8 @@ _SAME = "the same sources"
     "verify",
     help=f"""{SUMMARY}
 
-FOLDER is what artifact make wrote; nothing is written into it. Exit code 1 if a file has changed (then nothing is run) or a claim
-is not met. Another version of scmsim, Python or a package is named, and the claims are checked all the same.""",
+FOLDER comes from artifact make; the command writes nothing into it. Exit code 1 if a file has changed (then nothing is
+run) or a claim is not met. Other versions of scmsim, Python and packages are listed, and the claims are checked.""",
 )
 @click.argument("folder", type=click.Path())
 @click.option("--files", is_flag=True, help="Check the files and the versions only; run nothing.")

@@ -4,7 +4,7 @@ import click
 
 from scmsim.cli import LazyGroup
 
-SUMMARY = "Measure a real kernel's file systems in an emulated machine: no PMU, no persistent memory."
+SUMMARY = "Measure a real kernel's file systems in an emulated machine, without a PMU or persistent memory."
 
 
 @click.group("lab", cls=LazyGroup, parent="lab", help=SUMMARY, invoke_without_command=True)

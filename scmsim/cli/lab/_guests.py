@@ -16,19 +16,21 @@ if TYPE_CHECKING:
     from scmsim.result import Result
 
 _RUN = (
-    click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]"),
-    click.option("--timeout", help="Of one guest, e.g. 10min.  [default: 30min]"),
+    click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests to run at a time.  [default: CPUs]"),
+    click.option("--timeout", help="Time limit of one guest, e.g. 10min.  [default: 30min]"),
     click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml."),
 )
 _KERNEL = (
     click.option(
-        "--kernel", "package", help="A kept kernel (6.12), FILE.deb or IMAGE[:MODULES] instead of the chosen one."
+        "--kernel", "package", help="Kernel instead of lab setup's: a kept one (6.12), FILE.deb or IMAGE[:MODULES]."
     ),
-    click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead."),
-    click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE."),
+    click.option("--kernel-image", "image", type=click.Path(), help="A bzImage to use instead."),
+    click.option("--modules", type=click.Path(), help="Modules of --kernel-image: the folder lib/modules/RELEASE."),
 )
 _CPUS = click.option(
-    "--cpus", type=click.IntRange(1, 64), help="CPUs of a guest; a trace's threads take turns on them.  [default: 1]"
+    "--cpus",
+    type=click.IntRange(1, 64),
+    help="CPUs of a guest; thread k of a trace runs on CPU k modulo this number.  [default: 1]",
 )
 _BESIDE = (
     click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]"),
@@ -41,14 +43,14 @@ _BESIDE = (
     ),
 )
 _JOB = (
-    click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]"),
-    click.option("--units", help="Bytes of a call, separated by commas, instead of the job's."),
-    click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system."),
+    click.option("--fs", help="File systems, separated by commas.  [default: those of the job, else ext4-dax]"),
+    click.option("--units", help="Sizes of a call, separated by commas, instead of the job's."),
+    click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests to run per file system."),
     click.option(
-        "--machine", help="Count first-level misses and walks of this machine's TLB too, as 'lab diff' needs them."
+        "--machine", help="Also count first-level misses and page walks of this machine's TLB, for 'lab diff'."
     ),
     _CPUS,
-    click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then."),
+    click.option("--no-erms", is_flag=True, help="CPU without fast rep movsb: the kernel copies 8 bytes at a time."),
 )
 
 

@@ -6,20 +6,20 @@ import click
 
 from scmsim.cli.lab._guests import beside_options, checked, guest_options, run_guests, warn
 
-SUMMARY = "Judge a replay's misses of data caches by a real kernel's lines; exit code 1 if they disagree."
+SUMMARY = "Compare a replay's data-cache misses with a real kernel's; exit code 1 if they disagree."
 
 
 @click.command(
     "caches",
     help=f"""{SUMMARY}
 
-TRACE runs on each file system of a real kernel; every load and store goes through the data caches of each machine, and a replay of
-the same trace with --caches on, costs and footprints of that kernel, is set beside it. -o keeps lines and counts: the same command
-goes on where it was stopped, and runs no guest again for another machine. TRACE may be such a folder: then what it holds is shown
-and nothing runs.
+TRACE runs on each file system of a real kernel, and every load and store goes through the data caches of each machine.
+The counts are compared with a replay of the same trace, with --caches on and with costs and footprints of that kernel.
+-o keeps cache lines and counts, so the same command resumes a stopped run, and another machine needs no new guest. If
+TRACE is such a folder, the command shows the results in it and runs nothing.
 
-A ratio is replay / real: misses of L1 and L2 are to be within 1.25, those of the last level within 1.5. Where both counts are too
-few to tell, the word is "few".
+A ratio is replay / real: it must be within a factor of 1.25 for misses of L1 and L2, and of 1.5 for the last level. If
+both counts are too small for a verdict, the verdict is "few".
 
 \b
 Example: scmsim lab caches traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-8700k,zen2 -o caches
@@ -29,16 +29,16 @@ Example: scmsim lab caches traces/varmail.parquet --fs ext4-dax,tmpfs --machine 
 @click.argument("trace", metavar="TRACE|FOLDER", type=click.Path())
 @click.option("-o", "--out", type=click.Path(), help="Folder for caches.json, the lines and the guests' results.")
 @beside_options
-@click.option("--machine", help="Whose data caches; names or .toml files.  [default: i7-8700k]")
+@click.option("--machine", help="Machines to simulate: names or .toml files.  [default: i7-8700k]")
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Of the replay, as in scmsim replay; or none.  [default: those with lines of the kernel that runs, as 6.1-lines]",
+    help="Footprints of the replay, or none.  [default: those with cache lines of the guest's kernel, as 6.1-lines]",
 )
 @guest_options
 @click.option("--by", type=click.Choice(["region"]), help="Show the rows of each cell too.")
-@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
-@click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
+@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Format of output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def command(trace: str, **given: Any) -> int:
     import json
     import pathlib

@@ -2,7 +2,7 @@
 
 import click
 
-SUMMARY = "Show what the lab has and lacks here, and the command that brings the rest."
+SUMMARY = "Show what the lab has and lacks on this machine, and the command that installs the rest."
 
 
 @click.command("check", help=SUMMARY)

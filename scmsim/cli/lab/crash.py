@@ -17,10 +17,10 @@ SUMMARY = "Crash a real kernel's file system at every fence of a trace, mount wh
     "crash",
     help=f"""{SUMMARY}
 
-TRACE runs on each file system, and every store to persistent memory, write-back and fence is recorded in order. Before each fence
-and after each call, lines that may not have arrived are lost in every combination (up to --lines of them, a sample of --samples
-states beyond); the same kernel mounts each state, and every file must be in a state that the file system promises. Exit code 0: all
-are; 1: one is not, and the smallest counterexample says which call, which lines, and which functions stored them.
+TRACE runs on each file system, and every store to persistent memory, write-back and fence is recorded in order. Before
+each fence and after each call, lines that may not be durable are dropped in every combination (up to --lines of them;
+beyond, a sample of --samples states). The same kernel mounts each state, and every file must be in a promised state.
+Exit code 0: all are; 1: one is not; the smallest counterexample shows the call, the lines and the storing functions.
 
 \b
 Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
@@ -29,24 +29,24 @@ Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
 @click.argument("trace", type=click.Path())
 @click.option("--fs", required=True, help="File systems of the lab with a device, separated by commas.")
 @click.option(
-    "--promise", type=click.Choice(["fsync", "call", "atomic"]), help="What is promised.  [default: as the model of FS]"
+    "--promise", type=click.Choice(["fsync", "call", "atomic"]), help="Promise to check.  [default: that of FS's model]"
 )
 @click.option(
-    "--lines", default=6, show_default=True, type=click.IntRange(0, 16), help="All states for up to so many lost lines."
+    "--lines", default=6, show_default=True, type=click.IntRange(0, 16), help="All states up to this many lost lines."
 )
 @click.option(
     "--samples",
     default=64,
     show_default=True,
     type=click.IntRange(2, 1 << 20),
-    help="States of a crash point with more lines.",
+    help="States to check at a crash point with more lost lines.",
 )
 @click.option(
     "--states",
     default=10_000,
     show_default=True,
     type=click.IntRange(1, 10_000_000),
-    help="States of a file system, at most.",
+    help="Most states to mount for each file system.",
 )
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Seed of the random samples."
@@ -57,19 +57,19 @@ Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
     type=click.Choice(["x86", "explicit"]),
     default="x86",
     show_default=True,
-    help="What orders write-backs: x86's rules, locked instructions included, or SFENCE and MFENCE alone.",
+    help="Instructions that order write-backs: all of x86's, locked instructions too, or SFENCE and MFENCE only.",
 )
 @click.option(
     "--drop-write-backs",
     "dropped",
     metavar="FUNCTION",
     default="",
-    help="Plant a fault: take away the write-backs of a function of the kernel and of what it calls.",
+    help="Inject a fault: drop the write-backs of this kernel function and of the functions that it calls.",
 )
-@click.option("--model", is_flag=True, help="Set the states that the model of the same name shows beside the kernel's.")
+@click.option("--model", is_flag=True, help="Also compare the states with those of the model of the same name.")
 @cpus_option
 @guest_options
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, of several file systems a list of them.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object; a list for several file systems.")
 def command(trace: str, fs: str, fences: str, as_json: bool, **given: Any) -> int:
     from scmsim.cli._progress import Progress
     from scmsim.core.signals import stopping

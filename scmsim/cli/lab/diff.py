@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scmsim.lab.job import Job
     from scmsim.lab.systems import System
 
-SUMMARY = "Show what a kernel does more or less than another for the same calls; exit code 1 beyond a limit."
+SUMMARY = "Show how the work of two kernels differs for the same calls; exit code 1 beyond a limit."
 _OF = ("instructions", "loads", "stores", "stored-bytes", "write-backs", "fences", "l1-misses", "walks")
 _CANNOT_TEST = 125  # git bisect run skips such a commit
 
@@ -22,9 +22,9 @@ _CANNOT_TEST = 125  # git bisect run skips such a commit
     "diff",
     help=f"""{SUMMARY}
 
-A and B are kernels: a kept one (6.12, see scmsim lab setup --release), FILE.deb, IMAGE[:MODULES]; or folders that a lab run
-left. JOB is a stored trace, a job's file or a shipped job, as 'lab run' takes it. The folder -o keeps the guests of both;
-diff.json has every row, FS.folded the stacks for flamegraph.pl.
+A and B are kernels (a kept version such as 6.12, see scmsim lab setup --release; FILE.deb; IMAGE[:MODULES]) or folders
+of lab run. JOB is a stored trace, a job file or a shipped job, as for 'lab run'. The folder -o keeps the results of all
+guests; diff.json has every row, and FS.folded has the stacks for flamegraph.pl.
 
 \b
 Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
@@ -41,18 +41,18 @@ Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
 @job_options
 @run_options
 @click.option(
-    "--by", type=click.Choice(["function", "mechanism", "task"]), default="function", help="What the rows below are."
+    "--by", type=click.Choice(["function", "mechanism", "task"]), default="function", help="Rows of the lower table."
 )
 @click.option(
     "--of",
     type=click.Choice(_OF),
     default="instructions",
-    help="The counter that is shown of both kernels, in the rows below, FS.folded and the chart.",
+    help="Counter to show for both kernels: in the tables, in FS.folded and in the chart.",
 )
-@click.option("--top", type=click.IntRange(0), default=12, show_default=True, help="Rows for each file system.")
-@click.option("--limit", help="Exit with 1 if B takes more than this of anything but misses in an operation, e.g. 5%.")
-@click.option("--bisect", is_flag=True, help="Exit with 125 where a kernel cannot be measured: for git bisect run.")
-@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
+@click.option("--top", type=click.IntRange(0), default=12, show_default=True, help="Rows to show per file system.")
+@click.option("--limit", help="Exit with 1 if an operation takes this much more on B than on A (not misses), e.g. 5%.")
+@click.option("--bisect", is_flag=True, help="Exit with 125 if a kernel cannot be measured (for git bisect run).")
+@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Format of output.")
 @click.option("--json", "as_json", is_flag=True, help="Print diff.json.")
 @click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @click.option("--chart", type=click.Path(), help="Draw the largest differences into F.svg, F.png, F.pdf or F.html.")

@@ -2,15 +2,15 @@
 
 import click
 
-SUMMARY = "Make the footprints of calls, for scmsim replay --footprints, from what a real kernel touches."
+SUMMARY = "Compute footprints for scmsim replay --footprints from the pages that a real kernel touches."
 
 
 @click.command(
     "footprints",
     help=f"""{SUMMARY}
 
-FOLDER has what `scmsim lab touches TRACE -o FOLDER` saw. OUT gets a file for each file system; it can be given in the
-place of a kernel's version: scmsim replay --footprints OUT. The trace should hold every kind of call: scmsim synth mix.
+FOLDER is the output of `scmsim lab touches TRACE -o FOLDER`. OUT gets a file for each file system; give OUT instead of
+a kernel version: scmsim replay --footprints OUT. TRACE should have every kind of call (scmsim synth mix).
 
 \b
 Example: scmsim synth mix -o mix.parquet

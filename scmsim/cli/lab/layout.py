@@ -7,7 +7,7 @@ import click
 from scmsim.cli.lab._guests import cpus_option, guest_options, run_guests
 from scmsim.core.errors import UsageError
 
-SUMMARY = "Judge a model's allocator by a real kernel's extents; exit code 1 if other 2 MiB can be mapped."
+SUMMARY = "Compare a model's extents with a real kernel's; exit code 1 if other 2 MiB ranges can be mapped at once."
 
 
 @click.command(
@@ -16,8 +16,8 @@ SUMMARY = "Judge a model's allocator by a real kernel's extents; exit code 1 if 
 
 Each TRACE runs on each file system of a real kernel and on the model. The extents of every file at the end (FIEMAP, or the pages
 of a mapping) and the free space (GETFSMAP) are compared with those of the model: how many extents are equal in file, offset,
-place and length, and which 2 MiB of a file can be mapped at once. -o keeps the extents: the same command goes on where it was
-stopped, and runs no guest again for another model. --real compares with extents that were recorded before: the folder of -o, or,
+place and length, and which 2 MiB of a file can be mapped at once. -o keeps the extents, so the same command resumes a
+stopped run, and another model needs no new guest. --real compares with earlier extents: give the folder of -o, or,
 for one trace and file system, the file of scmsim lab run --extents.
 
 A verdict is "equal" (every extent), "same pages" (the same 2 MiB can be mapped, from other extents) or "off".
@@ -34,14 +34,14 @@ Example: scmsim synth churn -o churn.parquet
 @click.option(
     "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of a model; may be repeated."
 )
-@click.option("--real", type=click.Path(), metavar="PATH", help="Extents that were recorded before; no guest runs.")
+@click.option("--real", type=click.Path(), metavar="PATH", help="Compare with these earlier extents; run no guest.")
 @cpus_option
 @guest_options
 @click.option("--by-file", is_flag=True, help="Show the files of each file system too.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by-file."
 )
-@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
+@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Format of output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON (every file).")
 def command(traces: tuple[str, ...], **given: Any) -> int:
     import json

@@ -16,7 +16,7 @@ SUMMARY = "Run a trace or a microbenchmark on real file systems and count what t
 
 JOB is a stored trace, the file of a job (.toml), or the name of a shipped job: smoke, transfers, measured-610. A guest runs for
 each file system and repeat; finished ones are kept in the folder -o, and the same command resumes a run that was stopped.
-Several kernels (--kernel 6.1,6.12) have a folder each in -o.
+With several kernels (--kernel 6.1,6.12), each kernel has its own folder inside -o.
 
 \b
 Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
@@ -29,15 +29,15 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 @job_options
 @guest_options
 @click.option(
-    "--stream", metavar="LENGTH/EVERY", help="Keep the first LENGTH of EVERY accesses as page runs (scmsim mmu)."
+    "--stream", metavar="LENGTH/EVERY", help="Of every EVERY accesses, keep the first LENGTH as page runs (scmsim mmu)."
 )
 @click.option(
     "--extents",
     type=click.Path(),
     metavar="FILE",
-    help="Record where every file of a trace and the free space are at the end, into FILE.csv or FILE.parquet.",
+    help="Record the extents of all files and of the free space at the end of a trace, in FILE.csv or FILE.parquet.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; a list, if there are several kernels.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; a list for several kernels.")
 def command(job: str, out: str, **given: Any) -> None:
     from scmsim.lab import kernel, runner
 

@@ -4,7 +4,7 @@ import click
 
 from scmsim.core.errors import UsageError
 
-SUMMARY = "Choose the kernel to measure, and build the plugin and the guest's program."
+SUMMARY = "Choose the kernel to measure, and build the QEMU plugin and the guest's program."
 
 
 @click.command(
@@ -12,19 +12,19 @@ SUMMARY = "Choose the kernel to measure, and build the plugin and the guest's pr
     help=f"""{SUMMARY}
 
 The kernel is a Debian package (unpacked, not installed), or any bzImage with its modules: your own build with NOVA or PMFS
-works too. Without an option: what would be done. With --apply, apt brings what is missing (needs root) and the kernel package.
+works too. The command lists missing programs; with --apply, apt installs them (as root) and downloads the kernel.
 
---release takes the newest kernels of some series out of Debian's suites (bullseye for 5.10, bookworm, trixie, and their backports).
-All of them are kept: --kernel 6.12 names one to the other commands of the lab.
+--release fetches the newest kernel of each series from Debian (bullseye for 5.10; bookworm, trixie; their backports).
+All these kernels are kept: --kernel 6.12 selects one of them in the other commands of the lab.
 
 \b
 Example: scmsim lab setup --release 6.1,6.12 --apply
 """,
 )
 @click.option("--kernel", "package", metavar="FILE.deb", type=click.Path(), help="A Debian or Ubuntu kernel package.")
-@click.option("--release", metavar="VERSIONS", help="Debian kernels to keep, e.g. 6.1,6.12; the first is chosen.")
+@click.option("--release", metavar="VERSIONS", help="Debian kernels to keep, e.g. 6.1,6.12; the first is the default.")
 @click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage.")
-@click.option("--modules", type=click.Path(), help="Its modules: the folder lib/modules/RELEASE.")
+@click.option("--modules", type=click.Path(), help="Modules of --kernel-image: the folder lib/modules/RELEASE.")
 @click.option("--apply", is_flag=True, help="Let apt install what is missing and download the newest kernel package.")
 def command(package: str | None, release: str | None, image: str | None, modules: str | None, apply: bool) -> int:
     from scmsim.lab import cache, debian, kernel, qemu, tools

@@ -6,21 +6,21 @@ import click
 
 from scmsim.cli.lab._guests import beside_options, checked, guest_options, run_guests, warn
 
-SUMMARY = "Judge a replay's TLB misses by a real kernel's address stream; exit code 1 if they disagree."
+SUMMARY = "Compare a replay's TLB misses with those of a real kernel's accesses; exit code 1 if they disagree."
 
 
 @click.command(
     "tlb",
     help=f"""{SUMMARY}
 
-TRACE runs on each file system of a real kernel; every load and store goes through the MMU of each machine, and a replay of the same
-trace, with costs and footprints of that kernel (as scmsim replay --kernel), is set beside it. -o keeps streams and counts: the
-same command goes on where it was stopped, and runs no guest again for another machine. TRACE may be such a folder: then what it
-holds is shown and nothing runs.
+TRACE runs on each file system of a real kernel, and every load and store goes through the MMU of each machine. The
+counts are compared with a replay of the same trace, with costs and footprints of that kernel (replay --kernel).
+-o keeps streams and counts, so the same command resumes a stopped run, and another machine needs no new guest. If TRACE
+is such a folder, the command shows the results in it and runs nothing.
 
-A ratio is replay / real: first-level misses are to be within 1.25, walks within 1.5. Where both counts are too few to tell,
-the word is "few". From boot to boot a kernel's objects lie elsewhere, which moves first-level misses by up to three times: --boots
-runs several, and judges by their geometric mean.
+A ratio is replay / real: it must be within a factor of 1.25 for first-level misses and 1.5 for walks. If both counts
+are too small, the verdict is "few". Each boot places the kernel's objects differently, which changes first-level misses
+by up to three times: --boots runs several boots and compares their geometric mean.
 
 \b
 Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-8700k,zen2 -o tlb
@@ -30,27 +30,25 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
 @click.argument("trace", metavar="TRACE|FOLDER", type=click.Path())
 @click.option("-o", "--out", type=click.Path(), help="Folder for tlb.json, the streams and the guests' results.")
 @beside_options
-@click.option("--machine", help="Whose TLB and page walker; names or .toml files.  [default: i7-8700k]")
-@click.option(
-    "--paging", help="How the replay maps memory (scmsim list paging).  [default: as each file system wants it]"
-)
+@click.option("--machine", help="Machines to simulate: names or .toml files.  [default: i7-8700k]")
+@click.option("--paging", help="How the replay maps memory (scmsim list paging).  [default: each file system's choice]")
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Of the replay, as in scmsim replay; or none; several separated by commas: judged by the geometric mean of the replays.  "
-    "[default: of the kernel that runs, or of the nearest series that was measured]",
+    help="Footprints of the replay (scmsim replay), or none; several with commas: compared by their geometric mean.  "
+    "[default: those of the guest's kernel, or of the nearest measured series]",
 )
 @click.option(
     "--boots",
     type=click.IntRange(1, 100),
     default=1,
     show_default=True,
-    help="Guests of each file system, whose kernels place their objects differently; judged by their geometric mean.",
+    help="Boots per file system, each with its own placement of kernel objects; compared by geometric mean.",
 )
 @guest_options
 @click.option("--by", type=click.Choice(["region", "page", "mechanism"]), help="Show the rows of each cell too.")
-@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
-@click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
+@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Format of output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @click.option("--chart", type=click.Path(), help="Draw the counts into F.svg, F.png, F.pdf or F.html.")
 def command(trace: str, **given: Any) -> int:
     import json

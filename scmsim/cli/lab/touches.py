@@ -13,9 +13,9 @@ SUMMARY = "Record which pages each call of a trace touches on a real kernel, by 
     "touches",
     help=f"""{SUMMARY}
 
-TRACE runs on each file system; of every call the first touch of each page is kept, anew after each --within runs on pages, in
-order: its address, page size, region of the address space, slab cache and the function that made it. -o gets a table a file system
-(FS-1.touches.parquet); the same command goes on where it was stopped.
+TRACE runs on each file system. For every call, the first touch of each page is recorded in order, and again after every
+--within page runs: address, page size, region of the address space, slab cache and the function that touched it. -o has
+a table for each file system (FS-1.touches.parquet); the same command resumes a stopped run.
 
 \b
 Example: scmsim lab touches traces/varmail.parquet --fs ext4-dax,tmpfs -o touches
@@ -24,13 +24,13 @@ Example: scmsim lab touches traces/varmail.parquet --fs ext4-dax,tmpfs -o touche
 @click.argument("trace", type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the tables and the guests' results.")
 @click.option("--fs", help="File systems, separated by commas.  [default: ext4-dax]")
-@click.option("--within", default=1000, show_default=True, type=click.IntRange(1, 1 << 40), help="Runs on pages.")
+@click.option("--within", default=1000, show_default=True, type=click.IntRange(1, 1 << 40), help="Limit in page runs.")
 @click.option(
     "--boot",
     default=1,
     show_default=True,
     type=click.IntRange(1, 100),
-    help="Which boot; in another the kernel's objects lie elsewhere.",
+    help="Number of the boot; each boot places the kernel's objects differently.",
 )
 @cpus_option
 @guest_options

@@ -4,7 +4,7 @@ import click
 
 from scmsim.cli import LazyGroup
 
-SUMMARY = "Describe the machine that this runs on."
+SUMMARY = "Describe this machine, for the simulation of its TLBs."
 
 
 @click.group("machine", cls=LazyGroup, parent="machine", help=SUMMARY, invoke_without_command=True)

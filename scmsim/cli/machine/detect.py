@@ -4,12 +4,12 @@ import click
 
 from scmsim.core.text import printable
 
-SUMMARY = "Write a machine file of this machine: what CPUID, /proc and /sys tell, and what they do not."
+SUMMARY = "Write a machine file of this machine from CPUID, /proc and /sys, and list the values that they lack."
 
 
 @click.command("detect", help=SUMMARY)
 @click.option("-o", "--out", type=click.Path(), help="File to write (.toml).  [default: standard output]")
-@click.option("--cpu", type=click.IntRange(min=0), help="CPU to ask, for a part with cores of several kinds.")
+@click.option("--cpu", type=click.IntRange(min=0), help="CPU to examine, if the processor has several kinds of cores.")
 def command(out: str | None, cpu: int | None) -> None:
     from scmsim.core import atomic
     from scmsim.mmu import host

@@ -9,7 +9,7 @@ SUMMARY = "Show what perf can measure on this machine, and the command that remo
 
 
 @click.command("check", help=SUMMARY)
-@click.option("--require-pmu", is_flag=True, help="Leave with exit code 3 unless hardware counters can be used.")
+@click.option("--require-pmu", is_flag=True, help="Exit with code 3 unless hardware counters can be used.")
 @click.option("--root", default="/", hidden=True, help="Read /proc and /sys below this folder.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: possible, backend, event_tables, findings, mounts, regions."

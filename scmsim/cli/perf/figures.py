@@ -13,12 +13,12 @@ SUMMARY = "Draw the thesis' nine figures from a result of perf run or perf impor
     "figures",
     help=f"""{SUMMARY}
 
-RESULT is a result (.json, .parquet) or a folder of results. To draw a simulation beside it: scmsim compare --figures.""",
+RESULT is a result (.json, .parquet) or a folder of results. To add a simulation, use scmsim compare --figures.""",
 )
 @click.argument("result", type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), metavar="DIR", help="Folder for the figures.")
 @click.option("--operation", "operations", multiple=True, help="Only this operation; may be repeated.  [default: all]")
-@click.option("--events", help="Counters and metrics to draw, separated by commas.  [default: the nine of Table 7]")
+@click.option("--events", help="Counters and metrics to draw, separated by commas.  [default: the thesis' Table 7]")
 @figure_format
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: figures, left_out.")
 def command(result: str, out: str, operations: tuple[str, ...], events: str | None, suffix: str, as_json: bool) -> None:

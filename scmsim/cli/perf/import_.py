@@ -12,13 +12,13 @@ SUMMARY = "Turn perf's output, or the thesis' columns, into a result that can be
     "import",
     help=f"""{SUMMARY}
 
-FILE is the output of perf stat (-j, -x or plain), of perf script, a CSV of the emulated machine (fs,op,unit,calls,ins_call,
-...), or a column form_<event>_<FS>.txt of the thesis; columns of all events and file systems are given at once. Several
+FILES are outputs of perf stat (-j, -x or plain) or perf script, CSV of an emulated machine (fs,op,unit,calls,ins_call,
+...), or columns form_<event>_<FS>.txt of the thesis: give the columns of all events and file systems at once. Several
 files of perf stat for one cell are its repeats.""",
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), help="Result to write: .json, .parquet or .csv.")
-@click.option("--fs", "systems", multiple=True, metavar="NAME|OLD=NEW", help="Label of perf's files; rename a label.")
+@click.option("--fs", "systems", multiple=True, metavar="NAME|OLD=NEW", help="Label for perf's files; OLD=NEW renames.")
 @click.option("--operation", help="What perf's files measured: write, rewrite, read, ...")
 @click.option("--file-size", help="Size of the file, e.g. 64MiB.")
 @click.option("--unit", help="Bytes of a call, e.g. 4KiB.")
@@ -27,11 +27,11 @@ files of perf stat for one cell are its repeats.""",
 @click.option(
     "--mode",
     type=click.Choice(["user", "kernel"]),
-    help="What perf counted, if --all-user or --all-kernel was given: the names of the events do not say.",
+    help="Mode that perf counted, if --all-user or --all-kernel was given: event names do not show it.",
 )
 @click.option("--cpu", default="", help="CPU of the measured machine, for the comparison's warnings.")
 @click.option("--kernel", default="", help="Kernel of the measured machine, e.g. 5.13.13.")
-@click.option("--repeats", type=click.IntRange(1, 1000), default=10, show_default=True, help="Of the thesis' columns.")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=10, show_default=True, help="Thesis columns: repeats.")
 @click.option("--total", default="10GiB", show_default=True, help="Bytes moved in each cell of the thesis' columns.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: path, runs, file systems, counters.")
 def command(

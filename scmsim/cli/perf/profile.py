@@ -18,8 +18,8 @@ _DEFAULT = "dTLB-load-misses"
     "profile",
     help=f"""{SUMMARY}
 
-    With --fs each sample counts for a mechanism of that file system (log scan, journal, copy ...); with --against the
-    shares that a simulation predicts stand beside the measured ones. Without a PMU try --event cpu-clock.
+    With --fs, each sample counts for a mechanism of that file system (log scan, journal, copy ...). --against shows
+    the shares that a simulation predicts, too. Without a PMU, try --event cpu-clock.
 
     \b
     Example: scmsim perf profile --fs nova-cow -- ./file_write /mnt/nova/f 24 1
@@ -27,7 +27,7 @@ _DEFAULT = "dTLB-load-misses"
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
 @click.option("-e", "--event", default=_DEFAULT, show_default=True, help="perf event to sample.")
-@click.option("--fs", help="File system whose mechanisms are meant: a model's name (scmsim list fs).")
+@click.option("--fs", help="File system whose mechanisms the samples count for: a model's name (scmsim list fs).")
 @click.option(
     "-c", "--period", default=0, type=click.IntRange(0, 1 << 40), help="Events for each sample; 0: perf chooses."
 )
@@ -37,16 +37,16 @@ _DEFAULT = "dTLB-load-misses"
     default="fp",
     show_default=True,
     type=click.Choice(["fp", "dwarf", "lbr"]),
-    help="Stack walk.",
+    help="How perf walks the stack.",
 )
-@click.option("--against", type=click.Path(), help="Result of a simulation whose shares to show.")
+@click.option("--against", type=click.Path(), help="Result of a simulation, to show its shares too.")
 @click.option("--counter", help="Counter of that result (default: the one that the event measures).")
 @click.option(
     "-n", "--symbols", default=20, show_default=True, type=click.IntRange(0), help="How many functions to show."
 )
 @click.option("-o", "--out", type=click.Path(), help="Also write the result: .json, .csv or .parquet.")
 @click.option(
-    "--from", "recorded", type=click.Path(), help="Reduce this output of perf script instead of running anything."
+    "--from", "recorded", type=click.Path(), help="Read this output of perf script instead of running a program."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.argument("command_line", metavar="[CMD...]", nargs=-1, type=click.UNPROCESSED)

@@ -36,7 +36,7 @@ _EVERY_S = 0.3
 @click.argument("config")
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the measurements and result.json.")
 @click.option("--backend", "name", help="How to count, instead of the file's choice; see 'scmsim list backend'.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done and what would stop it; touch nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and every obstacle; change nothing.")
 @click.option("--require-pmu", is_flag=True, help="Stop (exit code 3) unless hardware events can be counted.")
 @click.option("--allow-multiplexing", is_flag=True, help="Accept counts that perf extrapolated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (with --dry-run: the plan).")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-SUMMARY = "Show, or carry out, the steps to a file system on persistent memory."
+SUMMARY = "Show or carry out the steps that set up a file system on persistent memory."
 
 
 @click.command(
@@ -12,7 +12,7 @@ SUMMARY = "Show, or carry out, the steps to a file system on persistent memory."
     help=f"""{SUMMARY}
 
     Without --apply nothing is changed: the steps are printed for you to read or to run yourself. With --apply they are
-    carried out, all or none: on a device that is mounted, in use or holds a file system, nothing is done.
+    carried out, all or none: nothing is done on a device that is mounted, is in use or has a file system.
     'scmsim perf teardown' undoes them.
 
     \b
@@ -23,7 +23,7 @@ SUMMARY = "Show, or carry out, the steps to a file system on persistent memory."
 @click.option("--fs", default="ext4-dax", show_default=True, help="ext4-dax, ext4, xfs-dax, nova-cow or nova-inplace.")
 @click.option("--device", default="/dev/pmem0", show_default=True, help="Persistent-memory block device or partition.")
 @click.option("--folder", default="/mnt/scmsim", show_default=True, help="A new or empty folder to mount in.")
-@click.option("--size", help="Region to cut out of DRAM where there is no device.  [default: half of it]")
+@click.option("--size", help="Bytes of DRAM to use if there is no device.  [default: half of it]")
 @click.option("--start", help="Physical address of that region (memmap=size!start).  [default: at the end of RAM]")
 @click.option("--namespace", help="Make this ndctl namespace 2 MiB aligned first; everything on it is lost.")
 @click.option(
@@ -32,7 +32,7 @@ SUMMARY = "Show, or carry out, the steps to a file system on persistent memory."
     "quiet",
     default=True,
     show_default=True,
-    help="Still the clock, open the counters.",
+    help="Fix the CPU clock, stop the watchdog, open the counters.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: boot, steps, remarks, mount_point.")
 def command(show: bool, as_json: bool, size: str | None, start: str | None, **given: Any) -> None:

@@ -2,15 +2,15 @@
 
 import click
 
-SUMMARY = "Count a program: the counters and metrics that the models predict."
+SUMMARY = "Count a program's events: the counters and metrics that the models predict."
 
 
 @click.command(
     "stat",
     help=f"""{SUMMARY}
 
-    The program runs once for each pass over the events, so that no event shares a counter; --one-pass runs it once and takes
-    what perf extrapolates. Its output goes to standard error, the exit status is the program's.
+    The program runs once for each pass over the events, so that no event shares a counter. With --one-pass, it
+    runs once, and perf extrapolates. The program's output goes to standard error; its exit status is returned.
 
     \b
     Example: scmsim perf stat -r 5 --fs ext4-dax -o measured.json -- ./file_write /mnt/pmem/f 1 4
@@ -18,7 +18,7 @@ SUMMARY = "Count a program: the counters and metrics that the models predict."
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
 @click.option(
-    "-r", "--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1, 1000), help="How often."
+    "-r", "--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1, 1000), help="How often to run it."
 )
 @click.option("--backend", "name", default="perf", show_default=True, help="How to count; see 'scmsim list backend'.")
 @click.option("--counters", help="Counter fields, separated by commas (default: the thesis' events).")
@@ -30,9 +30,9 @@ SUMMARY = "Count a program: the counters and metrics that the models predict."
     type=click.Choice(["all", "split", "user"]),
     help="User and kernel mode together, both apart, or user mode alone.",
 )
-@click.option("--one-pass", is_flag=True, help="All events in one run; perf scales what had to share a counter.")
+@click.option("--one-pass", is_flag=True, help="Count all events in one run; perf scales events that shared a counter.")
 @click.option("--require-pmu", is_flag=True, help="Stop (exit code 3) unless hardware events can be counted.")
-@click.option("--fs", "label", default="program", show_default=True, help="Name in the result, to compare under.")
+@click.option("--fs", "label", default="program", show_default=True, help="Name of the file system in the result.")
 @click.option("-o", "--out", type=click.Path(), help="Also write the result: .json, .csv or .parquet.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.argument("command_line", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)

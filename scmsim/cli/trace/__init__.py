@@ -59,7 +59,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 @click.argument("file", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(file: str, as_json: bool) -> None:
-    """Totals, operations and provenance of a trace."""
+    """Show totals, operations and provenance of a trace."""
     from scmsim.trace import open_trace
     from scmsim.trace.summary import totals
 
@@ -192,7 +192,7 @@ def check(file: str, as_json: bool) -> int:
 )
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
 @click.option(
-    "--columns", metavar="MAP", help="IN is a table: time=ts,op=type,offset=off,length=len,file=name,thread=cpu."
+    "--columns", metavar="MAP", help="Columns of table IN: time=ts,op=type,offset=off,length=len,file=name,thread=cpu."
 )
 @click.option(
     "--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of a format (scmsim list format NAME)."

@@ -122,8 +122,8 @@ allow_loss = click.option(
     "--allow-loss",
     type=Share(),
     metavar="SHARE",
-    help="Accept that this share of the rows, or of the bytes, is lost or uncertain, like 5%. Beyond it the exit code is 4.  "
-    "[default: 1%, and no event]",
+    help="Accept that up to this share of rows or bytes is lost or uncertain, e.g. 5%; beyond, exit code 4.  "
+    "[default: 1%, and no lost event]",
 )
 
 

@@ -31,7 +31,7 @@ def _nanoseconds(text: str | None) -> int | None:
 @click.option("--setup", is_flag=True, help="Count the preparation too.")
 @_JSON
 def stats_command(file: str, setup: bool, as_json: bool) -> None:
-    """Operation mix, sizes, order, working set, overwrites and buffers of a trace."""
+    """Show the operation mix, sizes, order, working set, overwrites and buffers of a trace."""
     from scmsim.trace import open_trace
     from scmsim.trace.stats import stats
 
@@ -92,7 +92,7 @@ def _histogram(sizes: dict[str, int]) -> None:
 @click.option("--op", "ops", multiple=True, help="Keep only this operation (may be given several times).")
 @click.option("--under", help="Keep only files at or below this path.")
 @click.option("--match", help="Keep only files whose path matches this pattern, like '*.db'.")
-@click.option("--thread", "threads", multiple=True, type=int, help="Keep only this thread (several times).")
+@click.option("--thread", "threads", multiple=True, type=int, help="Keep only this thread (may be repeated).")
 @click.option("--no-setup", is_flag=True, help="Drop the preparation.")
 @_JSON
 def filter_command(
@@ -125,10 +125,10 @@ def merge_command(files: tuple[str, ...], out: str, prepare: str | None, as_json
 @_OUT
 @click.option("--from", "start", default="0ns", show_default=True, help="Start of the span, like 1.5s.")
 @click.option("--to", "stop", help="End of the span (default: the end of the trace).")
-@click.option("--prepare", is_flag=True, help="Keep what came before as preparation, which counts nothing.")
+@click.option("--prepare", is_flag=True, help="Keep the rows before the span as preparation, which is not counted.")
 @_JSON
 def cut_command(file: str, out: str, start: str, stop: str | None, prepare: bool, as_json: bool) -> None:
-    """Keep a span of time; files begin with the size they had then."""
+    """Keep the rows of a span of time; files start with their sizes at the start of the span."""
     from scmsim.trace.cut import cut_trace
 
     rows = cut_trace(file, out, start=_nanoseconds(start) or 0, stop=_nanoseconds(stop), prepare=prepare)
@@ -139,7 +139,7 @@ def cut_command(file: str, out: str, start: str, stop: str | None, prepare: bool
 @click.argument("file", type=_FILE)
 @_OUT
 @click.option("--times", required=True, type=int, help="How many copies, the original included.")
-@click.option("--together", is_flag=True, help="All copies at once, on threads of their own.")
+@click.option("--together", is_flag=True, help="All copies run at once, each on its own threads.")
 @_JSON
 def scale_command(file: str, out: str, times: int, together: bool, as_json: bool) -> None:
     """Repeat a trace, each time on fresh files."""
@@ -153,16 +153,16 @@ def scale_command(file: str, out: str, times: int, together: bool, as_json: bool
 @click.option("-o", "--out", required=True, type=_FILE, help="Picture to write: .svg, .png, .pdf or .html.")
 @click.option("--files", default=6, show_default=True, type=click.IntRange(1, 50), help="Files to draw, busiest first.")
 @click.option(
-    "--points", default=1500, show_default=True, type=click.IntRange(1, 200_000), help="Reads, and writes, a file."
+    "--points", default=1500, show_default=True, type=click.IntRange(1, 200_000), help="Reads (and writes) per file."
 )
-@click.option("--heat", is_flag=True, help="Draw the bytes moved by time and offset, of all transfers.")
+@click.option("--heat", is_flag=True, help="Draw a heat map of the bytes of all transfers, by time and offset.")
 @figure_title
 @figure_style
 @_JSON
 def plot_command(
     file: str, out: str, files: int, points: int, heat: bool, title: str, width: int | None, palette: str, as_json: bool
 ) -> None:
-    """Draw the offsets of reads and writes over time, one panel a file (needs the extra 'report')."""
+    """Draw the offsets of reads and writes over time, one panel per file (needs the extra 'report')."""
     from scmsim.plot.trace import plot_heat, plot_trace
 
     style = chosen(width, title, palette)

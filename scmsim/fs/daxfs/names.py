@@ -13,7 +13,7 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
-# What a new name may take: an inode entry, a directory entry and the head of a directory's list.
+# Most bytes that a new name allocates: an inode entry, a directory entry and the head of a directory's list.
 ROOM = templates.INODE_BYTES + templates.DIRENT_BYTES + templates.LIST_BYTES
 KEYS = 3
 

@@ -85,7 +85,7 @@ def end(s, out):
 
 @subroutine
 def leave(s, out):
-    """Finish a kernel call, after its last operation."""
+    """Finish a call of `emit`, after its last operation; by default do nothing."""
 
 
 @subroutine

@@ -10,7 +10,7 @@ from scmsim.jit import kernel
 
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes
-POINTERS = 1024  # of an indirect block: the most blocks that the resize inode reserves for descriptors
+POINTERS = 1024  # pointers in an indirect block: the resize inode reserves at most as many blocks for descriptors
 FLEX_SHIFT = 4  # log2 of the groups whose bitmaps and inode tables are in their first group
 LOST_FOUND = 4  # blocks of lost+found (16 KiB)
 SMALL = 1 << 17  # blocks: below 512 MiB, mke2fs makes more inodes

@@ -85,7 +85,7 @@ def give(s, arena, out, f, page, count):
 
 @subroutine
 def fill(s, arena, out, mapping, f, page):
-    """Allocate the blocks of the first run in the 2 MiB of a store; return the outcome.
+    """Allocate blocks for the holes or unwritten pages at the start of the 2 MiB around a store; return the outcome.
 
     Source: fs/dax.c: dax_iomap_pmd_fault asks iomap_begin for 2 MiB; ext4_iomap_alloc and xfs_iomap_write_direct map
     one extent.

@@ -85,7 +85,7 @@ BEYOND, ASK = (
 # huge page.
 WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
-# Values of EVENT.fault_flags, flags.
+# Flags of EVENT.fault_flags.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
 ASKED = 16  # additional flag of HOW: no table for small pages existed, so the fault requests 2 MiB first
 

@@ -179,7 +179,7 @@ def by_file(state: State) -> dict[str, np.ndarray]:
 
 
 def extents(state: State) -> np.ndarray:
-    """Return the extents of all files, by the write entry of each page (see `nova.data.locate`)."""
+    """Return the extents of all files; the write entry of each page gives its place (see `nova.data.locate`)."""
     shift, parts = int(state.record[0].entry_shift), []
     for file, row in x.data_rows(state, FILE_WORDS):
         refs = x.table_of(state, row, PAGES)

@@ -155,7 +155,7 @@ def units_for_names(op):
 
 @subroutine
 def admit(s, arena, op, row):
-    """Return whether the device and the tables have room for a memory object, as an outcome."""
+    """Reserve table space for a memory object; return DONE, FULL (device) or NO_ROOM (tables must grow)."""
     if op.op != records.MALLOC:
         return DONE
     if op.length > 1 << buddy.LARGEST_SHIFT or buddy.room(s, buddy.order_for(op.length)) == 0:

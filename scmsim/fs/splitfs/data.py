@@ -88,7 +88,7 @@ def copy_in_place(s, arena, out, op, row, span):
     """Copy the bytes span = [from, to), whose pages are contiguous, at the addresses where the library maps them."""
     at, stop = span
     f = arena[row + e.ROW_RECORD]
-    # Device offset of the file's first byte.
+    # Device offset minus file offset, which is the same for all bytes of the span.
     target = (page_word(arena, f, at >> 12) >> e.BLOCK_SHIFT << 12) - (at & ~4095)
     while at < stop:
         page, place = at >> 12, (m.AREA, m.ORDER)

@@ -78,7 +78,7 @@ def add_blocks(s, arena, f, page, want, mark):
     """Allocate up to `want` adjacent blocks for the pages from `page` on, whose words get `mark`; return how many."""
     block = allocate(s, arena, goal_of(s, arena, f, page, want), want, True)
     words = arena[f + e.PAGES] + page
-    # count extents around the run before and after: the new ones may join their neighbours
+    # before and after the change, count the extents at the ends of the run: the new blocks may join their neighbours
     arena[f + e.EXTENTS] -= starts_at_ends(arena, f, page, s.got)
     for i in range(s.got):
         arena[words + i] = (block + i) << e.BLOCK_SHIFT | mark

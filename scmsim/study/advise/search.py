@@ -205,7 +205,7 @@ class _Model:
 
 
 def layout(peak: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the first page of each file, in pages of its class: files are adjacent, and each size has its own window."""
+    """Return the first page of each file, in units of its page size: files of a page size are adjacent in a window."""
     start = np.zeros(len(peak), np.int64)
     for c, page in enumerate(PAGES):
         own = classes == c

@@ -1,4 +1,4 @@
-"""Cost of the page sizes of a mapping on a machine: walks of random touches, as the engine counts them."""
+"""Compute the cost of page sizes of a mapping on a machine: page walks of random touches, counted by scmsim.mmu."""
 
 from typing import Any
 

@@ -84,7 +84,7 @@ def traced(pid: int) -> bool:
 
 
 def write(pid: int, path: pathlib.Path) -> str:
-    """Write the lines for a running process; return its working directory."""
+    """Write the strace lines that describe a running process's open descriptors; return its working directory."""
     cwd, found = running(pid)
     path.write_bytes(lines(pid, found))
     return cwd

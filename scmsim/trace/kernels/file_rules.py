@@ -75,7 +75,7 @@ def write(node, found, at, count, flag):
     elif at == HERE:
         start, flag = found.position, flag | found.doubt
         found.position = start + count
-    if count > 0:  # an empty write beyond the end leaves the length
+    if count > 0:  # an empty write beyond the end leaves the length unchanged
         node.written, node.length = max(node.written, start + count), max(node.length, start + count)
     return start, flag
 

@@ -303,7 +303,7 @@ def other_fd(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def fd_pair(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Handle pipe and socketpair; strace -s 0 prints no descriptors, which stay unknown until -y names them."""
+    """Handle pipe and socketpair; with strace -s 0 the descriptors stay unknown until a line shows a path (-y)."""
     one, one_raw, two, two_raw, rest, _ = m.groups()
     if one is not None:
         task.table.put(one, Description(None, one_raw), "CLOEXEC" in rest)

@@ -30,7 +30,7 @@ MOVERS = table.with_any("position", "length") & frozenset(
 _TWO_PATHS = frozenset("rename renameat renameat2 link linkat symlink symlinkat".split())
 _CLOSES = frozenset(("close", "close_range"))
 _REPLACES = frozenset(("dup2", "dup3"))
-# calls that have descriptors in their arguments, but not as their result
+# calls that may open descriptors whose numbers are not the result
 _OPENS_OTHERWISE = frozenset(
     "pipe pipe2 socketpair recvmsg recvmmsg recvmmsg_time64 socketcall fcntl fcntl64 close_range seccomp bpf".split()
 )

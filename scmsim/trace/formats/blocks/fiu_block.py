@@ -1,4 +1,4 @@
-"""Import block traces of FIU (I/O deduplication, FAST'10; SNIA IOTTA 391): columns between spaces, a hash per block.
+"""Import block traces of FIU (I/O deduplication, FAST'10; SNIA IOTTA 391): space-separated columns, one hash per block.
 
 `TIME_NS PID PROCESS SECTOR SECTORS R|W MAJOR MINOR MD5`; sectors have 512 bytes.  A device is the file
 `/dev/block/MAJOR:MINOR`; the hashes are dropped.

@@ -24,7 +24,7 @@ LARGEST = (
     1 << 30,
     1 << 60,
 )  # by class, bytes
-_TRIES = 50  # limit of improvements of the shares
+_TRIES = 50  # most moves of calls between reads and writes
 Known = tuple[int, int]  # a size, and how many calls have it
 
 
@@ -73,7 +73,7 @@ class _Shares:
             left[0][k], left[1][k] = rest[0] - share, rest[1] - count + share
 
     def sides(self) -> list[tuple[Total, list[Known]]]:
-        """Return each direction with its known sizes."""
+        """Return, for reads and for writes, the total and the known sizes with their numbers of calls."""
         pairs = list(zip(self.known, self.of_reads, strict=True))
         reads = [(size, share) for (size, _), share in pairs if share]
         writes = [(size, count - share) for (size, count), share in pairs if count > share]

@@ -112,7 +112,7 @@ class Operations:
             if there:
                 raise BadLine(f"{clip(path)!r} is there already; open it, or unlink it first")
         elif there is False:
-            raise BadLine(f"{clip(path)!r} is not there any more")
+            raise BadLine(f"{clip(path)!r} was removed or renamed before; create it again, or use its new name")
         if op == LINK and self.names.is_there(path2):
             raise BadLine(f"{clip(path2)!r} is there already; unlink it first")
         return path, path2

@@ -131,7 +131,7 @@ def test_lines_of_json_by_hand_keep_the_header(tmp_path: Path) -> None:
         ("stat", "stat needs a path or a file"),
         ("rename,/a", "rename needs a path2"),
         ("create,/there", "'/there' is there already"),
-        ("stat,/gone", "'/gone' is not there any more"),
+        ("stat,/gone", "'/gone' was removed or renamed before"),
         ("stat,,,,,9", "file 9 was not made known"),
         ("stat,/b,,,,1", "file 1 is '/one', not '/b'"),
         ("stat,/a,,,,,setpu", "unknown flag 'setpu'"),
