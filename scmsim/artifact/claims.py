@@ -2,6 +2,7 @@
 
 Figures that follow from a model's structure and the trace alone are exact: a second run must give the same number.  Figures with a
 tolerance of `scmsim compare` may differ by it.  The other figures have no tolerance: they are compared, and have no verdict.
+A row of `scmsim reproduce` may differ by the factor at which a row is met, and must keep its verdict beside the published value.
 """
 
 import itertools
@@ -14,12 +15,14 @@ from typing import Any, NamedTuple
 from scmsim.compare import NEARLY_NOTHING
 from scmsim.compare.tolerances import TOLERANCES
 from scmsim.core.errors import UsageError
+from scmsim.reproduce.rows import MET
 from scmsim.result import Result
 from scmsim.result.cells import grows
 from scmsim.result.rows import rows_of
 from scmsim.result.run import Run
 
 EXACT, WITHIN, SHOWN = "exact", "tolerance", "shown"
+EXACT_ROW, ROW = "exact row", "row"  # in the index of a reproduction
 VERDICTS = ("equal", "within", "out", "differs")  # "differs": a figure without a tolerance
 # Figures that no fitted cost and no TLB takes part in; a name that ends in "_" means every name with this beginning.
 _STRUCTURE = (
@@ -60,6 +63,11 @@ def basis(quantity: str) -> tuple[str, float | None]:
         return EXACT, 0.0
     known = TOLERANCES.get(quantity)
     return (WITHIN, known.percent) if known else (SHOWN, None)
+
+
+def of_reproduction() -> dict[str, list[Any]]:
+    """Return [basis, tolerance in percent] of the rows of `scmsim reproduce`, as in the index."""
+    return {EXACT_ROW: [EXACT, 0.0], ROW: [WITHIN, 100 * (MET - 1)]}
 
 
 def of_result(result: Result) -> list[Figures]:
@@ -112,22 +120,43 @@ def _verdict(packed: Figure, found: Figure, known: str, percent: float | None, c
     return "within" if tiny or off <= abs(packed) * percent / 100 else "out"
 
 
-def of_rows(packed: Iterable[Mapping[str, Any]], found: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
-    """Yield a claim for each published row that was run: an exact row must be equal, any other must keep its verdict."""
+def of_rows(
+    packed: Iterable[Mapping[str, Any]], found: Iterable[Mapping[str, Any]], judged: Mapping[str, Any]
+) -> Iterator[Claim]:
+    """Yield a claim for each published row that was run; `judged` is from the index, as `of_reproduction` made it."""
     by_id = {row["id"]: row for row in found}
     for row in packed:
         if row["simulated"] is None:
             continue
         other = by_id.get(row["id"], {})
-        exact = row["kind"] == "exact"
-        mine, theirs = _told(row["simulated"]), _told(other.get("simulated"))
-        verdict = "equal" if mine == theirs else "out"
-        if verdict == "out" and not exact:
-            verdict = "differs" if row["verdict"] is None else "out"
-            if row["verdict"] is not None and other.get("verdict") == row["verdict"]:
-                verdict = "within"
-        known = EXACT if exact else SHOWN if row["verdict"] is None else WITHIN
-        yield Claim(row["id"], row["metric"], known, None, mine, theirs, verdict)
+        known, percent = SHOWN, None
+        if row["kind"] == "exact" or row["verdict"] is not None:
+            known, percent = judged.get(EXACT_ROW if row["kind"] == "exact" else ROW, (WITHIN, None))
+        new = other.get("simulated")
+        verdict = _row_verdict(row, other, known, percent)
+        about, quantity = f"{row['id']} {row['metric']}", f"{row['document']} row"
+        yield Claim(about, quantity, known, percent, _told(row["simulated"]), _told(new), verdict)
+
+
+def _row_verdict(row: Mapping[str, Any], other: Mapping[str, Any], known: str, percent: float | None) -> str:
+    """Return the verdict of a row; one with a tolerance must also keep its verdict beside the published value."""
+    mine, new = _listed(row["simulated"]), _listed(other.get("simulated"))
+    if known == WITHIN and other.get("verdict") != row["verdict"]:
+        return "out"
+    if mine == new:
+        return "equal"
+    if known == WITHIN and (percent is None or isinstance(row["simulated"], str)):
+        return (
+            "within"  # an artifact of an earlier scmsim has no tolerance; of a trend in words the verdict is the claim
+        )
+    if len(mine) != len(new):
+        return "differs" if known == SHOWN else "out"
+    verdicts = [_verdict(*pair, known, percent, 0) for pair in zip(mine, new, strict=True)]
+    return max(verdicts, key=("equal", "within", "differs", "out").index)
+
+
+def _listed(value: Any) -> list[Figure]:
+    return value if isinstance(value, list) else [value]
 
 
 def _told(value: Any) -> Figure:

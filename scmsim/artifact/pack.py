@@ -36,7 +36,7 @@ def make(result: str | os.PathLike[str], folder: str | os.PathLike[str]) -> path
     Parameters
     ----------
     result : path
-        A result of `scmsim replay` (.json, .parquet), the folder of a sweep, or what `scmsim reproduce --json` printed.
+        A result of `scmsim replay` (.json, .parquet), the folder of a sweep, or what `scmsim reproduce -o` wrote.
     folder : path
         A folder that does not exist or is empty.  It appears only when it is complete.
 
@@ -128,7 +128,7 @@ def _sweep(folder: pathlib.Path, draft: pathlib.Path) -> dict[str, Any]:
 
 
 def _reproduction(path: pathlib.Path) -> dict[str, Any] | None:
-    """Return what `scmsim reproduce --json` printed into a file; None if the file is something else."""
+    """Return what `scmsim reproduce` wrote into a JSON file; None if the file is something else."""
     try:
         found = json.loads(path.read_bytes()) if path.suffix == ".json" else None
     except (OSError, ValueError, RecursionError):
@@ -136,7 +136,7 @@ def _reproduction(path: pathlib.Path) -> dict[str, Any] | None:
     if not isinstance(found, dict) or not isinstance(found.get("rows"), list) or "summary" not in found:
         return None
     if not isinstance(found.get("manifest"), dict):
-        raise UsageError(f"{str(path)!r} has no manifest, like results of an older scmsim; run reproduce --json again")
+        raise UsageError(f"{str(path)!r} has no manifest, like results of an older scmsim; run reproduce -o again")
     return found
 
 
@@ -147,7 +147,7 @@ def _rows(found: Mapping[str, Any], draft: pathlib.Path) -> dict[str, Any]:
     _json(draft / EXPECTED / "rows.json", {**found, "manifest": public})
     _table(draft / EXPECTED / "table.csv", found["rows"])
     command = {"wanted": list(manifest["reproduce"]["wanted"]), "quick": bool(manifest["reproduce"]["quick"])}
-    return _index("reproduce", f"{EXPECTED}/rows.json", command, {})
+    return _index("reproduce", f"{EXPECTED}/rows.json", command, claims.of_reproduction())
 
 
 def _index(kind: str, result: str, command: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _claims(folder: pathlib.Path, index: Mapping[str, Any], out: pathlib.Path, n
     """Return the claims of an artifact after a second run, whose result is at `out`."""
     expected = folder / index["result"]
     if index["kind"] == "reproduce":
-        return claims.of_rows(_list(claims.load(expected)), _list(claims.load(out)))
+        return claims.of_rows(_list(claims.load(expected)), _list(claims.load(out)), index["claims"])
     if index["kind"] == "replay":
         packed, other = read(expected), read(out)
         notes += _parameters(packed, other)

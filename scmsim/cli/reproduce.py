@@ -29,6 +29,9 @@ left out: one that the models cannot give says why. Exit code 1 if an exact row 
     help="Small workloads: about 17 s of CPU, 105 s the first time, on all cores; rows that need gigabytes say so.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print {rows, summary} as JSON.")
+@click.option(
+    "-o", "--out", type=click.Path(), metavar="F.json", help="Also write this JSON, for 'scmsim artifact make'."
+)
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")
 @click.option(
     "--figures", type=click.Path(), metavar="DIR", help="Draw the documents' figures into DIR (extra 'report')."
@@ -42,6 +45,7 @@ def command(
     wanted: tuple[str, ...],
     quick: bool,
     as_json: bool,
+    out: str | None,
     markdown: bool,
     figures: str | None,
     matrix: str | None,
@@ -63,18 +67,24 @@ def command(
         check_folder(figures)
     elif matrix:
         raise UsageError("--matrix is for --figures; add --figures DIR, or leave --matrix out")
-    if junit:
-        atomic.writable(junit)
+    for path in filter(None, (junit, out)):
+        atomic.writable(path)
+    if out and not out.endswith(".json"):
+        raise UsageError(f"{out!r} does not end in .json, the only format of these rows; name a .json file")
     cpus = len(os.sched_getaffinity(0))
     with CompilingAhead() as progress:
         compile_ahead(wanted, cpus, progress)
     with Progress("rows") as progress:
         # with --figures, compute in this process: the figures reuse the values cached for the rows
         rows = list(reproduce(wanted, quick, 1 if figures else cpus, starter(), progress))
+    manifest = provenance.build(reproduce={"wanted": wanted, "quick": quick})
+    found = {"rows": [row.as_dict() for row in rows], "summary": summary(rows), "manifest": manifest}
+    text = json.dumps(found, indent=2, allow_nan=False)
+    if out:
+        with atomic.whole(out) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
     if as_json:
-        manifest = provenance.build(reproduce={"wanted": wanted, "quick": quick})
-        found = {"rows": [row.as_dict() for row in rows], "summary": summary(rows), "manifest": manifest}
-        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        click.echo(text)
     else:
         for document, title in titles().items():
             chosen = [row for row in rows if row.document == document]

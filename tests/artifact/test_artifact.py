@@ -253,11 +253,52 @@ def test_a_sweep_is_packed_with_its_points(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.slow
 def test_published_rows_are_packed_with_their_verdicts(tmp_path: pathlib.Path) -> None:
-    code, text = run("reproduce", "--quick", "--json", "VSM-1")
-    (tmp_path / "r.json").write_text(text)
-    assert code == 0
-    found = artifact.verify(artifact.make(tmp_path / "r.json", tmp_path / "a"), quiet=True)
-    assert found.verdict == "reproduced" and [claim.about for claim in found.claims] == ["VSM-1"]
+    """Rows of three bases are claims; SCMM-19, which --quick leaves out, is not."""
+    rows = ("VSM-1", "SCMM-1", "SCMM-13", "SCMM-19")
+    assert run("reproduce", "--quick", *rows, "-o", tmp_path / "r.json")[0] == 0
+    folder = artifact.make(tmp_path / "r.json", tmp_path / "a")
+    assert "each number may differ by 25 %" in (folder / "README.md").read_text()
+    found = artifact.verify(folder, quiet=True)
+    assert found.verdict == "reproduced" and found.counts["equal"] == 3
+    bases = {claim.about: (claim.basis, claim.percent) for claim in found.claims}
+    assert bases == {
+        "VSM-1 write_amplification": ("exact", 0),
+        "SCMM-1 time": ("shown", None),
+        "SCMM-13 time": ("tolerance", 25),
+    }
+
+
+def row(simulated: object, verdict: str | None = "met", kind: str = "derived") -> dict:
+    return {"id": "A-1", "metric": "time", "document": "vsm", "kind": kind, "simulated": simulated, "verdict": verdict}
+
+
+@pytest.mark.parametrize(
+    "packed, found, basis, verdict",
+    [
+        (row(2.0), row(2.0), "tolerance", "equal"),
+        (row(2.0), row(2.4), "tolerance", "within"),
+        (row(2.0), row(2.6), "tolerance", "out"),
+        (row(2.0), row(2.1, "near"), "tolerance", "out"),
+        (row([2.0, 4.0]), row([2.0, 4.1]), "tolerance", "within"),
+        (row([2.0, 4.0]), row([2.0]), "tolerance", "out"),
+        (row("90 % then 50 %"), row("91 % then 50 %"), "tolerance", "within"),
+        (row("90 % then 50 %"), row("90 % then 95 %", "contradicted"), "tolerance", "out"),
+        (row(2.0), row(None, None), "tolerance", "out"),
+        (row(2.0), None, "tolerance", "out"),
+        (row(512, kind="exact"), row(513, kind="exact"), "exact", "out"),
+        (row("a; b", kind="exact"), row("a; b", kind="exact"), "exact", "equal"),
+        (row("a; b", kind="exact"), row("a; c", kind="exact"), "exact", "out"),
+        (row(2.0, None, "calibrated"), row(2.1, None, "calibrated"), "shown", "differs"),
+        (row(2.0, None, "calibrated"), None, "shown", "differs"),
+    ],
+)
+def test_a_row_keeps_its_verdict_and_its_figures(packed: dict, found: dict | None, basis: str, verdict: str) -> None:
+    [claim] = claims.of_rows([packed], [found] if found else [], claims.of_reproduction())
+    assert (claim.basis, claim.verdict) == (basis, verdict)
+
+
+def test_a_row_that_was_not_run_is_not_a_claim() -> None:
+    assert list(claims.of_rows([row(None, None)], [row(1.0)], claims.of_reproduction())) == []
 
 
 def test_a_workload_replayed_from_python_can_be_packed(tmp_path: pathlib.Path) -> None:

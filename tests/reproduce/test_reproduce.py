@@ -230,3 +230,12 @@ def test_a_folder_without_cells_is_told(tmp_path):
         matrix.read(tmp_path)
     told = CliRunner().invoke(cli.main, ["reproduce", "VSM-4", "--matrix", str(tmp_path)])
     assert told.exit_code == 2 and "--figures" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("out", "reason"), [("r.txt", "does not end in .json"), ("nowhere/r.json", "no folder"), (".", "is a folder")]
+)
+def test_a_file_that_cannot_be_written_is_refused_before_rows_are_run(tmp_path, monkeypatch, out, reason):
+    monkeypatch.setattr("scmsim.reproduce.reproduce", None)
+    done = CliRunner().invoke(cli.main, ["reproduce", "VSM-1", "-o", str(tmp_path / out)])
+    assert done.exit_code == 2 and reason in done.output and not list(tmp_path.iterdir())

@@ -100,7 +100,7 @@ def _listed(title: str, lines: object) -> list[str]:
 def _verdict(found: "Verification") -> str:
     counts = found.counts
     if found.verdict == "changed":
-        return f"changed: {len(found.changes.lines)} files are not those of the artifact; nothing was run"
+        return f"changed: files that are not those of the artifact: {len(found.changes.lines)}; nothing was run"
     if found.verdict == "files only":
         return "files only: nothing was run"
     other = "" if not found.sources else f"; with other sources of scmsim ({len(found.sources)} files differ)"
