@@ -47,7 +47,7 @@ experiment such as quickstart.""",
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="The kernel's own memory in the TLB, as measured on this kernel: 5.10, 5.13, 6.1, 6.12 or 6.18; or none: faster, with far "
+    help="The kernel's own memory in the TLB, as measured on this kernel: 5.10, 5.13, 6.1 or 6.12; or none: faster, with far "
     "too few misses.  [default: those of --kernel, else 5.10]",
 )
 @click.option(

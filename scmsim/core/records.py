@@ -83,7 +83,7 @@ OP_COLUMNS = tuple(name for name, _ in _OP)  # what a trace stores, and what a w
 OP = _with_aliases(_OP, OP_ALIASES)
 
 ENTRY_BYTES = 32  # bytes that readdir returns for a name of 5 to 12 characters (linux_dirent64: 19 + name, 8-aligned)
-DOTS_BYTES = 48  # bytes that readdir returns for "." and ".." together together
+DOTS_BYTES = 48  # bytes that readdir returns for "." and ".." together
 
 NEVER = 1 << 62  # ns: later than any time of a trace
 

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.core.records import FALLOCATE, MMAP, PUNCH_HOLE, Source
+from scmsim.core.records import FALLOCATE, MMAP, OP, OP_COLUMNS, PUNCH_HOLE, Source
 from scmsim.lab import cache, calls, counts, machine
 from scmsim.lab.machine import Setting
 from scmsim.lab.plan import FILE, OPERATION, Plan, from_trace
@@ -79,6 +79,8 @@ class Recording:
     ----------
     entries : iterable of Entry
         May be iterated several times.
+    operations : array of OP
+        What the guest ran, in order.
     results : list of int
         Return value of each operation's system call.
     first, names : list of (Name, inode)
@@ -140,6 +142,14 @@ def plan_of(source: Source, cpus: int = 1) -> Plan:
     return Plan(found.files[: len(source.files)], operations, found.regions, found.header)
 
 
+def _as_of_a_trace(operations: np.ndarray) -> np.ndarray:
+    """Return operations of a plan (OPERATION) as those of a trace (OP), whose columns have names for each call."""
+    found = np.zeros(len(operations), OP)
+    for name in set(OP_COLUMNS) & set(operations.dtype.names or ()):
+        found[name] = operations[name]
+    return found
+
+
 def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -> Recording:
     """Run a plan on a fresh file system; return the recording of its stores, whose files stay in the caller's folder.
 
@@ -167,7 +177,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     names = [(Name(*row[:3]), row[3]) for row in given[["parent", "owner", "number", "inode"]].tolist()]
     functions = counts.symbols(symbols)
     found = Recording(
-        Recorded(folder / "record"), plan.operations, plan.files,
+        Recorded(folder / "record"), _as_of_a_trace(plan.operations), plan.files,
         given["result"][len(plan.files) :].tolist(), names[: len(plan.files)], names[len(plan.files) :],
         base, seconds, functions, calls.read(folder / "calls"),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from scmsim import crash
 from scmsim.core.errors import EnvironmentProblem, UnknownName, UsageError
-from scmsim.core.records import CREATE, FSYNC, OP, RENAME, WRITE, Files
+from scmsim.core.records import CREATE, FSYNC, OP, RENAME, TRUNCATE, WRITE, Files
 from scmsim.crash import kernel
 from scmsim.crash.kernel import _check, _outcomes, _walk
 from scmsim.crash.kernel._files import FIRST, Words
@@ -29,7 +29,7 @@ def recording(entries, ops, tmp_path):
     base.write_bytes((64).to_bytes(8, "little") + bytes(DATA_AT - 8) + word(FIRST) * 8 + bytes(4032))
     files = np.zeros(1, FILE)
     files["first_size"], files["parent"] = 64, -1
-    operations = np.zeros(len(ops), OPERATION)
+    operations = np.zeros(len(ops), OP)
     for row, (op, offset, length) in zip(operations, ops, strict=True):
         row["op"], row["offset"], row["length"], row["file2"] = op, offset, length, -1
     first = Name(-1, 0, 0)
@@ -180,6 +180,16 @@ def test_words_written_in_part_are_known_by_their_content():
     read = np.frombuffer(old + old[:4] + new[4:] + new[:4] + old[4:] + old, "<u8")
     assert words.normal(0, read, 32, [before, after]).tolist() == [label_of(v, 0) for v in (1, 2, 2, 1)]
     assert words.normal(0, np.array([0x5A5A5A5A5A5A5A5A], "<u8"), 8, [before]).tolist() == [-1]
+
+
+def test_a_plan_s_operations_have_the_names_of_each_call(tmp_path):
+    """Truncates and renames are followed by `new_size` and `replaced`, which the operations of a plan lack."""
+    planned = np.zeros(2, OPERATION)
+    planned["op"], planned["offset"], planned["file2"], planned["cpu"] = [TRUNCATE, RENAME], [8, -1], -1, 1
+    found = recording([BEGIN, END] * 2, [(TRUNCATE, 0, 0)] * 2, tmp_path)
+    found.operations = persistence._as_of_a_trace(planned)
+    walk = _walk.Walk(found, kernel.PROMISES["fsync"], True)
+    assert list(walk.points()) == [] and walk.files.of(0).size == 8 and walk.files.of(0).names == {FIRST + 2}
 
 
 def test_an_inode_that_another_file_has_now(monkeypatch, tmp_path):

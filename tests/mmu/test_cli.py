@@ -123,7 +123,7 @@ def test_champsim_instructions(tmp_path):
         ("f.lackey", b"==1== a message\n", "holds no access"),
         ("b.u64", b"", "holds no access"),
         ("c.u64.gz", gzip.compress(b"12345678123", mtime=0), "has 11 bytes, not a multiple of 8"),
-        ("c.npy", np.array([8, -1]), "entry 1 is -1, no address"),
+        ("c.npy", np.array([8, -1]), "entry 1 is -1, not an address"),
         ("d.npy", np.zeros(0, "i8"), "holds no access"),
         ("a.pages.npz", b"1234", "is not a file of page runs"),
         ("a.champsim", b"12345", "ends within an instruction"),
