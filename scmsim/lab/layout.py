@@ -88,7 +88,7 @@ def read(path: str | os.PathLike[str]) -> np.ndarray:
             f"{str(path)!r} is not a table of extents ({why}); record one with scmsim lab run TRACE --extents FILE"
         ) from None
     if (found["file"] < FREE).any() or (found["length"] <= 0).any() or (found["logical"] < 0).any():
-        raise UsageError(f"{str(path)!r} has an extent with a negative offset or no bytes; use lab run --extents again")
+        raise UsageError(f"{str(path)!r} has an extent with a negative number or no bytes; use lab run --extents again")
     return in_order(found)
 
 

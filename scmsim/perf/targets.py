@@ -99,7 +99,7 @@ def check(target: Target, needed: int, allow_other_files: bool = False) -> None:
     except OSError as error:
         raise _failed(error, target) from None
     if stat.S_ISBLK(mode):
-        raise UsageError(f"{path!r} is a block device, and scmsim writes to directories only; give its mount point")
+        raise UsageError(f"{path!r} is a block device, and only directories are written to; give its mount point")
     if not stat.S_ISDIR(mode):
         raise UsageError(f"{path!r} is not a directory; give the directory where {target.label} is mounted")
     names = set(os.listdir(path))

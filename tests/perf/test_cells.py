@@ -143,7 +143,7 @@ def test_targets_that_are_refused(tmp_path: pathlib.Path) -> None:
             targets.check(Target("x", str(tmp_path / name)), 0)
     devices = [f"/dev/{name}" for name in os.listdir("/sys/class/block") if os.path.exists(f"/dev/{name}")]
     for device in devices[:1]:
-        with pytest.raises(UsageError, match="is a block device, and scmsim writes to directories only"):
+        with pytest.raises(UsageError, match="is a block device, and only directories are written to"):
             targets.check(Target("x", device), 0, allow_other_files=True)
     with pytest.raises(EnvironmentProblem, match="MiB free, the largest file needs"):
         targets.check(Target("x", str(tmp_path / "used")), 1 << 60, allow_other_files=True)

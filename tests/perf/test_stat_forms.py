@@ -192,7 +192,7 @@ def test_core_types_that_overlap_are_refused_and_those_of_a_whole_system_added_u
         ("CPU0 5 cpu/cycles,percore/\nCPU4 5 cpu/cycles,percore/", "repeats a core's count for each of its CPUs"),
         (
             "5 cycles                    /\n5 cycles                    user.slice",
-            "control group '/' and in 'user.slice' inside it",
+            "control group '/' and in its subgroup 'user.slice'",
         ),
         ("10 cycles\nCPU0 5 cycles", "as a whole and in parts"),
         ("49 cycles\n48 cycles", "'cycles' was counted more than once \\(48 and 49\\); give each perf stat a file"),
