@@ -8,7 +8,7 @@ chunks that were ever in use (`touched`) have bits, so the state grows with the 
 
 import numpy as np
 
-from scmsim.alloc.first_fit import lowest_bit
+from scmsim.alloc.bitmap import lowest_bit
 from scmsim.jit import kernel
 
 SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of bytes

@@ -8,6 +8,7 @@ blocks below `tracked`: blocks above were never allocated, so the state of a dev
 
 import numpy as np
 
+from scmsim.alloc.bitmap import lowest_bit
 from scmsim.jit import kernel
 
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
@@ -101,17 +102,6 @@ def runs(s, arena, want):
         if found >= want:
             break
     return count
-
-
-@kernel
-def lowest_bit(word):
-    """Return the index of the lowest set bit of a word, by bisection."""
-    n = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word & ((1 << step) - 1) == 0:
-            word >>= step
-            n += step
-    return n
 
 
 @kernel

@@ -6,7 +6,7 @@ the first free page keeps a search short.  Zones begin and end at multiples of 2
 
 import numpy as np
 
-from scmsim.alloc.first_fit import lowest_bit
+from scmsim.alloc.bitmap import lowest_bit
 from scmsim.jit import kernel, subroutine
 
 FRAME = 4096

@@ -10,7 +10,7 @@ Left out: stripes, the prefetch of bitmaps some seconds after the mount, groups 
 
 import numpy as np
 
-from scmsim.alloc.first_fit import lowest_bit
+from scmsim.alloc.bitmap import is_set, next_bit, set_bits
 from scmsim.jit import kernel
 
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
@@ -77,49 +77,15 @@ def attach(state, used, stored, blocks: int) -> None:
     record.bits, record.freed_bits = record.arena_top, record.arena_top + groups * GROUP_BITS_WORDS
     record.group_table = record.freed_bits + groups * GROUP_BITS_WORDS
     record.arena_top = record.group_table + groups * GROUP_WORDS
-    _set_bits(arena, record.bits, 0, blocks, True)
+    set_bits(arena, record.bits, 0, blocks, True)
     for start, count in used:
-        _set_bits(arena, record.bits, start, min(count, blocks - start), False)
+        set_bits(arena, record.bits, start, min(count, blocks - start), False)
     for group in range(groups):
         arena[record.group_table + group * GROUP_WORDS + LARGEST] = -1
         arena[record.group_table + group * GROUP_WORDS + AVERAGE] = -1
         record.free_blocks += _count(record, arena, group)
     for group in stored:
         arena[record.group_table + group * GROUP_WORDS + IS_STORED] = 1
-
-
-@kernel
-def _set_bits(arena, bits, start, count, value):
-    """Set or clear the bits of `count` blocks from `start` on."""
-    at, end = start, start + count
-    while at < end:
-        many = min(64 - (at & 63), end - at)
-        mask = -_ONE if many == 64 else ~(-_ONE << many) << (at & 63)
-        if value:
-            arena[bits + (at >> 6)] |= mask
-        else:
-            arena[bits + (at >> 6)] &= ~mask
-        at += many
-
-
-@kernel
-def is_free(s, arena, block):
-    """Return whether a block is free."""
-    return (arena[s.bits + (block >> 6)] >> (block & 63)) & 1 != 0
-
-
-@kernel
-def next_block(s, arena, block, end, free):
-    """Return the first block of [block, end) that is free (or, if not `free`, in use); `end` if there is none."""
-    w = block >> 6
-    inverse = np.int64(0) if free else -_ONE
-    word = (arena[s.bits + w] ^ inverse) & (-_ONE << (block & 63))
-    while word == 0:
-        w += 1
-        if w << 6 >= end:
-            return end
-        word = arena[s.bits + w] ^ inverse
-    return min(end, (w << 6) + lowest_bit(word))
 
 
 @kernel
@@ -146,12 +112,12 @@ def chunk_order(s, arena, block):
 @kernel
 def free_run(s, arena, block, needed):
     """Return the number of free blocks from `block` on, counted by chunks up to at least `needed` (mb_find_extent)."""
-    if not is_free(s, arena, block):
+    if not is_set(arena, s.bits, block):
         return 0
     end = ((block >> GROUP_SHIFT) + 1) << GROUP_SHIFT
     order = chunk_order(s, arena, block)
     after = ((block >> order) + 1) << order
-    while needed > after - block and after < end and is_free(s, arena, after):
+    while needed > after - block and after < end and is_set(arena, s.bits, after):
         after += 1 << chunk_order(s, arena, after)
     return after - block
 
@@ -173,15 +139,15 @@ def find_chunk(s, arena, group, order):
     """
     start, end = group << GROUP_SHIFT, (group + 1) << GROUP_SHIFT
     least, chunk = ORDERS, np.int64(-1)
-    at = next_block(s, arena, start, end, True)
+    at = next_bit(arena, s.bits, start, end, True)
     while at < end and least > order:
-        stop = next_block(s, arena, at, end, False)
+        stop = next_bit(arena, s.bits, at, end, False)
         while at < stop and least > order:
             own = _first_order(at - start, stop - at)
             if order <= own < least:
                 least, chunk = own, at
             at += 1 << own
-        at = next_block(s, arena, stop, end, True) if stop < end else end
+        at = next_bit(arena, s.bits, stop, end, True)
     s.best_length = 1 << least
     return chunk
 
@@ -191,14 +157,14 @@ def _largest_order(s, arena, group, enough):
     """Return the order of the group's largest chunk, -1 if nothing is free; stop at the first of order `enough`."""
     start, end = group << GROUP_SHIFT, (group + 1) << GROUP_SHIFT
     largest = -1
-    at = next_block(s, arena, start, end, True)
+    at = next_bit(arena, s.bits, start, end, True)
     while at < end and largest < enough:
-        stop = next_block(s, arena, at, end, False)
+        stop = next_bit(arena, s.bits, at, end, False)
         while at < stop and largest < enough:
             own = _first_order(at - start, stop - at)
             largest = max(largest, own)
             at += 1 << own
-        at = next_block(s, arena, stop, end, True) if stop < end else end
+        at = next_bit(arena, s.bits, stop, end, True)
     return largest
 
 
@@ -207,12 +173,12 @@ def _count(s, arena, group):
     """Count the free blocks and free runs of a group; return the free blocks."""
     row, end = s.group_table + group * GROUP_WORDS, (group + 1) << GROUP_SHIFT
     arena[row + FREE], arena[row + FRAGMENTS] = 0, 0
-    at = next_block(s, arena, group << GROUP_SHIFT, end, True)
+    at = next_bit(arena, s.bits, group << GROUP_SHIFT, end, True)
     while at < end:
-        stop = next_block(s, arena, at, end, False)
+        stop = next_bit(arena, s.bits, at, end, False)
         arena[row + FREE] += stop - at
         arena[row + FRAGMENTS] += 1
-        at = next_block(s, arena, stop, end, True) if stop < end else end
+        at = next_bit(arena, s.bits, stop, end, True)
     return arena[row + FREE]
 
 
@@ -259,9 +225,9 @@ def load(s, arena, group):
 def _count_neighbours(s, arena, block, count):
     """Return how many of the two blocks next to a run, in its group, are free."""
     free = 0
-    if block & (GROUP - 1) and is_free(s, arena, block - 1):
+    if block & (GROUP - 1) and is_set(arena, s.bits, block - 1):
         free += 1
-    if (block + count) & (GROUP - 1) and is_free(s, arena, block + count):
+    if (block + count) & (GROUP - 1) and is_set(arena, s.bits, block + count):
         free += 1
     return free
 
@@ -278,7 +244,7 @@ def mark_used(s, arena, block, count):
         shrinks = order >= largest
         at = ((at >> order) + 1) << order
     arena[row + FRAGMENTS] += _count_neighbours(s, arena, block, count) - 1
-    _set_bits(arena, s.bits, block, count, False)
+    set_bits(arena, s.bits, block, count, False)
     arena[row + FREE] -= count
     s.free_blocks -= count
     _enter_lists(s, arena, group, _largest_order(s, arena, group, largest) if shrinks else largest)
@@ -297,13 +263,13 @@ def mark_run_used(s, arena, block, count):
 @kernel
 def take_run(s, arena, count):
     """Take the first `count` adjacent free blocks, which may pass the ends of groups; return the first, -1 if there are none."""
-    at = next_block(s, arena, 0, s.blocks, True)
+    at = next_bit(arena, s.bits, 0, s.blocks, True)
     while at < s.blocks:
-        stop = next_block(s, arena, at, s.blocks, False)
+        stop = next_bit(arena, s.bits, at, s.blocks, False)
         if stop - at >= count:
             mark_run_used(s, arena, at, count)
             return at
-        at = next_block(s, arena, stop, s.blocks, True) if stop < s.blocks else s.blocks
+        at = next_bit(arena, s.bits, stop, s.blocks, True)
     return -1
 
 
@@ -314,7 +280,7 @@ def _mark_free(s, arena, block, count):
     load(s, arena, group)
     row = s.group_table + group * GROUP_WORDS
     arena[row + FRAGMENTS] += 1 - _count_neighbours(s, arena, block, count)
-    _set_bits(arena, s.bits, block, count, True)
+    set_bits(arena, s.bits, block, count, True)
     arena[row + FREE] += count
     s.free_blocks += count
     largest, at = arena[row + LARGEST], block
@@ -338,7 +304,7 @@ def release(s, arena, block, count):
 @kernel
 def release_at_commit(s, arena, block, count):
     """Free a run of blocks as soon as the running transaction commits (ext4_mb_free_metadata)."""
-    _set_bits(arena, s.freed_bits, block, count, True)
+    set_bits(arena, s.freed_bits, block, count, True)
     for group in range(block >> GROUP_SHIFT, ((block + count - 1) >> GROUP_SHIFT) + 1):
         arena[s.group_table + group * GROUP_WORDS + HAS_FREED] = 1
     s.freed_blocks += count

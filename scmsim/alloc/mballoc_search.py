@@ -5,6 +5,7 @@ ext4_mb_good_group, ext4_mb_complex_scan_group, ext4_mb_measure_extent, ext4_mb_
 """
 
 from scmsim.alloc import mballoc as m
+from scmsim.alloc.bitmap import next_bit
 from scmsim.jit import kernel
 
 
@@ -75,7 +76,7 @@ def _scan_group(s, arena, group):
     at, end = group << m.GROUP_SHIFT, (group + 1) << m.GROUP_SHIFT
     left = arena[s.group_table + group * m.GROUP_WORDS + m.FREE]
     while left > 0 and s.status == m.CONTINUE:
-        at = m.next_block(s, arena, at, end, True)
+        at = next_bit(arena, s.bits, at, end, True)
         length = m.free_run(s, arena, at, s.want)
         s.runs_seen += 1
         is_first = s.best_length == 0

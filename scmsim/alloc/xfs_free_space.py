@@ -4,12 +4,8 @@ Unit: blocks of 4096 bytes.  A bit of `bits` is 1 if a block is free, one of `bu
 last checkpoint (fs/xfs/xfs_extent_busy.c).
 """
 
-import numpy as np
-
-from scmsim.alloc.first_fit import lowest_bit
+from scmsim.alloc import bitmap
 from scmsim.jit import kernel
-
-_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 FIELDS = [
     ("ag_blocks", "i8"),  # blocks of an allocation group; the last one may have fewer
@@ -37,7 +33,7 @@ def attach(state, used, blocks: int, groups: int) -> None:
     record.bits, record.busy_bits = record.arena_top, record.arena_top + words
     record.group_rows = record.busy_bits + words
     record.arena_top = record.group_rows + groups * GROUP_WORDS
-    _mark(arena, record.bits, 0, blocks, True)
+    bitmap.set_bits(arena, record.bits, 0, blocks, True)
     record.free_blocks = blocks
     for start, count in used:
         claim(record, arena, start, count)
@@ -56,79 +52,13 @@ def end_of(s, group):
 
 
 @kernel
-def is_free(s, arena, block):
-    """Return whether a block is free."""
-    return (arena[s.bits + (block >> 6)] >> (block & 63)) & 1 != 0
-
-
-@kernel
-def _highest_bit(word):
-    """Return the index of the highest set bit of a word."""
-    if word < 0:
-        return 63
-    n = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word >> step:
-            word >>= step
-            n += step
-    return n
-
-
-@kernel
-def next_block(arena, bits, at, end, value):
-    """Return the first block of [at, end) whose bit is `value`, `end` if there is none."""
-    if at >= end:
-        return end
-    inverse = np.int64(0) if value else -_ONE
-    w = at >> 6
-    word = (arena[bits + w] ^ inverse) & (-_ONE << (at & 63))
-    while word == 0:
-        w += 1
-        if w << 6 >= end:
-            return end
-        word = arena[bits + w] ^ inverse
-    return min(end, (w << 6) + lowest_bit(word))
-
-
-@kernel
-def last_block(arena, bits, start, end, value):
-    """Return the last block of [start, end) whose bit is `value`, `start` - 1 if there is none."""
-    if start >= end:
-        return start - 1
-    inverse = np.int64(0) if value else -_ONE
-    w = (end - 1) >> 6
-    kept = -_ONE if end & 63 == 0 else ~(-_ONE << (end & 63))
-    word = (arena[bits + w] ^ inverse) & kept
-    while word == 0:
-        if w << 6 <= start:
-            return start - 1
-        w -= 1
-        word = arena[bits + w] ^ inverse
-    return max(start - 1, (w << 6) + _highest_bit(word))
-
-
-@kernel
-def _mark(arena, bits, start, count, value):
-    """Set or clear the bits of `count` blocks from `start` on."""
-    at, end = start, start + count
-    while at < end:
-        many = min(64 - (at & 63), end - at)
-        mask = -_ONE if many == 64 else ~(-_ONE << many) << (at & 63)
-        if value:
-            arena[bits + (at >> 6)] |= mask
-        else:
-            arena[bits + (at >> 6)] &= ~mask
-        at += many
-
-
-@kernel
 def claim(s, arena, start, count):
     """Allocate the run [start, start + count), which is free."""
     row = group_row(s, start // s.ag_blocks)
-    _mark(arena, s.bits, start, count, False)
+    bitmap.set_bits(arena, s.bits, start, count, False)
     s.free_blocks -= count
     if start < arena[row + BUSY_END] and start + count > arena[row + BUSY_FROM]:
-        _mark(arena, s.busy_bits, start, count, False)
+        bitmap.set_bits(arena, s.busy_bits, start, count, False)
     at, length = arena[row + RUN_AT], arena[row + RUN]
     if start < at + length and start + count > at:  # the larger part stays
         left, right = start - at, at + length - start - count
@@ -142,8 +72,8 @@ def claim(s, arena, start, count):
 def release(s, arena, start, count):
     """Free the run [start, start + count), which is busy until the next checkpoint."""
     row = group_row(s, start // s.ag_blocks)
-    _mark(arena, s.bits, start, count, True)
-    _mark(arena, s.busy_bits, start, count, True)
+    bitmap.set_bits(arena, s.bits, start, count, True)
+    bitmap.set_bits(arena, s.busy_bits, start, count, True)
     s.free_blocks += count
     s.is_busy = 1
     if arena[row + BUSY_END] == 0:
@@ -162,5 +92,5 @@ def clear_busy(s, arena):
             row = group_row(s, group)
             start, end = arena[row + BUSY_FROM], arena[row + BUSY_END]
             if end:
-                _mark(arena, s.busy_bits, start, end - start, False)
+                bitmap.set_bits(arena, s.busy_bits, start, end - start, False)
             arena[row + BUSY_FROM], arena[row + BUSY_END] = 0, 0

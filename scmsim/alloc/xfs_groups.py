@@ -12,6 +12,7 @@ all runs are busy the kernel forces its log, and here busy blocks are used.  No 
 import numpy as np
 
 from scmsim.alloc import xfs_free_space as space
+from scmsim.alloc.bitmap import is_set, last_bit, next_bit
 from scmsim.alloc.xfs_free_space import (
     BUSY_END,
     BUSY_FROM,
@@ -21,8 +22,6 @@ from scmsim.alloc.xfs_free_space import (
     RUN_AT,
     end_of,
     group_row,
-    last_block,
-    next_block,
 )
 from scmsim.jit import kernel
 
@@ -35,13 +34,13 @@ def fits(s, arena, goal, want):
     """Return whether a free run starts at `goal`, with `want` blocks that are not busy: what an append finds."""
     group = goal // s.ag_blocks
     end, row = end_of(s, group), group_row(s, group)
-    if goal + want > end or (goal > group * s.ag_blocks and space.is_free(s, arena, goal - 1)):
+    if goal + want > end or (goal > group * s.ag_blocks and is_set(arena, s.bits, goal - 1)):
         return False
-    if next_block(arena, s.bits, goal, goal + want, False) < goal + want:
+    if next_bit(arena, s.bits, goal, goal + want, False) < goal + want:
         return False
     if arena[row + BUSY_END] <= goal or arena[row + BUSY_FROM] >= goal + want:
         return True
-    return next_block(arena, s.busy_bits, goal, goal + want, True) == goal + want
+    return next_bit(arena, s.busy_bits, goal, goal + want, True) == goal + want
 
 
 @kernel
@@ -49,10 +48,10 @@ def trimmed(s, arena, row, start, end, need):
     """Return the part of the free run [start, end) that is not busy, as (start, end) (xfs_extent_busy_trim)."""
     at, stop = max(start, arena[row + BUSY_FROM]), min(end, arena[row + BUSY_END])
     while at < stop:
-        busy = next_block(arena, s.busy_bits, at, stop, True)
+        busy = next_bit(arena, s.busy_bits, at, stop, True)
         if busy >= stop:
             break
-        at = next_block(arena, s.busy_bits, busy, stop, False)
+        at = next_bit(arena, s.busy_bits, busy, stop, False)
         if busy == start:
             start = at
         elif at == end or busy - start >= need:
@@ -105,8 +104,8 @@ def _place(s, arena, group, goal, need, align, for_data, start, end, trims):
 def _length(s, arena, group, block):
     """Return the length and the start of the free run that contains `block`."""
     first = group * s.ag_blocks
-    start = last_block(arena, s.bits, first, block, False) + 1
-    return next_block(arena, s.bits, block, end_of(s, group), False) - start, start
+    start = last_bit(arena, s.bits, first, block, False) + 1
+    return next_bit(arena, s.bits, block, end_of(s, group), False) - start, start
 
 
 @kernel
@@ -125,12 +124,12 @@ def near(s, arena, group, goal, need, align, for_data, trims):
     is_busy = trims and arena[row + BUSY_FROM] < arena[row + BUSY_END]
     best, best_far = np.int64(-1), FAR
     start = goal
-    if space.is_free(s, arena, goal):
-        start = last_block(arena, s.bits, first, goal, False) + 1
-    at = next_block(arena, s.bits, start, end, True)
+    if is_set(arena, s.bits, goal):
+        start = last_bit(arena, s.bits, first, goal, False) + 1
+    at = next_bit(arena, s.bits, start, end, True)
     while at < end and at - goal <= best_far:  # from the run that has the goal on to the right
         reach = end if is_busy else min(end, max(at, goal) + need + align)
-        stop = next_block(arena, s.bits, at, reach, False)
+        stop = next_bit(arena, s.bits, at, reach, False)
         found = _place(s, arena, group, goal, need, align, for_data, at, stop, trims)
         if found >= 0 and abs(found - goal) < best_far:
             best, best_far = found, abs(found - goal)
@@ -140,20 +139,20 @@ def near(s, arena, group, goal, need, align, for_data, trims):
             if abs(found - goal) == best_far and _is_later(s, arena, group, found, best):
                 best = found
             break
-        stop = next_block(arena, s.bits, stop, end, False) if stop < end else end
-        at = next_block(arena, s.bits, stop, end, True) if stop < end else end
+        stop = next_bit(arena, s.bits, stop, end, False)
+        at = next_bit(arena, s.bits, stop, end, True)
     if best_far == 0:
         return best
-    at = last_block(arena, s.bits, first, start, True)
+    at = last_bit(arena, s.bits, first, start, True)
     while at >= first and goal - at - 1 <= best_far:  # to the left
-        begin = last_block(arena, s.bits, first, at, False) + 1
+        begin = last_bit(arena, s.bits, first, at, False) + 1
         found = _place(s, arena, group, goal, need, align, for_data, begin, at + 1, trims)
         if found >= 0:
             far = abs(found - goal)
             if far < best_far or (far == best_far and _is_later(s, arena, group, found, best)):
                 best = found
             break
-        at = last_block(arena, s.bits, first, begin, True)
+        at = last_bit(arena, s.bits, first, begin, True)
     return best
 
 
@@ -163,9 +162,9 @@ def by_size(s, arena, group, want, need, trims):
     row = group_row(s, group)
     best, best_length = np.int64(-1), FAR if need == want else 0
     end = end_of(s, group)
-    at = next_block(arena, s.bits, group * s.ag_blocks, end, True)
+    at = next_bit(arena, s.bits, group * s.ag_blocks, end, True)
     while at < end:
-        stop = next_block(arena, s.bits, at, end, False)
+        stop = next_bit(arena, s.bits, at, end, False)
         length = stop - at
         if need < want:
             is_better = length >= best_length
@@ -175,7 +174,7 @@ def by_size(s, arena, group, want, need, trims):
             start, last = trimmed(s, arena, row, at, stop, need) if trims else (at, stop)
             if last - start >= need:
                 best, best_length = start, length
-        at = next_block(arena, s.bits, stop, end, True) if stop < end else end
+        at = next_bit(arena, s.bits, stop, end, True)
     return best
 
 
@@ -186,13 +185,13 @@ def longest(s, arena, group, want):
     if arena[row + RUN] >= want or arena[row + IS_LONGEST]:
         return arena[row + RUN]
     end = end_of(s, group)
-    at = next_block(arena, s.bits, group * s.ag_blocks, end, True)
+    at = next_bit(arena, s.bits, group * s.ag_blocks, end, True)
     arena[row + RUN], arena[row + IS_LONGEST] = 0, 1
     while at < end:
-        stop = next_block(arena, s.bits, at, end, False)
+        stop = next_bit(arena, s.bits, at, end, False)
         if stop - at > arena[row + RUN]:
             arena[row + RUN_AT], arena[row + RUN] = at, stop - at
-        at = next_block(arena, s.bits, stop, end, True) if stop < end else end
+        at = next_bit(arena, s.bits, stop, end, True)
     return arena[row + RUN]
 
 
@@ -253,7 +252,7 @@ def allocate_aligned(s, arena, goal, count, after):
 @kernel
 def _starts(s, arena, at, count):
     """Return whether `count` blocks from `at` on are in the part of a free run that is not busy (xfs_alloc_ag_vextent_exact)."""
-    if at + count > end_of(s, at // s.ag_blocks) or not space.is_free(s, arena, at):
+    if at + count > end_of(s, at // s.ag_blocks) or not is_set(arena, s.bits, at):
         return False
     group = at // s.ag_blocks
     length, start = _length(s, arena, group, at)

@@ -7,7 +7,7 @@ Source: daxfs/overlay.c.
 
 import numpy as np
 
-from scmsim.alloc.first_fit import lowest_bit
+from scmsim.alloc.bitmap import lowest_bit
 from scmsim.fs.daxfs import templates
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template

@@ -6,7 +6,7 @@ the directories.
 
 import numpy as np
 
-from scmsim.alloc import mballoc
+from scmsim.alloc import bitmap, mballoc
 from scmsim.alloc.mballoc_search import allocate
 from scmsim.core.records import Files
 from scmsim.fs.engine.events import State, new_state
@@ -103,11 +103,11 @@ def _block_for(state: State, number: int) -> int:
 def _align(state: State, alignment: int) -> None:
     """Take the free blocks before the first one at a multiple of `alignment` bytes."""
     record, arena = state.record[0], state.arena
-    at, unit = int(mballoc.next_block(record, arena, 0, record.blocks, True)), max(alignment // BLOCK, 1)
+    at, unit = int(bitmap.next_bit(arena, record.bits, 0, record.blocks, True)), max(alignment // BLOCK, 1)
     end = min(-(-at // unit) * unit, int(record.blocks))
     while at < end:
-        count = int(mballoc.next_block(record, arena, at, end, False)) - at
+        count = int(bitmap.next_bit(arena, record.bits, at, end, False)) - at
         mballoc.mark_run_used(record, arena, at, count)
         descriptors.count_blocks(record, arena, at, count, -1)
         record.fixed_blocks += count
-        at = int(mballoc.next_block(record, arena, at + count, end, True)) if at + count < end else end
+        at = int(bitmap.next_bit(arena, record.bits, at + count, end, True))

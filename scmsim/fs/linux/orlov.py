@@ -7,7 +7,7 @@ without flex groups a group is.
 import numpy as np
 
 from scmsim.alloc import mballoc
-from scmsim.alloc.first_fit import lowest_bit
+from scmsim.alloc.bitmap import lowest_bit
 from scmsim.fs.linux import descriptors as g
 from scmsim.fs.linux import metadata
 from scmsim.fs.linux import state as e

@@ -9,7 +9,7 @@ sparse.
 
 import numpy as np
 
-from scmsim.alloc.first_fit import lowest_bit
+from scmsim.alloc.bitmap import lowest_bit
 from scmsim.alloc.xfs_groups import allocate_aligned
 from scmsim.fs.engine import table
 from scmsim.fs.linux import state as e
