@@ -32,7 +32,7 @@ _XZ_PRESET = 1  # on repeating records, preset 6 takes several times as long for
 
 
 class Writer(Protocol):
-    """A writer of one format; `counts` has how many items of each kind were written."""
+    """A writer of one format; `counts` has the number of written items by kind."""
 
     counts: dict[str, int]
 

@@ -23,7 +23,7 @@ SUMMARY = "Show or carry out the steps that set up a file system on persistent m
 @click.option("--fs", default="ext4-dax", show_default=True, help="ext4-dax, ext4, xfs-dax, nova-cow or nova-inplace.")
 @click.option("--device", default="/dev/pmem0", show_default=True, help="Persistent-memory block device or partition.")
 @click.option("--folder", default="/mnt/scmsim", show_default=True, help="A new or empty folder to mount in.")
-@click.option("--size", help="Bytes of DRAM to use if there is no device.  [default: half of it]")
+@click.option("--size", help="Bytes of DRAM to use if there is no device.  [default: half of the DRAM]")
 @click.option("--start", help="Physical address of that region (memmap=size!start).  [default: at the end of RAM]")
 @click.option("--namespace", help="Make this ndctl namespace 2 MiB aligned first; everything on it is lost.")
 @click.option(
