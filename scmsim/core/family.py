@@ -253,6 +253,7 @@ _CONSTANTS: dict[str, Rule] = {
     "paper": text,
     "paging": text,
     "kernel": text,
+    "path_walk": text,
     "footprints": text,
     "mappings": _line,
     "unchecked": _line,

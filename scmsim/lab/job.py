@@ -53,7 +53,7 @@ class Job:
         if self.trace:
             from scmsim.trace import open_trace
 
-            return plan.from_trace(open_trace(self.trace), self.cpus, self.layout)
+            return plan.from_trace(open_trace(self.trace), self.cpus, self.layout, whole_paths=not self.layout)
         return plan.microbench(self.units, self.total, self.passes, self.names)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.errors import UsageError
+from scmsim.core.folders import common_folder
 from scmsim.core.records import (
     CLOSE,
     CONTINUES,
@@ -117,7 +118,7 @@ class Plan:
         return HEADER.pack(MAGIC, len(words), len(self.files), len(self.operations), buffer, output) + body
 
 
-def from_trace(source: Source, cpus: int = 1, layout: bool = False) -> Plan:
+def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths: bool = False) -> Plan:
     """Return the plan of a trace: SETUP operations run uncounted, every other kind has its own region.
 
     Parameters
@@ -129,6 +130,9 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False) -> Plan:
     layout : bool
         Whether the guest reports where files and free space are at the end.  It does not touch the file system before the
         trace, because a file of its own would take blocks.
+    whole_paths : bool
+        Whether directories that the trace names only in paths exist too, as additional files after the trace's.  Without
+        them, paths are shorter than the program's, but no block is taken that a model does not know.
 
     Raises
     ------
@@ -159,9 +163,10 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False) -> Plan:
         out["region"] = np.where(counted, rows["op"] + 1, 0)
         parts.append(out)
         _add(regions, rows[counted])
-    files = np.zeros(len(source.files), FILE)
-    files["parent"], files["first_size"] = _parents(source.files.path), source.files.first_size
-    files["directory"] = source.files.is_dir
+    known = with_directories(source.files) if whole_paths else source.files
+    files = np.zeros(len(known), FILE)
+    files["parent"], files["first_size"] = _parents(known.path), known.first_size
+    files["directory"] = known.is_dir
     operations = np.concatenate(parts) if parts else np.zeros(0, OPERATION)
     first = [CREATE, MKDIR]
     made = np.isin(operations["op"], first) & (operations["file2"] >= 0)
@@ -319,6 +324,22 @@ def _add(regions: list[Region], rows: np.ndarray) -> None:
         moved = int(rows["length"][here].sum())
         found.written += moved if op == WRITE else 0
         found.read += moved if op == READ else 0
+
+
+def with_directories(files: Files) -> Files:
+    """Return the files of a trace, then the directories of their paths that the trace does not have."""
+    known, common = {path.rstrip("/") for path in files.path}, common_folder(files.path, files.is_dir).rstrip("/")
+    missing: dict[str, None] = {}
+    for path in files.path:
+        above = path.rstrip("/").rpartition("/")[0]
+        while above and above.startswith(common) and above not in known and above not in missing:
+            missing[above] = None
+            above = above.rpartition("/")[0]
+    return Files(
+        [*files.path, *missing],
+        np.concatenate([files.first_size, np.zeros(len(missing), np.int64)]),
+        np.concatenate([files.is_dir, np.ones(len(missing), bool)]),
+    )
 
 
 def _parents(paths: Sequence[str]) -> Iterator[int]:

@@ -137,6 +137,16 @@ def test_a_file_that_is_there_first_lies_in_a_directory_that_is_there_first():
     assert made.files["parent"][:5].tolist() == [-1, 0, 1, 0, -1]
 
 
+def test_whole_paths_have_the_directories_that_a_trace_only_names():
+    files = side_table(("/p/a", 5, False), ("/p/b/c/f", 5, False), ("/p/b", 0, True))
+    opens = Trace([{"op": OPEN, "file": row} for row in (0, 1)], files)
+    assert plan.with_directories(files).path[3:] == ["/p", "/p/b/c"]
+    made = plan.from_trace(opens, whole_paths=True)
+    assert made.files["parent"][:5].tolist() == [3, 4, 3, -1, 2]
+    assert made.files["directory"][3:5].all() and not made.files["first_size"][3:5].any()
+    assert plan.from_trace(opens).files["parent"][:3].tolist() == [-1, -1, -1]
+
+
 def test_directories_that_contain_themselves_lie_at_the_mount_point():
     rows = [{"op": MKDIR, "file": i, "file2": (i + 1) % 3} for i in range(3)]
     made = plan.from_trace(Trace(rows, side_table(*((f"/{i}", -1, True) for i in range(3)))))

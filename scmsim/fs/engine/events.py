@@ -40,6 +40,12 @@ HEADER = [
     ("maps", "i8"),  # arena offset of the table of mappings, 0: no trace has touched a mapping yet
     # first of two cost rows: mmap, munmap (without the system call); 0: a trace touched a mapping, whose kernels charge both
     ("map_cost", "i8"),
+    (
+        "paths",
+        "i8",
+    ),  # arena offset of the files' directories beyond those in the costs of calls; 0: no path walk is charged
+    ("walked", "i8"),  # set once the path walk of the current operation is charged
+    ("walk_cost", "i8"),  # cost row of a directory of a path
     ("arena_top", "i8"),  # first free word of the arena
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC

@@ -12,7 +12,7 @@ from scmsim.core.memory import expect_room
 from scmsim.core.records import EVENT, OP, OPS, STAT, Files
 from scmsim.core.text import shortened
 from scmsim.core.units import is_whole
-from scmsim.fs.engine import extents
+from scmsim.fs.engine import extents, paths
 
 ROOM = 1 << 14  # events in flight
 _IDLE = 1000  # most kernel calls in a row that only grow tables; far more than any model needs
@@ -42,6 +42,9 @@ class Model:
         if not hasattr(self.state, "record") or not hasattr(self.state, "arena"):
             raise UsageError(f"{fs}: its start() must return what new_state() makes, not {shown(self.state)}")
         self.paths = files.path
+        version = params.get("kernel", getattr(self.module, "KERNEL", None))
+        if walk := getattr(self.module, "PATH_WALK", version):
+            paths.lay(self.state, files, str(walk), self.module.SITES)
         self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
         self.out = self.buffer(room)
         self.kinds = dict(self.module.SITES)  # mechanism -> purpose of the bytes that it stores

@@ -6,6 +6,7 @@ the room that it needs, and the next call resumes with that operation.
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import MOST_REFUSED, count_enospc, count_short
+from scmsim.fs.engine.paths import walk_path
 from scmsim.jit import kernel, subroutine
 
 DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: FULL is ENOSPC
@@ -97,12 +98,15 @@ def loop(s, arena, ops, i, out):
         if not prepare(s, arena, out, op):
             break
         if filter_operation(s, op):
+            if not walk_path(s, arena, out, op):
+                break
             outcome = perform(s, arena, out, op)
             if outcome == FULL:
                 outcome = shorten_write(s, arena, op)
             if outcome == NO_ROOM:
                 break
         end(s, out)
+        s.walked = 0
         s.seen += 1
         i += 1
     return i
