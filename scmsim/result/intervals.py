@@ -5,8 +5,7 @@ towards 0 as if two more workloads had no error.  Its scale is the root mean squ
 the 80 % quantile of all models' errors as if two more workloads had that error.  An interval is the centre plus and minus the
 scale times the 90 % quantile of all errors in units of their scales, each centre and scale without the error's own workload.  It
 does not exceed the largest error of all cells, and always has the figure itself.  A model without measured cells takes its
-family's scale, and without those all models'; these have quantiles of their own, from cells whose model is left out.  Bytes
-stored, write-backs and fences follow from the same structure, whatever the costs: they share one quantile.
+family's scale, and without those all models'; these have quantiles of their own, from cells whose model is left out.
 
 Sources: `workload_residuals.csv` (python -m tests.verification.workload_residuals) and, for a single kind of call on data,
 `residuals.csv`; docs/validation/intervals.md has the share of cells inside.
@@ -38,7 +37,6 @@ _CALLS = ("append", "rewrite", "read", "wsync")  # kinds of call of `residuals.c
 # ratios and times: a small value does not mean few events, so the limit _FEW does not apply
 _RATIOS = {"write_amplification": "pm_stored_bytes", "estimated_ns_per_call": "estimated_ns_per_call"}
 _EXACT = ("payload_written", "payload_read")
-_STRUCTURE = ("pm_stored_bytes", "flushes", "fences")
 _COUNTED = (
     "instructions",
     *TRAFFIC,
@@ -127,13 +125,6 @@ def cells(counter: str, kernel: str | None = None, machine: str | None = None, c
     return tuple(own or (cell for _, cell in rows))
 
 
-def pool(counter: str, base: tuple[Cell, ...], call: str = "") -> tuple[tuple[Cell, ...], ...]:
-    """Return the sets of cells that share a quantile with the cells of a counter."""
-    if counter not in _STRUCTURE or (call in _CALLS and counter in calls()):
-        return (base,)
-    return tuple(tuple(cell for _, cell in rows) for (name, _), rows in _workloads().items() if name in _STRUCTURE)
-
-
 def quantile(values: Iterable[float], share: float = SHARE) -> float:
     """Return the value that a further draw exceeds in at most 1 - share of the cases; the largest if there are too few."""
     ordered = sorted(values)
@@ -174,22 +165,16 @@ def _scores(level: str, base: tuple[Cell, ...]) -> tuple[float, ...]:
 
 
 @functools.cache
-def _factor(level: str, shared: tuple[tuple[Cell, ...], ...]) -> float:
-    """Return the 90 % quantile of the scores of all sets of cells; for a family or all, no less than for a model."""
-    scores = [score for base in shared for score in _scores(level, base)]
+def _factor(level: str, base: tuple[Cell, ...]) -> float:
+    """Return the 90 % quantile of the scores of the cells; for a family or all, no less than for a model."""
+    scores = _scores(level, base)
     if level == "model":
         return quantile(scores) if scores else _NEVER
-    return max(quantile(scores) if scores else 0.0, _factor("model", shared))
+    return max(quantile(scores) if scores else 0.0, _factor("model", base))
 
 
-def bounds(fs: str, base: tuple[Cell, ...], shared: tuple[tuple[Cell, ...], ...] = ()) -> tuple[float, float, str]:
-    """Return the bounds of ln(measured / figure), and a text that names the cells used.
-
-    Parameters
-    ----------
-    base : cells of the figure
-    shared : sets of cells, `base` among them, whose scores have one quantile; none: `base` alone
-    """
+def bounds(fs: str, base: tuple[Cell, ...]) -> tuple[float, float, str]:
+    """Return the bounds of ln(measured / figure) from the cells of the figure, and a text that names the cells used."""
     level, own, basis = "all", list(base), f"all models, {len(base)} cells"
     for name, found in (
         (fs, [cell for cell in base if cell.model == fs]),
@@ -199,7 +184,7 @@ def bounds(fs: str, base: tuple[Cell, ...], shared: tuple[tuple[Cell, ...], ...]
             level, own, basis = "model" if name == fs else "family", found, f"{name}, {len(found)} cells"
             break
     centre, scale = _fit(base, own)
-    reach, most = _factor(level, shared or (base,)) * scale, max(abs(cell.error) for cell in base)
+    reach, most = _factor(level, base) * scale, max(abs(cell.error) for cell in base)
     return min(max(centre - reach, -most), -_LEAST), max(min(centre + reach, most), _LEAST), basis
 
 
@@ -223,7 +208,7 @@ def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | N
     base = cells(_RATIOS.get(counter, counter), kernel, machine, call)
     if not base:
         return _NONE
-    low, high, basis = bounds(fs, base, pool(_RATIOS.get(counter, counter), base, call))
+    low, high, basis = bounds(fs, base)
     return Interval(value * math.exp(low), value * math.exp(high), basis)
 
 

@@ -100,15 +100,21 @@ def commit(s, arena, out):
 
 @subroutine
 def sync(s, arena, out, op, f):
-    """Run fsync: commit the running transaction if the file is part of it, else only flush the device."""
+    """Run fsync: commit the running transaction if the file is part of it, else only flush the device.
+
+    An fsync of a directory commits whatever is running, and without a transaction it does nothing (ext4_fsync_journal since fast
+    commits, Linux 5.10: they know no directories).
+    """
     # fdatasync ignores transactions that changed only times (i_datasync_tid)
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
     if not reserve_events(s, out, s.txn_blocks + 16):
         return NO_ROOM
-    if tid != s.tid or s.txn_length == 0:
+    whole = arena[f + e.IS_DIR] and not s.folder_barriers
+    if s.txn_length and (whole or tid == s.tid):
+        if not commit(s, arena, out):
+            return NO_ROOM
+    elif not whole:
         emit_template(s, out, q.BARRIER)
-    elif not commit(s, arena, out):
-        return NO_ROOM
     emit_template(s, out, q.FSYNC)
     return DONE
 

@@ -59,14 +59,18 @@ def sync_all(s, arena, out):
 
 @subroutine
 def sync_file(s, arena, out, op, f):
-    """Run fsync: write the CIL to the log if the file's inode is part of it, else flush the device."""
+    """Run fsync: write the CIL to the log if the file's inode is part of it, else flush the device.
+
+    For a directory, fdatasync is fsync, and the device is not flushed (xfs_dir_fsync).
+    """
     if not reserve_events(s, out, n.ROOM):
         return NO_ROOM
-    sequence = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
+    is_dir = arena[f + e.IS_DIR]
+    sequence = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY and not is_dir else arena[f + e.TID]
     emit_template(s, out, q.FSYNC)
     if sequence == s.sequence and s.cil_bytes:
         checkpoint(s, arena, out)
-    else:
+    elif not is_dir:
         emit_template(s, out, q.BARRIER)
     return DONE
 

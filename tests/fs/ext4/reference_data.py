@@ -190,10 +190,13 @@ class Data(Disk):
             node.data_tid = self.tid
 
     def fsync(self, file, node, data_only=False):
-        """Perform fsync or fdatasync."""
+        """Perform fsync or fdatasync; of a directory, since Linux 5.10, a full commit or nothing."""
         if node.dirty():
             self.write_back(file)
-        if (node.data_tid if data_only else node.tid) == self.tid and self.txn_joins:
+        if node.is_dir and not self.by_dax_io:
+            if self.txn_joins:
+                self.commit()
+        elif (node.data_tid if data_only else node.tid) == self.tid and self.txn_joins:
             self.commit()
         else:
             self.fences += 2

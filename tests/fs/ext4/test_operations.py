@@ -354,3 +354,18 @@ def test_operations_on_memory_objects_are_counted_as_ignored(fs):
     events = model.feed(drive.ops(("malloc", 1, 0, 4096), ("load", 1, 0, 8), ("free", 1), ("stat", 1)))
     assert model.space()["ignored_operations"] == 2 and set(events.op) == {3}
     assert set(SITES.values()) <= set(r.KINDS)
+
+
+@pytest.mark.parametrize(("fs", "fences"), [("ext4", 0), ("ext4-dax", 0), ("xfs-dax", 0), ("ext4-dax-linux4", 2)])
+def test_fsync_of_a_directory_without_changes_flushes_nothing_since_linux_5_10(fs, fences):
+    """As the lab counts on 6.1: SQLite syncs the directory after its journal, whose fsync has committed all changes."""
+    model = drive.Model(fs, side(), capacity=256 << 20)
+    events = model.feed(
+        drive.ops(
+            ("create", 1, 0, 0, 0), ("write", 1, 0, 100), ("fsync", 1), ("fsync", 0), ("stat", 1),
+            ("fsync", 0, 0, 0, -1, r.DATA_ONLY), ("create", 2, 0, 0, 0), ("fsync", 0),
+        )
+    )  # fmt: skip
+    found = [int(events.length[(events.op == row) & (events.code == r.FENCE)].sum()) for row in (3, 5, 7)]
+    assert found[:2] == [fences, fences]
+    assert found[2] > 2  # a commit

@@ -202,10 +202,11 @@ class Slow(Dirs):
             self.flushes += (start + length - 1) // 64 - start // 64 + 1
 
     def fsync(self, node, data_only=False):
-        """Perform fsync or fdatasync."""
-        if (node.data_tid if data_only else node.tid) == self.sequence and (self.cil or self.extra):
+        """Perform fsync or fdatasync; for a directory both only force the log."""
+        tid = node.data_tid if data_only and not node.is_dir else node.tid
+        if tid == self.sequence and (self.cil or self.extra):
             self.checkpoint()
-        else:
+        elif not node.is_dir:
             self.fences += 2
 
     def truncate(self, node, size):
