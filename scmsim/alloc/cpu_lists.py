@@ -9,10 +9,13 @@ NOVA allocates data and log pages alike from the low end (ALLOC_FROM_HEAD); only
 come from the high end.
 """
 
+import numpy as np
+
 from scmsim.alloc import first_fit
 from scmsim.alloc.bitmap import last_bit, lowest_bit, next_bit
 from scmsim.jit import kernel
 
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 HUGE = 512  # blocks of 2 MiB
 MOST_CPUS = 64  # MAX_CPUS of NOVA
 DEAD_ZONE = 257  # a list whose free blocks span fewer gives no log pages (DEAD_ZONE_BLOCKS: last - first < 256)
@@ -73,14 +76,18 @@ def ready(s, arena, blocks):
 def lowest(s, arena, cpu):
     """Return the lowest free block of a list, which must have one."""
     at = s.low_of[cpu]
-    stop = (at | 4095) + 1
-    block = next_bit(arena, s.bits, at, min(stop, s.tracked), True)
-    if block >= min(stop, s.tracked):
-        i = stop >> 12
-        while arena[s.summary + i] == 0:
+    w = at >> 6
+    word = arena[s.bits + w] & (-_ONE << (at & 63))
+    if word == 0:
+        w += 1
+        i = w >> 6
+        rest = arena[s.summary + i] & (-_ONE << (w & 63))
+        while rest == 0:
             i += 1
-        w = i * 64 + lowest_bit(arena[s.summary + i])
-        block = w * 64 + lowest_bit(arena[s.bits + w])
+            rest = arena[s.summary + i]
+        w = i * 64 + lowest_bit(rest)
+        word = arena[s.bits + w]
+    block = w * 64 + lowest_bit(word)
     s.low_of[cpu] = block
     if s.cpus == 1:
         s.low = block >> 12

@@ -81,8 +81,9 @@ def formatted(blocks, cpus, inodes, *, fast16=False):
     journals = [parts[0][0] + cpu for cpu in range(cpus)]
     parts[0][0] += cpus
     tables = [start for start, _ in parts]
+    of_cpu = inodes // cpus + (inodes % cpus > 0)
     for part in parts:
-        part[0] += max(1, -(-(-(-inodes // cpus)) // 16384)) * HUGE
+        part[0] += -(-of_cpu // 16384) * HUGE
     parts[0][0] += 1  # the root directory's log
     for part in parts:
         part[1] = max(part[1], part[0] + 1)

@@ -25,7 +25,7 @@ INODE_BYTES = 128
 HEAD = 64  # of an inode: address of its log's first page, then the tail
 LOG_BYTES = 4064  # bytes of a log page for entries; then counters and the address of the next page
 SIZE_WORD = 3  # of a write entry: the 8-byte field that an in-place update changes
-POINTER_BYTES, RECORD_BYTES = 64, 32  # of a CPU's pair of journal pointers, of a journal record
+RECORD_BYTES, POINTER_BYTES = 32, 64  # of a journal record, of a CPU's pair of journal pointers
 
 ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
 TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
@@ -325,7 +325,7 @@ class Call:
         number = len(self.a.collected) + (i == self._first_of_gc())
         if i == self._first_of_gc():
             self.a.collected[number] = 0
-        if event.addr % INODE_BYTES == HEAD and event.length == 16 and self._is_inode(event.addr):
+        if event.addr % INODE_BYTES == HEAD and event.length == 16 and self._inode_of(event.addr) >= 0:
             running = self._running(self._inode_of(event.addr))
             running.chain, self.fresh = self.fresh + running.chain, []
             return self._put(event.addr, ("collected", self._inode_of(event.addr)), number)
@@ -366,14 +366,11 @@ class Call:
         if change.site == "entry update":
             return [("size", self.me.entry_of[self.page])]
         if change.site == "namespace":
-            return [] if self._is_inode(change.addr) else [("dead", self._newest(self.victims[0]))]
+            return [] if self._inode_of(change.addr) >= 0 else [("dead", self._newest(self.victims[0]))]
         if self.op.op in (records.CREATE, records.MKDIR):
             return [("valid", self.file), ("tail", self.parent)]
         words = [("tail", self.file), ("tail", self.parent), ("valid", self.file)]
         return words[:2] + [("tail", self.replaced), ("valid", self.replaced)] if self.replaced >= 0 else words
-
-    def _is_inode(self, addr: int) -> bool:
-        return self._inode_of(addr) >= 0
 
     def _newest(self, file: int) -> int:
         """Return the newest name from before this call."""
@@ -382,7 +379,7 @@ class Call:
         return max(alive, default=0)
 
     def _name(self, i: int, event: Event) -> list:
-        if self._is_inode(event.addr) or event.addr % PAGE >= LOG_BYTES:
+        if self._inode_of(event.addr) >= 0 or event.addr % PAGE >= LOG_BYTES:
             return []  # the names imply a link count; the recovery rebuilds the counters of a log page
         return self._put(event.addr, ("dead", self._newest(self.victims.pop(0))), True)
 

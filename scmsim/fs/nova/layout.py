@@ -34,8 +34,9 @@ def lists_of(blocks: int, cpus: int) -> list[tuple[int, int]]:
     NOVA reserves these areas with or without the mount options that use them.  The replica of the parity has an address,
     but no reserved blocks.
     """
-    checksums = -(-(blocks * BLOCK // STRIPE * CHECKSUM // BLOCK) // cpus)
-    parity = -(-(-(-blocks // (BLOCK // STRIPE + 1))) // cpus)
+    stripes = BLOCK // STRIPE  # of a block; a stripe of parity serves the block
+    checksums = -(-(blocks * stripes * CHECKSUM // BLOCK) // cpus)
+    parity = -(-blocks // ((stripes + 1) * cpus))
     share, lists = blocks // cpus, []
     for cpu in range(cpus):
         start, stop = share * cpu + HEAD * (cpu == 0), share * (cpu + 1) - TAIL * (cpu == cpus - 1)
@@ -50,7 +51,7 @@ def layout(blocks: int, cpus: int, inodes: int, *, fast16: bool) -> Layout:
     """
     lists = [(FAST16_HEAD, blocks)] if fast16 else lists_of(blocks, cpus)
     journal, tables = lists[0][0], []
-    table_blocks = -(-(-(-inodes // cpus)) * INODE_BYTES // (HUGE * BLOCK)) * HUGE
+    table_blocks = -(-inodes * INODE_BYTES // (HUGE * BLOCK * cpus)) * HUGE
     for cpu, (start, stop) in enumerate(lists):
         first = start + cpus * (cpu == 0)  # all journal pages come from the list of the CPU that formats
         tables.append(first)

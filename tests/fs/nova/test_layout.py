@@ -96,7 +96,10 @@ def test_each_cpu_has_a_journal_an_inode_table_and_a_list():
         made = stores(model, thread, ("create", file), ("write", file, 0, 100), ("write", file, 0, 100))
         journal = made.addr[made.site == model.sites.index("journal")]
         pointers = 48 * 4096 + 64 * thread
-        assert set(journal // 4096) == {48, journals[thread]} and set(journal[journal < MIB]) == {pointers, pointers + 8}
+        assert set(journal // 4096) == {48, journals[thread]} and set(journal[journal < MIB]) == {
+            pointers,
+            pointers + 8,
+        }
         inodes = made.addr[made.site == model.sites.index("inode")]
         inode = tables[file % cpus] * 4096 + file // cpus * 128
         assert ((inodes >= inode) & (inodes < inode + 128)).all()
