@@ -62,10 +62,10 @@ def attach(state, lists: list[tuple[int, int]], list_blocks: int, *, aligned: bo
 
 @kernel
 def ready(s, arena, blocks):
-    """Grow the bitmaps, if needed, to track `blocks` free blocks and a run of as many and two 2 MiB pages at their end.
+    """Grow the bitmaps, if needed, to track `blocks` free blocks, and at their end a free run that serves any request.
 
-    So the runs that requests for `blocks` blocks find do not depend on what the bitmaps track.  Return False, with
-    `need_words` set, if the arena is too small.
+    Requests for `blocks` blocks in total take less than 2 * `blocks` + 2 * HUGE blocks of that run, so they find the same
+    runs whatever the bitmaps track.  Return False, with `need_words` set, if the arena is too small.
     """
     missing = max(2 * blocks + 2 * HUGE - (s.tracked - s.top), 0)
     tracked_free = s.free_blocks - (s.blocks - s.tracked)
