@@ -1,14 +1,14 @@
 """First-fit block allocator: the lowest free run, cut to the requested length.
 
-Models a free list that always serves from its first range (NOVA's per-CPU list, source: fs/nova/balloc.c): if the first free
-run is shorter than the request, all of it is allocated and the caller calls again.  Unit: blocks of 4096 bytes.  Two levels of
+Models a free list that always serves from its first range (as each list of `cpu_lists` does): if the first free run is
+shorter than the request, all of it is allocated and the caller calls again.  Unit: blocks of 4096 bytes.  Two levels of
 bitmap (one bit per block, 1 = free; one bit per non-zero word of the first level) keep a search short.  The bitmaps cover only
 blocks below `tracked`: blocks above were never allocated, so the state of a device of many TiB grows with its used part.
 """
 
 import numpy as np
 
-from scmsim.alloc.bitmap import lowest_bit
+from scmsim.alloc.bitmap import lowest_bit, set_bits
 from scmsim.jit import kernel
 
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
@@ -121,7 +121,12 @@ def allocate(s, arena, want):
     if s.free_blocks == 0:
         s.got = 0
         return -1
-    start = _first_free(s, arena)
+    return take_run(s, arena, _first_free(s, arena), want)
+
+
+@kernel
+def take_run(s, arena, start, want):
+    """Allocate up to `want` blocks of the free run from `start` on; return `start`.  Sets `s.got`."""
     block = start
     while block < s.tracked and block - start < want:
         w, bit = block >> 6, block & 63
@@ -165,9 +170,8 @@ def allocate_whole(s, arena, count):
 @kernel
 def claim(s, arena, start, count):
     """Allocate the run [start, start + count), which is free; the bitmaps must cover it."""
-    for block in range(start, start + count):
-        w = block >> 6
-        arena[s.bits + w] &= ~(_ONE << (block & 63))
+    set_bits(arena, s.bits, start, count, False)
+    for w in range(start >> 6, (start + count + 63) >> 6):
         if arena[s.bits + w] == 0:
             arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))
     s.free_blocks -= count

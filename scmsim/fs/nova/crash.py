@@ -21,11 +21,11 @@ from scmsim.fs.recovery.observe import Event
 SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"
 MODELS = ("nova-cow", "nova-inplace", "nova-fast16")
 
-INODE_TABLE, INODE_BYTES = 2 << 20, 128
+INODE_BYTES = 128
 HEAD = 64  # of an inode: address of its log's first page, then the tail
 LOG_BYTES = 4064  # bytes of a log page for entries; then counters and the address of the next page
 SIZE_WORD = 3  # of a write entry: the 8-byte field that an in-place update changes
-JOURNAL_POINTERS, RECORD_BYTES = 48 * PAGE, 32
+RECORD_BYTES, POINTER_BYTES = 32, 64  # of a journal record, of a CPU's pair of journal pointers
 
 ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
 TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
@@ -54,6 +54,8 @@ class RecoveryModel(Base):
         record = self.state.record[0]
         self.guarantee = TORN if record.inplace else ATOMIC
         self.entry_bytes = int(record.entry_bytes)
+        self.pointers = int(record.pointers_at)
+        self.tables = record.table_of[: record.cpus].tolist()
         self.life: dict[int, int] = {}  # how often an inode was freed
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
         self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before it, key of its link)
@@ -210,7 +212,12 @@ class Call:
         return next(f for f in (self.file, self.parent, self.replaced) if page in self._running(f).chain)
 
     def _inode_of(self, addr: int) -> int:
-        return (addr - INODE_TABLE) // INODE_BYTES
+        """Return the file whose inode contains this address, -1 if none does."""
+        for cpu, table in enumerate(self.a.tables):
+            file = (addr - table) // INODE_BYTES * len(self.a.tables) + cpu
+            if addr >= table and file <= self.a.count:
+                return file
+        return -1
 
     # data
 
@@ -318,7 +325,7 @@ class Call:
         number = len(self.a.collected) + (i == self._first_of_gc())
         if i == self._first_of_gc():
             self.a.collected[number] = 0
-        if event.addr % INODE_BYTES == HEAD and event.length == 16 and INODE_TABLE <= event.addr < self._inodes_end():
+        if event.addr % INODE_BYTES == HEAD and event.length == 16 and self._inode_of(event.addr) >= 0:
             running = self._running(self._inode_of(event.addr))
             running.chain, self.fresh = self.fresh + running.chain, []
             return self._put(event.addr, ("collected", self._inode_of(event.addr)), number)
@@ -329,9 +336,6 @@ class Call:
         last = max(i for i, e in enumerate(self.events) if e.site == "log gc" and e.code == NTSTORE)
         return next(i for i in range(last + 1) if self.events[i].site == "log gc" and self.events[i].code == NTSTORE)
 
-    def _inodes_end(self) -> int:
-        return INODE_TABLE + (self.a.count + 1) * INODE_BYTES
-
     # commits and names
 
     def _commit(self, i: int, event: Event) -> list:
@@ -340,10 +344,8 @@ class Call:
 
     def _journal(self, i: int, event: Event) -> list:
         transaction = len(self.a.undo)
-        if event.addr == JOURNAL_POINTERS + 8:
-            return self._put(event.addr, "journal tail", transaction)
-        if event.addr == JOURNAL_POINTERS:
-            return self._put(event.addr, "journal head", transaction)
+        if self.a.pointers <= event.addr < self.a.pointers + PAGE:  # one call at a time: at most one journal is open
+            return self._put(event.addr, "journal tail" if event.addr % POINTER_BYTES else "journal head", transaction)
         before, first = self.events[i - 1], 0
         if (before.code, before.site) == (STORE, "journal"):  # the records continue at the start of the ring
             first = before.length // RECORD_BYTES
@@ -364,14 +366,11 @@ class Call:
         if change.site == "entry update":
             return [("size", self.me.entry_of[self.page])]
         if change.site == "namespace":
-            return [] if self._is_inode(change.addr) else [("dead", self._newest(self.victims[0]))]
+            return [] if self._inode_of(change.addr) >= 0 else [("dead", self._newest(self.victims[0]))]
         if self.op.op in (records.CREATE, records.MKDIR):
             return [("valid", self.file), ("tail", self.parent)]
         words = [("tail", self.file), ("tail", self.parent), ("valid", self.file)]
         return words[:2] + [("tail", self.replaced), ("valid", self.replaced)] if self.replaced >= 0 else words
-
-    def _is_inode(self, addr: int) -> bool:
-        return INODE_TABLE <= addr < self._inodes_end()
 
     def _newest(self, file: int) -> int:
         """Return the newest name from before this call."""
@@ -380,7 +379,7 @@ class Call:
         return max(alive, default=0)
 
     def _name(self, i: int, event: Event) -> list:
-        if self._is_inode(event.addr) or event.addr % PAGE >= LOG_BYTES:
+        if self._inode_of(event.addr) >= 0 or event.addr % PAGE >= LOG_BYTES:
             return []  # the names imply a link count; the recovery rebuilds the counters of a log page
         return self._put(event.addr, ("dead", self._newest(self.victims.pop(0))), True)
 

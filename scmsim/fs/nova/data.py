@@ -4,12 +4,12 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 (do_nova_inplace_file_write, nova_handle_head_tail_blocks), log.c (nova_assign_write_entry, nova_free_old_entry).
 """
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import cpu_lists
 from scmsim.fs.engine import file_row, slab, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.nova import state, templates
-from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
+from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, inode_of, used_bytes, words_of
 from scmsim.jit import subroutine
 
 
@@ -67,7 +67,7 @@ def invalidate_entry(s, arena, out, ref, page, count):
         s.reg[templates.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
         s.reg[templates.DEAD] = 4
     emit_template(s, out, templates.FREE_OLD)
-    first_fit.release(s, arena, block, count)
+    cpu_lists.release(s, arena, block, count)
     s.data_blocks -= count
 
 
@@ -185,7 +185,7 @@ def write_extent(s, arena, out, op, row, page):
             emit_template(s, out, templates.UPDATE)
             emit_template(s, out, templates.RELEASE)
             return count
-    block = first_fit.allocate(s, arena, count)
+    block = cpu_lists.allocate(s, arena, count)
     count = s.got
     s.data_blocks += count
     emit_template(s, out, templates.ALLOCATE)
@@ -240,7 +240,7 @@ def write_file(s, arena, out, op, row):
 
     Return False if room runs out.
     """
-    s.reg[templates.INODE] = s.inode_table + op.file * state.INODE_BYTES
+    s.reg[templates.INODE] = inode_of(s, op.file)
     if s.stage == state.READY:
         emit_template(s, out, templates.WRITE)
         s.stage, s.resume_at, s.fresh = state.AT_WORK, op.offset >> 12, 0

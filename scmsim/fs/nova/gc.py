@@ -4,11 +4,11 @@ The collection runs between two operations and uses the counts of the extension 
 Source: NOVA fs/nova/gc.c (nova_inode_log_thorough_gc, nova_gc_assign_file_entry).
 """
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import cpu_lists
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.nova import state, templates
-from scmsim.fs.nova.log import add_pages, used_bytes, words_of
+from scmsim.fs.nova.log import add_pages, inode_of, used_bytes, words_of
 from scmsim.jit import kernel, subroutine
 
 CHECKED_BYTES = 9  # bytes loaded of each entry to check whether it is live: type 1, num_pages 4, invalid_pages 4
@@ -94,7 +94,7 @@ def drop_pages(s, arena, row, low, high):
     """Free the blocks and the arena fields of the file's log pages [low, high)."""
     for i in range(low, high):
         page = arena[arena[row + state.LOG] + i]
-        first_fit.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
+        cpu_lists.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
         give(s, arena, page, s.page_order)
     s.log_pages -= high - low
 
@@ -112,12 +112,12 @@ def collect(record, arena, out):
     row, old, count = s.need_collect, s.gc_tail, arena[s.need_collect + state.LOG_COUNT]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     most = s.gc_blocks + s.gc_blocks // 64 + 8
-    if s.free_blocks < most:
+    if s.free_blocks < s.cpus * (most + s.dead_zone):
         s.need_collect = 0
         return
     if not reserve_events(s, out, 64 + 12 * (old + most)):
         return
-    if not first_fit.ready(s, arena, most) or not has_room(s, arena, (most << s.page_order) + 8 * (count + most)):
+    if not cpu_lists.ready(s, arena, most) or not has_room(s, arena, (most << s.page_order) + 8 * (count + most)):
         return
     s.need_collect = 0
     add_pages(s, arena, out, row, s.gc_blocks)
@@ -148,7 +148,7 @@ def collect(record, arena, out):
     arena[row + state.TAIL_PAGE] += fresh - old
     arena[row + state.LOG_SIZE] -= old
     arena[row + state.LOG_COUNT] = fresh + rest
-    s.reg[templates.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
+    s.reg[templates.INODE] = inode_of(s, (row - s.files) // state.FILE_WORDS)
     s.reg[templates.PAGE] = arena[arena[at + fresh - 1] + state.PAGE_BLOCK] * state.BLOCK
     emit_template(s, out, templates.GC_SWITCH)
     s.thorough_gcs += 1

@@ -4,7 +4,7 @@ Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_ex
 (nova_inode_log_fast_gc, nova_inode_log_thorough_gc).
 """
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import cpu_lists
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import emit_template, reserve_events
@@ -13,6 +13,12 @@ from scmsim.jit import subroutine
 
 EXTEND_THRESHOLD = 256  # most log pages that one extension adds
 EXTENT_EVENTS = 64  # events of one extent of a write, without an extension of the log
+
+
+@subroutine
+def inode_of(s, number):
+    """Return the device address of the inode of file `number`; inodes go round the CPUs' tables (nova_new_nova_inode)."""
+    return s.table_of[number % s.cpus] + number // s.cpus * state.INODE_BYTES
 
 
 @subroutine
@@ -59,7 +65,7 @@ def add_pages(s, arena, out, row, count):
     table.reserve(s, arena, row + state.LOG, arena[row + state.LOG_COUNT] + count)
     left = count
     while left > 0:
-        block = first_fit.allocate(s, arena, left)
+        block = cpu_lists.allocate_log(s, arena, left)
         s.reg[templates.TO] = block * state.BLOCK
         s.reg[templates.BYTES] = s.got * state.BLOCK
         s.reg[templates.COUNT] = s.got
@@ -102,7 +108,7 @@ def sweep_log(s, arena, out, row):
                         arena[arena[arena[row + state.LOG] + keep - 1] + state.PAGE_BLOCK] * state.BLOCK
                     )
                     emit_template(s, out, templates.LOG_DROP)
-                first_fit.release(s, arena, block, 1)
+                cpu_lists.release(s, arena, block, 1)
                 give(s, arena, page, s.page_order)
                 continue
             entries += count
@@ -181,7 +187,7 @@ def append_entry(s, arena, out, row, length):
 def append_record(s, record, arena, out, row):
     """Append an entry that maps no data and return its ref; `record` = (template, bytes of the entry, of its fields)."""
     template, length, fields = record
-    s.reg[templates.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
+    s.reg[templates.INODE] = inode_of(s, (row - s.files) // state.FILE_WORDS)
     ref = append_entry(s, arena, out, row, length)
     arena[(ref >> 9) + state.PAGE_COUNTS] += state.PLAIN_ONE + length * state.PLAIN_BYTE
     s.reg[templates.BYTES] = length
@@ -197,12 +203,13 @@ def begin_transaction(s, out, source, records):
     The journal's page is a ring. RELEASE ends the transaction.
     """
     # Records that do not fit before the end of the journal's page go to its start.
-    first = min(records, (templates.JOURNAL_PAGE + state.BLOCK - s.reg[templates.JOURNAL]) // templates.RECORD_BYTES)
+    page = s.reg[templates.JOURNAL_PAGE]
+    first = min(records, (page + state.BLOCK - s.reg[templates.JOURNAL]) // templates.RECORD_BYTES)
     rest = records - first
     s.reg[templates.FROM], s.reg[templates.FIELDS] = source, 8 * records
     s.reg[templates.BYTES], s.reg[templates.LINES] = first * templates.RECORD_BYTES, rest * templates.RECORD_BYTES
     s.reg[templates.ENTRIES], s.reg[templates.CHECKED] = first * templates.CHECKED_BYTES, rest * templates.CHECKED_BYTES
     emit_template(s, out, templates.TRANSACTION)
     s.reg[templates.JOURNAL] += s.reg[templates.BYTES]
-    if s.reg[templates.JOURNAL] == templates.JOURNAL_PAGE + state.BLOCK:
-        s.reg[templates.JOURNAL] = templates.JOURNAL_PAGE + s.reg[templates.LINES]
+    if s.reg[templates.JOURNAL] == page + state.BLOCK:
+        s.reg[templates.JOURNAL] = page + s.reg[templates.LINES]

@@ -3,12 +3,12 @@
 Source: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/namei.c, dir.c, inode.c, journal.c.
 """
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import cpu_lists
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give
 from scmsim.fs.engine.events import emit_template, reserve_events
-from scmsim.fs.nova import state, templates
+from scmsim.fs.nova import log, state, templates
 from scmsim.fs.nova.data import assign_entry, free_nodes, invalidate_entry, reserve_pages
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 from scmsim.jit import subroutine
@@ -30,13 +30,13 @@ def add_dentry(s, arena, out, row, parent):
 @subroutine
 def inode_of(s, row):
     """Return the device address of the inode of the file at `row`."""
-    return s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
+    return log.inode_of(s, (row - s.files) // state.FILE_WORDS)
 
 
 @subroutine
 def drop_name(s, arena, out, row, ref):
     """Invalidate the dentry `ref` of the file at `row` in place; for an unknown one (0) use the journal page's address."""
-    s.reg[templates.OLD], s.reg[templates.OLD_PAGE] = templates.JOURNAL_PAGE, templates.JOURNAL_PAGE
+    s.reg[templates.OLD], s.reg[templates.OLD_PAGE] = s.reg[templates.JOURNAL_PAGE], s.reg[templates.JOURNAL_PAGE]
     if ref != 0:
         s.reg[templates.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
         s.reg[templates.OLD] = s.reg[templates.OLD_PAGE] + ((ref & 511) << 3)
@@ -84,7 +84,7 @@ def free_pages(s, arena, out, row, first, invalidate):
                 invalidate_entry(s, arena, out, ref, page, stop - page)
             else:
                 at = words_of(s, ref)
-                first_fit.release(s, arena, (arena[at + 1] >> 24) + page - (arena[at] >> 24), stop - page)
+                cpu_lists.release(s, arena, (arena[at + 1] >> 24) + page - (arena[at] >> 24), stop - page)
                 s.data_blocks -= stop - page
         s.resume_at = stop
     free_nodes(s, arena, row, first)
@@ -107,7 +107,7 @@ def evict(s, arena, out, row):
     free_pages(s, arena, out, row, templates.ZERO, templates.ZERO)
     for i in range(arena[row + state.LOG_COUNT]):
         page = arena[arena[row + state.LOG] + i]
-        first_fit.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
+        cpu_lists.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
         if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             give(s, arena, page, s.page_order)
     s.log_pages -= arena[row + state.LOG_COUNT]
@@ -148,7 +148,7 @@ def fill_holes(s, arena, out, row, stop, zero):
             continue
         if not entry_fits(s, arena, out, row):
             return False
-        block = first_fit.allocate(s, arena, count)
+        block = cpu_lists.allocate(s, arena, count)
         count = s.got
         s.data_blocks += count
         if zero:

@@ -5,7 +5,7 @@ building a file from before the trace) stops between two of its extents when the
 resumes in the next call at the state's `stage` and `resume_at`.
 """
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import cpu_lists, first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
@@ -14,13 +14,13 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.nova import names as names
 from scmsim.fs.nova import state, templates
 from scmsim.fs.nova.data import read_file, reserve_pages, write_file
-from scmsim.fs.nova.log import log_growth
+from scmsim.fs.nova.log import inode_of, log_growth
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 NAME_EVENTS = 192  # events of a namespace operation or the start of a truncate, without extensions of logs
 OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most bytes appended to a file's own log, to a directory's
-SPARE = 2000  # log pages that the extensions of three logs may add
+SPARE = 2000  # log pages that the extensions of three logs may add, and a dead zone (`cpu_lists.DEAD_ZONE`)
 
 
 @subroutine
@@ -49,7 +49,8 @@ def has_enough_blocks(s, arena, op, places, pages, adopted):
 
     `pages`: blocks of the operation itself; `adopted`: blocks of a file from before the trace; `places`: rows of the
     file, its parent, and the file that it replaces. The bound on log pages follows the number of free runs that the
-    data may use, because each run makes a write entry of its own.
+    data may use, because each run makes a write entry of its own. Log pages come from one CPU's list, and not from its
+    dead zone, which is counted as free blocks here, not as their span.
     """
     row, parent, other = places
     spans = 1
@@ -58,14 +59,31 @@ def has_enough_blocks(s, arena, op, places, pages, adopted):
         pages, spans = found & ((1 << 40) - 1), found >> 40
     need, entries = pages + adopted, 3
     if need > 0:
-        entries = min(need, first_fit.runs(s, arena, need + need // 8 + SPARE) + spans + (need >> 8))
+        entries = need
+        if s.cpus == 1:
+            entries = min(need, first_fit.runs(s, arena, need + need // 8 + SPARE) + spans + (need >> 8))
+    data = need
     if need > 0 or op.op == records.CREATE or records.TRUNCATE <= op.op <= records.RMDIR:
         need += log_blocks(s, arena, row, entries)
     if op.op == records.CREATE or records.RENAME <= op.op <= records.MKDIR:
         need += log_growth(s, arena, parent, DENTRY_BYTES)
     if op.op == records.RENAME and other != parent:
         need += log_growth(s, arena, other, OWN_BYTES)
+    if need > data:
+        need = data + s.cpus * (need - data + s.dead_zone)
     return need <= s.free_blocks
+
+
+@subroutine
+def run_on(s, thread):
+    """Continue with the free list and the journal of the thread's CPU."""
+    cpu = thread % s.cpus
+    if cpu == s.cpu:
+        return
+    s.tails[s.cpu], s.cpu = s.reg[templates.JOURNAL], cpu
+    s.reg[templates.JOURNAL_PAGE] = s.journal_at + cpu * state.BLOCK
+    s.reg[templates.POINTERS] = s.pointers_at + cpu * templates.LINE
+    s.reg[templates.JOURNAL] = max(s.tails[cpu], s.reg[templates.JOURNAL_PAGE])
 
 
 @subroutine
@@ -83,13 +101,13 @@ def admit(s, arena, out, op, places):
             return FULL
     if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
         adopted = (arena[row + file_row.INITIAL_SIZE] + 4094) >> 12
-    most = pages + adopted + (pages + adopted) // 8 + SPARE
+    most = pages + adopted + (pages + adopted) // 8 + SPARE * s.cpus
     # Count exactly only if the device is nearly full.
     if s.free_blocks < most:
         if not has_enough_blocks(s, arena, op, places, pages, adopted):
             return FULL
         most = s.free_blocks
-    if not first_fit.ready(s, arena, most):
+    if not cpu_lists.ready(s, arena, most):
         return NO_ROOM
     if calls.adopts(arena, op, row) and not names.adopt(s, arena, out, row):
         return NO_ROOM
@@ -119,7 +137,7 @@ def reserve_first_piece(s, arena, out, op, places):
 def fallocate(s, arena, out, op, row):
     """Model fallocate: give holes zeroed blocks; return False if room runs out."""
     if s.stage == state.READY:
-        s.reg[templates.INODE] = s.inode_table + op.file * state.INODE_BYTES
+        s.reg[templates.INODE] = inode_of(s, op.file)
         emit_template(s, out, templates.WRITE)
         s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
     if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, 1):
@@ -144,6 +162,7 @@ def perform(s, arena, out, op):
     other = s.files + op.replaced * state.FILE_WORDS if op.op == records.RENAME and op.replaced >= 0 else parent
     places = (row, parent, other)
     if s.stage == state.NEW:
+        run_on(s, op.thread)
         fits = admit(s, arena, out, op, places)
         if fits != DONE:
             return fits

@@ -7,7 +7,7 @@ entries, no page counters).
 
 import numpy as np
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import cpu_lists
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
@@ -15,6 +15,7 @@ from scmsim.fs.engine import costs, file_row, slab
 from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.nova import templates
+from scmsim.fs.nova.layout import INODE_BYTES, layout
 from scmsim.fs.nova.name_templates import name_templates
 from scmsim.fs.nova.templates import BLOCK, LOG_BYTES, SITES
 
@@ -59,7 +60,7 @@ STATE = np.dtype(
         np.record,
         [
             *HEADER,
-            *first_fit.FIELDS,
+            *cpu_lists.FIELDS,
             *slab.FIELDS,  # of radix nodes, shared by all files
             ("files", "i8"),  # arena offset of the file rows
             ("file_count", "i8"),
@@ -82,7 +83,11 @@ STATE = np.dtype(
             ("gc_row", "i8"),  # file whose log is due for thorough GC after the operation, 0 = none
             ("page_order", "i8"),  # arena order of a log page
             ("dentry_header", "i8"),
-            ("inode_table", "i8"),  # device offset of the inode table
+            ("device_blocks", "i8"),  # with the reserved ones
+            ("table_of", "i8", (cpu_lists.MOST_CPUS,)),  # device offset of each CPU's inode table
+            ("journal_at", "i8"),  # device offset of the first CPU's journal page, of its pair of journal pointers
+            ("pointers_at", "i8"),
+            ("tails", "i8", (cpu_lists.MOST_CPUS,)),  # next position of each other CPU's journal
             ("gc_tail", "i8"),  # log pages before this one are due for thorough GC
             ("gc_blocks", "i8"),  # fresh pages that the thorough GC allocates
             ("scanned_entries", "i8"),  # entries checked by log scans since the start
@@ -98,8 +103,7 @@ STATE = np.dtype(
 
 STATISTICS = ("closes", "scanned_entries", "scanned_pages", "copied_entries", "thorough_gcs")  # see pipeline/periods.py
 SMALLEST, LARGEST = 4 << 20, 1 << 50
-INODE_TABLE = 2 << 20
-INODE_BYTES = 128
+LARGEST_OF_CPUS = 16 << 40  # with several CPUs: a bit per block is in memory
 HEAP = 1 << 40  # KERNEL addresses: the slabs of radix nodes
 # A radix node, and a slab of 28 of them (Linux 5.13: struct xa_node; /proc/slabinfo has "radix_tree_node ... 576 28 4").
 NODE_BYTES, NODE_SLAB = 576, 16 << 10
@@ -118,9 +122,13 @@ def start(
             f"capacity {format_bytes(params['capacity'])} does not work; NOVA's inode table and a file need 4MiB or more, "
             "and the model ends at 1PiB"
         )
+    cpus = params.get("cpus", 1)
+    if not 1 <= cpus <= cpu_lists.MOST_CPUS or (cpus > 1 and params["capacity"] > LARGEST_OF_CPUS):
+        raise UsageError(f"cpus = {cpus}; use 1 to {cpu_lists.MOST_CPUS}, and more than 1 up to a capacity of 16TiB")
     rows = len(files) + 1  # the last row is a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
-    words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
+    places = layout(blocks, cpus, rows, fast16=not counters)
+    words = 16 + rows * FILE_WORDS + cpu_lists.arena_words(places.lists)
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, templates.COSTS, list(SITES)))
     if not params.get("tick", 1):
         state.record.cost[0, templates.COSTS.index("timer_tick"), :3] = 0
@@ -145,10 +153,13 @@ def start(
         (49, 32, 35) if counters else (templates.FAST16_BYTES - 10, templates.FAST16_BYTES - 10, 0)
     )
     record.dentry_header = 49 if counters else 29  # with the name's closing zero (5.1 lineage)
-    record.inode_table = INODE_TABLE
-    record.reg[templates.JOURNAL] = templates.JOURNAL_PAGE
-    reserved = (INODE_TABLE + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
-    first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
+    record.device_blocks = max(blocks, places.lists[-1][1])
+    record.table_of[:cpus] = np.multiply(places.tables, BLOCK)
+    record.journal_at, record.pointers_at = places.journal * BLOCK, places.pointers * BLOCK
+    record.reg[templates.JOURNAL_PAGE] = record.reg[templates.JOURNAL] = record.journal_at
+    record.reg[templates.POINTERS] = record.pointers_at
+    dead_zone = cpu_lists.DEAD_ZONE if counters else 0
+    cpu_lists.attach(state, places.lists, places.list_blocks, aligned=counters, dead_zone=dead_zone)
     slab.attach(state)
     file_row.add(state, files, FILE_WORDS)
     return state
@@ -161,7 +172,7 @@ def space(state: State) -> dict[str, int]:
     return file_row.space(
         rows,
         BLOCK,
-        capacity=record.blocks * BLOCK,
+        capacity=record.device_blocks * BLOCK,
         allocated=record.data_blocks * BLOCK,
         metadata=record.log_pages * BLOCK + file_row.existing(rows) * INODE_BYTES,
         log_pages=record.log_pages,

@@ -43,7 +43,8 @@ COSTS = (
 (
     ZERO, INODE, ENTRY, PAGE, FROM, TO, USER_AT, BYTES, LINES, HEAD, BODY_AT, BODY, EDGE_AT, EDGE, OLD, OLD_PAGE, DEAD,
     JOURNAL, NODE, INSERTED, REPLACED, NODES, COUNT, ENTRIES, FIELDS, HAS, CHECKED, ASSIGNED, NAME,
-) = range(29)  # fmt: skip
+    JOURNAL_PAGE, POINTERS,
+) = range(31)  # fmt: skip
 
 # Templates.
 (
@@ -62,8 +63,6 @@ SETATTR_BYTES = 56
 DOT_BYTES = 56
 FAST16_BYTES = 32  # bytes of each log entry without data in FAST'16
 LINE = 64
-JOURNAL_POINTERS = 48 * BLOCK
-JOURNAL_PAGE = 64 * BLOCK
 RECORD_BYTES, CHECKED_BYTES = 32, 28  # bytes of a journal record, of the part that its checksum covers
 # Numbers of journal records, each with the old value of an 8-byte field: for a change in place of a dentry or of a write
 # entry (journal.c: nova_create_logentry_transaction), for the two log tails of nova_create_inode_transaction and
@@ -106,17 +105,17 @@ def transaction() -> list:
     CHECKED).
     """
     return [
-        _step(LOAD, "journal", ZERO, JOURNAL_POINTERS, 24),
+        _step(LOAD, "journal", POINTERS, 0, 24),
         _step(LOAD, "journal", FROM, 0, 0, FIELDS),
         _step(LOAD, "journal", JOURNAL, 0, 0, ENTRIES),
-        _step(LOAD, "journal", ZERO, JOURNAL_PAGE, 0, CHECKED),
+        _step(LOAD, "journal", JOURNAL_PAGE, 0, 0, CHECKED),
         _step(STORE, "journal", JOURNAL, 0, 0, BYTES),
-        _step(STORE, "journal", ZERO, JOURNAL_PAGE, 0, LINES),
+        _step(STORE, "journal", JOURNAL_PAGE, 0, 0, LINES),
         _step(FLUSH, "journal", JOURNAL, 0, 0, BYTES),
-        _step(FLUSH, "journal", ZERO, JOURNAL_PAGE, 0, LINES),
+        _step(FLUSH, "journal", JOURNAL_PAGE, 0, 0, LINES),
         _fence("journal"),
-        _step(STORE, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
-        _step(FLUSH, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
+        _step(STORE, "journal", POINTERS, 8, 8),
+        _step(FLUSH, "journal", POINTERS, 8, 8),
         _fence("journal"),
     ]
 
@@ -124,9 +123,9 @@ def transaction() -> list:
 def release() -> list:
     """Return the events of nova_commit_lite_transaction."""
     return [
-        _step(LOAD, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
-        _step(STORE, "journal", ZERO, JOURNAL_POINTERS, 8),
-        _step(FLUSH, "journal", ZERO, JOURNAL_POINTERS, 8),
+        _step(LOAD, "journal", POINTERS, 8, 8),
+        _step(STORE, "journal", POINTERS, 0, 8),
+        _step(FLUSH, "journal", POINTERS, 0, 8),
         _fence("journal"),
     ]
 

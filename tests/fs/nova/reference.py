@@ -14,9 +14,10 @@ __all__ = ["VARIANTS", "Nova", "Reading"]
 class Nova(Logs):
     """One NOVA; `stored`, `nt`, `loaded`, `flushes`, `fences` (site -> amount) are those of the last operation."""
 
-    def do(self, op, file, offset=0, length=0, file2=-1, synchronous=False):
+    def do(self, op, file, offset=0, length=0, file2=-1, synchronous=False, thread=0):
         """Perform one operation; count its amounts, and note the addresses of visited radix nodes in `looked_up`."""
         self._clear()
+        self.space.cpu = thread % len(self.space.lists)
         self.looked_up = []
         f = self.files[file]
         parent = self.files[file2] if file2 >= 0 and op != "rename" else self.files[-1]

@@ -8,11 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.reference.first_fit_slow import Ranges
+from tests.reference.nova_lists import formatted
 
 PAGE, LOG_BYTES, LINE = 4096, 4064, 64
-INODE_TABLE, INODE = 2 << 20, 128
-JOURNAL = 64 * PAGE
+INODE = 128
 EXTEND_THRESHOLD = 256
 
 
@@ -89,17 +88,16 @@ class File:
 class Logs:
     """The files of one NOVA and their logs, and the amounts of the current operation."""
 
-    def __init__(self, variant, names, first_sizes, dirs, capacity, inode_fence=False, reading=None):
+    def __init__(self, variant, names, first_sizes, dirs, capacity, inode_fence=False, reading=None, cpus=1):
         self.v, self.reading, self.inode_fence = variant, reading or Reading(), inode_fence
         rows = len(names) + 1  # the last one is the parent directory of names without one in the trace
-        table = -(-rows * INODE // (2 << 20)) * (2 << 20)
-        reserved = (INODE_TABLE + table) // PAGE
-        self.space = Ranges(reserved, max(capacity // PAGE, reserved + 1))
+        self.space, _, tables = formatted(capacity // PAGE, cpus, rows, fast16=not variant.counters)
+        self.tables = [table * PAGE for table in tables]
         self.files = [
             File(i, len(name), size, i in dirs) for i, (name, size) in enumerate(zip(names, first_sizes, strict=True))
         ]
         self.files.append(File(rows - 1, 0, 0, True, True))
-        self.journal = JOURNAL
+        self.journals = [0] * cpus  # next offset in each journal page
         self.free_nodes: list[int] = []  # free radix nodes, the last freed one at the end
         self.most_nodes = 0
         self.scanned_pages = self.copied = self.gcs = self.closes = 0
@@ -118,7 +116,7 @@ class Logs:
         self.flushes[site] += (addr + length - 1) // LINE - addr // LINE + 1
 
     def _inode(self, f):
-        return INODE_TABLE + f.number * INODE
+        return self.tables[f.number % len(self.tables)] + f.number // len(self.tables) * INODE
 
     def _inode_copied(self):
         """Load the inode for its copy, with checksums or without (nova_check_inode_integrity)."""
@@ -146,9 +144,10 @@ class Logs:
         """Journal old 8-byte values as 32-byte records with a checksum of 28 bytes, then store the tail pointer."""
         self.loaded["journal"] += 8 + 8 + 8 + (8 + 28) * records
         self._store("journal", 32 * records)
-        places = [(self.journal - JOURNAL + 32 * i) % PAGE for i in range(records)]
+        at = self.journals[self.space.cpu]
+        places = [(at + 32 * i) % PAGE for i in range(records)]
         self.flushes["journal"] += len({place // LINE for place in places})
-        self.journal = JOURNAL + (self.journal - JOURNAL + 32 * records) % PAGE
+        self.journals[self.space.cpu] = (at + 32 * records) % PAGE
         self._store("journal", 8)
         self.flushes["journal"] += 1
         self.fences["journal"] += 2
@@ -162,7 +161,7 @@ class Logs:
     def _add_log_pages(self, f, count):
         added = []
         while len(added) < count:
-            start, got = self.space.take(count - len(added))
+            start, got = self.space.take(count - len(added), log=True)
             assert got, "no block for a log page"
             added += [LogPage(start + i) for i in range(got)]
             self.fences["log extension"] += 1
@@ -233,7 +232,8 @@ class Logs:
 
     def _thorough_gc(self, f, old, blocks):
         """Copy the live entries of the first `old` pages of the log to new pages, which become the log's head."""
-        if self.space.free < blocks + blocks // 64 + 8:
+        spare = 257 if self.v.counters else 0  # a log's pages stay out of the dead zone
+        if self.space.free < len(self.tables) * (blocks + blocks // 64 + 8 + spare):
             return
         site, rest, due = "log gc", f.log[old:], f.log[:old]
         f.log = []

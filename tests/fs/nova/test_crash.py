@@ -46,3 +46,14 @@ def test_a_missing_one_is_found(code, site):
 def test_what_the_commit_does_again_may_be_missing(code, site):
     """A name's copy, an update in place, a new log's head: the fences and the write-back of the next tail cover them."""
     assert check("nova-cow", NAMES, without(code, site), samples=40).failures == []
+
+
+@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace"])
+def test_names_hold_on_several_cpus(fs):
+    """Three threads, each with its CPU's journal and inode table."""
+    names = ("/d", f"/d/{LONG}", "/d/short", "/d/sub", "/e")
+    rows = drive.ops(*NAMES * 2, ("create", 1, 0, 0, 0), ("write", 1, 0, 8192), ("write", 1, 104, 4096))
+    rows.thread = [i % 3 for i in range(len(rows))]
+    source = drive.source(drive.files(0, -1, -1, -1, 0, dirs=[0, 3, 4], names=names), rows)
+    report = crash.check(source, fs, params={"capacity": "256MiB", "cpus": 3}, samples=16)
+    assert report.failures == [] and report.operations == len(rows)

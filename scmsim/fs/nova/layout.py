@@ -1,0 +1,65 @@
+"""Lay out NOVA's device: the reserved blocks, each CPU's free list, and what formatting allocates from the lists.
+
+Unit: blocks of 4096 bytes.  Source: NOVA (port to Linux 5.13) fs/nova/balloc.c (nova_init_free_list), super.c (nova_init),
+journal.c (nova_lite_journal_hard_init), inode.c (nova_alloc_inode_table); FAST'16 NOVA balloc.c (nova_init_blockmap), nova.h.
+"""
+
+from typing import NamedTuple
+
+from scmsim.alloc.cpu_lists import HUGE
+from scmsim.core.errors import UsageError
+from scmsim.core.units import format_bytes
+from scmsim.fs.nova.templates import BLOCK
+
+INODE_BYTES = 128
+STRIPE, CHECKSUM = 512, 4  # bytes of a data stripe (NOVA_STRIPE_SIZE), of its checksum
+HEAD, TAIL = 64, 2  # reserved at the device's start and end (HEAD_RESERVED_BLOCKS, TAIL_RESERVED_BLOCKS)
+FAST16_HEAD = 3
+POINTERS, FAST16_POINTERS = 48, 1  # block with the CPUs' pairs of journal pointers, 64 bytes each
+
+
+class Layout(NamedTuple):
+    """Where a new device has its structures."""
+
+    lists: list[tuple[int, int]]  # free blocks [start, stop) of each CPU
+    list_blocks: int  # blocks of a CPU's part of the device
+    pointers: int
+    journal: int  # journal page of CPU 0; those of the other CPUs follow
+    tables: list[int]  # inode table of each CPU
+
+
+def lists_of(blocks: int, cpus: int) -> list[tuple[int, int]]:
+    """Return the blocks [start, stop) of each CPU's list, after the areas of data checksums and parity.
+
+    NOVA reserves these areas with or without the mount options that use them.  The replica of the parity has an address,
+    but no reserved blocks.
+    """
+    stripes = BLOCK // STRIPE  # of a block; a stripe of parity serves the block
+    checksums = -(-(blocks * stripes * CHECKSUM // BLOCK) // cpus)
+    parity = -(-blocks // ((stripes + 1) * cpus))
+    share, lists = blocks // cpus, []
+    for cpu in range(cpus):
+        start, stop = share * cpu + HEAD * (cpu == 0), share * (cpu + 1) - TAIL * (cpu == cpus - 1)
+        lists.append((start + checksums + parity, stop - checksums))
+    return lists
+
+
+def layout(blocks: int, cpus: int, inodes: int, *, fast16: bool) -> Layout:
+    """Return the layout of a device after formatting, with inode tables for `inodes` inodes.
+
+    Simplified: an inode table of more than 2 MiB is in one piece; NOVA allocates each further 2 MiB when it needs them.
+    """
+    lists = [(FAST16_HEAD, blocks)] if fast16 else lists_of(blocks, cpus)
+    journal, tables = lists[0][0], []
+    table_blocks = -(-inodes * INODE_BYTES // (HUGE * BLOCK * cpus)) * HUGE
+    for cpu, (start, stop) in enumerate(lists):
+        first = start + cpus * (cpu == 0)  # all journal pages come from the list of the CPU that formats
+        tables.append(first)
+        first += table_blocks + (cpu == 0)  # the first log page of the root directory
+        if cpus > 1 and first >= stop:
+            raise UsageError(
+                f"capacity {format_bytes(blocks * BLOCK)} does not work with {cpus} CPUs and {inodes} inodes; "
+                "each CPU's part must hold its inode table; use a larger capacity or fewer CPUs"
+            )
+        lists[cpu] = first, max(stop, first + 1)
+    return Layout(lists, blocks // cpus, FAST16_POINTERS if fast16 else POINTERS, journal, tables)
