@@ -1,27 +1,27 @@
-"""Free and busy blocks of XFS's allocation groups: bitmaps, and a long free run of each group.
+"""Free blocks of XFS's allocation groups: a bitmap, a long free run of each group, and its busy extents.
 
-Unit: blocks of 4096 bytes.  A bit of `bits` is 1 if a block is free, one of `busy_bits` if it is free but was freed since the
-last checkpoint (fs/xfs/xfs_extent_busy.c).
+Unit: blocks of 4096 bytes.  A bit of `bits` is 1 if a block is free.  A block that was freed since the last checkpoint is busy too.
 """
 
-from scmsim.alloc import bitmap
+from scmsim.alloc import bitmap, xfs_busy
 from scmsim.jit import kernel
 
 FIELDS = [
     ("ag_blocks", "i8"),  # blocks of an allocation group; the last one may have fewer
     ("ag_count", "i8"),
-    ("busy_bits", "i8"),  # arena offset of the bitmap of busy blocks
     ("is_busy", "i8"),  # set if a block is busy
+    ("met_busy", "i8"),  # set if the newest search met a busy block
+    ("is_forced", "i8"),  # set if a search found only busy blocks, so that the log must be forced
     ("group_rows", "i8"),  # arena offset of the table of groups
+    *xfs_busy.FIELDS,
 ]
 
 # A row of the table of groups, one word each:
 RUN_AT = 0  # start of a long free run
 RUN = 1  # its length, or less
 IS_LONGEST = 2  # 1: no free run of the group is longer
-BUSY_FROM = 3  # all busy blocks of the group are in [BUSY_FROM, BUSY_END)
-BUSY_END = 4
-GROUP_WORDS = 5
+BUSY = 3  # root of the tree of busy extents, 0: none is busy
+GROUP_WORDS = 4
 
 
 def attach(state, used, blocks: int, groups: int) -> None:
@@ -30,8 +30,7 @@ def attach(state, used, blocks: int, groups: int) -> None:
     words = -(-blocks // 64) + 1
     record.blocks = record.tracked = blocks
     record.ag_count, record.ag_blocks = groups, -(-blocks // groups)
-    record.bits, record.busy_bits = record.arena_top, record.arena_top + words
-    record.group_rows = record.busy_bits + words
+    record.bits, record.group_rows = record.arena_top, record.arena_top + words
     record.arena_top = record.group_rows + groups * GROUP_WORDS
     bitmap.set_bits(arena, record.bits, 0, blocks, True)
     record.free_blocks = blocks
@@ -57,8 +56,6 @@ def claim(s, arena, start, count):
     row = group_row(s, start // s.ag_blocks)
     bitmap.set_bits(arena, s.bits, start, count, False)
     s.free_blocks -= count
-    if start < arena[row + BUSY_END] and start + count > arena[row + BUSY_FROM]:
-        bitmap.set_bits(arena, s.busy_bits, start, count, False)
     at, length = arena[row + RUN_AT], arena[row + RUN]
     if start < at + length and start + count > at:  # the larger part stays
         left, right = start - at, at + length - start - count
@@ -73,13 +70,9 @@ def release(s, arena, start, count):
     """Free the run [start, start + count), which is busy until the next checkpoint."""
     row = group_row(s, start // s.ag_blocks)
     bitmap.set_bits(arena, s.bits, start, count, True)
-    bitmap.set_bits(arena, s.busy_bits, start, count, True)
+    xfs_busy.insert(s, arena, row + BUSY, start, count)
     s.free_blocks += count
     s.is_busy = 1
-    if arena[row + BUSY_END] == 0:
-        arena[row + BUSY_FROM] = start
-    arena[row + BUSY_FROM] = min(arena[row + BUSY_FROM], start)
-    arena[row + BUSY_END] = max(arena[row + BUSY_END], start + count)
     arena[row + IS_LONGEST] = 0
 
 
@@ -89,8 +82,11 @@ def clear_busy(s, arena):
     if s.is_busy:
         s.is_busy = 0
         for group in range(s.ag_count):
-            row = group_row(s, group)
-            start, end = arena[row + BUSY_FROM], arena[row + BUSY_END]
-            if end:
-                bitmap.set_bits(arena, s.busy_bits, start, end - start, False)
-            arena[row + BUSY_FROM], arena[row + BUSY_END] = 0, 0
+            xfs_busy.clear(s, arena, group_row(s, group) + BUSY)
+
+
+@kernel
+def force(s, arena):
+    """Make all blocks available, as the checkpoint that follows does (xfs_extent_busy_flush)."""
+    s.is_forced |= s.is_busy
+    clear_busy(s, arena)

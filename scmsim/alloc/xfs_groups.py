@@ -5,17 +5,17 @@ xfs_bmap.c: xfs_bmap_btalloc, xfs_bmap_select_minlen}, fs/xfs/xfs_extent_busy.c.
 blocks from g * ag_blocks on.  The kernel keeps two trees of free runs per group; here bitmaps give the same runs.
 
 Simplified: a group is searched as if each tree were one block, which it is up to 505 free runs: of all runs long enough, the
-nearest one is taken.  Busy blocks (freed since the last checkpoint) of a run are looked at in their order on the device.  Where
-all runs are busy the kernel forces its log, and here busy blocks are used.  No blocks are held back for the growth of trees.
+nearest one is taken.  Where all runs are busy (freed since the last checkpoint) the kernel forces its log within the call; here the
+file system does so after the call (`is_forced`).  No blocks are held back for the growth of trees.
 """
 
 import numpy as np
 
+from scmsim.alloc import xfs_busy
 from scmsim.alloc import xfs_free_space as space
 from scmsim.alloc.bitmap import is_set, last_bit, next_bit
 from scmsim.alloc.xfs_free_space import (
-    BUSY_END,
-    BUSY_FROM,
+    BUSY,
     GROUP_WORDS,
     IS_LONGEST,
     RUN,
@@ -38,29 +38,7 @@ def fits(s, arena, goal, want):
         return False
     if next_bit(arena, s.bits, goal, goal + want, False) < goal + want:
         return False
-    if arena[row + BUSY_END] <= goal or arena[row + BUSY_FROM] >= goal + want:
-        return True
-    return next_bit(arena, s.busy_bits, goal, goal + want, True) == goal + want
-
-
-@kernel
-def trimmed(s, arena, row, start, end, need):
-    """Return the part of the free run [start, end) that is not busy, as (start, end) (xfs_extent_busy_trim)."""
-    at, stop = max(start, arena[row + BUSY_FROM]), min(end, arena[row + BUSY_END])
-    while at < stop:
-        busy = next_bit(arena, s.busy_bits, at, stop, True)
-        if busy >= stop:
-            break
-        at = next_bit(arena, s.busy_bits, busy, stop, False)
-        if busy == start:
-            start = at
-        elif at == end or busy - start >= need:
-            return start, busy
-        elif end - at >= 4 * need:
-            start = at
-        else:
-            return start, start
-    return start, end
+    return not xfs_busy.overlaps(arena, row + BUSY, goal, goal + want)
 
 
 @kernel
@@ -85,12 +63,13 @@ def _best_start(goal, need, align, for_data, start, end):
 
 
 @kernel
-def _place(s, arena, group, goal, need, align, for_data, start, end, trims):
+def _place(s, arena, group, goal, need, align, for_data, start, end):
     """Return the block of the free run [start, end) that `need` blocks would get, -1 if the run has no room."""
     if end - start < need:
         return -1
-    if trims:
-        start, end = trimmed(s, arena, group_row(s, group), start, end, need)
+    whole = end - start
+    start, end = xfs_busy.trim(arena, group_row(s, group) + BUSY, start, end, need)
+    s.met_busy |= end - start < whole
     first = group * s.ag_blocks  # alignment counts from the group's start
     start, end, goal = start - first, end - first, goal - first
     start = (start + align - 1) // align * align
@@ -117,11 +96,11 @@ def _is_later(s, arena, group, block, other):
 
 
 @kernel
-def near(s, arena, group, goal, need, align, for_data, trims):
+def near(s, arena, group, goal, need, align, for_data):
     """Return the start of `need` free blocks of a group as near to `goal` as possible, -1 if there are none."""
     first, end = group * s.ag_blocks, end_of(s, group)
-    row = group_row(s, group)
-    is_busy = trims and arena[row + BUSY_FROM] < arena[row + BUSY_END]
+    is_busy = arena[group_row(s, group) + BUSY] != 0
+    s.met_busy = 0
     best, best_far = np.int64(-1), FAR
     start = goal
     if is_set(arena, s.bits, goal):
@@ -130,7 +109,7 @@ def near(s, arena, group, goal, need, align, for_data, trims):
     while at < end and at - goal <= best_far:  # from the run that has the goal on to the right
         reach = end if is_busy else min(end, max(at, goal) + need + align)
         stop = next_bit(arena, s.bits, at, reach, False)
-        found = _place(s, arena, group, goal, need, align, for_data, at, stop, trims)
+        found = _place(s, arena, group, goal, need, align, for_data, at, stop)
         if found >= 0 and abs(found - goal) < best_far:
             best, best_far = found, abs(found - goal)
             if at >= goal or best_far == 0:
@@ -146,7 +125,7 @@ def near(s, arena, group, goal, need, align, for_data, trims):
     at = last_bit(arena, s.bits, first, start, True)
     while at >= first and goal - at - 1 <= best_far:  # to the left
         begin = last_bit(arena, s.bits, first, at, False) + 1
-        found = _place(s, arena, group, goal, need, align, for_data, begin, at + 1, trims)
+        found = _place(s, arena, group, goal, need, align, for_data, begin, at + 1)
         if found >= 0:
             far = abs(found - goal)
             if far < best_far or (far == best_far and _is_later(s, arena, group, found, best)):
@@ -157,7 +136,7 @@ def near(s, arena, group, goal, need, align, for_data, trims):
 
 
 @kernel
-def by_size(s, arena, group, want, need, trims):
+def by_size(s, arena, group, want, need):
     """Return the start of the shortest run of a group with `want` blocks, or of its longest if that has only `need`."""
     row = group_row(s, group)
     best, best_length = np.int64(-1), FAR if need == want else 0
@@ -171,7 +150,7 @@ def by_size(s, arena, group, want, need, trims):
         else:
             is_better = want <= length < best_length
         if is_better:
-            start, last = trimmed(s, arena, row, at, stop, need) if trims else (at, stop)
+            start, last = xfs_busy.trim(arena, row + BUSY, at, stop, need)
             if last - start >= need:
                 best, best_length = start, length
         at = next_bit(arena, s.bits, stop, end, True)
@@ -215,12 +194,14 @@ def allocate(s, arena, goal, want, for_data):
     while longest(s, arena, other, need) < need:
         other = (other + 1) % s.ag_count
     block = np.int64(-1)
-    for trims in (True, False):
+    for _ in range(2):
         if block < 0:
             if other == group:
-                block = near(s, arena, group, goal, need, 1, for_data, trims)
+                block = near(s, arena, group, goal, need, 1, for_data)
             else:
-                block = by_size(s, arena, other, want, need, trims)
+                block = by_size(s, arena, other, want, need)
+        if block < 0:
+            space.force(s, arena)
     space.claim(s, arena, block, need)
     s.got = need
     return block
@@ -240,9 +221,10 @@ def allocate_aligned(s, arena, goal, count, after):
         return after
     block = np.int64(-1)
     if longest(s, arena, group, count) >= count:
-        for trims in (True, False):
-            if block < 0:
-                block = near(s, arena, group, goal, count, count, False, trims)
+        block = near(s, arena, group, goal, count, count, False)
+        if block < 0 and s.met_busy:
+            space.force(s, arena)
+            block = near(s, arena, group, goal, count, count, False)
     if block >= 0:
         space.claim(s, arena, block, count)
         s.got = count
@@ -256,11 +238,10 @@ def _starts(s, arena, at, count):
         return False
     group = at // s.ag_blocks
     length, start = _length(s, arena, group, at)
-    start, end = trimmed(s, arena, group_row(s, group), start, start + length, count)
+    start, end = xfs_busy.trim(arena, group_row(s, group) + BUSY, start, start + length, count)
     return start <= at and at + count <= end
 
 
 def arena_words(blocks: int, groups: int) -> int:
-    """Return the arena words of the bitmaps and the table of groups."""
-    words = -(-blocks // 64) + 1
-    return 2 * words + groups * GROUP_WORDS
+    """Return the arena words of the bitmap and the table of groups."""
+    return -(-blocks // 64) + 1 + groups * GROUP_WORDS

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.alloc import first_fit, xfs_free_space, xfs_groups
+from scmsim.alloc import first_fit, xfs_busy, xfs_free_space, xfs_groups
 from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
 from tests.reference.xfs_layout import Groups
@@ -16,7 +16,7 @@ class Device:
     """Kernels and reference side by side."""
 
     def __init__(self, blocks, groups, used):
-        words = 64 + xfs_groups.arena_words(blocks, groups)
+        words = 4096 + xfs_groups.arena_words(blocks, groups)
         self.state = new_state(STATE, words, np.zeros((1, 4), np.int64))
         xfs_free_space.attach(self.state, used, blocks, groups)
         self.record, self.reference, self.live = self.state.record[0], Groups(blocks, groups, used), []
@@ -40,8 +40,8 @@ class Device:
             cut = keep % len(blocks)
             if cut:
                 self.live.append(blocks[:cut])
-            for block in blocks[cut:]:
-                self.reference.give(block)
+            self.reference.give(blocks[cut], len(blocks) - cut)
+            assert xfs_busy.stock(self.record, self.state.arena, 1)
             xfs_free_space.release(self.record, self.state.arena, blocks[cut], len(blocks) - cut)
 
     def checkpoint(self):
@@ -52,12 +52,27 @@ class Device:
         words = self.state.arena[bits : bits + -(-int(self.record.blocks) // 64)]
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: int(self.record.blocks)]
 
+    def busy(self, node, reference):
+        """Yield the extents (start, end) of a tree in order; nodes and their colours are where the reference has them."""
+        if node:
+            words = self.state.arena[node : node + 6].tolist()
+            assert (words[xfs_busy.START], words[xfs_busy.IS_RED]) == (reference.start, reference.red)
+            yield from self.busy(words[xfs_busy.LEFT], reference.left)
+            yield words[xfs_busy.START], words[xfs_busy.START] + words[xfs_busy.LENGTH]
+            yield from self.busy(words[xfs_busy.RIGHT], reference.right)
+        else:
+            assert reference is None
+
     def check(self):
         """The same blocks are free and busy on both sides; a busy block is free, and the live ones are not."""
-        free, busy = self.bitmap(self.record.bits), self.bitmap(self.record.busy_bits)
+        free = self.bitmap(self.record.bits)
         assert free.tolist() == self.reference.free
-        assert set(np.flatnonzero(busy).tolist()) == self.reference.busy
-        assert not (busy & ~free).any()
+        assert self.record.is_forced == self.reference.forced
+        for group, reference in enumerate(self.reference.busy):
+            row = xfs_free_space.group_row(self.record, group)
+            busy = list(self.busy(self.state.arena[row + xfs_free_space.BUSY], reference.root))
+            assert busy == reference.extents()
+            assert all(free[start:end].all() for start, end in busy)
         assert int(self.record.free_blocks) == free.sum()
         live = [block for blocks in self.live for block in blocks]
         assert len(set(live)) == len(live) and not free[live].any()

@@ -2,8 +2,10 @@
 
 Source: Linux 6.1 fs/xfs/libxfs/{xfs_alloc.c,xfs_bmap.c,xfs_ialloc.c}, fs/xfs/xfs_extent_busy.c; names are those of the source.
 Blocks are numbered through all groups.  Left out, as in scmsim/alloc/xfs_groups.py: trees of several blocks (from 506 free runs
-of a group on), blocks held back for the growth of trees, and the order of busy extents in their tree.
+of a group on), and blocks held back for the growth of trees.
 """
+
+from tests.reference.xfs_busy import Busy
 
 NULL = None
 
@@ -30,7 +32,8 @@ class Groups:
         self.blocks, self.count, self.size, self.used = blocks, groups, -(-blocks // groups), used
         taken = {block for start, count in used for block in range(start, start + count)}
         self.free = [block not in taken for block in range(blocks)]
-        self.busy = set()
+        self.forced = False  # a search found only busy blocks: the log is to be forced
+        self.checkpoint()
 
     # Trees
 
@@ -58,38 +61,9 @@ class Groups:
         """Return the length of the longest free run of a group."""
         return max((length for _, length in self.records(group)), default=0)
 
-    # xfs_extent_busy.c
-
-    def busy_extents(self, start, end):
-        """Return the ranges of busy blocks in [start, end)."""
-        found = []
-        for block in range(start, end):
-            if block in self.busy:
-                if found and found[-1][1] == block:
-                    found[-1][1] = block + 1
-                else:
-                    found.append([block, block + 1])
-        return found
-
     def trim(self, bno, length, minlen, maxlen):
-        """Return what xfs_extent_busy_trim leaves of a free run."""
-        fbno, fend = bno, bno + length
-        for bbno, bend in self.busy_extents(fbno, fend):
-            if fend <= bbno:
-                break
-            if bbno <= fbno:
-                if fend <= bend:
-                    return fbno, 0
-                fbno = bend
-            elif bend >= fend or bbno - fbno >= maxlen:
-                fend = bbno
-            elif fend - bend >= maxlen * 4:
-                fbno = bend
-            elif bbno - fbno >= minlen:
-                fend = bbno
-            else:
-                return fbno, 0
-        return fbno, fend - fbno
+        """Return the part of a free run that is not busy."""
+        return self.busy[bno // self.size].trim(bno, length, minlen, maxlen)
 
     # xfs_alloc.c
 
@@ -164,11 +138,7 @@ class Groups:
                 best, best_len, best_diff = new + first, got, diff
             if best is not NULL or not was_busy:
                 return best, best_len
-            self.forced = True
-            kept, self.busy = self.busy, set()  # xfs_extent_busy_flush; the blocks become free with the next checkpoint
-            found = self.near(group, goal, minlen, maxlen, alignment, userdata)
-            self.busy = kept
-            return found
+            self.force()
 
     def size_search(self, group, minlen, maxlen):
         """Allocate anywhere in a group (xfs_alloc_ag_vextent_size); return (start, length)."""
@@ -186,10 +156,8 @@ class Groups:
                     best = (rbno, rlen)
             if best[1] >= minlen:
                 return best
-        kept, self.busy = self.busy, set()
-        found = self.size_search(group, minlen, maxlen)
-        self.busy = kept
-        return found
+        self.force()
+        return self.size_search(group, minlen, maxlen)
 
     # xfs_bmap.c
 
@@ -235,18 +203,23 @@ class Groups:
         assert all(self.free[block] for block in found)
         for block in found:
             self.free[block] = False
-        self.busy -= set(found)
         return found
 
-    def give(self, block):
-        """Free a block, which is busy until the next checkpoint."""
-        assert not self.free[block]
-        self.free[block] = True
-        self.busy.add(block)
+    def give(self, start, count=1):
+        """Free an extent, which is busy until the next checkpoint."""
+        for block in range(start, start + count):
+            assert not self.free[block]
+            self.free[block] = True
+        self.busy[start // self.size].insert(start, start + count)
 
     def checkpoint(self):
         """Make busy blocks available."""
-        self.busy = set()
+        self.busy = [Busy() for _ in range(self.count)]
+
+    def force(self):
+        """Make busy blocks available at once (xfs_extent_busy_flush)."""
+        self.forced |= any(tree.root for tree in self.busy)
+        self.checkpoint()
 
 
 class Inodes:

@@ -149,17 +149,18 @@ def write_slice(s, arena, out, op, row, f):
 
 @subroutine
 def free_pages(s, arena, out, f, page, last):
-    """Free the blocks of the pages [page, last], two extents per transaction; emits at most 4 events."""
+    """Free the blocks of the pages [page, last], the last extent first, two per transaction; emits at most 4 events."""
     last = min(last, arena[f + e.PAGE_COUNT] - 1)
     s.reg[q.COUNT] = 0
-    at = page
-    while at <= last:
-        words = arena[f + e.PAGES] + at
-        block = arena[words] >> e.BLOCK_SHIFT
+    stop = last + 1
+    while stop > page:
+        words = arena[f + e.PAGES] + stop - 1
         count = 1
-        if block:
-            while at + count <= last and arena[words + count] == arena[words] + count * e.ONE_BLOCK:
+        if arena[words] >> e.BLOCK_SHIFT:
+            while stop - count > page and arena[words - 1] == arena[words] - e.ONE_BLOCK:
+                words -= 1
                 count += 1
+            block = arena[words] >> e.BLOCK_SHIFT
             release(s, arena, block, count)
             log_free_space(s, arena, block)
             # each transaction logs an intent and its done item (EFI, EFD)
@@ -170,11 +171,11 @@ def free_pages(s, arena, out, f, page, last):
             s.freed_extents += 1
             s.data_blocks -= count
             arena[f + e.MAPPED] -= count
-        arena[f + e.EXTENTS] -= starts_at_ends(arena, f, at, count)
+        stop -= count
+        arena[f + e.EXTENTS] -= starts_at_ends(arena, f, stop, count)
         for i in range(words, words + count):
             arena[i] = 0
-        arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count)
-        at += count
+        arena[f + e.EXTENTS] += starts_at_ends(arena, f, stop, count)
     if last == arena[f + e.PAGE_COUNT] - 1:
         arena[f + e.PAGE_COUNT] = min(arena[f + e.PAGE_COUNT], page)
     if arena[f + e.MAPPED] == 0:

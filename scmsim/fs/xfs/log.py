@@ -149,6 +149,7 @@ def checkpoint(s, arena, out):
     s.log_used += count
     settle_items(s, arena)
     clear_busy(s, arena)
+    s.is_forced = 0
     s.cil, s.cil_items, s.cil_bytes, s.freed_extents, s.freed_inodes = 0, 0, 0, 0, 0
     s.sequence += 1
     s.push |= s.log_used > capacity - (capacity >> 2)  # a log that is 3/4 full is pushed

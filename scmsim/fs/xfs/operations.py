@@ -1,5 +1,6 @@
 """Operations of XFS."""
 
+from scmsim.alloc import xfs_busy
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.arena import has_room
@@ -29,13 +30,13 @@ PAGE_EVENTS = 24  # most events of a page that is written
 def run_background_work(s, arena, out):
     """Run the log's workers as far as due since the last operation; return False if the buffer has no room for that yet.
 
-    They write a checkpoint when the CIL is large, and all metadata in place when the log is 3/4 full or the period of
-    the log worker has passed.
+    They write a checkpoint when the CIL is large or a search for blocks found only busy ones, and all metadata in place when the
+    log is 3/4 full or the period of the log worker has passed.
     """
     if s.now >= s.next_tick:  # xfs_log_worker
         s.push |= s.cil_bytes > 0 or s.ail_items > 0
         s.next_tick = s.now - s.now % s.sync_interval + s.sync_interval
-    if s.cil_bytes and (s.push or s.cil_bytes >= s.cil_limit):
+    if s.cil_bytes and (s.push or s.is_forced or s.cil_bytes >= s.cil_limit):
         if not reserve_events(s, out, n.ROOM):
             return False
         checkpoint(s, arena, out)
@@ -145,11 +146,31 @@ def change_file(s, arena, out, op, f):
 
 
 @subroutine
+def extents_of(arena, f):
+    """Return how many extents go if the file or directory `f` (0: none) is removed, trees of extents included."""
+    if f == 0:
+        return 0
+    return arena[f + e.EXTENTS] + arena[f + e.LEAF_COUNT] + (arena[f + e.PAGE_COUNT] if arena[f + e.IS_DIR] else 0)
+
+
+@subroutine
+def can_free(s, arena, op, row):
+    """Return whether the extents that an operation may free can be kept as busy; if not, request room."""
+    count = extents_of(arena, arena[row + e.ROW_RECORD]) + n.MOST_FREED
+    if op.op == r.RENAME and op.replaced >= 0:
+        count += extents_of(arena, arena[s.rows + op.replaced * e.ROW_WORDS + e.ROW_RECORD])
+    return xfs_busy.stock(s, arena, count)
+
+
+@subroutine
 def step(s, arena, out, op, row):
     """Run or resume an operation; return its outcome."""
     code = op.op
     if code == r.SYNC:
         return sync_all(s, arena, out)
+    is_freeing = r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.CLOSE
+    if is_freeing and not can_free(s, arena, op, row):
+        return NO_ROOM
     if r.UNLINK <= code <= r.RMDIR or (code == r.CREATE and arena[row] == 0):
         return change_names(s, arena, out, op, row)
     f = touch(s, arena, row)

@@ -97,6 +97,7 @@ ONE_LEAF = 500  # entries of the only leaf, which also holds the free space of d
 LEAF_FILL = LEAF_FULL // 2
 SHORT_FULL = FORK_BYTES - 6
 MOST_BLOCKS = 4  # most blocks that one name may take: a node, a block of free space, a leaf, a data block
+MOST_FREED = 64  # extents that an operation may free besides those of its files: blocks of directories
 
 EXTENT_PAGES = 1024  # pages that one transaction of a write maps (XFS caps it at 4 MiB)
 ROOM = 64  # events that each operation may need

@@ -97,17 +97,19 @@ class Slow(Dirs):
         self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
 
     def free_pages(self, node, first, last):
-        """Free the blocks of a range of pages, two extents per transaction."""
+        """Free the blocks of a range of pages from its end, two extents per transaction."""
         last = min(last, node.end - 1)
-        doomed = {page: node.pages.pop(page) for page in sorted(node.pages) if first <= page <= last}
-        runs, before = 0, None
+        doomed = {page: node.pages.pop(page) for page in sorted(node.pages, reverse=True) if first <= page <= last}
+        runs = []  # [page, block, unwritten, blocks]
         for page, (block, unwritten) in doomed.items():
-            self.space.give(block)
-            if before != (page - 1, block - 1, unwritten):
-                self.change_free_space(block)
-                self.extra += 32 + (56 if runs % 2 == 0 else 0)
-                runs += 1
-            before = (page, block, unwritten)
+            if runs and runs[-1][:3] == [page + 1, block + 1, unwritten]:
+                runs[-1] = [page, block, unwritten, runs[-1][3] + 1]
+            else:
+                runs.append([page, block, unwritten, 1])
+        for number, (_, block, _, count) in enumerate(runs):
+            self.space.give(block, count)
+            self.change_free_space(block)
+            self.extra += 32 + (56 if number % 2 == 0 else 0)
         if last == node.end - 1:
             node.end = min(node.end, first)
         if not node.pages:

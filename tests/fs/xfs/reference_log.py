@@ -185,6 +185,7 @@ class Log:
         self.dead = [item for item in self.cil.values() if item.stale]  # keeps identities apart
         self.cil, self.extra = {}, 0
         self.space.checkpoint()
+        self.space.forced = False
         self.sequence += 1
         self.push |= self.used > self.log_bytes - self.log_bytes // 4
 
@@ -204,7 +205,7 @@ class Log:
         if self.now >= self.tick:
             self.push |= bool(self.cil or self.extra or self.in_place)
             self.tick = self.now // self.interval * self.interval + self.interval
-        if (self.cil or self.extra) and (self.push or self.size() >= self.limit):
+        if (self.cil or self.extra) and (self.push or self.space.forced or self.size() >= self.limit):
             self.checkpoint()
         if self.push:
             self.write_in_place()
