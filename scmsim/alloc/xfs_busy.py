@@ -1,11 +1,10 @@
 """Extents that were freed since the last checkpoint of XFS: a red-black tree of each allocation group.
 
 A search trims a free run by the busy extents on its way down the tree.  Where it keeps one side of an extent, it does not see the
-others beside that way, so what is left of a run depends on the tree's shape, and the shape on the order in which extents were freed.
+others beside that way.  So the tree's shape, and the order in which extents were freed, decide what is left of a run.
 Source: Linux 6.1 fs/xfs/xfs_extent_busy.c, lib/rbtree.c.  Unit: blocks of 4096 bytes.
 """
 
-from scmsim.fs.engine.arena import has_room, take
 from scmsim.jit import kernel
 
 FIELDS = [
@@ -19,21 +18,8 @@ NODE_ORDER = 3  # log2 of a node's words
 
 
 @kernel
-def stock(s, arena, count):
-    """Return whether `count` extents can be freed; if not, request room in the arena."""
-    missing = count - s.spare_count
-    if missing <= 0:
-        return True
-    if not has_room(s, arena, missing << NODE_ORDER):
-        return False
-    for _ in range(missing):
-        keep(s, arena, take(s, arena, NODE_ORDER))
-    return True
-
-
-@kernel
 def keep(s, arena, node):
-    """Add a node to the unused ones."""
+    """Add a node of 2**NODE_ORDER words to the unused ones."""
     arena[node + LEFT] = s.spare_nodes
     s.spare_nodes = node
     s.spare_count += 1

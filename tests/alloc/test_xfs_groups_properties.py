@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.alloc import first_fit, xfs_busy, xfs_free_space, xfs_groups
+from scmsim.fs.engine import arena
 from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
 from tests.reference.xfs_layout import Groups
@@ -41,7 +42,8 @@ class Device:
             if cut:
                 self.live.append(blocks[:cut])
             self.reference.give(blocks[cut], len(blocks) - cut)
-            assert xfs_busy.stock(self.record, self.state.arena, 1)
+            node = arena.take(self.record, self.state.arena, xfs_busy.NODE_ORDER)
+            xfs_busy.keep(self.record, self.state.arena, node)
             xfs_free_space.release(self.record, self.state.arena, blocks[cut], len(blocks) - cut)
 
     def checkpoint(self):

@@ -1,4 +1,4 @@
-"""Busy extents of an XFS allocation group in a red-black tree, as the kernel's: slow, in plain Python, with a stack of the way down.
+"""Busy extents of an XFS allocation group in a red-black tree like the kernel's: slow, with a stack of the way down.
 
 Source: Linux 6.1 fs/xfs/xfs_extent_busy.c, lib/rbtree.c.
 """

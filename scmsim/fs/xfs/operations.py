@@ -3,7 +3,7 @@
 from scmsim.alloc import xfs_busy
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
-from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.arena import has_room, take
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
@@ -159,7 +159,13 @@ def can_free(s, arena, op, row):
     count = extents_of(arena, arena[row + e.ROW_RECORD]) + n.MOST_FREED
     if op.op == r.RENAME and op.replaced >= 0:
         count += extents_of(arena, arena[s.rows + op.replaced * e.ROW_WORDS + e.ROW_RECORD])
-    return xfs_busy.stock(s, arena, count)
+    missing = count - s.spare_count
+    if missing > 0:
+        if not has_room(s, arena, missing << xfs_busy.NODE_ORDER):
+            return False
+        for _ in range(missing):
+            xfs_busy.keep(s, arena, take(s, arena, xfs_busy.NODE_ORDER))
+    return True
 
 
 @subroutine
