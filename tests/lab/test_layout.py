@@ -19,6 +19,7 @@ from scmsim.result import extents as tables
 from scmsim.study.layout import judge, table
 from scmsim.study.page_size import rules
 from scmsim.trace import TraceWriter
+from tests.fs import drive
 
 PAGE, HUGE = 4096, 2 << 20
 FILES = Files(["/", "/a", "/b"], np.array([0, -1, -1]), np.array([True, False, False]))
@@ -295,3 +296,13 @@ def test_extents_of_another_trace_are_refused(trace, tmp_path):
 def test_extents_of_a_run_go_into_one_table(trace, tmp_path, words, said):
     told = CliRunner().invoke(main, ["lab", "run", trace, "-o", str(tmp_path / "out"), *words])
     assert told.exit_code == 2 and said in told.stderr
+
+
+def test_the_model_has_the_ticks_of_the_guests_clock():
+    source, counters = (
+        drive.source(drive.files(0), drive.ops(*[("stat", 0)] * 101)),
+        {"instructions": 40e6, "rep_loads": 10e6},
+    )
+    known = {"timestamp_tick": ["4ms", "time", ""]}
+    assert judge.by_the_guests_clock(source, counters, known) == {"timestamp_tick": "8000ns"}  # 100 us took 50 ms
+    assert judge.by_the_guests_clock(source, {}, known) == {} == judge.by_the_guests_clock(source, counters, {})

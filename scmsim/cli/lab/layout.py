@@ -77,9 +77,11 @@ def _made(traces: tuple[str, ...], names: tuple[str, ...], params: Any, given: d
     import pathlib
 
     from scmsim.cli._progress import Progress
+    from scmsim.core import registry
     from scmsim.core.resumable import write
     from scmsim.pipeline.arguments import open_source
     from scmsim.result import provenance
+    from scmsim.study.layout import judge
 
     made: dict[str, Any] = {"format": 1, "manifest": provenance.build(list(traces)), "cells": [], "left_out": []}
     for trace in traces:
@@ -87,13 +89,16 @@ def _made(traces: tuple[str, ...], names: tuple[str, ...], params: Any, given: d
         folder = _folder(trace, traces, given)
         if given["out"]:
             run_guests(trace, names, {**given, "out": folder}, layout=True)
-        kernel, warnings = _of_guests(folder)
+        kernel, warnings, counters = _of_guests(folder)
         for warning in warnings:
             click.echo(f"scmsim: warning: {warning}", err=True)
         with Progress() as progress:
             for name in names:
                 real = _real(folder, name, trace, source.files, len(names))
-                _compare(made, source, trace, name, params.get(name, {}), real, kernel, progress)
+                clock = judge.by_the_guests_clock(
+                    source, counters.get(name, {}), registry.literals("fs", name)["PARAMS"]
+                )
+                _compare(made, source, trace, name, clock | params.get(name, {}), real, kernel, progress)
     if given["out"]:
         import json
 
@@ -120,19 +125,19 @@ def _folder(trace: str, traces: tuple[str, ...], given: dict[str, Any]) -> Any:
     return place / pathlib.Path(trace).stem
 
 
-def _of_guests(folder: Any) -> tuple[str | None, list[str]]:
-    """Return (version of the kernel that ran, or None if it is not recorded; warnings of its guests)."""
+def _of_guests(folder: Any) -> tuple[str | None, list[str], dict[str, dict[str, float]]]:
+    """Return (version of the kernel that ran, or None if it is not recorded; warnings of its guests; their counters)."""
     import re
 
     from scmsim import result
 
     path = folder / "result.json"
     if not path.is_file():
-        return None, []
+        return None, [], {}
     found = result.read(path)
     version = re.search(r"\d+\.\d+\S*", str(found.manifest.get("kernel", "")))
     told = [f"{run.fs}: {warning}" for run in found.runs for warning in run.warnings]
-    return version[0] if version else None, list(dict.fromkeys(told))
+    return version[0] if version else None, list(dict.fromkeys(told)), {run.fs: run.counters for run in found.runs}
 
 
 def _real(folder: Any, fs: str, trace: str, files: Any, count: int) -> Any:

@@ -23,6 +23,8 @@ from scmsim.result.extents import without
 from scmsim.study.page_size.rules import HUGE
 
 EQUAL, SAME_PAGES, OFF = "equal", "same pages", "off"
+TICK = 4_000_000  # ns of a guest's clock in which a file's times do not change (CONFIG_HZ=250)
+_RETIRED = ("instructions", "rep_loads", "rep_stores")  # each takes a guest 1 ns
 PLACED = (
     "file",
     "logical",
@@ -68,6 +70,25 @@ def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str,
     """
     size = {"capacity": format_bytes(qemu.PM_BYTES)} if "capacity" in known else {}
     return {**size, **params}
+
+
+def by_the_guests_clock(source: Source, counters: Mapping[str, float], known: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tick of files' times in the time of a trace, whose operations a guest ran without a pause.
+
+    An fsync commits what a write before it changed only if the write changed the file's times.
+
+    Parameters
+    ----------
+    counters : mapping
+        Of the guest's run; without them, no tick is returned.
+    known : mapping
+        The model's PARAMS.
+    """
+    took = sum(int(counters.get(name, 0)) for name in _RETIRED)
+    if not took or "timestamp_tick" not in known:
+        return {}
+    times = np.concatenate([batch["time_ns"] for batch in source.batches()] or [np.zeros(1, np.int64)])
+    return {"timestamp_tick": f"{max(TICK * int(times.max() - times.min()) // took, 1)}ns"}
 
 
 def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
