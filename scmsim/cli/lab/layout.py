@@ -125,7 +125,7 @@ def _folder(trace: str, traces: tuple[str, ...], given: dict[str, Any]) -> Any:
     return place / pathlib.Path(trace).stem
 
 
-def _of_guests(folder: Any) -> tuple[str | None, list[str], dict[str, dict[str, float]]]:
+def _of_guests(folder: Any) -> tuple[str | None, list[str], dict[str, dict[str, int]]]:
     """Return (version of the kernel that ran, or None if it is not recorded; warnings of its guests; their counters)."""
     import re
 

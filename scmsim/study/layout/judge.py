@@ -72,7 +72,7 @@ def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str,
     return {**size, **params}
 
 
-def by_the_guests_clock(source: Source, counters: Mapping[str, float], known: Mapping[str, Any]) -> dict[str, str]:
+def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapping[str, Any]) -> dict[str, str]:
     """Return the tick of files' times in the time of a trace, whose operations a guest ran without a pause.
 
     An fsync commits what a write before it changed only if the write changed the file's times.
