@@ -33,17 +33,13 @@ def _without(base: Sequence[Cell], cell: Cell, unknown_model: bool) -> tuple[Cel
     return tuple(one for one in base if one.group != cell.group and not (unknown_model and one.model == cell.model))
 
 
-def left_out(
-    base: Sequence[Cell], shared: Sequence[Sequence[Cell]], unknown_model: bool = False
-) -> list[tuple[float, float, float]]:
+def left_out(base: Sequence[Cell], unknown_model: bool = False) -> list[tuple[float, float, float]]:
     """Return (error, low, high) of each cell, from cells without its group; `unknown_model`: nor its model."""
     found: dict[tuple[str, str], tuple[float, float, str]] = {}
     for cell in base:
         key = (cell.group, cell.model)
         if key not in found:
-            sets = (_without(each, cell, unknown_model) for each in shared)
-            rest = _without(base, cell, unknown_model)
-            found[key] = intervals.bounds(cell.model, rest, tuple(each for each in sets if each))
+            found[key] = intervals.bounds(cell.model, _without(base, cell, unknown_model))
     return [(cell.error, *found[cell.group, cell.model][:2]) for cell in base]
 
 
@@ -59,12 +55,11 @@ def checks(unknown_model: bool = False) -> Iterator[Check]:
     """Yield the check of each counter, costs and machine."""
     for counter, costs, machine, call in kinds():
         base = intervals.cells(counter, costs or None, machine or None, call)
-        shared = intervals.pool(counter, base, call)
-        found = left_out(base, shared, unknown_model)
+        found = left_out(base, unknown_model)
         inside = sum(low <= error <= high for error, low, high in found) / len(found)
         needed = sorted(abs(error) / (high if error > 0 else -low) for error, low, high in found)
         width = statistics.median(math.exp(high - low) for _, low, high in found)
-        every = [intervals.bounds(cell.model, base, shared) for cell in base]
+        every = [intervals.bounds(cell.model, base) for cell in base]
         printed = statistics.median(math.exp(high - low) for low, high, _ in every)
         ninth = needed[math.ceil(intervals.SHARE * len(found)) - 1]
         yield Check(counter, costs or "each model's", machine, len(found), inside, width, printed, ninth)
