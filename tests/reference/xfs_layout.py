@@ -31,6 +31,7 @@ class Groups:
         taken = {block for start, count in used for block in range(start, start + count)}
         self.free = [block not in taken for block in range(blocks)]
         self.busy = set()
+        self.reserved = 0  # free blocks that are promised to cached pages
 
     # Trees
 
@@ -283,7 +284,7 @@ class Inodes:
                 newest = self.newest.get(group)
                 root = group * self.groups.size + 6
                 after = None if newest is None else self.chunks[newest] + 8
-                found = self.groups.chunk(root, 8, after)
+                found = sum(self.groups.free) - self.groups.reserved >= 8 and self.groups.chunk(root, 8, after)
                 if not found:
                     continue
                 self.is_new = True

@@ -42,8 +42,8 @@ class Slow(Dirs):
             node.is_dir = is_dir
             node.size = 0 if node.is_dir else max(int(self.files.first_size[file]), 0)
         page, pages = 0, -(-node.size // BLOCK)
-        while page < pages and True in self.space.free:
-            for block in self.take(node, page, pages - page):
+        while page < pages and self.free_count() > 0:
+            for block in self.take(node, page, min(pages - page, self.free_count())):
                 node.pages[page] = (block, False)
                 page += 1
         node.end = page
@@ -54,8 +54,8 @@ class Slow(Dirs):
         node = self.nodes.pop(file)
         if node.is_dir:
             self.empty_folder(node)
-        elif node.pages:
-            self.free_pages(node, 0, max(node.pages))
+        elif node.pages or node.delayed:
+            self.free_pages(node, 0, node.end)
         self.inodes[node.inode].fork = 0
         unlinked = 40 + 4 * (node.inode % 64)
         self.change_inode_use(node.inode, unlinked, unlinked + 3)
@@ -147,10 +147,7 @@ class Slow(Dirs):
         length = self.fitting(node, offset, length)
         if not length:
             return False
-        stamp = self.now - self.now % self.clock_tick if self.clock_tick else self.sequence
-        if node.stamp != stamp:
-            node.stamp = stamp
-            self.change_inode(node)
+        self.set_times(node)
         at = part_end = offset
         end = offset + length
         while at < end:
@@ -178,6 +175,13 @@ class Slow(Dirs):
             node.size, node.data_tid = end, self.sequence
             self.change_inode(node)
         return True
+
+    def set_times(self, node):
+        """Set a file's times if the clock moved on."""
+        stamp = self.now - self.now % self.clock_tick if self.clock_tick else self.sequence
+        if node.stamp != stamp:
+            node.stamp = stamp
+            self.change_inode(node)
 
     def copy(self, target, length):
         """Count stored bytes and the lines that the copy routine writes back."""
