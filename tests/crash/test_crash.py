@@ -30,6 +30,7 @@ SYSTEMS = [
     ("winefs", {}),
     ("scmfs", {}),
     ("scmfs-lp", {}),
+    ("xfs", {}),
     ("xfs-dax", {}),
     ("ext4", {}),
     ("ext4-linux4", {}),
@@ -133,6 +134,7 @@ BROKEN = {
         (FLUSH, "mcow swap"),
         (FLUSH, "mcow data"),
     ],
+    "xfs": [(FENCE, "log")],
     "xfs-dax": [(FENCE, "log")],
     **dict.fromkeys(["ext4", "ext4-linux4", "ext4-dax-linux4"], [(FENCE, "journal")]),
     "winefs": [(FENCE, "journal"), (FLUSH, "journal"), (FENCE, "inode"), (FLUSH, "truncate list")],
@@ -215,7 +217,7 @@ def test_novas_rename_is_not_atomic(fs):
     assert report.failing_operations == 1 and "has no name" in report.failures[0].wrong
 
 
-@pytest.mark.parametrize("fs", ["pmfs-4k", "ext4-dax", "xfs-dax", "winefs", "ext4"])
+@pytest.mark.parametrize("fs", ["pmfs-4k", "ext4-dax", "xfs", "xfs-dax", "winefs", "ext4"])
 def test_other_names_are_atomic(fs):
     rows = [
         ("create", 1, 0, 0, 0),

@@ -10,7 +10,7 @@ SMALL = {
     fs: capacity
     for capacity, names in {
         "3MiB": "ext2 ext2-dax ext2-ramdisk ramfs tmpfs",
-        "4MiB": "ext2-scm fat-nand fat-scm xfs-dax",
+        "4MiB": "ext2-scm fat-nand fat-scm xfs xfs-dax",
         "7MiB": "daxfs ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
         "8MiB": "scm-manager scmfs scmfs-lp simfs splitfs",
         "16MiB": "device-dax hugetlbfs pmfs-4k winefs winefs-relaxed",
@@ -52,6 +52,7 @@ OTHERWISE = {
     "vsm": {"entries": "2MiB", "shootdown": "deferred"},
     "winefs": {"cpus": "2"},
     "winefs-relaxed": {"cpus": "2"},
+    "xfs": {"folios": "always", "dirty_expire": "6s", "timestamp_tick": "4ms", "allocation_groups": "1"},
     "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "1"},
 }
 # Other values yet, for calls of all kinds, appends by several threads, and advice.
@@ -90,6 +91,14 @@ VARIED = {
     "vsm": {"version": "original", "journal": "64KiB", "shootdown": "local"},
     "winefs": {"cpus": "3", "journal": "64KiB", "barrier": "0"},
     "winefs-relaxed": {"cpus": "3", "journal": "64KiB"},
+    "xfs": {
+        "log": "2MiB",
+        "log_unit": "512",
+        "log_buffer": "16KiB",
+        "tick": "0",
+        "timestamp_tick": "0s",
+        "crc32c": "table",
+    },
     "xfs-dax": {
         "log": "2MiB",
         "log_unit": "512",
@@ -110,6 +119,7 @@ THIRD = {
     "splitfs": {"staging": "64KiB"},
     "tmpfs": {"huge": "within_size"},
     "vsm": {"shootdown": "deferred"},
+    "xfs": {"sync_interval": "5s", "log": "2MiB", "folios": "always"},
     "xfs-dax": {"sync_interval": "5s", "data_alignment": "2MiB", "log": "2MiB"},
 }
 HUGE = {"tmpfs": {"huge": "always"}, "ext4-dax": {"data_alignment": "2MiB"}, "xfs-dax": {"data_alignment": "2MiB"}}

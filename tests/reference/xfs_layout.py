@@ -33,6 +33,7 @@ class Groups:
         taken = {block for start, count in used for block in range(start, start + count)}
         self.free = [block not in taken for block in range(blocks)]
         self.forced = False  # a search found only busy blocks: the log is to be forced
+        self.reserved = 0  # free blocks that are promised to cached pages
         self.checkpoint()
 
     # Trees
@@ -256,7 +257,7 @@ class Inodes:
                 newest = self.newest.get(group)
                 root = group * self.groups.size + 6
                 after = None if newest is None else self.chunks[newest] + 8
-                found = self.groups.chunk(root, 8, after)
+                found = sum(self.groups.free) - self.groups.reserved >= 8 and self.groups.chunk(root, 8, after)
                 if not found:
                     continue
                 self.is_new = True

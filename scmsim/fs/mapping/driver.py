@@ -32,7 +32,7 @@ _ERRORS = {  # field of the table of mappings -> its error and text
 }
 
 _MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # models with their own cost tables
-_CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2")  # models with a page cache, which use tmpfs's costs
+_CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2", "xfs")  # models with a page cache, which use tmpfs's costs
 
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
 

@@ -30,6 +30,12 @@ from scmsim.jit import subroutine
 
 
 @subroutine
+def unreserved(s):
+    """Return the number of blocks that are free and not reserved for cached pages."""
+    return s.free_blocks - s.reserved
+
+
+@subroutine
 def log_extents(s, arena, out, f, page, goal, left):
     """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any.
 
@@ -208,7 +214,7 @@ def note_change(s, arena, out, f):
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
     """Make room for the pages [first, last], whose holes will get blocks; return an outcome."""
-    if holes(arena, f, first, last) > s.free_blocks:
+    if holes(arena, f, first, last) > unreserved(s):
         return FULL
     words = table.words_to_hold(arena, f + e.PAGES, last + 1) + 4 * arena[f + e.LEAF_COUNT] + n.WORDS
     if not has_room(s, arena, words + (last + 1 - first) // 8):

@@ -52,7 +52,7 @@ def give_block(s, arena, item):
     release(s, arena, block, 1)
     log_free_space(s, arena, block)
     # an intent and its done item of one extent (EFI, EFD)
-    add_bytes(s, 2 * (n.INTENT + n.EXTENT_BYTES))
+    add_bytes(s, s.intents * 2 * (n.INTENT + n.EXTENT_BYTES))
     s.freed_extents += 1
     drop_buffer(s, arena, item)
     s.meta_blocks -= 1

@@ -1,6 +1,6 @@
 """Where new blocks of a file shall be: after its blocks before the hole, before those after it, or near its inode.
 
-Source: Linux 6.1 fs/xfs/libxfs/xfs_bmap.c (xfs_bmap_adjacent, xfs_bmap_btalloc).
+Source: Linux 6.1 fs/xfs/libxfs/xfs_bmap.c (xfs_bmap_adjacent, xfs_bmap_btalloc, xfs_bmapi_convert_delalloc).
 """
 
 from scmsim.fs.linux import state as e
@@ -20,6 +20,24 @@ def block_at(arena, f, page):
 def is_in_group(s, block, of):
     """Return whether a block number is one in the group of the block `of`."""
     return 0 <= block < s.blocks and block // s.ag_blocks == of // s.ag_blocks
+
+
+@subroutine
+def delayed_goal(s, arena, f, page, want):
+    """Return the goal of `want` blocks for the delayed pages from `page` on: only the extent before them counts.
+
+    The extent that follows is the delayed one itself, which has no block yet.
+    """
+    before = page - 1
+    while before >= 0 and arena[arena[f + e.PAGES] + before] == 0:
+        before -= 1
+    last = block_at(arena, f, before) if before >= 0 else 0
+    if last and is_in_group(s, last + 1, last):
+        gap = page - before - 1
+        if gap <= GAPS * want and is_in_group(s, last + 1 + gap, last):
+            return last + 1 + gap
+        return last + 1
+    return inode_block(s, arena, arena[f + e.INODE])
 
 
 @subroutine

@@ -57,6 +57,8 @@ def know_chunk(s, arena, block):
 @kernel
 def _add_chunk(s, arena, group):
     """Allocate a chunk in a group; return whether there was room."""
+    if s.free_blocks - s.reserved < n.CHUNK_BLOCKS:
+        return False
     newest = arena[s.inode_groups + group * n.INODE_GROUP_WORDS + n.NEWEST]
     after = arena[chunk_row(s, arena, newest - 1) + n.FIRST_BLOCK] + n.CHUNK_BLOCKS if newest else np.int64(-1)
     block = allocate_aligned(s, arena, group * s.ag_blocks + n.INODE_ROOT, n.CHUNK_BLOCKS, after)

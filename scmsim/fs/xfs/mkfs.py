@@ -10,9 +10,11 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates, new_state
 from scmsim.fs.linux import state as e
+from scmsim.fs.xfs import cached_templates, templates
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.inodes import know_chunk, take_inode
-from scmsim.fs.xfs.templates import COSTS, SITES, all_templates
+
+LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 
 
 def default_log(blocks: int) -> int:
@@ -30,8 +32,9 @@ def default_groups(blocks: int) -> int:
     return 4 if blocks < 1 << 30 else -(-blocks // (1 << 28))
 
 
-def start(params: dict[str, int], files: Files, *, table: str) -> State:
+def start(params: dict[str, int], files: Files, *, table: str, dax: bool = True) -> State:
     """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
+    kind = templates if dax else cached_templates
     blocks = params["capacity"] // e.BLOCK
     groups = params["allocation_groups"] or default_groups(blocks)
     log = params["log"] // e.BLOCK or default_log(blocks)
@@ -41,16 +44,18 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
     words = rows * (e.ROW_WORDS + 4) + xfs_groups.arena_words(blocks, groups) + 64 * len(folders) + (1 << 16)
     words += groups * (n.INODE_GROUP_WORDS + (n.AG_ITEMS << n.ITEM_ORDER))
     words += 4 * n.CHUNK_INODES * (groups + len(folders))
-    state = new_state(n.STATE, 1 << words.bit_length(), costs.load(table, COSTS, list(SITES)))
+    state = new_state(n.STATE, 1 << words.bit_length(), costs.load(table, kind.COSTS, list(kind.SITES)))
     record = state.record[0]
     if not params["tick"]:
-        record.cost[COSTS.index("timer_tick"), :3] = 0
-    load_templates(
-        state,
-        all_templates(bool(params["copy_fence"]), params["crc32c"] == "table"),
-        merge=bool(params.get("merge", 1)),
+        record.cost[kind.COSTS.index("timer_tick"), :3] = 0
+    by_table = params["crc32c"] == "table"
+    steps = (
+        templates.all_templates(bool(params["copy_fence"]), by_table)
+        if dax
+        else cached_templates.all_templates(by_table)
     )
-    unit = max(params["data_alignment"] // e.BLOCK, 1)
+    load_templates(state, steps, merge=bool(params.get("merge", 1)))
+    unit = max(params.get("data_alignment", e.BLOCK) // e.BLOCK, 1)
     used, chunks = layout(blocks, groups, log, unit)
     xfs_free_space.attach(state, used, blocks, groups)
     lists = {
@@ -61,14 +66,18 @@ def start(params: dict[str, int], files: Files, *, table: str) -> State:
     }
     own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
     own |= {
-        "dax": 1,
+        "dax": int(dax),
+        "intents": int(dax),
+        "dirty_expire": params.get("dirty_expire", 0),
+        "folio_order": LARGEST_FOLIO if params.get("folios") == "always" else 0,
+        "next_flush": e.FLUSHER_PERIOD,
         "journal_at": groups // 2 * int(record.ag_blocks) + n.AG_BLOCKS,
         "journal_blocks": log,
         "fixed_blocks": groups * (n.AG_BLOCKS + n.FREE_LIST) + log,
         "next_tick": params["sync_interval"],
     }
     own |= {"cil_limit": min(log * e.BLOCK >> 3, n.MOST_CIL), "sequence": 1}
-    e.lay_out(state, files, lists, own | e.DAX_PAGES)
+    e.lay_out(state, files, lists, own | (e.DAX_PAGES if dax else e.CACHED_PAGES))
     _known(state, folders, chunks)
     return state
 

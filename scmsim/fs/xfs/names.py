@@ -10,11 +10,12 @@ from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.operations import DONE, FULL
+from scmsim.fs.linux import pages
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.files import call
 from scmsim.fs.xfs import state as n
-from scmsim.fs.xfs.data import add_blocks, free_pages
+from scmsim.fs.xfs.data import add_blocks, unreserved
 from scmsim.fs.xfs.dirs import add_entry, blocks_to_add, remove_entry, to_inode
 from scmsim.fs.xfs.inodes import give_inode, inode_block, take_inode
 from scmsim.fs.xfs.log import (
@@ -61,17 +62,17 @@ def touch(s, arena, row):
         return f
     is_dir = arena[row + e.ROW_DIR]
     size = 0 if is_dir else max(arena[row + e.ROW_SIZE], 0)
-    pages = (size + e.BLOCK - 1) // e.BLOCK
-    if not has_room(s, arena, n.WORDS + 2 * pages + 4 * s.inode_count):
+    count = (size + e.BLOCK - 1) // e.BLOCK
+    if not has_room(s, arena, n.WORDS + 2 * count + 4 * s.inode_count):
         return 0
     inode = take_inode(s, arena, n.ROOT_INODE, is_dir)
     f = new_record(s, arena, row, inode if inode >= 0 else n.SHARED_INODE)
-    arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
-    if pages:
-        table.reserve(s, arena, f + e.PAGES, pages)
+    arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + n.DISK_SIZE] = is_dir, size, size
+    if count:
+        table.reserve(s, arena, f + e.PAGES, count)
     page = 0
-    while page < pages and s.free_blocks:
-        page += add_blocks(s, arena, f, page, pages - page, 0)
+    while page < count and unreserved(s) > 0:
+        page += add_blocks(s, arena, f, page, min(count - page, unreserved(s)), 0)
     return f
 
 
@@ -81,7 +82,7 @@ def destroy(s, arena, out, row, f):
     if arena[f + e.IS_DIR]:
         to_inode(s, arena, f)
     elif arena[f + e.MAPPED]:
-        free_pages(s, arena, out, f, 0, arena[f + e.PAGE_COUNT])
+        pages.free_pages(s, arena, out, f, 0, arena[f + e.PAGE_COUNT])
     inode = arena[f + e.INODE]
     arena[arena[arena[s.inode_items] + inode] + n.MASK] = 0
     unlinked = UNLINKED + 4 * (inode % n.CHUNK_INODES)
@@ -100,7 +101,7 @@ def destroy(s, arena, out, row, f):
 @subroutine
 def create(s, arena, out, op, row, d):
     """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
-    if blocks_to_add(s, arena, row, d) > s.free_blocks:
+    if blocks_to_add(s, arena, row, d) > unreserved(s):
         return FULL
     inode = take_inode(s, arena, arena[d + e.INODE], op.op == r.MKDIR)
     if inode < 0:
@@ -138,7 +139,7 @@ def move_entry(s, arena, out, row, d, replaces):
     f = arena[row]
     adds_first = not replaces and arena[f + n.KNOWN] > 0
     takes_room = not replaces or arena[f + n.KNOWN] == 0  # else the name takes the place of what goes
-    if takes_room and blocks_to_add(s, arena, row, d) > s.free_blocks:
+    if takes_room and blocks_to_add(s, arena, row, d) > unreserved(s):
         return FULL
     call(s, arena, out, f, q.RENAME)
     if not adds_first:
@@ -158,7 +159,7 @@ def move_entry(s, arena, out, row, d, replaces):
 @subroutine
 def link(s, arena, out, op, row, d):
     """Run link: add another entry in directory `d`; return the outcome."""
-    if blocks_to_add(s, arena, row, d) > s.free_blocks:
+    if blocks_to_add(s, arena, row, d) > unreserved(s):
         return FULL
     f = arena[row]
     arena[f + e.LINKS] += 1

@@ -156,8 +156,11 @@ def extents_of(arena, f):
 @subroutine
 def can_free(s, arena, op, row):
     """Return whether the extents that an operation may free can be kept as busy; if not, request room."""
+    code = op.op
+    if not (r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.CLOSE):
+        return True
     count = extents_of(arena, arena[row + e.ROW_RECORD]) + n.MOST_FREED
-    if op.op == r.RENAME and op.replaced >= 0:
+    if code == r.RENAME and op.replaced >= 0:
         count += extents_of(arena, arena[s.rows + op.replaced * e.ROW_WORDS + e.ROW_RECORD])
     missing = count - s.spare_count
     if missing > 0:
@@ -174,8 +177,7 @@ def step(s, arena, out, op, row):
     code = op.op
     if code == r.SYNC:
         return sync_all(s, arena, out)
-    is_freeing = r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.CLOSE
-    if is_freeing and not can_free(s, arena, op, row):
+    if not can_free(s, arena, op, row):
         return NO_ROOM
     if r.UNLINK <= code <= r.RMDIR or (code == r.CREATE and arena[row] == 0):
         return change_names(s, arena, out, op, row)

@@ -87,6 +87,14 @@ ENTRY = e.SLOTS  # place of the newest name: data block << 12 | byte
 OLDER_ENTRY = e.FIRST_ENTRY_SLOT  # place of the name before that one
 KNOWN = e.GAP  # names whose places are known
 
+# A file's record with the page cache, one word each: fields that XFS does not use otherwise.
+DISK_SIZE = e.LAST_GROUP  # bytes: the file's length in its inode on the device (i_disk_size)
+DELAYED = e.PREALLOCATIONS  # pages whose block is only reserved (i_delayed_blks)
+FLAGS = e.FRESH  # of the following:
+CLOSED_DIRTY = 1  # closed with delayed pages: later closes keep the preallocation (XFS_IDIRTY_RELEASE)
+TRUNCATED = 2  # truncated since the last close, which then writes the file back (XFS_ITRUNCATED)
+PREALLOCATED = 4  # fallocate gave it blocks, which a close keeps (XFS_DIFLAG_PREALLOC)
+
 IN_INODE, IN_BLOCK, WITH_LEAF, WITH_NODE = range(4)
 DATA_HEADER = 64  # xfs_dir3_data_hdr
 DOTS = 32  # entries of . and ..
@@ -121,6 +129,7 @@ STATE = np.dtype(
             ("cil_limit", "i8"),
             ("freed_extents", "i8"),  # in the CIL: freed extents and freed inodes
             ("freed_inodes", "i8"),
+            ("intents", "i8"),  # set if intents are logged that are done within their checkpoint (until Linux 5.18)
             ("ail", "i8"),  # first item that is logged and not yet in place
             ("ail_items", "i8"),
             ("log_head", "i8"),  # bytes: position of the next checkpoint, and bytes in use
@@ -129,6 +138,8 @@ STATE = np.dtype(
             ("log_unit", "i8"),
             ("log_buffer", "i8"),
             ("sync_interval", "i8"),
+            ("old_size", "i8"),  # bytes: length of a file before the current operation; -1: the operation cleared bytes
+            ("next_flush", "i8"),  # ns: when the flusher thread runs next (page cache)
             ("push", "i8"),  # set when all logged metadata must be written in place
         ],
     )
@@ -136,7 +147,7 @@ STATE = np.dtype(
 
 
 def space(state: State) -> dict[str, int]:
-    """Return the space report in bytes, as ext4's; XFS does not preallocate for direct writes."""
+    """Return the space report in bytes, as ext4's; blocks past a file's end count as the file's."""
     record = state.record[0]
     report = e.space(state)
     report |= {"uncommitted_bytes": int(record.cil_bytes), "commits": int(record.sequence) - 1}

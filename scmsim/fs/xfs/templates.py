@@ -38,98 +38,101 @@ LOG_WRITE, LOG_DONE, METADATA, ITEM = range(q.TEMPLATES, q.TEMPLATES + 4)
 BARRIER_FENCES = 2
 LOG_WRITE_FENCES = 2 * BARRIER_FENCES
 _STEPS = TemplateBuilder(SITES, COSTS, KERNEL)
-_run, _work = _STEPS.run, _STEPS.work
 
 
-def _call(cost: str) -> list:
-    return [_work(cost, 1), _run(LOAD, "transaction", q.INODE, 0, 64)]
+def call(steps: TemplateBuilder, cost: str) -> list:
+    """Return the events of a call that looks at an inode."""
+    return [steps.work(cost, 1), steps.run(LOAD, "transaction", q.INODE, 0, 64)]
 
 
 def data_templates(copy_fence: bool) -> dict[int, list]:
     """Return the templates of write() and read(); a write that changes nothing but data has no transaction."""
+    run, work = _STEPS.run, _STEPS.work
     zeroing = [
-        _work("zero_block", 0, q.COUNT),
-        _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
-        _run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
+        work("zero_block", 0, q.COUNT),
+        run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
+        run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
     ]
     return {
-        q.WRITE: _call("write_call"),
-        q.TIMES: [_work("transaction", 1)],
-        q.ALLOCATE: [_work("transaction", 1), _work("allocate", 1), *zeroing],
-        q.CONVERT: [_work("transaction", 1), *zeroing],
+        q.WRITE: call(_STEPS, "write_call"),
+        q.TIMES: [work("transaction", 1)],
+        q.ALLOCATE: [work("transaction", 1), work("allocate", 1), *zeroing],
+        q.CONVERT: [work("transaction", 1), *zeroing],
         q.COPY: [
-            _work("map_run", 1),
-            *q.dax_copy(_run, copy_fence),
-            _work("copy_line", 0, q.LINES),
+            work("map_run", 1),
+            *q.dax_copy(run, copy_fence),
+            work("copy_line", 0, q.LINES),
         ],
-        q.FINISH: [_work("transaction", 1)],
-        q.READ: _call("read_call"),
+        q.FINISH: [work("transaction", 1)],
+        q.READ: call(_STEPS, "read_call"),
         q.COPY_OUT: [
-            _work("map_run", 1),
-            _run(LOAD, "copy", q.FROM, 0, 0, q.HAS, space=PM),
-            _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+            work("map_run", 1),
+            run(LOAD, "copy", q.FROM, 0, 0, q.HAS, space=PM),
+            run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
         ],
-        q.READ_PAGES: [_work("timer_tick", 0, q.LINES)],
+        q.READ_PAGES: [work("timer_tick", 0, q.LINES)],
     }
 
 
-def log_templates(table_checksum: bool) -> dict[int, list]:
+def log_templates(table_checksum: bool, steps: TemplateBuilder = _STEPS) -> dict[int, list]:
     """Return the templates of items, checkpoints, log writes, and metadata in place."""
+    run, work = steps.run, steps.work
     return {
-        ITEM: [_run(STORE, "transaction", q.SLOT, 0, 128)],
+        ITEM: [run(STORE, "transaction", q.SLOT, 0, 128)],
         LOG_WRITE: [
-            _work("log_block", 0, q.COUNT),
-            *([_work("checksum_step", 0, CHECKED)] if table_checksum else []),
-            _run(LOAD, "log", q.ZERO, q.DESCRIPTORS, 0, q.BYTES, width=8),
-            _run(NTSTORE, "log", q.TO, 0, 0, q.LOG, space=PM, width=8),
-            _run(NTSTORE, "log", q.FROM, 0, 0, q.LOG_WRAPPED, space=PM, width=8),
-            _run(FENCE, "log", q.ZERO, 0, 0, FENCES, space=PM),
+            work("log_block", 0, q.COUNT),
+            *([work("checksum_step", 0, CHECKED)] if table_checksum else []),
+            run(LOAD, "log", q.ZERO, q.DESCRIPTORS, 0, q.BYTES, width=8),
+            run(NTSTORE, "log", q.TO, 0, 0, q.LOG, space=PM, width=8),
+            run(NTSTORE, "log", q.FROM, 0, 0, q.LOG_WRAPPED, space=PM, width=8),
+            run(FENCE, "log", q.ZERO, 0, 0, FENCES, space=PM),
         ],
         LOG_DONE: [
-            _work("checkpoint", 1),
-            _work("log_item", 0, q.COUNT),
-            _work("busy_extent", 0, q.REVOKES),
-            _work("freed_inode", 0, q.NEW),
+            work("checkpoint", 1),
+            work("log_item", 0, q.COUNT),
+            work("busy_extent", 0, q.REVOKES),
+            work("freed_inode", 0, q.NEW),
         ],
-        q.FSYNC: [_work("fsync_call", 1)],
-        q.BARRIER: [_run(FENCE, "log", q.ZERO, 0, BARRIER_FENCES, space=PM)],
+        q.FSYNC: [work("fsync_call", 1)],
+        q.BARRIER: [run(FENCE, "log", q.ZERO, 0, BARRIER_FENCES, space=PM)],
         METADATA: [
-            _work("push_block", 1),
-            _run(LOAD, "metadata", q.FROM, q.BUFFERS, 0, q.BYTES, width=8),
-            _run(NTSTORE, "metadata", q.FROM, 0, 0, q.BYTES, space=PM, width=8),
+            work("push_block", 1),
+            run(LOAD, "metadata", q.FROM, q.BUFFERS, 0, q.BYTES, width=8),
+            run(NTSTORE, "metadata", q.FROM, 0, 0, q.BYTES, space=PM, width=8),
         ],
-        q.SYNC: [_work("sync_call", 1)],
+        q.SYNC: [work("sync_call", 1)],
     }
 
 
-def name_templates() -> dict[int, list]:
+def name_templates(steps: TemplateBuilder = _STEPS) -> dict[int, list]:
     """Return the templates of calls other than read and write."""
+    run, work = steps.run, steps.work
     return {
         q.NAME: [
-            _work("block_entry", 0, IN_BLOCK),
-            _work("leaf_entry", 0, IN_LEAF),
-            _run(LOAD, "namespace", q.FROM, q.BUFFERS, q.BLOCK),
-            _run(STORE, "namespace", q.FROM, q.BUFFERS, 64),
+            work("block_entry", 0, IN_BLOCK),
+            work("leaf_entry", 0, IN_LEAF),
+            run(LOAD, "namespace", q.FROM, q.BUFFERS, q.BLOCK),
+            run(STORE, "namespace", q.FROM, q.BUFFERS, 64),
         ],
-        q.CREATE: _call("create"),
-        q.OPEN: _call("open"),
-        q.CLOSE: _call("close"),
-        q.STAT: _call("stat"),
-        q.OTHER: _call("null_call"),
-        q.LIST: [*_call("readdir"), _work("list_entry", 0, q.COUNT)],
-        q.UNLINK: _call("unlink"),
-        q.REMOVE: _call("remove"),
-        q.RMDIR: _call("rmdir"),
-        q.RENAME: _call("rename"),
-        q.LINK: _call("link"),
-        q.MKDIR: _call("mkdir"),
-        q.FREED: [_work("free_extent", 0, q.COUNT)],
-        q.TRUNCATE: [*_call("null_call"), _work("transaction", 2)],
-        q.FALLOCATE: [*_call("null_call"), _work("transaction", 1)],
-        q.FALLOCATED: [_work("allocate", 0, q.COUNT)],
+        q.CREATE: call(steps, "create"),
+        q.OPEN: call(steps, "open"),
+        q.CLOSE: call(steps, "close"),
+        q.STAT: call(steps, "stat"),
+        q.OTHER: call(steps, "null_call"),
+        q.LIST: [*call(steps, "readdir"), work("list_entry", 0, q.COUNT)],
+        q.UNLINK: call(steps, "unlink"),
+        q.REMOVE: call(steps, "remove"),
+        q.RMDIR: call(steps, "rmdir"),
+        q.RENAME: call(steps, "rename"),
+        q.LINK: call(steps, "link"),
+        q.MKDIR: call(steps, "mkdir"),
+        q.FREED: [work("free_extent", 0, q.COUNT)],
+        q.TRUNCATE: [*call(steps, "null_call"), work("transaction", 2)],
+        q.FALLOCATE: [*call(steps, "null_call"), work("transaction", 1)],
+        q.FALLOCATED: [work("allocate", 0, q.COUNT)],
         q.CLEAR_PM: [
-            _run(STORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
-            _run(FLUSH, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+            run(STORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+            run(FLUSH, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
         ],
     }
 

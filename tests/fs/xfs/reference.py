@@ -42,8 +42,8 @@ class Slow(Dirs):
             node.is_dir = is_dir
             node.size = 0 if node.is_dir else max(int(self.files.first_size[file]), 0)
         page, pages = 0, -(-node.size // BLOCK)
-        while page < pages and True in self.space.free:
-            for block in self.take(node, page, pages - page):
+        while page < pages and self.free_count() > 0:
+            for block in self.take(node, page, min(pages - page, self.free_count())):
                 node.pages[page] = (block, False)
                 page += 1
         node.end = page
@@ -54,8 +54,8 @@ class Slow(Dirs):
         node = self.nodes.pop(file)
         if node.is_dir:
             self.empty_folder(node)
-        elif node.pages:
-            self.free_pages(node, 0, max(node.pages))
+        elif node.pages or node.delayed:
+            self.free_pages(node, 0, node.end)
         self.inodes[node.inode].fork = 0
         unlinked = 40 + 4 * (node.inode % 64)
         self.change_inode_use(node.inode, unlinked, unlinked + 3)
@@ -96,9 +96,8 @@ class Slow(Dirs):
             self.change(item, 0, 72 + 16 * min(extents // len(node.leaves), 251))
         self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
 
-    def free_pages(self, node, first, last):
-        """Free the blocks of a range of pages from its end, two extents per transaction."""
-        last = min(last, node.end - 1)
+    def free_extents(self, node, first, last):
+        """Free the extents of a range of pages, the last one first; return how many."""
         doomed = {page: node.pages.pop(page) for page in sorted(node.pages, reverse=True) if first <= page <= last}
         runs = []  # [page, block, unwritten, blocks]
         for page, (block, unwritten) in doomed.items():
@@ -106,9 +105,15 @@ class Slow(Dirs):
                 runs[-1] = [page, block, unwritten, runs[-1][3] + 1]
             else:
                 runs.append([page, block, unwritten, 1])
-        for number, (_, block, _, count) in enumerate(runs):
+        for _, block, _, count in runs:
             self.space.give(block, count)
             self.change_free_space(block)
+        return len(runs)
+
+    def free_pages(self, node, first, last):
+        """Free the blocks of a range of pages from its end, two extents per transaction."""
+        last = min(last, node.end - 1)
+        for number in range(self.free_extents(node, first, last)):
             self.extra += 32 + (56 if number % 2 == 0 else 0)
         if last == node.end - 1:
             node.end = min(node.end, first)
@@ -149,10 +154,7 @@ class Slow(Dirs):
         length = self.fitting(node, offset, length)
         if not length:
             return False
-        stamp = self.now - self.now % self.clock_tick if self.clock_tick else self.sequence
-        if node.stamp != stamp:
-            node.stamp = stamp
-            self.change_inode(node)
+        self.set_times(node)
         at = part_end = offset
         end = offset + length
         while at < end:
@@ -180,6 +182,13 @@ class Slow(Dirs):
             node.size, node.data_tid = end, self.sequence
             self.change_inode(node)
         return True
+
+    def set_times(self, node):
+        """Set a file's times if the clock moved on."""
+        stamp = self.now - self.now % self.clock_tick if self.clock_tick else self.sequence
+        if node.stamp != stamp:
+            node.stamp = stamp
+            self.change_inode(node)
 
     def copy(self, target, length):
         """Count stored bytes and the lines that the copy routine writes back."""

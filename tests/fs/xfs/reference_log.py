@@ -34,6 +34,9 @@ class Node:
         self.inode, self.parent, self.is_dir, self.size = inode, parent, is_dir, size
         self.links, self.opens, self.stamp, self.tid, self.data_tid = 1, 0, -1, 0, 0
         self.pages, self.end, self.leaves = {}, 0, []  # page -> (block, unwritten)
+        # with the page cache: pages with a reserved block, dirty pages, when the first became dirty, length on the device
+        self.delayed, self.dirty, self.since, self.disk = set(), set(), 0, 0
+        self.truncated = self.closed_dirty = self.kept = False
         self.form, self.names, self.short, self.long, self.hint = "inode", 0, 0, 0, 0
         self.data, self.node, self.frees = {}, None, None  # of a directory: index -> item
         # names in a directory: their number, the places of the newest and of the one before
@@ -48,6 +51,8 @@ class Node:
 
 class Log:
     """The device's blocks, the committed items, the log, and the logged items that are not yet in place."""
+
+    logs_intents = True
 
     def __init__(
         self,
@@ -76,8 +81,8 @@ class Log:
         self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
 
     def free_count(self):
-        """Return the number of free blocks."""
-        return sum(self.space.free)
+        """Return the number of free blocks that are not reserved."""
+        return sum(self.space.free) - self.space.reserved
 
     def take(self, node, page, want):
         """Take up to `want` blocks for the hole at `page`."""
@@ -161,7 +166,7 @@ class Log:
         """Free a metadata block."""
         self.space.give(item.home)
         self.change_free_space(item.home)
-        self.extra += 88
+        self.extra += 88 if self.logs_intents else 0
         item.stale = True
         self.join(item)
 

@@ -39,7 +39,7 @@ def same_state(model, reference):
             expected += [node.names, node.long, forms.index(node.form), node.hint]
         else:
             fields += [e.SIZE, e.EXTENTS, e.MAPPED]
-            expected += [node.size, node.extents(), len(node.pages)]
+            expected += [node.size, node.extents(), len(node.pages) + len(node.delayed)]
         assert [int(arena[f + field]) for field in fields] == expected, file
         if not node.is_dir and node.end:
             blocks = [int(word) >> e.BLOCK_SHIFT for word in arena[arena[f + e.PAGES] :][: node.end]]

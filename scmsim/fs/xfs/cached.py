@@ -1,0 +1,176 @@
+"""Reads and writes of XFS with the page cache: bytes go to cached pages, and blocks are reserved for them.
+
+Source: Linux 6.1 fs/xfs/xfs_file.c (xfs_file_buffered_write, xfs_file_write_checks), mm/filemap.c,
+fs/iomap/buffered-io.c (iomap_file_buffered_write, iomap_zero_range).
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.engine.table import reserve, words_to_hold
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux import templates as q
+from scmsim.fs.linux.blocks import holes, last_of_folio, page_run, page_word
+from scmsim.fs.linux.transfer import add_cached, cache_page, copy_in
+from scmsim.fs.linux.writeback import queue_dirty
+from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs.data import unreserved
+from scmsim.fs.xfs.delayed import PIECE, most_pages, reserve_blocks
+from scmsim.fs.xfs.log import log_inode
+from scmsim.jit import subroutine
+
+PAGE_EVENTS = 6  # most events of a page that is read, written or cleared
+
+
+@subroutine
+def mark_dirty(s, arena, row, f, page, count):
+    """Mark `count` cached pages from `page` on as dirty; they have blocks or reserved ones."""
+    if arena[f + e.DIRTY] == 0:
+        queue_dirty(s, arena, row, f)
+        arena[f + e.FIRST_DIRTY_PAGE] = page
+    arena[f + e.FIRST_DIRTY_PAGE] = min(arena[f + e.FIRST_DIRTY_PAGE], page)
+    words = arena[f + e.PAGES]
+    for at in range(words + page, words + page + count):
+        if not arena[at] & e.IS_DIRTY:
+            s.pages_dirtied += 1
+            arena[f + e.DIRTY] += 1
+            arena[at] |= e.IS_DIRTY
+
+
+@subroutine
+def set_times(s, arena, out, f):
+    """Set a file's times in a transaction if its clock moved on (xfs_vn_update_time)."""
+    stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
+    if stamp != arena[f + e.STAMP]:
+        arena[f + e.STAMP] = stamp
+        emit_template(s, out, q.TIMES)
+        log_inode(s, arena, out, f)
+
+
+@subroutine
+def pages_to_clear(arena, f, at, end):
+    """Return the most pages with content in the bytes [at, end)."""
+    return max(min((end + 4095) >> 12, arena[f + e.PAGE_COUNT]) - (at >> 12), 0)
+
+
+@subroutine
+def clear_range(s, arena, out, row, f, at, end):
+    """Clear the bytes [at, end) in cached pages, which become dirty; return whether there were any with content.
+
+    Holes and unwritten blocks are skipped, dirty or not, but not reserved blocks (iomap_zero_iter).
+    """
+    cleared, end = False, min(end, arena[f + e.PAGE_COUNT] << 12)
+    while at < end:
+        page, stop = at >> 12, min(end, (at & ~4095) + e.BLOCK)
+        word = page_word(arena, f, page)
+        if word and (word & e.IS_UNWRITTEN == 0 or word >> e.BLOCK_SHIFT == 0):
+            if not word & e.IS_CACHED:
+                cache_page(s, arena, out, f, page, stop - at < e.BLOCK)
+                word = page_word(arena, f, page)
+            mark_dirty(s, arena, row, f, page, 1)
+            s.reg[q.TO] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
+            s.reg[q.BYTES] = stop - at
+            emit_template(s, out, q.CLEAR_FRAME)
+            cleared = True
+        at = stop
+    return cleared
+
+
+@subroutine
+def run_of_content(s, arena, f, page, last):
+    """Return how many pages from `page` to at most `last` are in adjacent frames, or all uncached, and no holes."""
+    count = page_run(s, arena, f, page, last)
+    for i in range(1, count):
+        if page_word(arena, f, page + i) == 0:
+            return i
+    return count
+
+
+@subroutine
+def write_slice(s, arena, out, op, row, f):
+    """Run part of a write() from `s.progress` on: for each hole reserve blocks, then copy to cached pages."""
+    at, whole_end = op.offset + s.progress, op.offset + op.length
+    end = min(whole_end, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
+    first, size, reservations = at >> 12, arena[f + e.SIZE], 0
+    if s.progress == 0:
+        emit_template(s, out, q.WRITE)
+        set_times(s, arena, out, f)
+        if op.offset > size:
+            clear_range(s, arena, out, row, f, size, op.offset)
+    s.new_pages, s.reading, s.pages_dirtied = 0, 0, 0
+    while at < end:
+        page = at >> 12
+        if page_word(arena, f, page) == 0:
+            reserve_blocks(s, arena, f, at, whole_end, max(size, at if at > op.offset else 0))
+            reservations += 1
+        count = run_of_content(s, arena, f, page, (end - 1) >> 12)
+        if not page_word(arena, f, page) & e.IS_CACHED:
+            add_cached(s, arena, out, op, f, (page, page + count))
+            count = page_run(s, arena, f, page, page + count - 1)
+        mark_dirty(s, arena, row, f, page, count)
+        stop = min(end, (page + count) << 12)
+        word = page_word(arena, f, page)
+        target = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
+        copy_in(s, out, target, (op.thread << 36) + op.buffer + at - op.offset, stop - at)
+        at = stop
+    s.progress = at - op.offset
+    s.reg[q.PAGES], s.reg[q.NEW], s.reg[q.COUNT] = ((end - 1) >> 12) - first + 1, s.new_pages, reservations
+    s.reg[q.HAS] = s.pages_dirtied - s.new_pages
+    emit_template(s, out, q.FINISH)
+    arena[f + e.SIZE] = max(size, end)
+
+
+@subroutine
+def has_blocks(s, arena, op, f):
+    """Return whether blocks can be reserved for a write; count them only if few are left."""
+    first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
+    return unreserved(s) >= last + 1 - first or holes(arena, f, first, last) <= unreserved(s)
+
+
+@subroutine
+def longest_fitting_prefix(s, arena, op):
+    """Return how many leading bytes of a write get blocks: each hole, of at most 4 MiB at once, whole or not at all."""
+    f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
+    at, end, left = op.offset, op.offset + op.length, unreserved(s)
+    while at < end:
+        page = at >> 12
+        if page_word(arena, f, page) == 0:
+            stop, count = (min(end, at + PIECE) + 4095) >> 12, 1
+            while page + count < stop and page_word(arena, f, page + count) == 0:
+                count += 1
+            left -= count
+            if left < 0:
+                break
+            page += count - 1
+        at = (page + 1) << 12
+    return max(min(at, end) - op.offset, 0)
+
+
+@subroutine
+def slice_fits(s, arena, out, op, f):
+    """Return whether the next part of a read or write surely fits; grow the file's page table for it."""
+    first, end = (op.offset + s.progress) >> 12, op.offset + op.length
+    is_write = op.op == r.WRITE
+    last = min((end - 1) >> 12, first + (n.EXTENT_PAGES if is_write else e.SLICE_PAGES) - 1)
+    pages = last - first + 1
+    if is_write and s.progress == 0:
+        pages += pages_to_clear(arena, f, arena[f + e.SIZE], op.offset)
+    if not reserve_events(s, out, n.ROOM + PAGE_EVENTS * pages):
+        return False
+    return not is_write or table_reaches(
+        s, arena, f, end, last_of_folio(s, min((end - 1) >> 12, last + n.EXTENT_PAGES))
+    )
+
+
+@subroutine
+def table_reaches(s, arena, f, end, last):
+    """Make room for pages up to `last` and what a write up to byte `end` preallocates; return False if the arena must grow."""
+    count = most_pages(s, arena[f + e.SIZE], end, last)
+    words = words_to_hold(arena, f + e.PAGES, count)
+    if not has_room(s, arena, words + n.WORDS):
+        return False
+    reserve(s, arena, f + e.PAGES, count)
+    return True
+
+
+TRANSFER = {"has_blocks": has_blocks, "slice_fits": slice_fits, "write_slice": write_slice}

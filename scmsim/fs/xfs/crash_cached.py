@@ -1,0 +1,61 @@
+"""Recovery model of XFS with the page cache: a file's size and blocks become known after their data is stored.
+
+Units: bytes, pages of 4096 bytes.
+Source: Linux 6.1 fs/xfs/{xfs_aops.c: xfs_end_ioend; xfs_iops.c: xfs_setattr_size}, fs/xfs/xfs_log_recover.c.
+
+The content of the page cache is lost.  Blocks are unwritten until write-back has stored them; the transaction that makes them
+written, and the file larger, starts after that, so a checkpoint holds only what is stored.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim.core import records as r
+from scmsim.core.records import NTSTORE
+from scmsim.fs.ext4.crash import RecoveryModel as Cached
+from scmsim.fs.linux.disk import written_back
+from scmsim.fs.recovery.model import Guarantee, Stores
+from scmsim.fs.recovery.observe import Event
+from scmsim.fs.xfs.crash import RecoveryModel as Logged
+
+SUMMARY = "xfs: size and blocks change after the data is stored; what the page cache holds is lost"
+MODELS = ("xfs",)
+
+GUARANTEE = Guarantee(
+    "metadata is that of a checkpoint, with its data; data is overwritten in place and may be torn; durable when fsync returns",
+    False,
+    False,
+)
+
+
+class RecoveryModel(Cached, Logged):
+    """Recovery model of xfs-dax's checkpoints, with ext4's page cache."""
+
+    guarantee = GUARANTEE
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """Return the writes of each event."""
+        if op.op != r.TRUNCATE or op.new_size > self.cache.of(int(op.file)).size:
+            return super().interpret(op, version, events)
+        # a truncate stores the page of the new end, then clears the part of it that goes, and may store it again
+        self.disk.look()
+        stores = [i for i, event in enumerate(events) if event.site == "writeback" and event.code == NTSTORE]
+        meant: Stores = []
+        for i, event in enumerate(events):
+            if len(stores) > 1 and i == stores[1]:
+                self.cache.apply(op, version)
+            meant.append(self._one(i, event, events, {}, version))
+        if len(stores) < 2:
+            self.cache.apply(op, version)
+        self._apply(op, version, {})
+        return meant
+
+    def _one(
+        self, i: int, event: Event, events: Sequence[Event], spans: dict[int, tuple[int, int]], version: int
+    ) -> list:
+        if event.site == "writeback" and event.code == NTSTORE:
+            _, places = written_back(event, self.disk, self.cache)
+            # a truncate may free the page that it has just stored: no file has the block then
+            if any(self.disk.pages[file].get(page) != block for file, page, block in places):
+                return []
+        return super()._one(i, event, events, spans, version)
