@@ -10,6 +10,7 @@ from scmsim.jit import kernel
 FIELDS = [
     ("spare_nodes", "i8"),  # list of unused nodes, linked by LEFT, and its length
     ("spare_count", "i8"),
+    ("is_stocked", "i8"),  # set once the current operation has the nodes that it may need
 ]
 
 # A node, one word each:

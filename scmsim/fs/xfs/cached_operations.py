@@ -82,7 +82,7 @@ def step(s, arena, out, op, row):
 
 
 HOOKS = {
-    operations: {**calls.HOOKS, "longest_fitting_prefix": longest_fitting_prefix},
+    operations: {**calls.HOOKS, "longest_fitting_prefix": longest_fitting_prefix, "end": plain.end},
     calls: {"run_background_work": run_background_work, "step": step, "sync_file": sync_file},
     names: NAMES,
     pages: {"free_pages": free_pages},

@@ -155,9 +155,14 @@ def extents_of(arena, f):
 
 @subroutine
 def can_free(s, arena, op, row):
-    """Return whether the extents that an operation may free can be kept as busy; if not, request room."""
+    """Return whether the extents that an operation may free can be kept as busy; if not, request room.
+
+    An operation that is resumed has its nodes, so that the arena does not depend on how often it was.
+    """
     code = op.op
-    if not (r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.CLOSE):
+    if s.is_stocked or not (
+        r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.CLOSE
+    ):
         return True
     count = extents_of(arena, arena[row + e.ROW_RECORD]) + n.MOST_FREED
     if code == r.RENAME and op.replaced >= 0:
@@ -168,7 +173,15 @@ def can_free(s, arena, op, row):
             return False
         for _ in range(missing):
             xfs_busy.keep(s, arena, take(s, arena, xfs_busy.NODE_ORDER))
+    s.is_stocked = 1
     return True
+
+
+@subroutine
+def end(s, out):
+    """Reset the per-operation state for the next operation."""
+    s.is_stocked = 0
+    calls.end(s, out)
 
 
 @subroutine
@@ -201,7 +214,7 @@ emit = bind(
     "xfs",
     operations,
     {
-        operations: {**calls.HOOKS, "longest_fitting_prefix": longest_fitting_prefix},
+        operations: {**calls.HOOKS, "longest_fitting_prefix": longest_fitting_prefix, "end": end},
         calls: _CALLS,
         names: NAMES,
         pages: PAGES,
