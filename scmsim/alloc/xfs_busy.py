@@ -14,7 +14,12 @@ FIELDS = [
 ]
 
 # A node, one word each:
-START, LENGTH, LEFT, RIGHT, PARENT, IS_RED = range(6)
+START = 0  # first block
+LENGTH = 1  # blocks
+LEFT = 2  # nodes below, 0: none
+RIGHT = 3
+PARENT = 4  # node above, 0: the root
+IS_RED = 5
 NODE_ORDER = 3  # log2 of a node's words
 
 
