@@ -14,9 +14,8 @@ from scmsim.fs.linux.blocks import holes, last_of_folio, page_run, page_word
 from scmsim.fs.linux.transfer import add_cached, cache_page, copy_in
 from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.fs.xfs import state as n
-from scmsim.fs.xfs.data import unreserved
+from scmsim.fs.xfs.data import set_times, unreserved
 from scmsim.fs.xfs.delayed import PIECE, most_pages, reserve_blocks
-from scmsim.fs.xfs.log import log_inode
 from scmsim.jit import subroutine
 
 PAGE_EVENTS = 6  # most events of a page that is read, written or cleared
@@ -35,16 +34,6 @@ def mark_dirty(s, arena, row, f, page, count):
             s.pages_dirtied += 1
             arena[f + e.DIRTY] += 1
             arena[at] |= e.IS_DIRTY
-
-
-@subroutine
-def set_times(s, arena, out, f):
-    """Set a file's times in a transaction if its clock moved on (xfs_vn_update_time)."""
-    stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
-    if stamp != arena[f + e.STAMP]:
-        arena[f + e.STAMP] = stamp
-        emit_template(s, out, q.TIMES)
-        log_inode(s, arena, out, f)
 
 
 @subroutine

@@ -20,9 +20,10 @@ from scmsim.fs.linux.mapping import word_of
 from scmsim.fs.linux.transfer import cache_page
 from scmsim.fs.mapping.words import FAULT_WORDS
 from scmsim.fs.xfs import state as n
-from scmsim.fs.xfs.cached import mark_dirty, set_times
+from scmsim.fs.xfs.cached import mark_dirty
 from scmsim.fs.xfs.data import unreserved
 from scmsim.fs.xfs.delayed import most_pages, reserve_blocks
+from scmsim.fs.xfs.mapping import note_write
 from scmsim.jit import subroutine
 
 
@@ -52,12 +53,6 @@ def make_dirty(s, arena, out, f, page):
     first, pages = folio_of(arena, record, page)
     mark_dirty(s, arena, f, record, first, pages)
     return DONE
-
-
-@subroutine
-def note_write(s, arena, out, f):
-    """Set the file's times at a fault for a store."""
-    set_times(s, arena, out, arena[f + e.ROW_RECORD])
 
 
 @functools.cache

@@ -1,19 +1,15 @@
 """Operations of XFS with the page cache."""
 
-from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.events import reserve_events
-from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.engine.operations import NO_ROOM
 from scmsim.fs.linux import calls, names, pages, transfer
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.calls import data_call, plain_call
-from scmsim.fs.linux.names import change_names
 from scmsim.fs.xfs import operations as plain
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.cached import TRANSFER, longest_fitting_prefix
 from scmsim.fs.xfs.cached_pages import change_file, free_pages, release_file
 from scmsim.fs.xfs.names import HOOKS as NAMES
-from scmsim.fs.xfs.names import touch
 from scmsim.fs.xfs.writeback import TO_THE_END, store_old, store_range
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -40,50 +36,21 @@ def sync_file(s, arena, out, op, f):
 
 
 @subroutine
-def sync_all(s, arena, out):
-    """Run sync: store all dirty pages, then force the log."""
-    if not store_old(s, arena, out, s.now) or not reserve_events(s, out, n.ROOM):
-        return NO_ROOM
-    return plain.sync_all(s, arena, out)
+def store_all(s, arena, out):
+    """Store all dirty pages."""
+    return store_old(s, arena, out, s.now) and reserve_events(s, out, n.ROOM)
 
 
 @subroutine
-def close(s, arena, out, row, f):
-    """Run close, which may store a truncated file and frees blocks past the file's end (xfs_release)."""
-    if arena[f + e.LINKS] > 0 and not release_file(s, arena, out, f):
-        return NO_ROOM
-    if not reserve_events(s, out, n.ROOM):
-        return NO_ROOM
-    return plain.close(s, arena, out, row, f)
-
-
-@subroutine
-def step(s, arena, out, op, row):
-    """Run or resume an operation; return its outcome."""
-    code = op.op
-    if code == r.SYNC:
-        return sync_all(s, arena, out)
-    if not plain.can_free(s, arena, op, row):
-        return NO_ROOM
-    if r.UNLINK <= code <= r.RMDIR or (code == r.CREATE and arena[row] == 0):
-        return change_names(s, arena, out, op, row)
-    f = touch(s, arena, row)
-    if f == 0:
-        return NO_ROOM
-    is_transfer = (code == r.WRITE or code == r.READ) and not arena[f + e.IS_DIR]
-    if is_transfer or code == r.FSYNC or code == r.MSYNC:
-        return data_call(s, arena, out, op, row)
-    if code == r.TRUNCATE or code == r.FALLOCATE:
-        return change_file(s, arena, out, op, row, f)
-    if code == r.CLOSE:
-        return close(s, arena, out, row, f)
-    plain_call(s, arena, out, op, f)
-    return DONE
+def release(s, arena, out, f):
+    """Store a truncated file, and free blocks past a file's end."""
+    return (arena[f + e.LINKS] <= 0 or release_file(s, arena, out, f)) and reserve_events(s, out, n.ROOM)
 
 
 HOOKS = {
     operations: {**calls.HOOKS, "longest_fitting_prefix": longest_fitting_prefix, "end": plain.end},
-    calls: {"run_background_work": run_background_work, "step": step, "sync_file": sync_file},
+    calls: {"run_background_work": run_background_work, "step": plain.step, "sync_file": sync_file},
+    plain: {"store_all": store_all, "release": release, "change_file": change_file},
     names: NAMES,
     pages: {"free_pages": free_pages},
     transfer: TRANSFER,

@@ -36,6 +36,16 @@ def unreserved(s):
 
 
 @subroutine
+def set_times(s, arena, out, f):
+    """Set a file's times in a transaction if its clock moved on (xfs_vn_update_time)."""
+    stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
+    if stamp != arena[f + e.STAMP]:
+        arena[f + e.STAMP] = stamp
+        emit_template(s, out, q.TIMES)
+        log_inode(s, arena, out, f)
+
+
+@subroutine
 def log_extents(s, arena, out, f, page, goal, left):
     """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any.
 
@@ -126,11 +136,7 @@ def write_slice(s, arena, out, op, row, f):
     end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
     if s.progress == 0:
         emit_template(s, out, q.WRITE)
-        stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
-        if stamp != arena[f + e.STAMP]:
-            arena[f + e.STAMP] = stamp
-            emit_template(s, out, q.TIMES)
-            log_inode(s, arena, out, f)
+        set_times(s, arena, out, f)
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)

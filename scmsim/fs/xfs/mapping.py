@@ -6,16 +6,14 @@ from types import ModuleType
 from typing import Any
 
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes
 from scmsim.fs.mapping.words import FAULT_WORDS
 from scmsim.fs.xfs import state as n
-from scmsim.fs.xfs.data import map_run
-from scmsim.fs.xfs.log import log_inode
+from scmsim.fs.xfs.data import map_run, set_times
 from scmsim.jit import subroutine
 
 
@@ -41,12 +39,7 @@ def give_blocks(s, arena, out, f, page, count):
 @subroutine
 def note_write(s, arena, out, f):
     """Set the file's times at a fault for a store."""
-    record = arena[f + e.ROW_RECORD]
-    stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
-    if stamp != arena[record + e.STAMP]:
-        arena[record + e.STAMP] = stamp
-        emit_template(s, out, q.TIMES)
-        log_inode(s, arena, out, record)
+    set_times(s, arena, out, arena[f + e.ROW_RECORD])
 
 
 @subroutine

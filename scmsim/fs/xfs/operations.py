@@ -48,8 +48,16 @@ def run_background_work(s, arena, out):
 
 
 @subroutine
+def store_all(s, arena, out):
+    """Store all cached pages for a sync, in XFS with the page cache; return False if that is not finished."""
+    return True
+
+
+@subroutine
 def sync_all(s, arena, out):
     """Run sync: force the log."""
+    if not store_all(s, arena, out):
+        return NO_ROOM
     if s.cil_bytes:
         checkpoint(s, arena, out)
     else:
@@ -120,8 +128,16 @@ def slice_fits(s, arena, out, op, f):
 
 
 @subroutine
+def release(s, arena, out, f):
+    """Prepare a close, in XFS with the page cache (xfs_release); return False if that is not finished."""
+    return True
+
+
+@subroutine
 def close(s, arena, out, row, f):
     """Run close; the last close of a file without a name frees the file."""
+    if not release(s, arena, out, f):
+        return NO_ROOM
     s.closes += 1
     call(s, arena, out, f, q.CLOSE)
     if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
@@ -132,7 +148,7 @@ def close(s, arena, out, row, f):
 
 
 @subroutine
-def change_file(s, arena, out, op, f):
+def change_file(s, arena, out, op, row, f):
     """Run truncate or fallocate; return the outcome."""
     if arena[f + e.IS_DIR] or (op.op == r.FALLOCATE and (op.length <= 0 or op.offset < 0)):
         emit_template(s, out, q.OTHER)
@@ -201,7 +217,7 @@ def step(s, arena, out, op, row):
     if is_transfer or code == r.FSYNC or code == r.MSYNC:
         return data_call(s, arena, out, op, row)
     if code == r.TRUNCATE or code == r.FALLOCATE:
-        return change_file(s, arena, out, op, f)
+        return change_file(s, arena, out, op, row, f)
     if code == r.CLOSE:
         return close(s, arena, out, row, f)
     plain_call(s, arena, out, op, f)
