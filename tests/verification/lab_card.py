@@ -39,6 +39,7 @@ from scmsim.core.records import (
 )
 from scmsim.result import read
 from scmsim.study.calibrate import using
+from scmsim.study.layout import judge
 from scmsim.trace import open_trace
 from scmsim.trace.store import TraceWriter
 
@@ -97,18 +98,14 @@ def single(name):
     return data[name], 101 if name == "truncate" else 2
 
 
-# What the emulated machine has: its kernel and device, and times of files that move on with the timer's tick (CONFIG_HZ=250).
+# What the emulated machine has: its kernel and device.
 PARAMS = {"capacity": "2GiB", "copy_fence": 1, "kernel": "6.1"}
-TICK = 4_000_000  # ns of the machine, which takes 1 ns for an instruction and for each access of a rep-string
 
 
 def params(fs, path, lab):
     """Parameters of the machine that was measured, those that the model has; the tick in times of the trace in `path`."""
     known = registry.literals("fs", fs).get("PARAMS", {})
-    times = np.concatenate([part["time_ns"][part["flag"] & SETUP == 0] for part in open_trace(path).batches()])
-    took = sum(lab.counters.get(name, 0) for name in ("instructions", "rep_loads", "rep_stores"))
-    tick = max(TICK * int(times.max() - times.min()) // took, 1)
-    values = PARAMS | {"timestamp_tick": f"{tick}ns"}
+    values = PARAMS | judge.by_the_guests_clock(open_trace(path), lab.counters, known)
     return {"linux": {"user_page": "2MiB"}, fs: {key: value for key, value in values.items() if key in known}}
 
 

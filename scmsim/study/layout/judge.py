@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.alloc import contiguity
-from scmsim.core.records import OP, SYNC, Files, Source
+from scmsim.core.records import OP, SETUP, SYNC, Files, Source
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine.extents import FREE
 from scmsim.lab import qemu
@@ -87,8 +87,9 @@ def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapp
     took = sum(int(counters.get(name, 0)) for name in _RETIRED)
     if not took or "timestamp_tick" not in known:
         return {}
-    times = np.concatenate([batch["time_ns"] for batch in source.batches()] or [np.zeros(1, np.int64)])
-    return {"timestamp_tick": f"{max(TICK * int(times.max() - times.min()) // took, 1)}ns"}
+    counted = [batch["time_ns"][batch["flag"] & SETUP == 0] for batch in source.batches()]
+    span = int(np.ptp(np.concatenate(counted)))
+    return {"timestamp_tick": f"{max(TICK * span // took, 1)}ns"}
 
 
 def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
