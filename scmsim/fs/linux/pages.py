@@ -18,6 +18,7 @@ from scmsim.fs.linux.blocks import (
     starts_at_ends,
 )
 from scmsim.fs.linux.files import call, dirty_inode
+from scmsim.fs.linux.transfer import cache_page, mark_dirty
 from scmsim.fs.linux.writeback import unqueue_clean
 from scmsim.jit import subroutine
 
@@ -98,12 +99,28 @@ def clear_part(s, arena, out, f, at, length):
 
 
 @subroutine
+def change_part(s, arena, out, row, f, at, length):
+    """Clear `length` bytes from `at` on, inside one page; emits at most 4 events.
+
+    In the page cache a stored page becomes dirty by that, and is read before (ext4_block_truncate_page, block_truncate_page).
+    """
+    page = at >> 12
+    if length > 0 and page < arena[f + e.PAGE_COUNT] and not s.dax:
+        word = arena[arena[f + e.PAGES] + page]
+        if word >> e.BLOCK_SHIFT and not word & e.IS_UNWRITTEN:
+            if not word & e.IS_CACHED:
+                cache_page(s, arena, out, f, page, 1)
+            mark_dirty(s, arena, row, f, page, 1)
+    clear_part(s, arena, out, f, at, length)
+
+
+@subroutine
 def split_parts(s, arena, out, f, at, end):
     """Split the huge pages of which the bytes [at, end) are a part, before the bytes are freed; emits at most 6 events."""
 
 
 @subroutine
-def truncate(s, arena, out, op, f):
+def truncate(s, arena, out, op, row, f):
     """Run truncate: free the pages past the new size and clear the rest of its last page."""
     size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
@@ -111,7 +128,7 @@ def truncate(s, arena, out, op, f):
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
         placement.discard_preallocations(s, arena, f)
         free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
-        clear_part(s, arena, out, f, size, -size & 4095)
+        change_part(s, arena, out, row, f, size, -size & 4095)
         free_leaves(s, arena, f, index.blocks_kept(arena, f))
     arena[f + e.SIZE] = size
     metadata.join_orphans(s, arena)  # ext4_truncate is on the orphan list while it runs
@@ -170,7 +187,7 @@ def note_change(s, arena, out, f):
 
 
 @subroutine
-def punch_hole(s, arena, out, f, at, end):
+def punch_hole(s, arena, out, row, f, at, end):
     """Turn the bytes [at, end) into a hole: clear partial pages, free whole pages."""
     if ENDS_AT_SIZE and end > arena[f + e.SIZE]:
         end = (arena[f + e.SIZE] & ~4095) + e.BLOCK
@@ -178,10 +195,10 @@ def punch_hole(s, arena, out, f, at, end):
         return
     split_parts(s, arena, out, f, at, end)
     if at >> 12 == (end - 1) >> 12:
-        clear_part(s, arena, out, f, at, (end - at) & 4095)
+        change_part(s, arena, out, row, f, at, (end - at) & 4095)
     else:
-        clear_part(s, arena, out, f, at, -at & 4095)
-        clear_part(s, arena, out, f, end & ~4095, end & 4095)
+        change_part(s, arena, out, row, f, at, -at & 4095)
+        change_part(s, arena, out, row, f, end & ~4095, end & 4095)
     if (at + 4095) >> 12 < end >> 12:
         placement.discard_preallocations(s, arena, f)
     free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
@@ -189,7 +206,7 @@ def punch_hole(s, arena, out, f, at, end):
 
 
 @subroutine
-def fallocate(s, arena, out, op, f):
+def fallocate(s, arena, out, op, row, f):
     """Run fallocate: give unwritten blocks to the range's holes, or (punch hole) free the range; return the outcome."""
     end = op.offset + op.length
     first, last = op.offset >> 12, (end - 1) >> 12
@@ -209,7 +226,7 @@ def fallocate(s, arena, out, op, f):
             return outcome
     call(s, arena, out, f, q.FALLOCATE)
     if punches:
-        punch_hole(s, arena, out, f, op.offset, end)
+        punch_hole(s, arena, out, row, f, op.offset, end)
     else:
         fill_holes(s, arena, out, f, first, last)
         index.ensure_index(s, arena, f)

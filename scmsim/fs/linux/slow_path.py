@@ -96,9 +96,9 @@ def step(s, arena, out, op, row):
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)
         elif op.op == r.FALLOCATE:
-            return fallocate(s, arena, out, op, f)
+            return fallocate(s, arena, out, op, row, f)
         elif op.op == r.TRUNCATE:
-            truncate(s, arena, out, op, f)
+            truncate(s, arena, out, op, row, f)
         else:  # the last close of a file without a name
             s.closes += 1
             call(s, arena, out, f, q.CLOSE)

@@ -156,7 +156,7 @@ def change_file(s, arena, out, op, row, f):
     if not has_room(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
         return NO_ROOM
     if op.op == r.FALLOCATE:
-        return fallocate(s, arena, out, op, f)
+        return fallocate(s, arena, out, op, row, f)
     truncate(s, arena, out, op, f)
     return DONE
 
