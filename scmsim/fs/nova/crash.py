@@ -30,7 +30,6 @@ RECORD_BYTES, POINTER_BYTES = 32, 64  # of a journal record, of a CPU's pair of 
 ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
 TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
 
-
 KNOWN = (
     Known(
         records.WRITE, "data copy",
@@ -41,6 +40,7 @@ KNOWN = (
         records.RENAME, "",
         "the old name is taken away in place before the new one is committed (LeBlanc et al., arXiv:2204.06066)",
     ),
+    Known(records.FALLOCATE, "entry update", "over blocks that exist it returns without a fence after the new size (file.c)"),
 )  # fmt: skip
 
 
@@ -165,13 +165,13 @@ class Call:
         self.parent = self._parent()
         self.me = self._running(self.file)
         copies = copied(op, events, "data copy") if op.op == records.WRITE else []
-        self.copies = {i: (offset, length) for i, offset, length in copies}
+        self.copies = {i: span for i, *span in copies}
         self.pages = placed(copies, events)
         self.fresh: list[int] = []  # log pages that are initialised but not linked yet
         self.pending: list[int] = []  # pages of the file that the next write entry maps
         self.page = self.copied_to = 0  # of the last copy: its first page, its end in the file
-        # The files that lose a name, in order.
-        self.victims = [file for file in (self.replaced, self.file) if file >= 0]
+        self.resized: list[Any] = []  # write entries with a new size
+        self.victims = [file for file in (self.replaced, self.file) if file >= 0]  # those that lose a name, in order
 
     def stores(self) -> Stores:
         """Return, for each event, the writes that the event represents."""
@@ -296,6 +296,10 @@ class Call:
 
     def _update(self, i: int, event: Event) -> list:
         self.pending = []
+        if self.op.op == records.FALLOCATE:  # the entries of the pages that had blocks, in order
+            old = [page for page in self.me.mapped if (page + 1) * PAGE > self.op.offset and page not in self.pages]
+            self.page = min(page for page in old if self.me.entry_of[page] not in self.resized)
+            self.resized.append(self.me.entry_of[self.page])
         key = ("size", self.me.entry_of[self.page])
         self.a.sized.setdefault(self.file, []).append(key)
         return self._put(event.addr + 8 * SIZE_WORD, key, self._size())
@@ -320,10 +324,11 @@ class Call:
 
     def _collect(self, i: int, event: Event) -> list:
         """Return a garbage collection's writes: fast GC only drops dead pages; thorough GC makes the old part one record."""
-        if not any(e.site == "log gc" and e.code == NTSTORE for e in self.events):
+        first = next((k for k, e in enumerate(self.events) if e.site == "log gc" and e.code == NTSTORE), -1)
+        if first < 0:
             return []
-        number = len(self.a.collected) + (i == self._first_of_gc())
-        if i == self._first_of_gc():
+        number = len(self.a.collected) + (i == first)
+        if i == first:
             self.a.collected[number] = 0
         if event.addr % INODE_BYTES == HEAD and event.length == 16 and self._inode_of(event.addr) >= 0:
             running = self._running(self._inode_of(event.addr))
@@ -331,10 +336,6 @@ class Call:
             return self._put(event.addr, ("collected", self._inode_of(event.addr)), number)
         self.a.collected[number] += event.length
         return [Mark(event.addr, event.length, ("gc", number))]
-
-    def _first_of_gc(self) -> int:
-        last = max(i for i, e in enumerate(self.events) if e.site == "log gc" and e.code == NTSTORE)
-        return next(i for i in range(last + 1) if self.events[i].site == "log gc" and self.events[i].code == NTSTORE)
 
     # commits and names
 

@@ -9,7 +9,7 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.nova import log, state, templates
-from scmsim.fs.nova.data import assign_entry, free_nodes, invalidate_entry, reserve_pages
+from scmsim.fs.nova.data import assign_entry, extent_run, free_nodes, invalidate_entry, locate, reserve_pages
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 from scmsim.jit import subroutine
 
@@ -131,11 +131,11 @@ def evict(s, arena, out, row):
 
 
 @subroutine
-def fill_holes(s, arena, out, row, stop, zero):
+def fill_holes(s, arena, out, row, stop, zero, grows):
     """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if room runs out.
 
-    With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are discarded. The
-    table of pages has room.
+    With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are discarded. With
+    `grows` the entries of pages that have blocks get the file's new size in place. The table of pages has room.
     """
     emitted = s.emitted
     s.reg[templates.INODE] = inode_of(s, row)
@@ -143,11 +143,14 @@ def fill_holes(s, arena, out, row, stop, zero):
         page, count = s.resume_at, 0
         while page + count < stop and count < ADOPT_PAGES and table.get(arena, row + state.PAGES, page + count) == 0:
             count += 1
-        if count == 0:
-            s.resume_at += 1
-            continue
         if not entry_fits(s, arena, out, row):
             return False
+        if count == 0:
+            if grows:
+                locate(s, arena, table.get(arena, row + state.PAGES, page), page)
+                emit_template(s, out, templates.RESIZE)
+            s.resume_at += extent_run(s, arena, row, page, stop - page)
+            continue
         block = cpu_lists.allocate(s, arena, count)
         count = s.got
         s.data_blocks += count
@@ -178,7 +181,7 @@ def adopt(s, arena, out, row):
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
         s.stage, s.resume_at = state.ADOPTING, 0
-    if not fill_holes(s, arena, out, row, pages, templates.ZERO):
+    if not fill_holes(s, arena, out, row, pages, templates.ZERO, templates.ZERO):
         return False
     arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, length
     return True

@@ -140,10 +140,12 @@ def fallocate(s, arena, out, op, row):
         s.reg[templates.INODE] = inode_of(s, op.file)
         emit_template(s, out, templates.WRITE)
         s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
-    if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, 1):
+    end = op.offset + op.length
+    grows = not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]
+    if not names.fill_holes(s, arena, out, row, (end + 4095) >> 12, 1, grows):
         return False
-    if not op.flag & records.KEEP_SIZE:
-        arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], op.offset + op.length)
+    if grows:
+        arena[row + file_row.SIZE] = end
     return True
 
 

@@ -52,8 +52,8 @@ COSTS = (
     READ_EXTENT, LOG_START, LOG_PAGES, LOG_EXTEND, LOG_SCAN, LOG_SCANNED, LOG_DROP, LOG_LINK, GC_PAGE, GC_SWITCH, CREATE, MKDIR,
     DROP_NAME, LINK_CHANGE, UNLINK, RMDIR, EVICT, RENAME, LINK, TRUNCATE, TRUNCATE_TAIL, FREED, ZEROED, OPEN, CLOSE, FSYNC, STAT,
     READDIR, MAP, OTHER, NAMED, NEW_INODE, DOTS, UNLINK_NAME, FOUND, TRANSACTION, VALID, REMOVE, BARRIER,
-    RELEASE, CHECK,
-) = range(55)  # fmt: skip
+    RELEASE, CHECK, RESIZE,
+) = range(56)  # fmt: skip
 
 # Layout of the device, bytes.
 BLOCK = 4096
@@ -224,6 +224,11 @@ def data_templates(inplace: bool, counters: bool, entry_bytes: int, inode_fence:
             _step(FLUSH, "entry update", ENTRY, 0, 64),
             _fence("entry update"),
             _work("update_entry", 1),
+        ],
+        RESIZE: [  # fallocate has no fence after it (nova_update_entry_csum)
+            _step(LOAD, "entry update", ENTRY, 0, 41),
+            _step(STORE, "entry update", ENTRY, 24, 8),
+            _step(FLUSH, "entry update", ENTRY, 0, 64),
         ],
         CHECK: checked,
         TRANSACTION: transaction(),
