@@ -190,6 +190,9 @@ class Check(History):
                         continue
                     if other[0] in found and not found[other[0]].names:
                         continue
+                    # behind a file's end a superpage only names pages: VSM packs the tails of several files into one
+                    if other[1] * PAGE >= (found[other[0]] if other[0] in found else self.files.of(other[0])).size:
+                        continue
                 if other != (file, page):
                     text = f"page {page} lies where page {other[1]} of {self.paths[other[0]]!r} lies"
                     return file, Wrong(SHARED, text)
@@ -246,7 +249,7 @@ class _Point:
         self.worst[key] = Failure(
             self.number, call_text(self.op, self.check.paths), at, before, lost, self.check.paths[problem[0]], problem[1].text,
             worst.states if worst else 1, problem[1].kind,
-            self.check.recovery.to_blame(self.op, lost) if self.check.recovery.guarantee.promised else "",
+            self.check.recovery.to_blame(self.op, lost, problem[1].kind) if self.check.recovery.guarantee.promised else "",
         )  # fmt: skip
 
     def _smallest(

@@ -27,7 +27,9 @@ class Guarantee(NamedTuple):
     `atomic`: a call is atomic, its data included (else a crash may leave part of a write, and data torn into 8-byte
     words, but never a byte that was not written). `at_return`: the effect of a call is durable when the call returns
     (else when fsync returns). `content`: the promise covers the content of the pages. `promised`: False where the
-    system promises none of this, so that a deviation after a crash is counted but is not a failure.
+    system promises none of this, so that a deviation after a crash is counted but is not a failure. `delayed`: a size can
+    become durable before the data below it (truncate and fallocate commit the size of data that is only in the page cache),
+    so data that no fsync made durable may read as zeroes.
     """
 
     text: str
@@ -35,18 +37,23 @@ class Guarantee(NamedTuple):
     at_return: bool
     content: bool = True
     promised: bool = True
+    delayed: bool = False
+
+
+ANY = -1  # of `Known.op`
 
 
 class Known(NamedTuple):
-    """Known flaw of the file system itself: calls `op` that lose a line of mechanism `site` ("": any) break the promise.
+    """Known flaw of the file system itself: calls `op` (ANY: all) that lose a line of mechanism `site` ("": any) break the promise.
 
-    `applies(op)`: whether the flaw can concern the operation.
+    `applies(op)`: whether the flaw can concern the operation. `kind`: the only kind of error that it causes, if given.
     """
 
     op: int
     site: str
     text: str
     applies: Callable[[Any], bool] = lambda op: True
+    kind: str = ""
 
 
 Stores = list[list[Write | Copy]]
@@ -76,11 +83,11 @@ class RecoveryModel:
         self.now: dict[Any, Any] = {}
         self.base: dict[int, dict[int, int]] = {}
 
-    def to_blame(self, op: Any, lost: Sequence[str]) -> str:
-        """Return whether the file system or its model is to blame for a broken promise, as far as is known."""
+    def to_blame(self, op: Any, lost: Sequence[str], kind: str) -> str:
+        """Return whether the file system or its model is to blame for a broken promise of a kind, as far as is known."""
         for known in self.flaws:
             lines = not known.site or any(known.site in line for line in lost)
-            if op.op == known.op and lines and known.applies(op):
+            if known.op in (ANY, op.op) and known.kind in ("", kind) and lines and known.applies(op):
                 return f"the file system: {known.text}"
         return self.blame
 

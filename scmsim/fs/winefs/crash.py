@@ -14,8 +14,9 @@ from scmsim.core.records import LOAD, WRITE
 from scmsim.fs.pmfs.crash import TORN, UNALIGNED
 from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
+from scmsim.fs.recovery.expected import UNWRITTEN
 from scmsim.fs.recovery.image import Bulk, label_of
-from scmsim.fs.recovery.model import Guarantee, Known, copied
+from scmsim.fs.recovery.model import ANY, Guarantee, Known, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.winefs.templates import NEW_INODE_BYTES
 
@@ -36,6 +37,10 @@ class RecoveryModel(Pmfs):
     shift = {"winefs": 12, "winefs-relaxed": 12}
     flaws: tuple[Known, ...] = (
         UNALIGNED,
+        Known(
+            ANY, "", "a strict write that begins before the end and grows the file leaves the rest of its last, fresh block "
+            "unwritten, and a file that grows again shows it (xip.c: over_eblk)", kind=UNWRITTEN,
+        ),
         Known(WRITE, "copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
     )  # fmt: skip
 
