@@ -51,4 +51,4 @@ class History:
         return self.history.get(file) or self._only(self.files.of(file))
 
     def _only(self, state: FileState) -> Allowed:
-        return Allowed([state], not self.guarantee.atomic, {}, self.skipped)
+        return Allowed([state], not self.guarantee.atomic, {}, self.skipped, self.guarantee.delayed)

@@ -12,6 +12,7 @@ from scmsim import cli, crash
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CREATE, FENCE, FLUSH, FSYNC, OP, RENAME, STORE, SYNC, WRITE, Files
+from scmsim.fs.recovery.expected import DATA
 from scmsim.fs.recovery.observe import prologue
 from scmsim.trace import TraceWriter
 from tests.fs import drive
@@ -345,7 +346,7 @@ def test_several_file_systems_at_once(stored):
 def test_who_is_to_blame(fs, op, offset, length, lost, blamed):
     kind = registry.load("crash", fs).RecoveryModel
     call = SimpleNamespace(op=op, offset=offset, length=length)
-    assert kind.to_blame(SimpleNamespace(flaws=kind.flaws, blame=kind.blame), call, lost).startswith(blamed)
+    assert kind.to_blame(SimpleNamespace(flaws=kind.flaws, blame=kind.blame), call, lost, DATA).startswith(blamed)
 
 
 def test_a_freed_block_is_not_given_to_another_file_before_the_commit():

@@ -4,7 +4,8 @@ Units: bytes, pages of 4096 bytes.
 Source: Linux fs/jbd2/{commit,recovery}.c, fs/ext4/inode.c (ordered mode, delayed allocation, i_disksize).
 
 The content of the page cache is lost.  A commit holds the size and the pages of a file that have been written back
-(i_disksize).
+(i_disksize).  Truncate and fallocate (ext4_setattr, ext4_update_inode_size) set i_disksize at once, so a commit may hold a
+size whose data is still in the page cache: a kernel that dies then leaves zeroes.
 """
 
 from collections.abc import Sequence
@@ -23,9 +24,11 @@ SUMMARY = "ext4, ordered: data written back before the commit that points to it;
 MODELS = ("ext4", "ext4-linux4")
 
 GUARANTEE = Guarantee(
-    "metadata is that of a commit, with its data; data is overwritten in place and may be torn; durable when fsync returns",
-    False,
-    False,
+    "metadata is that of a commit, with the data that was written back; other data may be torn, or zeroes where the file grew; "
+    "durable when fsync returns",
+    atomic=False,
+    at_return=False,
+    delayed=True,
 )
 
 

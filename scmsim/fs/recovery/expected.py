@@ -141,13 +141,14 @@ class Allowed:
     """States that a crash may leave of one file.
 
     The file must equal one of `states`. If `torn`, it may mix them: the names of one state, a size between the sizes of
-    all states, and each word from any state.
+    all states, and each word from any state. If `delayed`, a word behind the end of a state may also read as zeroes.
     """
 
     states: list[FileState]
     torn: bool = False
     cleared: dict[int, int] = field(default_factory=dict)  # torn: page -> first word that a truncate may have cleared
     skipped: int = 0  # operations before the trace's first, for messages
+    delayed: bool = False  # `Guarantee.delayed`
 
     def wrong(self, found: Found, image: Image, pages: set[int]) -> Wrong | None:
         """Return the error of the file, or None if its state is allowed; compare the content of `pages`."""
@@ -167,7 +168,8 @@ class Allowed:
             if wrong is None:
                 return None
             wrongs.append(wrong)
-        return wrongs[-1]
+        # of two states, before and after a call, the later one is named, but bytes that nobody wrote belong to neither
+        return next((wrong for wrong in wrongs if wrong.kind == UNWRITTEN), wrongs[-1])
 
     def _content(self, found: Found, image: Image, pages: set[int], states: list[FileState]) -> Wrong | None:
         for page in sorted(pages - found.unknown):
@@ -187,6 +189,9 @@ class Allowed:
             if page == found.size // PAGE and found.size % WORD:
                 longer = [labels(state, page) for state in self.states if state.size > found.size]
                 good[-1] |= any(have[-1] == np.broadcast_to(label, WORDS)[words - 1] for label in longer)
+            if self.delayed:
+                behind = [np.broadcast_to(want, WORDS)[:words] == ABSENT for want in wanted]
+                good |= np.any(behind, axis=0) & (have == ZERO)
             if self.torn and page in self.cleared:
                 good[self.cleared[page] :] |= have[self.cleared[page] :] == ZERO
             if not good.all():

@@ -4,7 +4,9 @@ Units: bytes, pages of 4096 bytes.
 Source: Linux 6.1 fs/xfs/{xfs_aops.c: xfs_end_ioend; xfs_iops.c: xfs_setattr_size}, fs/xfs/xfs_log_recover.c.
 
 The content of the page cache is lost.  Blocks are unwritten until write-back has stored them; the transaction that makes them
-written, and the file larger, starts after that, so a checkpoint holds only what is stored.
+written, and the file larger, starts after that, so a checkpoint holds only what is stored.  But a truncate stores the page
+of the new end first, which makes the size on the device larger than the new one, and then no page before it: a kernel that
+dies then leaves zeroes there.
 """
 
 from collections.abc import Sequence
@@ -22,9 +24,11 @@ SUMMARY = "xfs: size and blocks change after the data is stored; what the page c
 MODELS = ("xfs",)
 
 GUARANTEE = Guarantee(
-    "metadata is that of a checkpoint, with its data; data is overwritten in place and may be torn; durable when fsync returns",
-    False,
-    False,
+    "metadata is that of a checkpoint, with the data that was written back; other data may be torn, or zeroes where the file grew; "
+    "durable when fsync returns",
+    atomic=False,
+    at_return=False,
+    delayed=True,
 )
 
 
@@ -35,6 +39,11 @@ class RecoveryModel(Cached, Logged):
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return the writes of each event."""
+        if op.op == r.FALLOCATE and op.offset + op.length <= self.cache.of(int(op.file)).size:
+            op = op.copy()
+            op.flag |= (
+                r.KEEP_SIZE
+            )  # xfs_file_fallocate sets a size only behind the one in memory, ext4 behind the one on the device
         if op.op != r.TRUNCATE or op.new_size > self.cache.of(int(op.file)).size:
             return super().interpret(op, version, events)
         # a truncate stores the page of the new end, then clears the part of it that goes, and may store it again
