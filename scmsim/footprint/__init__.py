@@ -54,7 +54,7 @@ LINES = np.dtype(  # lines of one page of 4 KiB that a touch represents
         ],
     )
 )
-_OF_LINES = {"blocks": LINES, "lines": np.uint32, "interrupt_lines": np.uint32}
+_OF_LINES: dict[str, Any] = {"blocks": LINES, "lines": np.uint32, "interrupt_lines": np.uint32}
 
 
 class FootprintTable(NamedTuple):

@@ -34,8 +34,18 @@ def read(name: str) -> dict[str, Any]:
         seen: dict[str, Any] = rules.machine(sources=True)(host.table(host.look()))
         return seen
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("machine", name)
-    table: dict[str, Any] = toml.load(file, rules.machine(sources=True))
+    try:
+        modified = file.stat().st_mtime_ns
+    except OSError:  # `toml` reports it
+        modified = 0
+    table: dict[str, Any] = pickle.loads(_stored(file, modified))
     return table
+
+
+@functools.lru_cache(16)
+def _stored(file: pathlib.Path, modified: int) -> bytes:
+    """Return the checked table of a file, pickled, so that each caller gets a copy; a replay reads its machine twice."""
+    return pickle.dumps(toml.load(file, rules.machine(sources=True)))
 
 
 def timing(name: "str | dict[str, Any]") -> dict[str, float]:
