@@ -40,7 +40,7 @@ from scmsim.trace.reading.report import missed, rough
 _LOG = logging.getLogger("scmsim")
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
 # Room for events per operation of a chunk.  A stage begins each buffer with cold caches, because the other stages have used them.
-# 2 instead of 1 saves 2 to 8 % of a replay, 4 saves no more where operations have few events.
+# 2 instead of 1 saves up to 6 % of a replay, 4 saves no more where operations have few events.
 EVENTS_PER_OPERATION = 2
 _FASTEST = 20  # minimum plausible mean time per call, ns; a faster trace has no real timestamps
 _LEFT = {  # fields of a space report: data that was not written back
