@@ -15,11 +15,13 @@ Runs = tuple[np.ndarray, np.ndarray]  # first block and length of each run
 
 def runs(words: np.ndarray, more: int = 0) -> Runs:
     """Return (first block, length) of each free run in the bitmap; `more` free blocks follow the bitmap."""
-    bits = words.view(np.uint64)
-    changes = bits ^ (bits << np.uint64(1))  # bit set where a block differs from the previous block
-    changes[1:] ^= bits[:-1] >> np.uint64(63)
-    at = np.flatnonzero(changes)  # few words: most of a device consists of long runs
-    word, bit = np.nonzero(np.unpackbits(changes[at].view(np.uint8), bitorder="little").reshape(-1, 64))
+    bits, differs = words.view(np.uint64), np.ones(len(words), np.bool_)
+    np.not_equal(words[1:], words[:-1], out=differs[1:])
+    # few words: most of a device consists of long runs, whose words equal their neighbours and are 0 or -1
+    at = np.flatnonzero(differs | (bits + np.uint64(1) > 1))
+    changes = bits[at] ^ (bits[at] << np.uint64(1))  # bit set where a block differs from the previous block
+    changes ^= np.where(at > 0, bits[at - 1], np.uint64(0)) >> np.uint64(63)
+    word, bit = np.nonzero(np.unpackbits(changes.view(np.uint8), bitorder="little").reshape(-1, 64))
     edges, blocks = 64 * at[word] + bit, 64 * len(words)
     if len(edges) % 2:
         edges = np.append(edges, blocks + more)

@@ -80,10 +80,7 @@ def attach(state, used, stored, blocks: int) -> None:
     set_bits(arena, record.bits, 0, blocks, True)
     for start, count in used:
         set_bits(arena, record.bits, start, min(count, blocks - start), False)
-    for group in range(groups):
-        arena[record.group_table + group * GROUP_WORDS + LARGEST] = -1
-        arena[record.group_table + group * GROUP_WORDS + AVERAGE] = -1
-        record.free_blocks += _count(record, arena, group)
+    _count_all(state.record.view(np.ndarray), arena)
     for group in stored:
         arena[record.group_table + group * GROUP_WORDS + IS_STORED] = 1
 
@@ -180,6 +177,16 @@ def _count(s, arena, group):
         arena[row + FRAGMENTS] += 1
         at = next_bit(arena, s.bits, stop, end, True)
     return arena[row + FREE]
+
+
+@kernel
+def _count_all(state, arena):
+    """Count the free blocks and free runs of all groups, which are in no list yet."""
+    s = state[0]
+    for group in range(s.group_count):
+        row = s.group_table + group * GROUP_WORDS
+        arena[row + LARGEST], arena[row + AVERAGE] = -1, -1
+        s.free_blocks += _count(s, arena, group)
 
 
 @kernel

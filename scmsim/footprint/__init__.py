@@ -9,6 +9,7 @@ Units: addresses in bytes, x86-64 with 4-level page tables.  Source: address str
 names the kernel, the trace and the command that made it (`scmsim lab footprints`).
 """
 
+import functools
 import json
 import logging
 import os
@@ -53,7 +54,7 @@ LINES = np.dtype(  # lines of one page of 4 KiB that a touch represents
         ],
     )
 )
-_OF_LINES = {"blocks": LINES, "lines": np.uint32, "interrupt_lines": np.uint32}
+_OF_LINES: dict[str, Any] = {"blocks": LINES, "lines": np.uint32, "interrupt_lines": np.uint32}
 
 
 class FootprintTable(NamedTuple):
@@ -118,6 +119,8 @@ class Footprints:
     book : FootprintTable
     measured_on : str
         Kernel and file system that were measured.
+    often : array of int64
+        Number of touches of each page.
     general : bool
         Whether the footprints come from GENERAL, and so lack the model's own kernel objects.
     """
@@ -125,6 +128,7 @@ class Footprints:
     state: np.recarray
     book: FootprintTable
     measured_on: str
+    often: np.ndarray
     general: bool = False
 
 
@@ -209,12 +213,12 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
 def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     """Read a footprint file; raise UsageError for a damaged file or a file of another format."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            header: dict[str, Any] = json.loads(str(file["header"]))
-            measured, touches = file["calls"].astype(MEASURED), file["touches"].astype(np.uint16)
-            pages, inodes = file["pages"].astype(PAGE), file["inodes"].astype(np.int64)
-            interrupt = file["interrupt"].astype(np.uint16) if "interrupt" in file else NO_FOOTPRINTS.interrupt
-            lines = [file[name].astype(kind) for name, kind in _OF_LINES.items() if "blocks" in file]
+        file = _bundled(path) if path.is_relative_to(_DATA) else _arrays(path)
+        header: dict[str, Any] = json.loads(str(file["header"]))
+        measured, touches = file["calls"].astype(MEASURED), file["touches"]
+        pages, inodes = file["pages"].astype(PAGE), file["inodes"].astype(np.int64)
+        interrupt = file["interrupt"].astype(np.uint16) if "interrupt" in file else NO_FOOTPRINTS.interrupt
+        lines = [file[name].astype(kind, copy=False) for name, kind in _OF_LINES.items() if "blocks" in file]
         if header["format"] != FORMAT or not len(measured):
             raise ValueError("of another version, or empty")
         if lines and (len(lines[1]) != len(touches) or lines[1].max(initial=0) >= max(1, len(lines[0]))):
@@ -234,7 +238,21 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     book = FootprintTable(
         groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes, interrupt, *lines
     )
-    return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}")
+    return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}", file["often"])
+
+
+@functools.lru_cache(4)
+def _bundled(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Do `_arrays` once for a bundled file, which does not change: decompression takes 10 to 20 ms."""
+    return _arrays(path)
+
+
+def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a footprint file, and `often`."""
+    with np.load(path, allow_pickle=False) as file:
+        found = {name: file[name] for name in file.files}
+    found["touches"] = found["touches"].astype(np.uint16)
+    return found | {"often": np.bincount(found["touches"] >> 1, minlength=len(found["pages"]))}
 
 
 def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.ndarray:

@@ -14,15 +14,14 @@ from scmsim.jit import inlined, kernel
 AREA, LARGE = 40, 21
 
 
-def home(pages: np.ndarray, touches: np.ndarray) -> np.recarray:
+def home(pages: np.ndarray, often: np.ndarray) -> np.recarray:
     """Return the most-touched large page, or the most-touched page if none is large (records of PAGE, shape (1,)).
 
-    `pages` and `touches` are fields of a FootprintTable.
+    `pages` are those of a FootprintTable, `often` is the number of touches of each page.
     """
-    often = np.bincount(touches >> 1, minlength=len(pages))
     large = pages["order"] >= LARGE
-    often[(pages["cache"] > 0) | (large.any() & ~large)] = -1
-    return pages[np.argmax(often)].reshape(1).view(np.recarray)
+    excluded = (pages["cache"] > 0) | (large.any() & ~large)
+    return pages[np.argmax(np.where(excluded, -1, often))].reshape(1).view(np.recarray)
 
 
 @inlined

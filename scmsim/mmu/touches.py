@@ -7,6 +7,7 @@ touches of a chunk go through one set of a first-level array after another, and 
 All pages are in the kernel's half of the address space.
 """
 
+import mmap
 from typing import NamedTuple
 
 import numpy as np
@@ -184,11 +185,12 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
     pages = _on_machine(state[0], places)
     uses = np.full((len(pages), 2), -1)
     state["known"] = EMPTY
+    # The memo is mapped, not allocated: NumPy and the allocator may clear all of its 30 MB, of which most replays use little.
     rows, links, heads, some = np.zeros((4, longest), np.int32)
     return Table(
-        np.zeros(1, MEMO), pages, chunks, touches.astype(np.uint16, copy=False), bounds.astype(np.int64, copy=False),
-        objects.astype(np.int32), _keys(places, objects), rows, links, heads, some, np.full(ROWS, NONE, np.int32), uses,
-        np.zeros(MOST, np.int64), *np.zeros((2, longest), np.bool_),
+        np.frombuffer(mmap.mmap(-1, MEMO.itemsize), MEMO), pages, chunks, touches.astype(np.uint16, copy=False),
+        bounds.astype(np.int64, copy=False), objects.astype(np.int32), _keys(places, objects), rows, links, heads, some,
+        np.full(ROWS, NONE, np.int32), uses, np.zeros(MOST, np.int64), *np.zeros((2, longest), np.bool_),
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class FootprintStage(Stage):
         pages = footprints.book.pages
         pages["order"] = placement.measured_orders(pages["vaddr"], pages["order"])
         areas = 0 if footprints.general else sum(1 << area for area in objects)
-        self.places = (areas, home(pages, footprints.book.touches).view(np.ndarray))
+        self.places = (areas, home(pages, footprints.often).view(np.ndarray))
         self.inodes, self.known = begin(files)
         self.opened = np.zeros(len(files), np.int64)  # for each file, the measured open file that represents it
         self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)

@@ -39,6 +39,9 @@ from scmsim.trace.reading.report import missed, rough
 
 _LOG = logging.getLogger("scmsim")
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
+# Room for events per operation of a chunk.  A stage begins each buffer with cold caches, because the other stages have used them.
+# 2 instead of 1 saves up to 6 % of a replay, 4 saves no more where operations have few events.
+EVENTS_PER_OPERATION = 2
 _FASTEST = 20  # minimum plausible mean time per call, ns; a faster trace has no real timestamps
 _LEFT = {  # fields of a space report: data that was not written back
     "dirty_bytes": "the page cache are dirty",
@@ -76,7 +79,7 @@ class Replay:
         self.machine = systems.on_machine(self.system, tables_in(self.medium_table, machine_table(machine)))
         self.params = model_params("fs", fs, params.get(fs, {}))
         self.paging = Paging(fs, self.machine, paging, params)
-        self.model = Model(fs, self.params, source.files, chunk)
+        self.model = Model(fs, self.params, source.files, EVENTS_PER_OPERATION * chunk)
         kinds = list(self.model.kinds.values())
         self.counting = CounterIndex(source.files, self.model.sites, by)
         self.medium, self.skips_passes = Medium(self.medium_table, kinds, self.counting), True

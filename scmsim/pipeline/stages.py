@@ -30,7 +30,7 @@ from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
 
-_WALKED = 1 << 22  # page-table entries that walks of one buffer of events may read; unused pages cost no memory
+_WALKED = 1 << 23  # page-table entries that walks of one buffer of events may read; unused pages cost no memory
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
 

@@ -52,6 +52,13 @@ def test_a_user_can_bring_a_machine(tmp_path):
     assert mmu.timing(str(path))["ghz"] == 3.7
 
 
+def test_a_bundled_machine_that_a_caller_changes_stays_unchanged():
+    table, state = presets.read("i7-8700k"), presets.machine("i7-8700k")
+    table["tlb"].clear()
+    state["tlbs"] = 0
+    assert presets.read("i7-8700k")["tlb"] and presets.machine("i7-8700k")["tlbs"][0]
+
+
 def test_a_name_is_a_file_if_it_ends_so_or_has_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("mine.toml", "folder/mine"):
