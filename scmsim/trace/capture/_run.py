@@ -98,10 +98,8 @@ def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> I
     `sieve` returns the part of each block to write; its last call gets an empty block.
     The pipe is needed because a tracer that writes to a full disk complains about each line on the command's stderr.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the disk had no room for all the text.  The command has run to its end, and a temporary `raw` is empty.
+    Raises EnvironmentProblem if the disk had no room for all the text.  The command has run to its end, and a temporary
+    `raw` is empty.
     """
     source, sink = os.pipe()
     with contextlib.suppress(OSError):  # an ordinary user may be limited to a smaller pipe

@@ -55,6 +55,8 @@ class TraceBuilder:
         Raise an error for the first line that cannot be understood.
     under : str, optional
         Keep only files at or below this path.
+    progress : callable, optional
+        Called with (bytes read, bytes of the file).
     granularity : "file", "block" or "object"
         Kind of thing that a row accesses.  A block device has all its bytes from the start.
     from_zero : bool
@@ -68,10 +70,11 @@ class TraceBuilder:
         *,
         strict: bool,
         under: str | None,
+        progress: Progress | None = None,
         granularity: str = "file",
         from_zero: bool = False,
     ) -> None:
-        self.given, self.writer, self.strict, self.from_zero = given, writer, strict, from_zero
+        self.given, self.writer, self.strict, self.progress, self.from_zero = given, writer, strict, progress, from_zero
         self.under = None if under is None else "/" + under.strip("/")
         self.granularity = granularity
         self.report = Report()
@@ -256,9 +259,9 @@ class TraceBuilder:
             unseen = ends[~wrote & (ends > written[:-1])]
             self.first[file] = int(unseen.max(initial=self.first[file]))
 
-    def lines(self, handle: Callable[[str], str | None], what: str, progress: Progress | None) -> None:
+    def lines(self, handle: Callable[[str], str | None], what: str) -> None:
         """Pass every line to `handle`, which adds rows and returns None, or returns why not, or raises BadLine."""
-        for lines in blocks(self.given, what, progress):
+        for lines in blocks(self.given, what, self.progress):
             self.each(lines, handle)
             self.flush()
             self.report.expect_rows(self.given.path)

@@ -11,10 +11,9 @@ from typing import Any
 
 from scmsim.trace.formats.own import _operations
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
-from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.lines import BadLine, Progress, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = 'operations as lines of JSON ({"op": "write", "path": "/a", ...}); any trace can be written so and read back'
 WRITES = True
@@ -33,16 +32,10 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return _LINE.match(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert lines of JSON and close the writer (see `scmsim.trace.formats`)."""
-    return _operations.convert(path, writer, "ops-jsonl", _TOOL, _cells, strict=strict, progress=progress, under=under)
+    return _operations.convert(job, "ops-jsonl", _TOOL, _cells)
 
 
 def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:

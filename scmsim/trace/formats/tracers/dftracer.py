@@ -17,10 +17,9 @@ import os
 import re
 from typing import Any
 
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import as_strace
 from scmsim.trace.syscalls.as_strace import NoCall
 
@@ -42,19 +41,11 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return _SNIFF.match(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert the lines and close the writer (see `scmsim.trace.formats`)."""
     paths: dict[str, str] = {}
-    return as_strace.convert(
-        path, writer, "dftracer", _TOOL, lambda line: _take(line, paths), strict=strict, progress=progress, under=under
-    )
+    return as_strace.convert(job, "dftracer", _TOOL, lambda line: _take(line, paths))
 
 
 def _take(line: str, paths: dict[str, str]) -> str | NoCall:
