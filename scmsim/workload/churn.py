@@ -54,48 +54,29 @@ Row = tuple[int, int, int, int, int, int]  # op, file, offset, length, file2, fl
 class Workload(_stream.Stream):
     """Stream of the history (a records.Source); see PARAMS: sizes in bytes, `fill` in percent, interval in nanoseconds.
 
-    Raises
-    ------
-    UsageError
-        For numbers below 1, a share that is impossible, or a share that does not hold four units.
+    Raises UsageError for numbers below 1, a share that is impossible, or a share that does not hold four units.
     """
 
-    def __init__(
-        self,
-        operations: int = 1000,
-        files: int = 40,
-        dirs: int = 4,
-        unit: int = 4 << 20,
-        writers: int = 3,
-        reserve: int = 1,
-        device: int = 2 << 30,
-        fill: int = 20,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.at_least(1, operations=operations, files=files, dirs=dirs, writers=writers)
-        _stream.at_least(PAGE, unit=unit)
-        if not 1 <= fill <= 100:
-            raise UsageError(f"fill = {fill} percent; it must be from 1 to 100")
-        if device * fill // 100 < 4 * unit:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        p.at_least(1, "operations", "files", "dirs", "writers")
+        p.at_least(PAGE, "unit")
+        if not 1 <= p.fill <= 100:
+            raise UsageError(f"fill = {p.fill} percent; it must be from 1 to 100")
+        if p.device * p.fill // 100 < 4 * p.unit:
             raise UsageError(
-                f"{fill} percent of a device of {device} bytes is less than four units of {unit}; make the unit smaller"
+                f"{p.fill} percent of a device of {p.device} bytes is less than four units of {p.unit}; make the unit smaller"
             )
-        self.steps = {**_STEPS, **(_RESERVE if reserve else {})}
+        self.steps = {**_STEPS, **(_RESERVE if p.reserve else {})}
         self.given = {
-            "operations": operations, "files": files, "dirs": dirs, "unit": unit, "writers": writers,
-            "most": device * fill // 100, "seed": seed,
+            "operations": p.operations, "files": p.files, "dirs": p.dirs, "unit": p.unit, "writers": p.writers,
+            "most": p.device * p.fill // 100, "seed": p.seed,
         }  # fmt: skip
-        self.interval = interval
         made = _History(self.steps, **self.given)
         self.rows = sum(1 for _ in made.rows())
         self.files = _stream.table(
-            made.paths, [0] * (1 + dirs) + [-1] * (len(made.paths) - 1 - dirs), np.arange(len(made.paths)) <= dirs
+            made.paths, [0] * (1 + p.dirs) + [-1] * (len(made.paths) - 1 - p.dirs), np.arange(len(made.paths)) <= p.dirs
         )
-        self.header = _stream.header(
-            "churn", operations=operations, files=files, dirs=dirs, unit=unit, writers=writers, reserve=reserve,
-            device=device, fill=fill, seed=seed, interval=interval,
-        )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Return the calls in order."""

@@ -12,12 +12,14 @@ Source: thesis "TLB overhead of NVM file systems", Program 1 (its loop), chapter
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from scmsim.core.errors import UsageError, shown
 from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OP, OPEN, READ, SETUP, WRITE, Files
 from scmsim.core.units import is_whole
+from scmsim.workload import _stream
 
 SUMMARY = "the thesis' microbenchmark: append, rewrite, read, reread or wsync in units of one size"
 PARAMS = {
@@ -32,61 +34,41 @@ PASSES = ("append", "rewrite", "read", "reread", "wsync")
 
 
 class Workload:
-    """Stream of the microbenchmark's operations (a records.Source).
+    """Stream of the microbenchmark's operations (a records.Source); see PARAMS: sizes in bytes, interval in nanoseconds.
 
-    Parameters
-    ----------
-    op, unit, total, files, passes, interval
-        See PARAMS; sizes in bytes, interval in nanoseconds.
-
-    Raises
-    ------
-    UsageError
-        For an unknown pass, or sizes without a call.
+    Raises UsageError for an unknown pass, or sizes without a call.
     """
 
-    def __init__(
-        self,
-        op: str = "append",
-        unit: int = 4096,
-        total: int = 16 << 20,
-        files: int = 1,
-        passes: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        if op not in PASSES:
-            raise UsageError(f"no microbench pass named {op!r}; choose from {', '.join(PASSES)}")
-        given = {"unit": unit, "total": total, "files": files, "passes": passes, "interval": interval}
-        for name, value in given.items():
-            if not is_whole(value):
+    header: dict[str, Any]
+    interval: int
+
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if p.op not in PASSES:
+            raise UsageError(f"no microbench pass named {p.op!r}; choose from {', '.join(PASSES)}")
+        for name, value in vars(p).items():
+            if name != "op" and not is_whole(value):
                 raise UsageError(
                     f"{name} must be a whole number, not {shown(value)}; 'parse_bytes' reads texts such as '4KiB'"
                 )
-        if unit < 1 or total < unit:
+        if p.unit < 1 or p.total < p.unit:
             raise UsageError(
-                f"unit {unit} and total {total} give no call; the unit must be at least 1 and at most the total"
+                f"unit {p.unit} and total {p.total} give no call; the unit must be at least 1 and at most the total"
             )
-        if files < 1 or passes < 1:
+        if p.files < 1 or p.passes < 1:
             raise UsageError("files and passes must be at least 1")
-        if passes > 1 and op in ("append", "wsync"):
+        if p.passes > 1 and p.op in ("append", "wsync"):
             raise UsageError(
-                f"passes = {passes} needs op rewrite, read or reread; {op} writes each file once (use --files)"
+                f"passes = {p.passes} needs op rewrite, read or reread; {p.op} writes each file once (use --files)"
             )
-        self.op, self.unit, self.calls, self.passes, self.interval = op, unit, total // unit, passes, interval
+        self.op, self.unit, self.calls, self.passes = p.op, p.unit, p.total // p.unit, p.passes
         self.files = Files(
-            ["/bench", *[f"/bench/file-{i}" for i in range(files)]],
-            np.array([0] + [-1] * files, np.int64),
-            np.array([True] + [False] * files),
+            ["/bench", *[f"/bench/file-{i}" for i in range(p.files)]],
+            np.array([0] + [-1] * p.files, np.int64),
+            np.array([True] + [False] * p.files),
         )
-        self.rows = files * sum(count for *_, count in self._segments())
-        self.header = {
-            "tool": "scmsim synth microbench",
-            "cell": {"operation": op, "file_bytes": total, "unit_bytes": unit},
-            "workload": {
-                "kind": "microbench", "op": op, "unit": unit, "total": total, "files": files, "passes": passes,
-                "interval": interval,
-            },
-        }  # fmt: skip
+        self.rows = p.files * sum(count for *_, count in self._segments())
+        self.header["cell"] = {"operation": p.op, "file_bytes": p.total, "unit_bytes": p.unit}
 
     def _segments(self) -> list[tuple[int, int, int]]:
         """Return (op code, flags, rows) of one file, in order."""
