@@ -12,7 +12,7 @@ from typing import Any
 from scmsim.trace.formats.own import _operations
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
 from scmsim.trace.reading.importing import Import, importer
-from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.lines import BadLine, Progress, clip, json_object
 from scmsim.trace.reading.report import Report
 
 SUMMARY = 'operations as lines of JSON ({"op": "write", "path": "/a", ...}); any trace can be written so and read back'
@@ -41,12 +41,7 @@ def convert(job: Import) -> Report:
 def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:
     if not line.strip():
         return BLANK
-    try:
-        cells = json.loads(line.encode("latin-1").decode())
-    except (ValueError, RecursionError):
-        raise BadLine(f"no JSON: {clip(line)!r}") from None
-    if not isinstance(cells, dict):
-        raise BadLine(f"no JSON object: {clip(line)!r}")
+    cells = json_object(line)
     if cells.get("op") == _HEADER:
         return _inherit(cells.get(_HEADER), builder)
     if wrong := sorted(set(cells) - set(_operations.CELLS)):

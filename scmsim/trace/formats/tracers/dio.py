@@ -9,9 +9,8 @@ import os
 import re
 from typing import Any
 
-from scmsim.trace.formats.tracers.dftracer import parsed
 from scmsim.trace.reading.importing import Import, importer
-from scmsim.trace.reading.lines import BadLine, clip
+from scmsim.trace.reading.lines import BadLine, clip, json_object
 from scmsim.trace.reading.report import Report
 from scmsim.trace.syscalls import as_strace
 from scmsim.trace.syscalls.as_strace import NoCall
@@ -35,7 +34,7 @@ def convert(job: Import) -> Report:
 def _take(line: str) -> str | NoCall:
     if not line.strip():
         return NoCall("blank line")
-    event = parsed(line)
+    event = json_object(line)
     source = event.get("_source", event)
     if not isinstance(source, dict):
         raise BadLine("an export without an event")
