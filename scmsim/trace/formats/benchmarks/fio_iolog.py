@@ -22,19 +22,7 @@ import numpy as np
 
 from scmsim.core import atomic
 from scmsim.core.errors import UsageError
-from scmsim.core.records import (
-    CLOSE,
-    CREATE,
-    DATA_ONLY,
-    FALLOCATE,
-    FSYNC,
-    OPEN,
-    OPS,
-    PUNCH_HOLE,
-    READ,
-    SETUP,
-    WRITE,
-)
+from scmsim.core.records import CLOSE, CREATE, DATA_ONLY, FALLOCATE, FSYNC, OPEN, OPS, PUNCH_HOLE, READ, SETUP, WRITE
 from scmsim.trace.reading.builder import BLANK, FAR, TRIM, TraceBuilder
 from scmsim.trace.reading.columns import Column, Reader
 from scmsim.trace.reading.importing import Import, importer
