@@ -187,15 +187,7 @@ def export(
     Rows of the preparation (SETUP) and operations that a log cannot express are left out; the report counts them by
     name.  A file used without an open row is opened first, and a file opened twice is opened once.
 
-    Parameters
-    ----------
-    trace : records.Source
-    path : path-like
-        Path of the log; an existing file is replaced only by a complete one.
-    progress : callable, optional
-        Called with (rows done, rows).
-    version : 2 or 3
-        Version 2 has no times.
+    For the parameters, see `scmsim.trace.formats`; `version` is 2 or 3, and version 2 has no times.
     """
     work = _Export(trace.files.path, int(version))
     with atomic.whole(path) as draft:

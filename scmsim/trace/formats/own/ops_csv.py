@@ -83,16 +83,7 @@ def _unescaped(text: str) -> str:
 
 
 def export(trace: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Report:
-    """Write a trace as a table, files first.
-
-    Parameters
-    ----------
-    trace : records.Source
-    path : path-like
-        Path of the table; an existing file is replaced only by a complete one.
-    progress : callable, optional
-        Called with (rows done, rows).
-    """
+    """Write a trace as a table, files first (see `scmsim.trace.formats`)."""
     titles = [name for name in _operations.CELLS if name != "path2"]
     report = _operations.export(trace, path, ",".join(titles) + "\n", lambda cells: _line(cells, titles), progress)
     report.notes.append(_LOST)

@@ -64,16 +64,7 @@ def _inherit(header: Any, builder: TraceBuilder) -> str:
 
 
 def export(trace: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Report:
-    """Write a trace as lines of JSON: the header, files, rows.
-
-    Parameters
-    ----------
-    trace : records.Source
-    path : path-like
-        Path of the file; an existing file is replaced only by a complete one.
-    progress : callable, optional
-        Called with (rows done, rows).
-    """
+    """Write a trace as lines of JSON: the header, files, rows (see `scmsim.trace.formats`)."""
     begin = _line({"op": _HEADER, _HEADER: trace.header})
     return _operations.export(trace, path, begin, _line, progress)
 
