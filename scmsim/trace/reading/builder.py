@@ -5,7 +5,7 @@ The system-call formats need more (descriptors, positions, names): see `syscalls
 
 from array import array
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, blocks, clip
+from scmsim.trace.reading.lines import BadLine, blocks, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
+
+if TYPE_CHECKING:
+    from scmsim.trace.reading.importing import Import
 
 OUTSIDE = "outside of the chosen directory"
 BLANK = "blank line"
@@ -49,33 +50,17 @@ class TraceBuilder:
 
     Parameters
     ----------
-    given : Input
-    writer : TraceWriter
-    strict : bool
-        Raise an error for the first line that cannot be understood.
-    under : str, optional
-        Keep only files at or below this path.
-    progress : callable, optional
-        Called with (bytes read, bytes of the file).
+    job : Import
     granularity : "file", "block" or "object"
         Kind of thing that a row accesses.  A block device has all its bytes from the start.
     from_zero : bool
         The input's times count from the start of the trace, not from another origin.
     """
 
-    def __init__(
-        self,
-        given: Input,
-        writer: TraceWriter,
-        *,
-        strict: bool,
-        under: str | None,
-        progress: Progress | None = None,
-        granularity: str = "file",
-        from_zero: bool = False,
-    ) -> None:
-        self.given, self.writer, self.strict, self.progress, self.from_zero = given, writer, strict, progress, from_zero
-        self.under = None if under is None else "/" + under.strip("/")
+    def __init__(self, job: "Import", granularity: str = "file", *, from_zero: bool = False) -> None:
+        self.given, self.writer, self.strict, self.progress = job.given, job.writer, job.strict, job.progress
+        self.under = None if job.under is None else "/" + job.under.strip("/")
+        self.from_zero = from_zero
         self.granularity = granularity
         self.report = Report()
         self.paths: list[str] = []

@@ -33,14 +33,13 @@ class Import:
 
     given: Input
     writer: TraceWriter
-    strict: bool
-    progress: Progress | None
-    under: str | None
+    strict: bool = False
+    progress: Progress | None = None
+    under: str | None = None
 
     def builder(self, granularity: str = "file", *, from_zero: bool = False) -> TraceBuilder:
         """Return a builder of the rows of this import."""
-        options: dict[str, Any] = {"strict": self.strict, "under": self.under, "progress": self.progress}
-        return TraceBuilder(self.given, self.writer, granularity=granularity, from_zero=from_zero, **options)
+        return TraceBuilder(self, granularity, from_zero=from_zero)
 
 
 def importer(convert: Callable[..., Report]) -> Callable[..., Report]:
