@@ -5,7 +5,8 @@ The system-call formats need more (descriptors, positions, names): see `syscalls
 
 from array import array
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +23,10 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
-from scmsim.trace.reading.lines import BadLine, blocks, clip
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, blocks, clip
 from scmsim.trace.reading.report import Report
-
-if TYPE_CHECKING:
-    from scmsim.trace.reading.importing import Import
+from scmsim.trace.store import TraceWriter
 
 OUTSIDE = "outside of the chosen directory"
 BLANK = "blank line"
@@ -45,6 +45,35 @@ BLOCK_NOTE = (
 )
 
 
+@dataclass(frozen=True)
+class Import:
+    """What every importer is given.
+
+    Attributes
+    ----------
+    given : Input
+        The opened input, read once, in blocks.
+    writer : TraceWriter
+        Receives the rows, and in its header the provenance that the input has.
+    strict : bool
+        Raise an error at the first line that cannot be understood, instead of counting such lines.
+    progress : callable, optional
+        Called with (bytes read, bytes in all).
+    under : str, optional
+        Absolute path: keep only files at or below this directory.
+    """
+
+    given: Input
+    writer: TraceWriter
+    strict: bool = False
+    progress: Progress | None = None
+    under: str | None = None
+
+    def builder(self, granularity: str = "file", *, from_zero: bool = False) -> "TraceBuilder":
+        """Return a builder of the rows of this import."""
+        return TraceBuilder(self, granularity, from_zero=from_zero)
+
+
 class TraceBuilder:
     """A running conversion: numbers files and threads, collects rows and counts lines.
 
@@ -57,7 +86,7 @@ class TraceBuilder:
         The input's times count from the start of the trace, not from another origin.
     """
 
-    def __init__(self, job: "Import", granularity: str = "file", *, from_zero: bool = False) -> None:
+    def __init__(self, job: Import, granularity: str = "file", *, from_zero: bool = False) -> None:
         self.given, self.writer, self.strict, self.progress = job.given, job.writer, job.strict, job.progress
         self.under = None if job.under is None else "/" + job.under.strip("/")
         self.from_zero = from_zero
