@@ -119,6 +119,19 @@ class LazyGroup(Group):
         sys.exit(_exit_code(run))
 
 
+def group(name: str, summary: str, cls: type[Group] | None = None, **extra: Any) -> Any:
+    """Return a group of commands, which shows its help if no command is given; its files are in the folder of its name."""
+    extra |= {} if cls else {"parent": name}
+
+    @click.group(name, cls=cls or LazyGroup, help=summary, invoke_without_command=True, **extra)
+    @click.pass_context
+    def command(ctx: click.Context) -> None:
+        if ctx.invoked_subcommand is None:
+            click.echo(ctx.get_help())
+
+    return command
+
+
 def completed(command: click.Command, path: str) -> click.Command:
     """Return the command, with completions of its parameters' values if a shell requests completion."""
     if "_SCMSIM_COMPLETE" in os.environ:

@@ -1,10 +1,26 @@
-"""Print the reports of crash checks, of models and of real kernels, and choose the exit code."""
+"""Options and reports of crash checks, of models and of real kernels."""
 
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+
+seed_option = click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Seed of the random samples."
+)
+
+
+def lines_option(default: int, most: int) -> Callable:
+    """Return the option for the most lost lines of which all combinations are checked."""
+    meaning = "All states up to this many lost lines."
+    return click.option("--lines", default=default, show_default=True, type=click.IntRange(0, most), help=meaning)
+
+
+def samples_option(default: int, most: int) -> Callable:
+    """Return the option for the size of a sample of states."""
+    meaning = "States to check at a crash point with more lost lines."
+    return click.option("--samples", default=default, show_default=True, type=click.IntRange(2, most), help=meaning)
 
 
 def conclude(reports: Sequence[Any], as_json: bool, show: Callable[[Any], None]) -> int:

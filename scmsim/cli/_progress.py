@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 import click
 
@@ -124,26 +125,41 @@ class CompilingAhead(Progress):
             click.echo(f"scmsim: compiling {what} (once after an installation) ...", err=True)
 
 
-class Points:
-    """A callable (done, points, seconds left) for a sweep's progress; erased at the end."""
+class Line:
+    """A callable that draws the text made from its arguments, unless it drew less than `every` seconds ago; erased at the end.
 
-    def __init__(self) -> None:
+    The value of the context is None if progress is not drawn.
+    """
+
+    def __init__(self, text: Callable[..., str], every: float = INTERVAL) -> None:
+        self.text = text
+        self.every = every
         self.last = 0.0
 
-    def __enter__(self) -> "Points":
-        return self
+    def __enter__(self) -> "Line | None":
+        return self if on_terminal() else None
 
-    def __call__(self, done: int, points: int, left: float) -> None:
-        from scmsim.perf.plan import duration
-
-        if on_terminal() and (time.monotonic() - self.last > INTERVAL or done == points):
+    def __call__(self, *state: Any) -> None:
+        if time.monotonic() - self.last >= self.every:
             self.last = time.monotonic()
             with _lock:
-                draw(f"{done:,} of {points:,} points, {duration(left)} left")
+                draw(self.text(*state))
 
     def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
         with _lock:
             wipe()
+
+
+def points() -> Line:
+    """Return a callable (done, points, seconds left) for a sweep's progress."""
+    from scmsim.perf.plan import duration
+
+    return Line(lambda done, points, left: f"{done:,} of {points:,} points, {duration(left)} left")
+
+
+def amount(what: str) -> Line:
+    """Return a callable (done, total) that draws a percentage, or the MiB that were read of an input of unknown size."""
+    return Line(lambda done, total: f"{what} {f'{100 * done // total}%' if total else f'{done >> 20:,} MiB'}")
 
 
 class Compiling(compiling.Watcher):

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.trace import progress_bar
+from scmsim.cli._progress import amount
 from scmsim.cli.trace._convert import allow_loss, loss
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.text import printable
@@ -72,7 +72,7 @@ def command(
     check_target(command_line, options.pid)
     if calibrate:
         options.facts["calibration"] = _calibration(backend)
-    with progress_bar("converting") as progress:
+    with amount("converting") as progress:
         captured = recorder.capture(
             command_line, out, keep_raw=keep_raw, under=under, progress=progress, options=options
         )

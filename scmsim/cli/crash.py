@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli._crash_reports import conclude
+from scmsim.cli._crash_reports import conclude, lines_option, samples_option, seed_option
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
@@ -25,19 +25,9 @@ is broken (see the smallest counterexample, with its cause if known: file system
     "--fs", required=True, help="File systems with a modelled guarantee, separated by commas (an error lists them)."
 )
 @click.option("--ops", default="", metavar="FIRST-LAST", help="Operations to check, counted from 0.  [default: all]")
-@click.option(
-    "--lines", default=8, show_default=True, type=click.IntRange(0, 24), help="All states up to this many lost lines."
-)
-@click.option(
-    "--samples",
-    default=128,
-    show_default=True,
-    type=click.IntRange(2, 1 << 24),
-    help="States to check at a crash point with more lost lines.",
-)
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Seed of the random samples."
-)
+@lines_option(8, 24)
+@samples_option(128, 1 << 24)
+@seed_option
 @click.option(
     "--set",
     "assignments",

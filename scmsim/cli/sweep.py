@@ -50,7 +50,7 @@ def command(
 ) -> int:
     import os
 
-    from scmsim.cli._progress import CompilingAhead, Points
+    from scmsim.cli._progress import CompilingAhead, points
     from scmsim.perf.plan import duration
     from scmsim.sweep import config as configs
     from scmsim.sweep import run as sweeps
@@ -72,7 +72,7 @@ def command(
                 f"time about {duration(plan.seconds)} (assuming {sweeps.OPERATIONS_PER_S:,.0f} operations/s a worker)"
             )
         return 0
-    with CompilingAhead() as compiling, Points() as progress:
+    with CompilingAhead() as compiling, points() as progress:
         found = sweeps.run(
             sweep, out, executor=executor, jobs=jobs or 0, scheduler=scheduler, progress=progress, compiling=compiling
         )

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli import Group, completed
+from scmsim.cli import Group, completed, group
 
 _AFTER = "[-- COMMAND LINE]"
 _PERSONALITIES = ("fileserver", "webserver", "varmail", "webproxy", "oltp", "videoserver")
@@ -138,8 +138,4 @@ def _writer(name: str, literals: dict[str, Any]) -> Any:
     return write
 
 
-@click.group("synth", cls=Workloads, help=SUMMARY, invoke_without_command=True)
-@click.pass_context
-def command(ctx: click.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+command = group("synth", SUMMARY, Workloads)

@@ -29,12 +29,12 @@ resume a stopped run.  Replays that cannot run are left out with the reason, and
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: entries, rows, classes, sha256.")
 def command(out: str, fs: str, trace: str, jobs: int | None, as_json: bool) -> int:
     from scmsim import zoo
-    from scmsim.cli._progress import Points
+    from scmsim.cli._progress import points
     from scmsim.core import registry, resumable
     from scmsim.zoo import page
 
     entries, names = zoo.chosen(trace), registry.select("fs", fs)
-    with Points() as progress:
+    with points() as progress:
         found = zoo.gathered(entries, names, out, jobs=jobs or 0, progress=progress)
     folder = pathlib.Path(out)
     picture = _picture(found)

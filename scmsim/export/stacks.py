@@ -27,10 +27,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 def chosen(runs: Sequence[Run], counters: Sequence[str]) -> list[str]:
     """Return the counters to write: `counters`, or else DEFAULT, without those that no run counts by mechanism.
 
-    Raises
-    ------
-    UsageError
-        For an unknown counter, or if no run has any of these counters by mechanism.
+    Raises UsageError for an unknown counter, or if no run has any of these counters by mechanism.
     """
     for name in counters:
         if name not in SCHEMA:

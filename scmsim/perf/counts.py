@@ -50,12 +50,8 @@ def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = Fal
     allow_multiplexing : bool
         Take extrapolated values (and name them in `scaled`) instead of refusing them.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If an event was not on a counter all the time.
-    UsageError
-        If the text is not the output of perf stat.
+    Raises EnvironmentProblem if an event was not on a counter all the time; UsageError if the text is not the output of
+    perf stat.
     """
     readings = merge(read_stat(text)).readings
     found = Counts()

@@ -90,10 +90,7 @@ class About:
 def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None) -> Result:
     """Return one Result from files of any of the formats, one run per file, row or cell and repeat.
 
-    Raises
-    ------
-    UsageError
-        For a file in none of the formats, a damaged file, or columns of the wrong length.
+    Raises UsageError for a file in none of the formats, a damaged file, or columns of the wrong length.
     """
     about = about or About()
     if not paths:

@@ -6,7 +6,7 @@ can be random.  Sizes and operations follow the thesis on the TLB overhead of NV
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from scmsim.core.units import format_bytes
@@ -14,6 +14,7 @@ from scmsim.core.units import format_bytes
 OPERATIONS = ("write", "rewrite", "read", "reread", "fwrite")
 COUNTS = ("all", "split", "user")
 MAX_UNIT = 16 << 20  # the thesis' array
+_NO_IDENTITY = ("targets", "allow_other_files", "summary")  # keys that no count depends on, and the targets
 
 
 class Cell(NamedTuple):
@@ -110,20 +111,6 @@ class Matrix:
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that a stored cell depends on; a matrix is resumed only under the same identity."""
-        return {
-            "fs": {target.label: target.path for target in self.targets},
-            "file_sizes": list(self.file_sizes),
-            "units": list(self.units),
-            "operations": list(self.operations),
-            "repeats": self.repeats,
-            "total": self.total,
-            "seed": self.seed,
-            "backend": self.backend,
-            "count": self.count,
-            "counters": list(self.counters),
-            "cpu": self.cpu,
-            "warm_up": self.warm_up,
-            "drop_caches": self.drop_caches,
-            "allow_multiplexing": self.allow_multiplexing,
-            "backend_params": self.backend_params,
-        }
+        known = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NO_IDENTITY}
+        lists = {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}
+        return {"fs": {target.label: target.path for target in self.targets}, **lists}

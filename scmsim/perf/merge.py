@@ -27,10 +27,7 @@ def merge(stat: Stat) -> Merged:
     was longest on a counter is taken.  Core types of a hybrid CPU are summed by their share of the time, because perf scales
     the count of each to the whole time.
 
-    Raises
-    ------
-    UsageError
-        If a sum would count something twice.
+    Raises UsageError if a sum would count something twice.
     """
     notes = list(stat.notes)
     _check_places(stat.readings)

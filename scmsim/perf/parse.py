@@ -38,10 +38,8 @@ def read_stat(text: str) -> Stat:
     text : str
         Output of `perf stat` with -j, with -x (any separator) or plain.
 
-    Raises
-    ------
-    UsageError
-        If the text holds no reading (perf's message is quoted), or a line of perf that is cut off or wrong.
+    Raises UsageError if the text holds no reading (perf's message is quoted), or a line of perf that is cut off or
+    wrong.
     """
     kind = stat_kind(text)
     if kind is None:

@@ -100,12 +100,7 @@ def reduced(text: str | Iterable[str], fs: str | None = None) -> Sites:
     fs : str, optional
         Model or map whose mechanisms to use; without it only program and kernel are distinguished.
 
-    Raises
-    ------
-    UnknownName
-        For a file system without a map.
-    UsageError
-        If no sample names a symbol.
+    Raises UnknownName for a file system without a map; UsageError if no sample names a symbol.
     """
     table = _BySite(rules(map_for(fs)) if fs else {})
     read(text, table)
@@ -143,10 +138,7 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
     graph : str
         How perf walks the stack: fp, dwarf or lbr.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If perf is missing, cannot sample the event here, or took no sample.
+    Raises EnvironmentProblem if perf is missing, cannot sample the event here, or took no sample.
     """
     check_permission("all", Machine())
     perf = Perf()

@@ -33,10 +33,7 @@ def count(backend: Backend, command: Sequence[str], *, label: str, repeats: int,
     allow_multiplexing : bool
         Accept values that perf extrapolated.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If perf fails, or an event had to share its counter.
+    Raises EnvironmentProblem if perf fails, or an event had to share its counter.
     """
     runs, status = [], 0
     for repeat in range(1, repeats + 1):

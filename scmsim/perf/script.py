@@ -64,10 +64,7 @@ class Profile:
 def parse_script(text: str | Iterable[str]) -> Profile:
     """Return the profile by symbol of the output of `perf script`, given whole or as lines.
 
-    Raises
-    ------
-    UsageError
-        If no sample names a symbol.
+    Raises UsageError if no sample names a symbol.
     """
     return read(text, Table()).profile()
 

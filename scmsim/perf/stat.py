@@ -37,10 +37,7 @@ class Ran(NamedTuple):
 class Perf:
     """A perf binary that works here; its temporary files go to `folder`.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If perf is missing, or counts nothing.
+    Raises EnvironmentProblem if perf is missing, or counts nothing.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -81,10 +78,7 @@ class Perf:
         timeout_s : float or None
             Kill the program after this time.
 
-        Raises
-        ------
-        EnvironmentProblem
-            If perf was killed, or the run took too long.
+        Raises EnvironmentProblem if perf was killed, or the run took too long.
         """
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             out, ctl, ack, stdout, stderr = (

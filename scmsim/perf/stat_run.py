@@ -28,10 +28,7 @@ def fill(run: Run, text: str, table: str | None = None, mode: str = "") -> None:
     mode : str
         Mode of the events whose names have no modifier: "user", "kernel" or "" for both.
 
-    Raises
-    ------
-    UsageError
-        If perf counted nothing, or something that cannot be read or added up.
+    Raises UsageError if perf counted nothing, or something that cannot be read or added up.
     """
     stat = read_stat(text)
     found = merge(stat)

@@ -40,10 +40,19 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     return pathlib.Path(path)
 
 
-def save(spec: Mapping[str, Any], path: str | os.PathLike[str], style: Style | None = None, caption: str = "") -> None:
-    """Write a chart in the format of the file's suffix (`drawn`)."""
-    out = pathlib.Path(path)
-    write(out, drawn({"padding": PADDING, **spec}, out.suffix.lower()[1:], style, caption))
+def save(
+    spec: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    style: Style | None = None,
+    caption: str = "",
+    title: str = "",
+) -> None:
+    """Write a chart in the format of the file's suffix (`drawn`); `title` goes above it, with the caption below the title."""
+    out, heading = (
+        pathlib.Path(path),
+        {"title": {"text": title, "subtitle": caption, "anchor": "start"}} if title else {},
+    )
+    write(out, drawn({"padding": PADDING, **spec, **heading}, out.suffix.lower()[1:], style, caption))
 
 
 def write_charts(

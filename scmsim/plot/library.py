@@ -4,7 +4,7 @@ import html
 import json
 import pathlib
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -48,6 +48,12 @@ def altair() -> Any:
             f"figures need altair and vl-convert-python; install them {install('report')}"
         ) from None
     return altair
+
+
+def hues(names: Sequence[str]) -> Any:
+    """Return the scale with a colour for each name, in order; after the last colour, the first again."""
+    colours = [theme.COLOURS[i % len(theme.COLOURS)] for i in range(len(names))]
+    return altair().Scale(domain=list(names), range=colours)
 
 
 def drawn(spec: Mapping[str, Any], suffix: str, style: Style | None = None, caption: str = "") -> bytes:

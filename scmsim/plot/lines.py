@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scmsim.plot.charts import NUMBER, legend, merged, per_call
-from scmsim.plot.library import Chart, Rows, altair
-from scmsim.plot.theme import COLOURS
+from scmsim.plot.library import Chart, Rows, altair, hues
 from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 
@@ -125,7 +124,6 @@ def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[st
 def _spec(rows: Rows, x_title: str, description: str) -> dict[str, Any]:
     alt = altair()
     names = list(dict.fromkeys(row["line"] for row in rows))
-    colours = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
     xs = sorted({row["x"] for row in rows})
     ticks = [said("", x) for x in xs]
     expression = " : ".join(f"datum.value === {x} ? '{text}'" for x, text in zip(xs, ticks, strict=True)) + " : ''"
@@ -143,7 +141,7 @@ def _spec(rows: Rows, x_title: str, description: str) -> dict[str, Any]:
                 scale=_scale(alt, [row["value"] for row in rows]),
                 axis=alt.Axis(labelExpr=NUMBER, tickCount=6),
             ),
-            color=alt.Color("line:N", scale=colours, legend=legend(names)),
+            color=alt.Color("line:N", scale=hues(names), legend=legend(names)),
             detail="others:N",
             **told,
             tooltip=["others:N", alt.Tooltip("x:Q", title=x_title), alt.Tooltip("value:Q", format=",.4~g")],

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scmsim.plot.files import save
-from scmsim.plot.library import Rows, Style, altair
-from scmsim.plot.theme import COLOURS
+from scmsim.plot.library import Rows, Style, altair, hues
 
 MEASURED, ASSUMED = "measured curve", "idle latency, no curve"
 
@@ -38,13 +37,12 @@ def draw(media: Mapping[str, Mapping[str, Any]], path: str, style: Style | None 
     alt = altair()
     points = rows(media)
     names = list(dict.fromkeys(point["medium"] for point in points))
-    hues = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
     below = alt.Legend(orient="bottom", columns=5)
     dashes = alt.Scale(domain=[MEASURED, ASSUMED], range=[[1, 0], [6, 3]])
     chart = alt.Chart(alt.InlineData(values=points)).encode(
         x=alt.X("gb_s:Q", title="bandwidth, GB/s"),
         y=alt.Y("ns:Q", title="latency, ns", scale=alt.Scale(zero=True)),
-        color=alt.Color("medium:N", scale=hues, title="medium", legend=below),
+        color=alt.Color("medium:N", scale=hues(names), title="medium", legend=below),
         detail="line:N",
     )
     lines = chart.mark_line().encode(
@@ -56,6 +54,5 @@ def draw(media: Mapping[str, Mapping[str, Any]], path: str, style: Style | None 
     caption = (
         "Latency of a line over the bandwidth of the whole medium; each medium's file has the sources of its numbers."
     )
-    title = {"text": "Latency over bandwidth", "subtitle": caption, "anchor": "start"}
     spec = alt.layer(lines, marks).properties(width=560, height=340).to_dict()
-    save({**spec, "title": title}, path, style, caption)
+    save(spec, path, style, caption, "Latency over bandwidth")

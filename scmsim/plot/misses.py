@@ -4,8 +4,7 @@ from typing import Any
 
 from scmsim.core.text import printable
 from scmsim.plot.files import save
-from scmsim.plot.library import Style, altair
-from scmsim.plot.theme import COLOURS
+from scmsim.plot.library import Style, altair, hues
 
 _WAYS = (1, 4, 16)  # numbers of ways that are drawn, of those that were counted
 
@@ -38,9 +37,8 @@ def draw(rows: list[dict[str, Any]], path: str, of: str = "", style: Style | Non
     x = alt.X("entries:Q", scale=alt.Scale(type="log", base=2), title="entries", axis=alt.Axis(labelOverlap=True))
     y = alt.Y("misses:Q", scale=alt.Scale(type="log"), title="misses", axis=alt.Axis(format="~s", tickCount=6))
     pages = list(dict.fromkeys(point["page"] for point in points))
-    hues = alt.Scale(domain=pages, range=[COLOURS[i % len(COLOURS)] for i in range(len(pages))])
     chart = alt.Chart(alt.InlineData(values=points)).encode(
-        x=x, y=y, color=alt.Color("page:N", scale=hues, title="page", legend=alt.Legend(orient="bottom"))
+        x=x, y=y, color=alt.Color("page:N", scale=hues(pages), title="page", legend=alt.Legend(orient="bottom"))
     )
     lines, marks = chart.mark_line(), chart.mark_point(size=30)
     if "ways" in points[0]:
@@ -56,5 +54,4 @@ def draw(rows: list[dict[str, Any]], path: str, of: str = "", style: Style | Non
     caption = (
         f"Misses of a {what} with LRU replacement ({how}) over its entries, by page size; both axes are logarithmic."
     )
-    heading = {"text": title, "subtitle": caption, "anchor": "start"}
-    save({**spec, "title": heading}, path, style, caption)
+    save(spec, path, style, caption, title)

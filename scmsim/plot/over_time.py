@@ -47,8 +47,8 @@ def draw(found: Sequence[Timeline], counters: Sequence[str], path: str, of: str,
         rows = _rows(values, names, edges)
         charts.append(_panel(alt, f"{each.run.fs}: {counter} per call", rows, names, int(edges[-1])))
     name = printable(shortened(os.path.basename(of), 60))
-    title = {"text": f"Counts over time: {name}", "subtitle": _SAID, "anchor": "start"}
-    save({**alt.vconcat(*charts).resolve_scale(x="shared").to_dict(), "title": title}, path, style, _SAID)
+    spec = alt.vconcat(*charts).resolve_scale(x="shared").to_dict()
+    save(spec, path, style, _SAID, f"Counts over time: {name}")
 
 
 def per_call(found: Timeline, counter: str) -> dict[str, np.ndarray]:

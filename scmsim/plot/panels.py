@@ -86,10 +86,7 @@ def draw(
     ignore : sequence of str
         Parts of a cell's key to ignore (see `cells.cells`): with "file_bytes" ignored, there is one panel for all files.
 
-    Raises
-    ------
-    EnvironmentProblem
-        Without the extra `report`, or if a figure cannot be written.
+    Raises EnvironmentProblem without the extra `report`, or if a figure cannot be written.
     """
     folder = check_folder(folder)
     by_side = {side: cells(result, ignore=ignore) for side, result in sides.items()}

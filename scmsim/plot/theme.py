@@ -116,10 +116,7 @@ def config(dark: bool = False) -> dict[str, Any]:
 def palette(text: str) -> tuple[str, ...]:
     """Return the colours of a named palette, or of "#rrggbb,#rrggbb,...".
 
-    Raises
-    ------
-    UsageError
-        For a name that is not in PALETTES, or a colour that is not six hexadecimal digits.
+    Raises UsageError for a name that is not in PALETTES, or a colour that is not six hexadecimal digits.
     """
     if text in PALETTES:
         return PALETTES[text]

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scmsim.plot.files import save
-from scmsim.plot.library import Rows, Style, altair
-from scmsim.plot.theme import COLOURS
+from scmsim.plot.library import Rows, Style, altair, hues
 
 CALLS, PERFECT = "calls of all threads", "of one thread, times threads"
 
@@ -31,17 +30,15 @@ def draw(rows: Iterable[Mapping[str, Any]], path: str, style: Style | None = Non
     alt = altair()
     made = points(rows)
     names = list(dict.fromkeys(point["name"] for point in made))
-    hues = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
     dashes = alt.Scale(domain=[CALLS, PERFECT], range=[[1, 0], [3, 3]])
     below = alt.Legend(orient="bottom", columns=3)
     most = max(point["calls_per_s"] for point in made if point["how"] == CALLS)
     chart = alt.Chart(alt.InlineData(values=made)).encode(
         x=alt.X("threads:Q", title="threads", axis=alt.Axis(tickMinStep=1)),
         y=alt.Y("calls_per_s:Q", title="calls per second", scale=alt.Scale(domain=[0, 1.1 * most], clamp=True)),
-        color=alt.Color("name:N", scale=hues, title="file system, medium", legend=below),
+        color=alt.Color("name:N", scale=hues(names), title="file system, medium", legend=below),
         strokeDash=alt.StrokeDash("how:N", scale=dashes, title="", legend=below),
     )
     caption = "Estimate: a closed queueing network of medium and locks (docs/guide/threads.md)."
-    title = {"text": "Throughput by threads", "subtitle": caption, "anchor": "start"}
     spec = chart.mark_line(point=True, clip=True).properties(width=560, height=340).to_dict()
-    save({**spec, "title": title}, path, style, caption)
+    save(spec, path, style, caption, "Throughput by threads")

@@ -44,12 +44,8 @@ def plot_trace(
     dict
         Numbers of drawn `files` and `transfers`, and of all transfers of these files (`of`).
 
-    Raises
-    ------
-    UsageError
-        For another suffix, or a trace without a read or write.
-    EnvironmentProblem
-        If the extra `report` is not installed.
+    Raises UsageError for another suffix, or a trace without a read or write; EnvironmentProblem if the extra `report`
+    is not installed.
     """
     check(out)
     trace = open_trace(source)

@@ -35,10 +35,7 @@ def cut_trace(
     int
         Rows written.
 
-    Raises
-    ------
-    UsageError
-        For an empty span, or one without a row.
+    Raises UsageError for an empty span, or one without a row.
     """
     different(out, source)
     if start < 0 or (stop is not None and stop <= start):

@@ -38,10 +38,7 @@ def filter_trace(
     int
         Rows written. `under` and `match` drop operations without a file (sync).
 
-    Raises
-    ------
-    UsageError
-        For an unknown operation, an input that is not a trace, or no row left.
+    Raises UsageError for an unknown operation, an input that is not a trace, or no row left.
     """
     different(out, source)
     for name in ops:

@@ -26,10 +26,7 @@ def merge_traces(
     out : the trace to write
     prepare : trace whose rows run first, as preparation (SETUP) that counts nothing; the others start when it ends
 
-    Raises
-    ------
-    UsageError
-        For fewer traces, an input that is not a trace, or an input whose times go backwards.
+    Raises UsageError for fewer traces, an input that is not a trace, or an input whose times go backwards.
     """
     every = [*([] if prepare is None else [prepare]), *sources]
     if len(every) < 2:

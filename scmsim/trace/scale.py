@@ -26,10 +26,7 @@ def scale_trace(
     together : bool
         All copies begin at time 0 on their own threads; else each copy begins when the copy before has ended.
 
-    Raises
-    ------
-    UsageError
-        For less than one copy, or more files than a trace can name.
+    Raises UsageError for less than one copy, or more files than a trace can name.
     """
     different(out, source)
     trace = open_trace(source)

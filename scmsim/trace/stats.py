@@ -29,10 +29,7 @@ def stats(trace: Source, *, setup: bool = False) -> dict[str, Any]:
     setup : bool
         Count rows marked SETUP too; they change the file sizes that other rows are compared with in any case.
 
-    Raises
-    ------
-    UsageError
-        At a row that cannot be replayed.
+    Raises UsageError at a row that cannot be replayed.
     """
     state = _State(trace)
     for batch in trace.batches(CHUNK):

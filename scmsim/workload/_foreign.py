@@ -6,6 +6,7 @@ Each reader returns parameters of the workload; an unknown or unmodelled setting
 import inspect
 import re
 from collections.abc import Callable
+from typing import Any
 
 from scmsim.core.errors import UsageError, unknown
 from scmsim.workload._flags import split
@@ -184,11 +185,11 @@ def _share(text: str, at: str) -> float:
     return float(text)
 
 
-def merged(given: Params, read: Params, init: Callable[..., None]) -> Params:
-    """Return the parameters, completed from a file; raise UsageError for a parameter that both give."""
+def merge(given: Any, read: Params, init: Callable[..., None]) -> None:
+    """Set the parameters that a file gives; raise UsageError for a parameter that is given besides it, too."""
     for name in read:
-        if given[name] != inspect.signature(init).parameters[name].default:
+        if getattr(given, name) != inspect.signature(init).parameters[name].default:
             raise UsageError(
                 f"{name.replace('_', '-')} is given twice: by the configuration, and besides it; take one out"
             )
-    return {**given, **read}
+    vars(given).update(read)

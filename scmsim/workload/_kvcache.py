@@ -72,10 +72,7 @@ def recorded(path: str, tokens: int) -> Iterator[list[int]]:
     The trace's own block follows from the first request of at least two blocks: the power of two that makes as many blocks.
     The number of a block of the trace represents all text up to its end, so a longer block has its last block's number.
 
-    Raises
-    ------
-    UsageError
-        For a file that cannot be read, or a line that is not a request (named, with its line).
+    Raises UsageError for a file that cannot be read, or a line that is not a request (named, with its line).
     """
     name = pathlib.Path(path).name
     own = 0

@@ -1,14 +1,18 @@
 """Parts that the generators share: columns to OP records, rows woven into order, pieces cut into batches."""
 
-from collections.abc import Callable, Iterable, Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OP, Files, joined
+from scmsim.core.units import parse_param
 
 Pieces = Callable[[], Iterable[np.ndarray]]
 
@@ -184,16 +188,48 @@ def table(paths: list[str], first_size: Any, is_dir: Any) -> Files:
     return Files(paths, sizes, np.broadcast_to(np.asarray(is_dir, bool), rows).copy())
 
 
-def header(kind: str, **parameters: Any) -> dict[str, Any]:
+class Params(SimpleNamespace):
+    """The parameters of a workload by their names in PARAMS, numbers in bytes and ns."""
+
+    def at_least(self, minimum: int, *names: str) -> None:
+        """Raise UsageError for the first of the named parameters below `minimum`."""
+        for name in names:
+            if getattr(self, name) < minimum:
+                raise UsageError(f"{name} = {getattr(self, name)}; it must be at least {minimum}")
+
+
+def declared(
+    table: Mapping[str, tuple[str, str, str]],
+) -> Callable[[Callable[[Any, Params], None]], Callable[..., None]]:
+    """Return a decorator of a constructor: it takes the parameters of a table PARAMS, and passes them on as one object.
+
+    It also sets `interval` and `header`.
+    """
+    named = [(name, parse_param(default, unit)) for name, (default, unit, _) in table.items()]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    own = [inspect.Parameter("self", kind), *(inspect.Parameter(name, kind, default=value) for name, value in named)]
+    signature = inspect.Signature(own)
+
+    def decorated(init: Callable[[Any, Params], None]) -> Callable[..., None]:
+        @functools.wraps(init)
+        def construct(*args: Any, **given: Any) -> None:
+            bound = signature.bind(*args, **given)
+            bound.apply_defaults()
+            source = bound.arguments.pop("self")
+            p = Params(**bound.arguments)
+            source.interval = getattr(p, "interval", 1000)
+            source.header = header(init.__module__.rpartition(".")[2].replace("_", "-"), p)
+            init(source, p)
+
+        construct.__signature__ = signature  # type: ignore[attr-defined]
+        return construct
+
+    return decorated
+
+
+def header(kind: str, p: Params) -> dict[str, Any]:
     """Return the provenance of a generated workload."""
-    return {"tool": f"scmsim synth {kind}", "workload": {"kind": kind, **parameters}}
-
-
-def at_least(minimum: int, **given: int) -> None:
-    """Raise UsageError for the first parameter below `minimum`."""
-    for name, value in given.items():
-        if value < minimum:
-            raise UsageError(f"{name} = {value}; it must be at least {minimum}")
+    return {"tool": f"scmsim synth {kind}", "workload": {"kind": kind, **vars(p)}}
 
 
 def choose(what: str, given: str, allowed: Iterable[str]) -> None:

@@ -64,52 +64,32 @@ class Step(NamedTuple):
 class Workload(_stream.Stream):
     """Stream of the ageing operations (a records.Source); see PARAMS: sizes in bytes, shares in percent.
 
-    Raises
-    ------
-    UsageError
-        For an unknown distribution or shares that are impossible.
+    Raises UsageError for an unknown distribution or shares that are impossible.
     """
 
-    def __init__(
-        self,
-        capacity: int = 1 << 30,
-        utilisation: int = 75,
-        turnover: int = 3,
-        churn: int = 10,
-        sizes: str = "agrawal",
-        mean: int = 64 << 10,
-        victims: str = "random",
-        unit: int = 128 << 10,
-        dirs: int = 100,
-        setup: int = 0,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.choose("distribution of file sizes", sizes, SIZES)
-        _stream.choose("choice of victims", victims, ("random", "oldest"))
-        _stream.at_least(1, capacity=capacity, mean=mean, unit=unit, dirs=dirs)
-        for name, share in (("utilisation", utilisation), ("churn", churn)):
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("distribution of file sizes", p.sizes, SIZES)
+        _stream.choose("choice of victims", p.victims, ("random", "oldest"))
+        p.at_least(1, "capacity", "mean", "unit", "dirs")
+        for name, share in (("utilisation", p.utilisation), ("churn", p.churn)):
             if not 1 <= share <= 100:
                 raise UsageError(f"{name} = {share} percent; it must lie from 1 to 100")
-        self.goal = capacity * utilisation // 100
+        self.goal = p.capacity * p.utilisation // 100
         if self.goal < PAGE:
             raise UsageError(
-                f"{utilisation} percent of {capacity} bytes is less than one page of {PAGE}; raise capacity"
+                f"{p.utilisation} percent of {p.capacity} bytes is less than one page of {PAGE}; raise capacity"
             )
-        self.budget, self.churn, self.victims = capacity * turnover, churn, victims
-        self.unit, self.dirs, self.interval, self.seed = unit, dirs, interval, seed
-        self.flag = SETUP if setup else 0
-        self.draw = _sizes(sizes, mean)
-        self.most = SMALL_FILES if sizes == "small" else 1 << 40  # files alive at once
+        self.budget, self.churn, self.victims = p.capacity * p.turnover, p.churn, p.victims
+        self.unit, self.dirs, self.seed = p.unit, p.dirs, p.seed
+        self.flag = SETUP if p.setup else 0
+        self.draw = _sizes(p.sizes, p.mean)
+        self.most = SMALL_FILES if p.sizes == "small" else 1 << 40  # files alive at once
         slots, self.rows = self._measure()
-        paths = [f"/age/{i}" for i in range(dirs)] + [f"/age/{i % dirs}/file-{i}" for i in range(slots)]
+        paths = [f"/age/{i}" for i in range(p.dirs)] + [f"/age/{i % p.dirs}/file-{i}" for i in range(slots)]
         self.files = _stream.table(
-            ["/age", *paths], [0] * (1 + dirs) + [-1] * slots, [True] * (1 + dirs) + [False] * slots
+            ["/age", *paths], [0] * (1 + p.dirs) + [-1] * slots, [True] * (1 + p.dirs) + [False] * slots
         )
-        self.header = _stream.header(
-            "ageing", capacity=capacity, utilisation=utilisation, turnover=turnover, churn=churn, sizes=sizes, mean=mean,
-            victims=victims, unit=unit, dirs=dirs, setup=setup, seed=seed, interval=interval,
-        )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the creations and deletions, some files at a time."""

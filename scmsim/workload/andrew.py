@@ -45,41 +45,27 @@ PHASES = ("makedir", "copy", "scandir", "readall")
 class Workload(_stream.Stream):
     """Stream of the benchmark's operations (a records.Source); see PARAMS, sizes in bytes, interval in nanoseconds.
 
-    Raises
-    ------
-    UsageError
-        For an unknown phase, or sizes that make no tree.
+    Raises UsageError for an unknown phase, or sizes that make no tree.
     """
 
-    def __init__(
-        self,
-        phase: str = "all",
-        files: int = 70,
-        total: int = 200 << 10,
-        dirs: int = 20,
-        unit: int = 8 << 10,
-        repeats: int = 1,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.choose("phase", phase, ("all", *PHASES))
-        _stream.at_least(1, files=files, dirs=dirs, unit=unit, repeats=repeats)
-        if total < files:
-            raise UsageError(f"total = {total} is less than one byte for each of {files} files; raise it")
-        self.phase, self.unit, self.interval = phase, unit, interval
-        self.counts = dirs, files, repeats
-        self.sizes = tree_sizes(files, total, seed)
-        tree = ["", *[f"/dir-{i}" for i in range(1, dirs)]]
-        leaves = [f"{tree[i % dirs]}/file-{i}" for i in range(files)]
-        roots = ["/andrew/src", *[f"/andrew/copy-{i}" for i in range(repeats)]]
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("phase", p.phase, ("all", *PHASES))
+        p.at_least(1, "files", "dirs", "unit", "repeats")
+        if p.total < p.files:
+            raise UsageError(f"total = {p.total} is less than one byte for each of {p.files} files; raise it")
+        self.phase, self.unit = p.phase, p.unit
+        self.counts = p.dirs, p.files, p.repeats
+        self.sizes = tree_sizes(p.files, p.total, p.seed)
+        tree = ["", *[f"/dir-{i}" for i in range(1, p.dirs)]]
+        leaves = [f"{tree[i % p.dirs]}/file-{i}" for i in range(p.files)]
+        roots = ["/andrew/src", *[f"/andrew/copy-{i}" for i in range(p.repeats)]]
         paths = ["/andrew", *[root + path for root in roots for path in (*tree, *leaves)]]
-        first = np.concatenate([[0], np.zeros(dirs, np.int64), self.sizes, np.full(repeats * (dirs + files), -1)])
-        is_dir = np.array([True, *([True] * dirs + [False] * files) * (1 + repeats)])
+        first = np.concatenate(
+            [[0], np.zeros(p.dirs, np.int64), self.sizes, np.full(p.repeats * (p.dirs + p.files), -1)]
+        )
+        is_dir = np.array([True, *([True] * p.dirs + [False] * p.files) * (1 + p.repeats)])
         self.files = _stream.table(paths, first, is_dir)
-        self.header = _stream.header(
-            "andrew", phase=phase, files=files, total=total, dirs=dirs, unit=unit, repeats=repeats, seed=seed,
-            interval=interval,
-        )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield one phase at a time."""

@@ -54,52 +54,30 @@ Row = tuple[int, int, int, int, int, int]  # op, file, offset, length, file2, fl
 class Workload(_stream.Stream):
     """Stream of the history (a records.Source); see PARAMS: sizes in bytes, `fill` in percent, interval in nanoseconds.
 
-    Raises
-    ------
-    UsageError
-        For numbers below 1, a share that is impossible, or a share that does not hold four units.
+    Raises UsageError for numbers below 1, a share that is impossible, or a share that does not hold four units.
     """
 
-    def __init__(
-        self,
-        operations: int = 1000,
-        files: int = 40,
-        dirs: int = 4,
-        unit: int = 4 << 20,
-        writers: int = 3,
-        reserve: int = 1,
-        device: int = 2 << 30,
-        fill: int = 20,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.at_least(1, operations=operations, files=files, dirs=dirs, writers=writers)
-        _stream.at_least(PAGE, unit=unit)
-        if not 1 <= fill <= 100:
-            raise UsageError(f"fill = {fill} percent; it must be from 1 to 100")
-        if device * fill // 100 < 4 * unit:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        p.at_least(1, "operations", "files", "dirs", "writers")
+        p.at_least(PAGE, "unit")
+        if not 1 <= p.fill <= 100:
+            raise UsageError(f"fill = {p.fill} percent; it must be from 1 to 100")
+        if p.device * p.fill // 100 < 4 * p.unit:
             raise UsageError(
-                f"{fill} percent of a device of {device} bytes is less than four units of {unit}; make the unit smaller"
+                f"{p.fill} percent of a device of {p.device} bytes is less than four units of {p.unit}; make the unit smaller"
             )
-        self.steps = {**_STEPS, **(_RESERVE if reserve else {})}
-        self.given = {
-            "operations": operations, "files": files, "dirs": dirs, "unit": unit, "writers": writers,
-            "most": device * fill // 100, "seed": seed,
-        }  # fmt: skip
-        self.interval = interval
-        made = _History(self.steps, **self.given)
+        self.steps = {**_STEPS, **(_RESERVE if p.reserve else {})}
+        self.p = p
+        made = _History(self.steps, p)
         self.rows = sum(1 for _ in made.rows())
         self.files = _stream.table(
-            made.paths, [0] * (1 + dirs) + [-1] * (len(made.paths) - 1 - dirs), np.arange(len(made.paths)) <= dirs
+            made.paths, [0] * (1 + p.dirs) + [-1] * (len(made.paths) - 1 - p.dirs), np.arange(len(made.paths)) <= p.dirs
         )
-        self.header = _stream.header(
-            "churn", operations=operations, files=files, dirs=dirs, unit=unit, writers=writers, reserve=reserve,
-            device=device, fill=fill, seed=seed, interval=interval,
-        )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Return the calls in order."""
-        return _stream.in_pieces(_History(self.steps, **self.given).rows())
+        return _stream.in_pieces(_History(self.steps, self.p).rows())
 
 
 def _pages(length: int) -> int:
@@ -110,22 +88,10 @@ def _pages(length: int) -> int:
 class _History:
     """Generator of the calls."""
 
-    def __init__(
-        self,
-        steps: dict[str, float],
-        *,
-        operations: int,
-        files: int,
-        dirs: int,
-        unit: int,
-        writers: int,
-        most: int,
-        seed: int,
-    ) -> None:
-        self.draw, self.steps = random.Random(seed), steps
-        self.operations, self.files, self.dirs, self.unit, self.writers = operations, files, dirs, unit, writers
-        self.most = most  # bytes that the files take
-        self.paths = ["/churn", *[f"/churn/{k}" for k in range(dirs)]]
+    def __init__(self, steps: dict[str, float], p: _stream.Params) -> None:
+        self.p, self.draw, self.steps = p, random.Random(p.seed), steps
+        self.most = p.device * p.fill // 100  # bytes that the files take
+        self.paths = ["/churn", *[f"/churn/{k}" for k in range(p.dirs)]]
         self.sizes: dict[int, int] = {}  # size of each file that exists
         self.taken: dict[int, int] = {}  # bytes up to the end of its last block
         self.parents: dict[int, int] = {}
@@ -134,7 +100,7 @@ class _History:
     def rows(self) -> Iterator[Row]:
         """Yield the calls: steps until there are enough, then the files that are still open are closed."""
         done = 0
-        while done < self.operations:
+        while done < self.p.operations:
             for row in self._step():
                 done += 1
                 yield row
@@ -143,10 +109,10 @@ class _History:
 
     def _step(self) -> Iterator[Row]:
         kind = self.draw.choices(tuple(self.steps), tuple(self.steps.values()))[0]
-        if not self.sizes or (kind == "create" and len(self.sizes) < self.files):
+        if not self.sizes or (kind == "create" and len(self.sizes) < self.p.files):
             yield from self._append([self._new()], new=True)
         elif kind == "append":
-            count = self.draw.randint(1, min(self.writers, len(self.sizes)))
+            count = self.draw.randint(1, min(self.p.writers, len(self.sizes)))
             yield from self._append(self.draw.sample(list(self.sizes), count))
         elif kind in ("unlink", "create"):  # no room for another file
             yield from self._unlink(self.draw.choice(list(self.sizes)))
@@ -168,17 +134,17 @@ class _History:
 
     def _new(self) -> int:
         """Return a new file's number."""
-        file, parent = len(self.paths), self.draw.randrange(1, 1 + self.dirs)
+        file, parent = len(self.paths), self.draw.randrange(1, 1 + self.p.dirs)
         self.paths.append(f"{self.paths[parent]}/{file}")
         self.parents[file] = parent
         return file
 
     def _size(self) -> int:
         """Draw the length in bytes of a transfer or of a hole."""
-        pages = self.unit // PAGE
+        pages = self.p.unit // PAGE
         if self.draw.random() < _WHOLE:
             return PAGE << self.draw.randrange(pages.bit_length())
-        return max(1, int(self.unit ** self.draw.random()))
+        return max(1, int(self.p.unit ** self.draw.random()))
 
     def _opened(self, file: int) -> Iterator[Row]:
         if file not in self.open:

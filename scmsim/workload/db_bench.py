@@ -27,16 +27,14 @@ _BLOCK = 1 << 14  # requests at a time
 class Workload(lsm.Workload):
     """Stream of the store's calls under db_bench's benchmarks (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For a flag or a benchmark that is not modelled; all mistakes are named.
+    Raises UsageError for a flag or a benchmark that is not modelled; all mistakes are named.
     """
 
-    def __init__(self, command: str = "", seed: int = 1, interval: int = 1000) -> None:
-        if not command:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if not p.command:
             raise UsageError("give db_bench's command line, such as -- --benchmarks=fillrandom,readrandom --num=100000")
-        self.line = parse(command)
+        self.line = parse(p.command)
         numbers = self.line.numbers
         self.key, self.has_log, self.multiplier = numbers["key_size"], self.line.has_log, self.line.multiplier
         writing = [
@@ -52,11 +50,11 @@ class Workload(lsm.Workload):
             level_base=numbers["max_bytes_for_level_base"],
             level0=numbers["level0_file_num_compaction_trigger"],
             block=numbers["block_size"],
-            bloom=self.line.bloom,  # type: ignore[arg-type]
-            seed=numbers["seed"] or seed,
-            interval=interval,
+            bloom=self.line.bloom,
+            seed=numbers["seed"] or p.seed,
+            interval=p.interval,
         )
-        self.header = _stream.header("db-bench", command=command, seed=seed, interval=interval)
+        self.header = _stream.header("db-bench", p)
         self.header["notes"] = self.line.notes
 
     def pieces(self) -> Iterator[np.ndarray]:

@@ -16,7 +16,7 @@ import numpy as np
 from scmsim.core import records
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CLOSE, CREATE, DIRECTORY, MKDIR, SETUP, SYNCHRONOUS, WRITE
-from scmsim.workload import _wml
+from scmsim.workload import _stream, _wml
 from scmsim.workload._fileset import Drand48, RandVar, Tree, rand
 from scmsim.workload._steps import FIELDS, STEP, Stream, calls, check_times
 from scmsim.workload.kernels.filebench_run import play
@@ -75,42 +75,24 @@ _ATTRIBUTES = {
 
 
 class Workload(Stream):
-    """Stream of Filebench's operations (a records.Source).
+    """Stream of Filebench's operations (a records.Source); see PARAMS, interval in nanoseconds.
 
-    Parameters
-    ----------
-    file, personality, set, flowops, starved, seed, interval
-        See PARAMS; interval in nanoseconds.
-
-    Raises
-    ------
-    UsageError
-        For a file that cannot be read or contains something that is not modelled (named, with its line).
+    Raises UsageError for a file that cannot be read or contains something that is not modelled (named, with its line).
     """
 
-    def __init__(
-        self,
-        file: str = "",
-        personality: str = "varmail",
-        set: str = "",
-        flowops: int = 100_000,
-        starved: str = "wait",
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name in PARAMS}
-        if flowops < 1 or seed < 0:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if p.flowops < 1 or p.seed < 0:
             raise UsageError("flowops must be at least 1, and seed at least 0")
-        if file and personality != PARAMS["personality"][0]:
-            raise UsageError(f"give a workload file or the personality {personality!r}, not both")
-        changed = dict(word.partition("=")[::2] for word in set.split())
-        self.workload = _wml.read(file or _FOLDER / f"{personality}.f", changed)
-        self.flowops, self.starved, self.seed, self.interval = flowops, starved, seed, interval
+        if p.file and p.personality != PARAMS["personality"][0]:
+            raise UsageError(f"give a workload file or the personality {p.personality!r}, not both")
+        changed = dict(word.partition("=")[::2] for word in p.set.split())
+        self.workload = _wml.read(p.file or _FOLDER / f"{p.personality}.f", changed)
+        self.flowops, self.starved, self.seed = p.flowops, p.starved, p.seed
         self.variables = _variables(self.workload)
         self._populate()
         self._tables()  # called here to report mistakes in the flowops early
-        check_times(flowops, interval)
-        self.header = {"tool": "scmsim synth filebench", "workload": {"kind": "filebench", **given}}
+        check_times(p.flowops, p.interval)
         self.header["filesets"] = [
             {"name": each.name, "files": len(tree.sizes), "bytes": sum(tree.sizes)}
             for each, tree in zip(self.workload.filesets, self.trees, strict=True)

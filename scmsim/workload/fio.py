@@ -25,6 +25,7 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
+from scmsim.workload import _stream
 from scmsim.workload._fio_calls import Calls
 from scmsim.workload._fio_file import parse_words, read
 from scmsim.workload._fio_job import FOLDERS, Job, Ranges, finish
@@ -50,38 +51,22 @@ _BLOCK = 1 << 14  # rows of one fill
 
 
 class Workload(Stream):
-    """Stream of fio's operations (a records.Source).
+    """Stream of fio's operations (a records.Source); see PARAMS, interval in nanoseconds.
 
-    Parameters
-    ----------
-    job : str
-        Path of a job file, or "" for the options.
-    options : str
-        The options of one job named `job`, as in a job file, separated by blanks; or a command line of fio's with dashes.
-    set : str
-        Options, separated by blanks, that replace those of every job of the file.
-    interval : int
-        Nanoseconds between two calls.
-
-    Raises
-    ------
-    UsageError
-        For a file that cannot be read, or options that are not modelled (all are named, each with file and line).
+    Raises UsageError for a file that cannot be read, or options that are not modelled (all are named, each with file
+    and line).
     """
 
-    def __init__(
-        self, job: str = "", options: str = "rw=randwrite bs=4k size=16m", set: str = "", interval: int = 1000
-    ) -> None:
-        if job and options != PARAMS["options"][0]:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if p.job and p.options != PARAMS["options"][0]:
             raise UsageError("give a job file or options, not both; --set 'OPTION=VALUE' changes options of the file")
-        if set and not job:
+        if p.set and not p.job:
             raise UsageError("set replaces options of a job file; write all options of a job into options")
-        self.jobs, notes = read(job, set) if job else parse_words(options)
-        self.interval = interval
+        self.jobs, notes = read(p.job, p.set) if p.job else parse_words(p.options)
         self._lay_out()
-        check_times(sum(_most_calls(each, of) for each, of in zip(self.jobs, self.ranges, strict=True)), interval)
-        given = {"job": job, "options": "" if job else options, "set": set, "interval": interval}
-        self.header = {"tool": "scmsim synth fio", "workload": {"kind": "fio", **given}}
+        check_times(sum(_most_calls(each, of) for each, of in zip(self.jobs, self.ranges, strict=True)), p.interval)
+        self.header["workload"]["options"] = "" if p.job else p.options
         self.header |= {"jobs": [_told(each) for each in self.jobs], "notes": notes}
 
     def _lay_out(self) -> None:

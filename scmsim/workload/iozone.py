@@ -11,7 +11,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CLOSE, CREATE, FSYNC, OPEN, READ, STAT, SYNC, TRUNCATE, UNLINK, WRITE, Files
-from scmsim.workload import _foreign
+from scmsim.workload import _foreign, _stream
 from scmsim.workload._mt64 import permutation
 from scmsim.workload._steps import Stream, calls, check_times, run
 
@@ -36,49 +36,27 @@ _BLOCK = 1 << 15  # STEPs in one array
 
 
 class Workload(Stream):
-    """Stream of IOzone's operations (a records.Source).
+    """Stream of IOzone's operations (a records.Source); see PARAMS: sizes in bytes, interval in nanoseconds.
 
-    Parameters
-    ----------
-    min_file, max_file, min_record, max_record, crossover, tests, command, interval
-        See PARAMS; sizes in bytes, interval in nanoseconds.
-
-    Raises
-    ------
-    UsageError
-        For sizes without a test, or an unknown test.
+    Raises UsageError for sizes without a test, or an unknown test.
     """
 
-    def __init__(
-        self,
-        min_file: int = 64 << 10,
-        max_file: int = 512 << 20,
-        min_record: int = 4 << 10,
-        max_record: int = 16 << 20,
-        crossover: int = 16 << 20,
-        tests: str = "all",
-        command: str = "",
-        interval: int = 1000,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name in PARAMS}
-        if command:
-            given = _foreign.merged(given, _foreign.iozone(command), Workload.__init__)
-            min_file, max_file, min_record, max_record, crossover = (
-                int(given[name]) for name in ("min_file", "max_file", "min_record", "max_record", "crossover")
-            )
-            tests = str(given["tests"])
-        if not 1 <= min_record <= min(min_file, max_record) or min_file > max_file:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if p.command:
+            _foreign.merge(p, _foreign.iozone(p.command), Workload.__init__)
+            self.header = _stream.header("iozone", p)
+        if not 1 <= p.min_record <= min(p.min_file, p.max_record) or p.min_file > p.max_file:
             raise UsageError("give min_record from 1 byte to min_file and to max_record, and min_file at most max_file")
-        self.pairs = list(_pairs(min_file, max_file, min_record, max_record, crossover))
-        self.tests, self.interval = _chosen(tests), interval
+        self.pairs = list(_pairs(p.min_file, p.max_file, p.min_record, p.max_record, p.crossover))
+        self.tests = _chosen(p.tests)
         paths = [path for size, record in self.pairs for path in 2 * [f"/iozone/{size}-{record}"]]
         self.files = Files(
             ["/iozone", *paths],
             np.array([0] + [-1] * len(paths), np.int64),
             np.array([True] + [False] * len(paths)),
         )
-        self.header = {"tool": "scmsim synth iozone", "workload": {"kind": "iozone", **given}}
-        check_times(sum(32 * (size // record + 8) for size, record in self.pairs), interval)
+        check_times(sum(32 * (size // record + 8) for size, record in self.pairs), p.interval)
 
     def steps(self) -> Iterator[np.ndarray]:
         """Yield the operations as STEPs: each pair of sizes begins with a new file and ends with its removal."""

@@ -70,48 +70,30 @@ class Workload(_stream.Stream):
     `found`, `stored` and `evicted` count the blocks that all requests got and put, and that lost their slot; `asked` is
     the number of full blocks of all requests.
 
-    Raises
-    ------
-    UsageError
-        For an unknown model, a cache smaller than a block, or a trace that cannot be read.
+    Raises UsageError for an unknown model, a cache smaller than a block, or a trace that cannot be read.
     """
 
     fresh = True
 
-    def __init__(
-        self,
-        file: str = "",
-        model: str = "llama-3.1-8b",
-        element: int = 2,
-        tokens: int = 256,
-        capacity: int = 16 << 30,
-        by: str = "map",
-        requests: int = 200,
-        prompt: int = 5900,
-        again: int = 43,
-        gap: int = 10,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name in PARAMS}
-        _stream.choose("by of kvcache", by, ("map", "calls", "files"))
-        _stream.at_least(1, element=element, tokens=tokens, requests=requests, prompt=prompt, gap=gap)
-        if not 0 <= again <= 95:
-            raise UsageError(f"again = {again}; it must be 0 to 95 per cent")
-        if max(prompt, tokens) > _kvcache.MOST_TOKENS or gap > 1 << 40:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("by of kvcache", p.by, ("map", "calls", "files"))
+        p.at_least(1, "element", "tokens", "requests", "prompt", "gap")
+        if not 0 <= p.again <= 95:
+            raise UsageError(f"again = {p.again}; it must be 0 to 95 per cent")
+        if max(p.prompt, p.tokens) > _kvcache.MOST_TOKENS or p.gap > 1 << 40:
             raise UsageError(f"prompt and tokens are at most {_kvcache.MOST_TOKENS:,}, and gap at most {1 << 40:,}")
-        self.unit = _kvcache.elements(model) * element * tokens
-        if not self.unit <= capacity <= LARGEST:
+        self.unit = _kvcache.elements(p.model) * p.element * p.tokens
+        if not self.unit <= p.capacity <= LARGEST:
             raise UsageError(
-                f"capacity {capacity:,} does not hold a block of {self.unit:,} bytes, or is above 16 TiB; give another"
+                f"capacity {p.capacity:,} does not hold a block of {self.unit:,} bytes, or is above 16 TiB; give another"
             )
-        self.file, self.tokens, self.by, self.interval, self.slots = file, tokens, by, interval, capacity // self.unit
-        self.drawn = (requests, tokens, prompt, again, gap, seed)
-        self.header = _stream.header("kvcache", **given)
+        self.file, self.tokens, self.by, self.slots = p.file, p.tokens, p.by, p.capacity // self.unit
+        self.drawn = (p.requests, p.tokens, p.prompt, p.again, p.gap, p.seed)
         self._count()
-        _steps.check_times(self.rows, interval)
+        _steps.check_times(self.rows, p.interval)
         paths, sizes = ["/kvcache/arena"], [self.slots * self.unit]
-        if by == "files":
+        if p.by == "files":
             paths, sizes = [f"/kvcache/{slot}.pt" for slot in range(self.used)], [-1] * self.used
         self.files = _stream.table(["/kvcache", *paths], [0, *sizes], [True] + [False] * len(paths))
 

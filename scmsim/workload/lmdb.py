@@ -54,42 +54,25 @@ _MOST = 1 << 26  # pages
 class Workload(_stream.Stream):
     """Stream of the transactions on one database (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For a value that does not fit twice into a page (LMDB would store it on overflow pages), or a database of too many pages.
+    Raises UsageError for a value that does not fit twice into a page (LMDB would store it on overflow pages), or a
+    database of too many pages.
     """
 
-    interval = 1000
-
-    def __init__(
-        self,
-        op: str = "get",
-        entries: int = 100_000,
-        value: int = 400,
-        count: int = 10_000,
-        writemap: int = 0,
-        read_value: int = 1,
-        fill: int = 63,
-        seed: int = 1,
-    ) -> None:
-        _stream.choose("op of lmdb", op, ("get", "put"))
-        _stream.at_least(1, entries=entries, value=value, count=count, fill=fill)
-        self.node = NODE + KEY + value + value % 2
-        if fill > 100 or 2 * (self.node + POINTER) > PAGE - HEADER:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("op of lmdb", p.op, ("get", "put"))
+        p.at_least(1, "entries", "value", "count", "fill")
+        self.node = NODE + KEY + p.value + p.value % 2
+        if p.fill > 100 or 2 * (self.node + POINTER) > PAGE - HEADER:
             raise UsageError("fill is at most 100, and two entries must fit into a page of 4 KiB; take a smaller value")
-        self.levels = _levels(entries, self.node, fill)
+        self.levels = _levels(p.entries, self.node, p.fill)
         if sum(self.levels) > _MOST:
             raise UsageError(f"{sum(self.levels)} pages are too many; take fewer entries")
-        self.op, self.entries, self.value, self.count, self.seed = op, entries, value, count, seed
-        self.writemap, self.read_value = writemap, read_value
+        self.op, self.entries, self.value, self.count, self.seed = p.op, p.entries, p.value, p.count, p.seed
+        self.writemap, self.read_value = p.writemap, p.read_value
         depth = len(self.levels)
         self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # two meta pages; copies in use
         self.files = _stream.table(["/lmdb", "/lmdb/data.mdb"], [0, self.pages * PAGE], [True, False])
-        self.header = _stream.header(
-            "lmdb", op=op, entries=entries, value=value, count=count, writemap=writemap, read_value=read_value, fill=fill,
-            seed=seed,
-        )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the operations in order, a few thousand at a time."""

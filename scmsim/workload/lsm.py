@@ -84,60 +84,41 @@ class Workload(_stream.Stream):
 
     A subclass may set `key` (bytes of a key), `has_log` and `multiplier` before it calls this class' constructor.
 
-    Raises
-    ------
-    UsageError
-        For an unknown workload or distribution, or sizes below one record.
+    Raises UsageError for an unknown workload or distribution, or sizes below one record.
     """
 
     key = KEY
     has_log = True
     multiplier: float = 10  # ratio of the sizes of two consecutive levels
 
-    def __init__(
-        self,
-        workload: str = "a",
-        distribution: str = "own",
-        records: int = 100_000,
-        operations: int = 100_000,
-        value: int = 1140,
-        write_buffer: int = 64 << 20,
-        target: int = 64 << 20,
-        level_base: int = 256 << 20,
-        level0: int = 4,
-        block: int = 4 << 10,
-        bloom: int = 0,
-        sync: int = 0,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.choose("workload", workload, (*_ycsb.MIXES, "fill"))
-        self.mix, self.longest = self.mixed(workload)
-        _stream.choose("distribution", distribution, ("own", *_ycsb.DISTRIBUTIONS))
-        _stream.at_least(1, records=records, operations=operations, value=value, level0=level0, block=block)
-        _stream.at_least(0, bloom=bloom)
-        record = self.key + 8 + value
-        if min(write_buffer, target, level_base) < record:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("workload", p.workload, (*_ycsb.MIXES, "fill"))
+        self.mix, self.longest = self.mixed(p.workload)
+        _stream.choose("distribution", p.distribution, ("own", *_ycsb.DISTRIBUTIONS))
+        p.at_least(1, "records", "operations", "value", "level0", "block")
+        p.at_least(0, "bloom")
+        record = self.key + 8 + p.value
+        if min(p.write_buffer, p.target, p.level_base) < record:
             raise UsageError(f"write_buffer, target and level_base must hold at least one record of {record} bytes")
-        self.workload, self.distribution = workload, "" if distribution == "own" else distribution
-        self.records, self.operations, self.seed, self.interval = records, operations, seed, interval
-        self.shape, self.sync, self.write_buffer = shape(self.key, value, block), sync, write_buffer
-        self.per_memtable = memtable_records(self.key, value, write_buffer)
-        self.target, self.room = target, target * 11 // 10
-        self.levels_of = level0, level_base, self.multiplier
+        self.workload, self.distribution = p.workload, "" if p.distribution == "own" else p.distribution
+        self.records, self.operations, self.seed = p.records, p.operations, p.seed
+        self.shape, self.sync, self.write_buffer = shape(self.key, p.value, p.block), p.sync, p.write_buffer
+        self.per_memtable = memtable_records(self.key, p.value, p.write_buffer)
+        self.target, self.room = p.target, p.target * 11 // 10
+        self.levels_of = p.level0, p.level_base, self.multiplier
         self.manifest_record = MANIFEST_RECORD + 2 * (self.key - KEY)  # it has a table's first and last key
-        self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
-        self.log = log_records(self.key, value, self.per_memtable)
-        inserts = operations if workload == "fill" else int(operations * self.mix[0][_ycsb.INSERT] * 2)
-        slots = 4 * (records + inserts) // min(max(1, target // self.shape.record), self.per_memtable) + 4 * level0 + 64
+        self.miss = 0.6185**p.bloom if p.bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
+        self.log = log_records(self.key, p.value, self.per_memtable)
+        inserts = p.operations if p.workload == "fill" else int(p.operations * self.mix[0][_ycsb.INSERT] * 2)
+        slots = (
+            4 * (p.records + inserts) // min(max(1, p.target // self.shape.record), self.per_memtable)
+            + 4 * p.level0
+            + 64
+        )
         paths = ["/db", "/db/MANIFEST-000001", "/db/000001.dbtmp", "/db/000002.log", "/db/000003.log"]
         paths += [f"/db/{4 + slot:06}.sst" for slot in range(slots)]
         self.files = _stream.table(paths, [0] + [-1] * (len(paths) - 1), [True] + [False] * (len(paths) - 1))
-        self.header = _stream.header(
-            "lsm", workload=workload, distribution=distribution, records=records, operations=operations, value=value,
-            write_buffer=write_buffer, target=target, level_base=level_base, level0=level0, block=block, bloom=bloom, sync=sync,
-            seed=seed, interval=interval,
-        )  # fmt: skip
 
     def mixed(self, workload: str) -> tuple[tuple[Sequence[float], str], int]:
         """Return the shares and the distribution of the requests, and the longest scan."""

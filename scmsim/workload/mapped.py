@@ -58,50 +58,29 @@ MOST_PLACES = 1 << 26  # most places of a zipf pattern: half a GiB of shares
 class Workload(_stream.Stream):
     """Stream of the touches of one file (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For an unknown pattern or way, or a file that does not hold one touch.
+    Raises UsageError for an unknown pattern or way, or a file that does not hold one touch.
     """
 
-    interval = 1000
     fresh = True
 
-    def __init__(
-        self,
-        op: str = "read",
-        pattern: str = "random",
-        unit: int = 4096,
-        stride: int = 2 << 20,
-        file_size: int = 1 << 30,
-        touches: int = 1 << 18,
-        by: str = "map",
-        persist: str = "no",
-        sync: int = 0,
-        map_sync: int = 0,
-        populate: int = 0,
-        seed: int = 1,
-    ) -> None:
-        for name, value in (("op", op), ("pattern", pattern), ("by", by), ("persist", persist)):
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        for name, value in (("op", p.op), ("pattern", p.pattern), ("by", p.by), ("persist", p.persist)):
             _stream.choose(f"{name} of mapped", value, PARAMS[name][1].split("|"))
-        _stream.at_least(1, unit=unit, stride=stride, touches=touches)
-        _stream.at_least(0, sync=sync)
-        if unit > file_size:
-            raise UsageError(f"file_size {file_size} does not hold a touch of {unit} bytes; make the file larger")
-        if persist != "no" and (op == "read" or by == "calls"):
+        p.at_least(1, "unit", "stride", "touches")
+        p.at_least(0, "sync")
+        if p.unit > p.file_size:
+            raise UsageError(f"file_size {p.file_size} does not hold a touch of {p.unit} bytes; make the file larger")
+        if p.persist != "no" and (p.op == "read" or p.by == "calls"):
             raise UsageError("persist is of stores through a mapping; leave it out, or take op write and by map")
-        self.step = stride if pattern == "strided" else unit
-        self.places = (file_size - unit) // self.step + 1
-        if pattern == "zipf" and self.places > MOST_PLACES:
+        self.step = p.stride if p.pattern == "strided" else p.unit
+        self.places = (p.file_size - p.unit) // self.step + 1
+        if p.pattern == "zipf" and self.places > MOST_PLACES:
             raise UsageError(f"{self.places} places are too many for zipf; take a larger unit or a smaller file")
-        self.op, self.pattern, self.unit, self.size, self.touches = op, pattern, unit, file_size, touches
-        self.by, self.persist, self.sync, self.seed = by, persist, sync, seed
-        self.flag = WRITABLE_SHARED | (MAP_SYNC if map_sync else 0) | (POPULATE if populate else 0)
-        self.files = _stream.table(["/mapped", "/mapped/file"], [0, file_size], [True, False])
-        self.header = _stream.header(
-            "mapped", op=op, pattern=pattern, unit=unit, stride=stride, file_size=file_size, touches=touches, by=by,
-            persist=persist, sync=sync, map_sync=map_sync, populate=populate, seed=seed,
-        )  # fmt: skip
+        self.op, self.pattern, self.unit, self.size, self.touches = p.op, p.pattern, p.unit, p.file_size, p.touches
+        self.by, self.persist, self.sync, self.seed = p.by, p.persist, p.sync, p.seed
+        self.flag = WRITABLE_SHARED | (MAP_SYNC if p.map_sync else 0) | (POPULATE if p.populate else 0)
+        self.files = _stream.table(["/mapped", "/mapped/file"], [0, p.file_size], [True, False])
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the operations in order, a few thousand at a time."""

@@ -25,6 +25,7 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
+from scmsim.workload import _stream
 from scmsim.workload._fileset import rand
 from scmsim.workload._mdtest import plan
 from scmsim.workload._steps import Stream, calls, check_times
@@ -42,36 +43,21 @@ _PAGE = 4096
 
 
 class Workload(Stream):
-    """Stream of mdtest's operations (a records.Source).
+    """Stream of mdtest's operations (a records.Source); see PARAMS, interval in nanoseconds.
 
-    Parameters
-    ----------
-    command, tasks, seed, interval
-        See PARAMS; interval in nanoseconds.
-
-    Raises
-    ------
-    UsageError
-        For a flag that is not modelled, or a combination that mdtest refuses; all mistakes are named.
+    Raises UsageError for a flag that is not modelled, or a combination that mdtest refuses; all mistakes are named.
     """
 
-    def __init__(self, command: str = "", tasks: int = 1, seed: int = 1, interval: int = 1000) -> None:
-        if not command:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if not p.command:
             raise UsageError("give mdtest's command line, such as -- -n 1000 -F -w 4k -e 4k")
-        if not 1 <= seed < 1 << 31:
-            raise UsageError(f"seed {seed} is not one of C's rand; give 1 to 2147483647")
-        self.plan, notes = plan(command, tasks, seed)
-        self.interval = interval
+        if not 1 <= p.seed < 1 << 31:
+            raise UsageError(f"seed {p.seed} is not one of C's rand; give 1 to 2147483647")
+        self.plan, notes = plan(p.command, p.tasks, p.seed)
         self._number()
-        check_times(8 * len(self.files), interval)
-        self.header = {"tool": "scmsim synth mdtest", "notes": notes}
-        self.header["workload"] = {
-            "kind": "mdtest",
-            "command": command,
-            "tasks": tasks,
-            "seed": seed,
-            "interval": interval,
-        }
+        check_times(8 * len(self.files), p.interval)
+        self.header["notes"] = notes
 
     def _number(self) -> None:
         """Give the objects their numbers: the tops, then each test directory with its trees, and each owner's items."""

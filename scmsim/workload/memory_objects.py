@@ -62,35 +62,20 @@ FOLDER = 0  # object id of the directory
 class Workload(_stream.Stream):
     """Stream of one program's operations (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For an unknown program or interface, or counts below 1.
+    Raises UsageError for an unknown program or interface, or counts below 1.
     """
 
-    def __init__(
-        self,
-        app: str = "micro",
-        interface: str = "objects",
-        repeats: int = 10,
-        live: int = 1000,
-        calls: int = 100_000,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.choose("program", app, APPS)
-        _stream.choose("interface", interface, ("objects", "files"))
-        _stream.at_least(1, repeats=repeats, live=live, calls=calls)
-        if app in ("micro", "churn") and interface == "files":
-            raise UsageError(f"{app} has no other form; leave interface at 'objects'")
-        self.app, self.interface, self.repeats, self.interval = app, interface, repeats, interval
-        self.live, self.calls, self.seed = live, calls, seed
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("program", p.app, APPS)
+        _stream.choose("interface", p.interface, ("objects", "files"))
+        p.at_least(1, "repeats", "live", "calls")
+        if p.app in ("micro", "churn") and p.interface == "files":
+            raise UsageError(f"{p.app} has no other form; leave interface at 'objects'")
+        self.app, self.interface, self.repeats = p.app, p.interface, p.repeats
+        self.live, self.calls, self.seed = p.live, p.calls, p.seed
         paths, sizes = self._objects()
         self.files = _stream.table(["/scm", *paths], [0, *sizes], [True] + [False] * len(paths))
-        self.header = _stream.header(
-            "memory-objects", app=app, interface=interface, repeats=repeats, live=live, calls=calls, seed=seed,
-            interval=interval,
-        )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the runs of the program."""

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.core.errors import UsageError, shown
-from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OP, OPEN, READ, SETUP, WRITE, Files
+from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OP, OPEN, READ, SETUP, WRITE
 from scmsim.core.units import is_whole
+from scmsim.workload import _stream
 
 SUMMARY = "the thesis' microbenchmark: append, rewrite, read, reread or wsync in units of one size"
 PARAMS = {
@@ -31,62 +32,39 @@ PARAMS = {
 PASSES = ("append", "rewrite", "read", "reread", "wsync")
 
 
-class Workload:
-    """Stream of the microbenchmark's operations (a records.Source).
+class Workload(_stream.Stream):
+    """Stream of the microbenchmark's operations (a records.Source); see PARAMS: sizes in bytes, interval in nanoseconds.
 
-    Parameters
-    ----------
-    op, unit, total, files, passes, interval
-        See PARAMS; sizes in bytes, interval in nanoseconds.
-
-    Raises
-    ------
-    UsageError
-        For an unknown pass, or sizes without a call.
+    Raises UsageError for an unknown pass, or sizes without a call.
     """
 
-    def __init__(
-        self,
-        op: str = "append",
-        unit: int = 4096,
-        total: int = 16 << 20,
-        files: int = 1,
-        passes: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        if op not in PASSES:
-            raise UsageError(f"no microbench pass named {op!r}; choose from {', '.join(PASSES)}")
-        given = {"unit": unit, "total": total, "files": files, "passes": passes, "interval": interval}
-        for name, value in given.items():
-            if not is_whole(value):
+    fresh = True
+    rows: int
+
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if p.op not in PASSES:
+            raise UsageError(f"no microbench pass named {p.op!r}; choose from {', '.join(PASSES)}")
+        for name, value in vars(p).items():
+            if name != "op" and not is_whole(value):
                 raise UsageError(
                     f"{name} must be a whole number, not {shown(value)}; 'parse_bytes' reads texts such as '4KiB'"
                 )
-        if unit < 1 or total < unit:
+        if p.unit < 1 or p.total < p.unit:
             raise UsageError(
-                f"unit {unit} and total {total} give no call; the unit must be at least 1 and at most the total"
+                f"unit {p.unit} and total {p.total} give no call; the unit must be at least 1 and at most the total"
             )
-        if files < 1 or passes < 1:
+        if p.files < 1 or p.passes < 1:
             raise UsageError("files and passes must be at least 1")
-        if passes > 1 and op in ("append", "wsync"):
+        if p.passes > 1 and p.op in ("append", "wsync"):
             raise UsageError(
-                f"passes = {passes} needs op rewrite, read or reread; {op} writes each file once (use --files)"
+                f"passes = {p.passes} needs op rewrite, read or reread; {p.op} writes each file once (use --files)"
             )
-        self.op, self.unit, self.calls, self.passes, self.interval = op, unit, total // unit, passes, interval
-        self.files = Files(
-            ["/bench", *[f"/bench/file-{i}" for i in range(files)]],
-            np.array([0] + [-1] * files, np.int64),
-            np.array([True] + [False] * files),
-        )
-        self.rows = files * sum(count for *_, count in self._segments())
-        self.header = {
-            "tool": "scmsim synth microbench",
-            "cell": {"operation": op, "file_bytes": total, "unit_bytes": unit},
-            "workload": {
-                "kind": "microbench", "op": op, "unit": unit, "total": total, "files": files, "passes": passes,
-                "interval": interval,
-            },
-        }  # fmt: skip
+        self.op, self.unit, self.calls, self.passes = p.op, p.unit, p.total // p.unit, p.passes
+        paths = ["/bench", *[f"/bench/file-{i}" for i in range(p.files)]]
+        self.files = _stream.table(paths, [0] + [-1] * p.files, [True] + [False] * p.files)
+        self.rows = p.files * sum(count for *_, count in self._segments())
+        self.header["cell"] = {"operation": p.op, "file_bytes": p.total, "unit_bytes": p.unit}
 
     def _segments(self) -> list[tuple[int, int, int]]:
         """Return (op code, flags, rows) of one file, in order."""
@@ -99,18 +77,14 @@ class Workload:
         warm = [(READ, SETUP, self.calls)] if self.op == "reread" else []
         return [*fill, (CLOSE, SETUP, 1), (OPEN, SETUP, 1), *warm, *[(passed, 0, self.calls)] * self.passes]
 
-    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the operations in record arrays of at most `chunk` rows."""
-        row = 0
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield each file's operations in order."""
         for file in range(1, len(self.files)):
             for code, flag, count in self._segments():
-                for first in range(0, count, chunk):
-                    batch = self._rows(code, flag, file, first, min(chunk, count - first))
-                    batch.time_ns = self.interval * np.arange(row, row + len(batch))
-                    row += len(batch)
-                    yield batch
+                for first in range(0, count, _stream.PIECE):
+                    yield self._calls(code, flag, file, first, min(_stream.PIECE, count - first))
 
-    def _rows(self, code: int, flag: int, file: int, first: int, count: int) -> np.recarray:
+    def _calls(self, code: int, flag: int, file: int, first: int, count: int) -> np.recarray:
         batch = np.zeros(count, OP).view(np.recarray)
         index = np.arange(first, first + count, dtype=np.int64)
         batch.op, batch.flag, batch.file, batch.file2 = code, flag, file, -1

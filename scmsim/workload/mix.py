@@ -70,30 +70,17 @@ _UNSYNCED: dict[str, float] = {
 class Workload(_stream.Stream):
     """Stream of the mix (a records.Source); see PARAMS, interval in nanoseconds.
 
-    Raises
-    ------
-    UsageError
-        If there are fewer than 1 call or file, or a negative number of mappings or calls without a sync.
+    Raises UsageError if there are fewer than 1 call or file, or a negative number of mappings or calls without a sync.
     """
 
-    def __init__(
-        self,
-        calls: int = 6000,
-        files: int = 300,
-        seed: int = 1,
-        mapped: int = 250,
-        unsynced: int = 6000,
-        interval: int = 1000,
-    ) -> None:
-        _stream.at_least(1, calls=calls, files=files)
-        _stream.at_least(0, mapped=mapped, unsynced=unsynced)
-        self.asked, self.seed, self.interval = (calls, files, mapped, unsynced), seed, interval
-        made = _Mix(seed)
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        p.at_least(1, "calls", "files")
+        p.at_least(0, "mapped", "unsynced")
+        self.asked, self.seed = (p.calls, p.files, p.mapped, p.unsynced), p.seed
+        made = _Mix(p.seed)
         self.rows = sum(1 for _ in made.rows(*self.asked))
         self.files = _stream.table(made.paths, [0] * (1 + DIRS) + [-1] * (len(made.paths) - 1 - DIRS), made.folders)
-        self.header = _stream.header(
-            "mix", calls=calls, files=files, seed=seed, mapped=mapped, unsynced=unsynced, interval=interval
-        )
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Return the calls in order."""

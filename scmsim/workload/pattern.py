@@ -31,45 +31,25 @@ PARAMS = {
 class Workload(_stream.Stream):
     """Stream of one pattern (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For an unknown operation or order, or a file that does not hold one call.
+    Raises UsageError for an unknown operation or order, or a file that does not hold one call.
     """
 
-    interval = 1000
-
-    def __init__(
-        self,
-        op: str = "append",
-        unit: int = 4096,
-        stride: int = 0,
-        order: str = "sequential",
-        shift: int = 0,
-        sync: int = 0,
-        files: int = 1,
-        file_size: int = 16 << 20,
-        calls: int = 4096,
-        seed: int = 1,
-    ) -> None:
-        _stream.choose("operation of a pattern", op, ("append", "overwrite", "read"))
-        _stream.choose("order of a pattern", order, ("sequential", "random"))
-        _stream.at_least(1, unit=unit, files=files, calls=calls)
-        _stream.at_least(0, stride=stride, shift=shift, sync=sync)
-        if op != "append" and shift + unit > file_size:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("operation of a pattern", p.op, ("append", "overwrite", "read"))
+        _stream.choose("order of a pattern", p.order, ("sequential", "random"))
+        p.at_least(1, "unit", "files", "calls")
+        p.at_least(0, "stride", "shift", "sync")
+        if p.op != "append" and p.shift + p.unit > p.file_size:
             raise UsageError(
-                f"file_size {file_size} does not hold a call of {unit} bytes at {shift}; make the file larger"
+                f"file_size {p.file_size} does not hold a call of {p.unit} bytes at {p.shift}; make the file larger"
             )
-        self.op, self.unit, self.stride, self.order, self.shift = op, unit, stride or unit, order, shift
-        self.sync, self.count, self.calls, self.seed = sync, files, calls, seed
-        self.places = 0 if op == "append" else (file_size - shift - unit) // self.stride + 1
-        sizes = [0] + [-1 if op == "append" else file_size] * files
-        paths = ["/pattern", *(f"/pattern/{i}" for i in range(files))]
-        self.files = _stream.table(paths, sizes, [True] + [False] * files)
-        self.header = _stream.header(
-            "pattern", op=op, unit=unit, stride=stride, order=order, shift=shift, sync=sync, files=files, file_size=file_size,
-            calls=calls, seed=seed,
-        )  # fmt: skip
+        self.op, self.unit, self.stride, self.order, self.shift = p.op, p.unit, p.stride or p.unit, p.order, p.shift
+        self.sync, self.count, self.calls, self.seed = p.sync, p.files, p.calls, p.seed
+        self.places = 0 if p.op == "append" else (p.file_size - p.shift - p.unit) // self.stride + 1
+        sizes = [0] + [-1 if p.op == "append" else p.file_size] * p.files
+        paths = ["/pattern", *(f"/pattern/{i}" for i in range(p.files))]
+        self.files = _stream.table(paths, sizes, [True] + [False] * p.files)
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the calls in order, a few thousand at a time."""

@@ -45,34 +45,20 @@ _WORD = 8
 class Workload(_stream.Stream):
     """Stream of the appends to one log (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For a file that does not hold a record.
+    Raises UsageError for a file that does not hold a record.
     """
 
-    interval = 1000
-
-    def __init__(
-        self,
-        record: int = 256,
-        count: int = 100_000,
-        file_size: int = 64 << 20,
-        persist: str = "nontemporal",
-        map_sync: int = 1,
-    ) -> None:
-        _stream.choose("persist of pmlog", persist, ("nontemporal", "flush"))
-        _stream.at_least(1, record=record, count=count)
-        if HEADER + record > file_size:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("persist of pmlog", p.persist, ("nontemporal", "flush"))
+        p.at_least(1, "record", "count")
+        if HEADER + p.record > p.file_size:
             raise UsageError(
-                f"file_size {file_size} does not hold the header and a record of {record} bytes; make it larger"
+                f"file_size {p.file_size} does not hold the header and a record of {p.record} bytes; make it larger"
             )
-        self.record, self.count, self.size, self.persist = record, count, file_size, persist
-        self.flag = WRITABLE_SHARED | (MAP_SYNC if map_sync else 0)
-        self.files = _stream.table(["/pmlog", "/pmlog/log"], [0, file_size], [True, False])
-        self.header = _stream.header(
-            "pmlog", record=record, count=count, file_size=file_size, persist=persist, map_sync=map_sync
-        )
+        self.record, self.count, self.size, self.persist = p.record, p.count, p.file_size, p.persist
+        self.flag = WRITABLE_SHARED | (MAP_SYNC if p.map_sync else 0)
+        self.files = _stream.table(["/pmlog", "/pmlog/log"], [0, p.file_size], [True, False])
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the operations in order, a few thousand at a time."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import APPENDS, CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, RMDIR, STAT, UNLINK, WRITE, Files
-from scmsim.workload import _foreign
+from scmsim.workload import _foreign, _stream
 from scmsim.workload._contents import contents
 from scmsim.workload._stdio import BUFFER, sizes
 from scmsim.workload._steps import Stream, calls, check_times, pieces
@@ -77,55 +77,32 @@ class Draws:
 
 
 class Workload(Stream):
-    """Stream of Postmark's operations (a records.Source).
+    """Stream of Postmark's operations (a records.Source); see PARAMS: sizes in bytes, interval in nanoseconds.
 
-    Parameters
-    ----------
-    config, files, transactions, size_low, size_high, read, write, buffering, bias_read, bias_create, subdirectories, seed, interval
-        See PARAMS; sizes in bytes, interval in nanoseconds.
-
-    Raises
-    ------
-    UsageError
-        For values that Postmark refuses or does not survive.
+    Raises UsageError for values that Postmark refuses or does not survive.
     """
 
-    def __init__(
-        self,
-        config: str = "",
-        files: int = 500,
-        transactions: int = 500,
-        size_low: int = 500,
-        size_high: int = 10000,
-        read: int = 512,
-        write: int = 512,
-        buffering: int = 1,
-        bias_read: str | int = "5",
-        bias_create: str | int = "5",
-        subdirectories: int = 0,
-        seed: int = 42,
-        interval: int = 1000,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name in PARAMS}
-        if config:
-            text = contents(config, "a Postmark configuration")
-            given = _foreign.merged(given, _foreign.postmark(text, pathlib.Path(config).name), Workload.__init__)
-            files, transactions, size_low, size_high, read, write = (
-                int(given[name]) for name in ("files", "transactions", "size_low", "size_high", "read", "write")
-            )
-            buffering, subdirectories, seed = (int(given[name]) for name in ("buffering", "subdirectories", "seed"))
-            bias_read, bias_create = given["bias_read"], given["bias_create"]
-        if min(files, size_low, size_high, read, write) < 1 or size_low > size_high:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if p.config:
+            text = contents(p.config, "a Postmark configuration")
+            _foreign.merge(p, _foreign.postmark(text, pathlib.Path(p.config).name), Workload.__init__)
+            self.header = _stream.header("postmark", p)
+        if min(p.files, p.size_low, p.size_high, p.read, p.write) < 1 or p.size_low > p.size_high:
             raise UsageError("files, sizes and blocks must be at least 1, and size_low at most size_high")
-        if max(files, transactions, size_high, read, write) >= _LIMIT or min(transactions, subdirectories) < 0:
+        if (
+            max(p.files, p.transactions, p.size_high, p.read, p.write) >= _LIMIT
+            or min(p.transactions, p.subdirectories) < 0
+        ):
             raise UsageError("Postmark counts in C's int: give numbers from 0 to 2^31 - 1")
-        self.count, self.transactions, self.low, self.high = files, transactions, size_low, size_high
-        self.blocks = {_READ: read, _CREATE: write, _APPEND: write}
-        self.buffered, self.seed, self.interval = bool(buffering), seed, interval
-        self.bias = [-1 if bias == "off" else int(bias) for bias in (bias_read, bias_create)]
-        self.reading = BUFFER + 2 * size_high  # memory: the stream's buffer, the text (twice size_high), the read block
-        self.directories = subdirectories if subdirectories > 1 else 0
-        self.header = {"tool": "scmsim synth postmark", "workload": {"kind": "postmark", **given}}
+        self.count, self.transactions, self.low, self.high = p.files, p.transactions, p.size_low, p.size_high
+        self.blocks = {_READ: p.read, _CREATE: p.write, _APPEND: p.write}
+        self.buffered, self.seed = bool(p.buffering), p.seed
+        self.bias = [-1 if bias == "off" else int(bias) for bias in (p.bias_read, p.bias_create)]
+        self.reading = (
+            BUFFER + 2 * p.size_high
+        )  # memory: the stream's buffer, the text (twice size_high), the read block
+        self.directories = p.subdirectories if p.subdirectories > 1 else 0
         self._count()
 
     def _count(self) -> None:

@@ -38,42 +38,26 @@ PARAMS = {
 class Workload(_stream.Stream):
     """Stream of one connection's calls (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For an unknown choice, a blob that would need overflow pages, or an empty table to update or read.
+    Raises UsageError for an unknown choice, a blob that would need overflow pages, or an empty table to update or read.
     """
 
-    def __init__(
-        self,
-        journal: str = "delete",
-        op: str = "update",
-        transactions: int = 1000,
-        rows: int = 4,
-        records: int = 10_000,
-        blob: int = 100,
-        synchronous: str = "full",
-        checkpoint: int = 1000,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.choose("journal mode", journal, ("delete", "wal"))
-        _stream.choose("operation of a transaction", op, ("update", "insert", "read"))
-        _stream.choose("synchronous setting", synchronous, ("full", "normal", "off"))
-        _stream.at_least(1, transactions=transactions, rows=rows, records=records, checkpoint=checkpoint)
-        if not 1 <= blob <= LARGEST_BLOB:
-            raise UsageError(f"blob = {blob}; it must lie from 1 to {LARGEST_BLOB}, or a row would need overflow pages")
-        self.journal, self.op, self.transactions, self.per = journal, op, transactions, rows
-        self.records, self.blob, self.synchronous, self.checkpoint = records, blob, synchronous, checkpoint
-        self.seed, self.interval = seed, interval
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("journal mode", p.journal, ("delete", "wal"))
+        _stream.choose("operation of a transaction", p.op, ("update", "insert", "read"))
+        _stream.choose("synchronous setting", p.synchronous, ("full", "normal", "off"))
+        p.at_least(1, "transactions", "rows", "records", "checkpoint")
+        if not 1 <= p.blob <= LARGEST_BLOB:
+            raise UsageError(
+                f"blob = {p.blob}; it must lie from 1 to {LARGEST_BLOB}, or a row would need overflow pages"
+            )
+        self.journal, self.op, self.transactions, self.per = p.journal, p.op, p.transactions, p.rows
+        self.records, self.blob, self.synchronous, self.checkpoint = p.records, p.blob, p.synchronous, p.checkpoint
+        self.seed = p.seed
         size = PAGE * self._table().pages
-        side = ["-wal", "-shm"] if journal == "wal" else ["-journal"]
+        side = ["-wal", "-shm"] if p.journal == "wal" else ["-journal"]
         paths = ["/db", "/db/a.db", *[f"/db/a.db{end}" for end in side]]
         self.files = _stream.table(paths, [0, size] + [-1] * len(side), [True] + [False] * (len(side) + 1))
-        self.header = _stream.header(
-            "sqlite", journal=journal, op=op, transactions=transactions, rows=rows, records=records, blob=blob,
-            synchronous=synchronous, checkpoint=checkpoint, seed=seed, interval=interval,
-        )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the opening, the transactions (many at a time) and the closing."""

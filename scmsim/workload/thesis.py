@@ -61,33 +61,19 @@ def cells(
 class Workload(_stream.Stream):
     """Stream of one cell or several, one after the other (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For an unknown operation, a range without a cell, or a total below a file's size.
+    Raises UsageError for an unknown operation, a range without a cell, or a total below a file's size.
     """
 
-    def __init__(
-        self,
-        op: str = "all",
-        size_from: int = 64 << 20,
-        size_to: int = 0,
-        unit_from: int = 4 << 10,
-        unit_to: int = 0,
-        total: int = TOTAL,
-        interval: int = 1000,
-    ) -> None:
-        size_to, unit_to = size_to or size_from, unit_to or unit_from
-        self.cells = _chosen(op, size_from, size_to, unit_from, unit_to, total)
-        self.total, self.interval = total, interval
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        p.size_to, p.unit_to = p.size_to or p.size_from, p.unit_to or p.unit_from
+        self.header = _stream.header("thesis", p)
+        self.cells = _chosen(p.op, p.size_from, p.size_to, p.unit_from, p.unit_to, p.total)
+        self.total = p.total
         self.sizes = sorted({size for size, _, _ in self.cells})
         paths = ["/thesis", *[f"/thesis/{format_bytes(size)}" for size in self.sizes]]
         self.files = _stream.table(paths, [0] + [-1] * len(self.sizes), [True] + [False] * len(self.sizes))
         self.rows = sum(self._rows(cell) for cell in self.cells)
-        self.header = _stream.header(
-            "thesis", op=op, size_from=size_from, size_to=size_to, unit_from=unit_from, unit_to=unit_to, total=total,
-            interval=interval,
-        )  # fmt: skip
         if len(self.cells) == 1:
             size, unit, operation = self.cells[0]
             self.header["cell"] = {"operation": operation, "file_bytes": size, "unit_bytes": unit}

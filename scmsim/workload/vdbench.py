@@ -36,25 +36,21 @@ _FORMATS = ("yes", "no", "only", "restart", "directories", "once", "clean", "com
 class Workload(_stream.Stream):
     """Stream of vdbench's operations (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For a file that cannot be read, or a parameter that is not modelled; all mistakes are named.
+    Raises UsageError for a file that cannot be read, or a parameter that is not modelled; all mistakes are named.
     """
 
-    def __init__(self, file: str = "", operations: int = 0, set: str = "", seed: int = 1, interval: int = 1000) -> None:
-        if not file:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if not p.file:
             raise UsageError("give a parameter file, such as vdbench's examples/filesys/random_read")
-        _stream.at_least(0, operations=operations, seed=seed)
-        self.parameters = read(file, dict(word.partition("=")[::2] for word in set.split()))
-        self.operations, self.seed, self.interval = operations, seed, interval
+        p.at_least(0, "operations", "seed")
+        self.parameters = read(p.file, dict(word.partition("=")[::2] for word in p.set.split()))
+        self.operations, self.seed = p.operations, p.seed
         self.runs = [one for each in self.parameters.entries["rd"] for one in _expanded(self.parameters, each)]
         self.of_files = bool(self.parameters.entries["fsd"])
         for run, _, workloads in self.runs:
-            _check_end(run, workloads, operations)
-        self.files = (Tree(self.parameters, self.runs, seed) if self.of_files else Devices(self.parameters)).table()
-        given = {"file": file, "operations": operations, "set": set, "seed": seed, "interval": interval}
-        self.header = _stream.header("vdbench", **given)
+            _check_end(run, workloads, p.operations)
+        self.files = (Tree(self.parameters, self.runs, p.seed) if self.of_files else Devices(self.parameters)).table()
         self.header["notes"] = [
             "vdbench draws by the clock: random choices here are those of the seed, and threads take turns"
         ]

@@ -28,33 +28,18 @@ _MOST = 1 << 12
 class Workload(_stream.Stream):
     """Stream of the loads of one file (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For a unit larger than the file, or too many processes.
+    Raises UsageError for a unit larger than the file, or too many processes.
     """
 
-    interval = 1000
-
-    def __init__(
-        self,
-        file_size: int = 4 << 30,
-        unit: int = 2 << 20,
-        processes: int = 1,
-        passes: int = 1,
-        by: str = "map",
-        populate: int = 0,
-    ) -> None:
-        _stream.choose("by of weights", by, ("map", "calls"))
-        _stream.at_least(1, file_size=file_size, unit=unit, processes=processes, passes=passes)
-        if unit > file_size or processes > _MOST:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("by of weights", p.by, ("map", "calls"))
+        p.at_least(1, "file_size", "unit", "processes", "passes")
+        if p.unit > p.file_size or p.processes > _MOST:
             raise UsageError(f"unit is at most file_size, and processes at most {_MOST}; make one of them smaller")
-        self.size, self.unit, self.processes, self.passes, self.by = file_size, unit, processes, passes, by
-        self.flag = OWN_PROCESS | (POPULATE if populate else 0)
-        self.files = _stream.table(["/weights", "/weights/model"], [0, file_size], [True, False])
-        self.header = _stream.header(
-            "weights", file_size=file_size, unit=unit, processes=processes, passes=passes, by=by, populate=populate
-        )
+        self.size, self.unit, self.processes, self.passes, self.by = p.file_size, p.unit, p.processes, p.passes, p.by
+        self.flag = OWN_PROCESS | (POPULATE if p.populate else 0)
+        self.files = _stream.table(["/weights", "/weights/model"], [0, p.file_size], [True, False])
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the operations in order, a few thousand at a time."""

@@ -28,31 +28,18 @@ _PAGE, _WORD = 4096, 8
 class Workload(_stream.Stream):
     """Stream of the writes and loads of one file (a records.Source); see PARAMS: sizes in bytes, interval in nanoseconds.
 
-    Raises
-    ------
-    UsageError
-        For an unknown way to begin, or sizes below 1.
+    Raises UsageError for an unknown way to begin, or sizes below 1.
     """
 
-    def __init__(
-        self,
-        unit: int = 65536,
-        file_size: int = 16 << 20,
-        first: str = "nothing",
-        before: int = 0,
-        map: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        _stream.choose("first of written", first, FIRST)
-        _stream.at_least(1, unit=unit, file_size=file_size)
-        _stream.at_least(0, before=before)
-        self.unit, self.size, self.first, self.before = unit, file_size, first, before
-        self.map, self.interval = map, interval
-        paths = ["/written", "/written/file", *(["/before"] if before else [])]
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        _stream.choose("first of written", p.first, FIRST)
+        p.at_least(1, "unit", "file_size")
+        p.at_least(0, "before")
+        self.unit, self.size, self.first, self.before = p.unit, p.file_size, p.first, p.before
+        self.map = p.map
+        paths = ["/written", "/written/file", *(["/before"] if p.before else [])]
         self.files = _stream.table(paths, [0, *[-1] * (len(paths) - 1)], [True, *[False] * (len(paths) - 1)])
-        self.header = _stream.header(
-            "written", unit=unit, file_size=file_size, first=first, before=before, map=map, interval=interval
-        )
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the calls and loads in order."""

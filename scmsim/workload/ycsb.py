@@ -26,49 +26,37 @@ PARAMS = {
 class Workload(lsm.Workload):
     """Stream of the store's calls under the requests of a property file (a records.Source); see PARAMS.
 
-    Raises
-    ------
-    UsageError
-        For a file that cannot be read, or a property that is not modelled (named, with its line).
+    Raises UsageError for a file that cannot be read, or a property that is not modelled (named, with its line).
     """
 
-    def __init__(
-        self,
-        file: str = "",
-        write_buffer: int = 64 << 20,
-        block: int = 4 << 10,
-        bloom: int = 0,
-        sync: int = 0,
-        seed: int = 1,
-        interval: int = 1000,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name in PARAMS}
-        if not file:
+    @_stream.declared(PARAMS)
+    def __init__(self, p: _stream.Params) -> None:
+        if not p.file:
             raise UsageError(
                 "give a property file, such as YCSB's workloads/workloada; for A to F: scmsim synth lsm --workload a"
             )
-        text = contents(file, "a YCSB property file")
-        numbers, self.shares, self.chosen, silent = _foreign.ycsb(text, pathlib.Path(file).name)
+        text = contents(p.file, "a YCSB property file")
+        numbers, self.shares, self.chosen, silent = _foreign.ycsb(text, pathlib.Path(p.file).name)
         self.longest_scan = numbers["maxscanlength"]
         # the RocksDB binding stores each field's name and value with their lengths (4 bytes each)
         names = sum(len(f"field{i}") for i in range(min(numbers["fieldcount"], 1 << 16)))
         value = names + numbers["fieldcount"] * (8 + numbers["fieldlength"])
         if numbers["fieldcount"] > 1 << 16 or value > 1 << 30:
             raise UsageError(
-                f"{pathlib.Path(file).name}: a record of {value:,} bytes is too large; give smaller or fewer fields"
+                f"{pathlib.Path(p.file).name}: a record of {value:,} bytes is too large; give smaller or fewer fields"
             )
         super().__init__(
             records=numbers["recordcount"],
             operations=numbers["operationcount"],
             value=value,
-            write_buffer=write_buffer,
-            block=block,
-            bloom=bloom,
-            sync=sync,
-            seed=seed,
-            interval=interval,
+            write_buffer=p.write_buffer,
+            block=p.block,
+            bloom=p.bloom,
+            sync=p.sync,
+            seed=p.seed,
+            interval=p.interval,
         )
-        self.header = _stream.header("ycsb", **given)
+        self.header = _stream.header("ycsb", p)
         self.header["notes"] = [f"properties that change no call: {', '.join(silent)}"] if silent else []
 
     def mixed(self, workload: str) -> tuple[tuple[Sequence[float], str], int]:

@@ -1,13 +1,13 @@
 """Options, checks and the run, shared by all commands that run guests for a trace."""
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from scmsim.cli._progress import Line
     from scmsim.lab.job import Job
     from scmsim.lab.kernel import Kernel
     from scmsim.lab.machine import Setting
@@ -111,7 +111,7 @@ def run_job(
 
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(runner.guests(loaded)))
     inputs = [path for path in (loaded.trace,) if path]
-    with progress() as show:
+    with _progress() as show:
         return runner.run(loaded, setting, chosen, out, workers=workers, inputs=inputs, progress=show)
 
 
@@ -142,7 +142,7 @@ def run_guests(
     job = Job(fs, trace, timeout_s=timeout_s, repeats=boots, layout=layout, cpus=cpus)
     setting = setting_of(job, given, any(system.dax for system in chosen.values()), boots=boots > 1, **kept)
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(fs) * boots)
-    with progress() as show:
+    with _progress() as show:
         runner.run(job, setting, chosen, given["out"], workers=workers, inputs=[trace], progress=show)
     return setting.kernel.version()
 
@@ -212,19 +212,8 @@ def make_folder(path: str | os.PathLike[str]) -> None:
     writable_folder(path).mkdir(exist_ok=True)
 
 
-@contextlib.contextmanager
-def progress() -> Iterator[Callable[[str, int, int, float], None] | None]:
-    """Provide a function that draws one line on stderr; None if stderr is not a terminal."""
-    from scmsim.cli._progress import on_terminal
+def _progress() -> "Line":
+    """Return a callable (guest, done, total, seconds left) that draws one line on stderr."""
+    from scmsim.cli._progress import Line
 
-    if not on_terminal():
-        yield None
-        return
-
-    def show(key: str, done: int, total: int, left: float) -> None:
-        click.echo(f"\r\x1b[K{done} of {total} guests, about {left:.0f} s left: {key}", nl=False, err=True)
-
-    try:
-        yield show
-    finally:
-        click.echo("\r\x1b[K", nl=False, err=True)
+    return Line(lambda key, done, total, left: f"{done} of {total} guests, about {left:.0f} s left: {key}", every=0.0)

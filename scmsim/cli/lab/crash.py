@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli._crash_reports import conclude
+from scmsim.cli._crash_reports import conclude, lines_option, samples_option, seed_option
 from scmsim.cli.lab._guests import cpus_option, guest_options, setting_of
 from scmsim.core.text import printable
 
@@ -31,16 +31,8 @@ Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
 @click.option(
     "--promise", type=click.Choice(["fsync", "call", "atomic"]), help="Promise to check.  [default: that of FS's model]"
 )
-@click.option(
-    "--lines", default=6, show_default=True, type=click.IntRange(0, 16), help="All states up to this many lost lines."
-)
-@click.option(
-    "--samples",
-    default=64,
-    show_default=True,
-    type=click.IntRange(2, 1 << 20),
-    help="States to check at a crash point with more lost lines.",
-)
+@lines_option(6, 16)
+@samples_option(64, 1 << 20)
 @click.option(
     "--states",
     default=10_000,
@@ -48,9 +40,7 @@ Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
     type=click.IntRange(1, 10_000_000),
     help="Most states to mount for each file system.",
 )
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Seed of the random samples."
-)
+@seed_option
 @click.option(
     "--fences",
     "fences",

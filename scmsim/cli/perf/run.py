@@ -1,9 +1,6 @@
 """`scmsim perf run`: measure a matrix of file systems, operations, sizes and repeats."""
 
-import contextlib
 import os
-import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -15,11 +12,8 @@ if TYPE_CHECKING:
 
     from scmsim.perf.backend import Backend
     from scmsim.perf.matrix import Cell, Matrix
-    from scmsim.perf.runner import Progress
 
 SUMMARY = "Measure a matrix of file systems, operations, file sizes and units; resumable."
-
-_EVERY_S = 0.3
 
 
 @click.command(
@@ -70,8 +64,12 @@ def command(
 
 def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[str, int, int]:
     """Return (result as JSON, cells measured now, cells measured before)."""
+    from scmsim.cli._progress import Line
     from scmsim.core import resumable
     from scmsim.perf import cells, plan, runner, to_result
+
+    def text(cell: "Cell", done: int, total: int, left: float) -> str:
+        return f"{done} of {total}, {plan.duration(left)} left: {cell.key}"
 
     with cells.opened(out, runner.identity(matrix, backend)) as store:
         finished = store.finished()
@@ -79,12 +77,12 @@ def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[s
         about = plan.describe(plan.plan(matrix, todo, len(backend.passes)), len(finished))
         if todo:
             click.echo(about, err=True)
-        with _progress() as show:
+        with Line(text) as show:
             ran = runner.run(matrix, backend, store, show)
-        text = to_result.result(matrix, backend, store, config).to_json(indent=1)
-        resumable.write(store.path / "result.json", text)
+        result = to_result.result(matrix, backend, store, config).to_json(indent=1)
+        resumable.write(store.path / "result.json", result)
         _write_sweep(matrix, backend, store.path)
-    return text, ran, len(finished)
+    return result, ran, len(finished)
 
 
 def _write_sweep(matrix: "Matrix", backend: "Backend", folder: "pathlib.Path") -> None:
@@ -155,26 +153,3 @@ def _absent(backend: "Backend") -> str:
     most, count = max(reasons.items(), key=lambda item: item[1])
     total = len(backend.why_absent)
     return f"{total} counters absent ({most}{'' if count == total else ', and other reasons'})"
-
-
-@contextlib.contextmanager
-def _progress() -> "Iterator[Progress | None]":
-    """Provide a function that draws one line with the time left on stderr; None if stderr is not a terminal."""
-    from scmsim.cli._progress import on_terminal
-    from scmsim.perf.plan import duration
-
-    if not on_terminal():
-        yield None
-        return
-    last = [0.0]
-
-    def show(cell: "Cell", done: int, total: int, left: float) -> None:
-        if time.monotonic() - last[0] >= _EVERY_S:
-            last[0] = time.monotonic()
-            click.echo(f"\r\x1b[K{done} of {total}, {duration(left)} left: {cell.key}", nl=False, err=True)
-
-    try:
-        yield show
-    finally:
-        if last[0]:
-            click.echo("\r\x1b[K", nl=False, err=True)

@@ -1,16 +1,12 @@
 """`scmsim trace`: look at, check and convert traces."""
 
-import contextlib
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 
-from scmsim.cli import Group
-from scmsim.cli._progress import on_terminal
+from scmsim.cli import Group, group
 from scmsim.cli.trace import _convert
 from scmsim.cli.trace._convert import allow_loss
 from scmsim.cli.trace._tools import COMMANDS
@@ -19,40 +15,11 @@ from scmsim.core.text import percent, printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
-_EVERY_S = 0.2
 _SHOWN_APART = ("counts", "bad_lines", "blind_spots", "notes", "duration_ns")  # entries of a header
 
-
-@click.group(cls=Group, help=SUMMARY, invoke_without_command=True)
-@click.pass_context
-def command(ctx: click.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
+command = group("trace", SUMMARY, Group)
 for _tool in COMMANDS:
     command.add_command(_tool)
-
-
-@contextlib.contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Provide a callable(done, total) that shows a percentage on stderr if it is a terminal, else None."""
-    if not on_terminal():
-        yield None
-        return
-    shown = [0.0]
-
-    def show(done: int, total: int) -> None:
-        if time.monotonic() - shown[0] > _EVERY_S:
-            shown[0] = time.monotonic()
-            amount = f"{100 * done // total}%" if total else f"{done >> 20:,} MiB"
-            click.echo(f"\r{what} {amount}", nl=False, err=True)
-
-    try:
-        yield show
-    finally:
-        if shown[0]:
-            click.echo("\r\x1b[K", nl=False, err=True)
 
 
 @command.command()
@@ -210,7 +177,7 @@ def convert(
         raise UsageError("name the file to write once, as OUT or with -o")
     out = given[0]
     to = to or _convert.by_ending(out)
-    name, report = _convert.convert(source, out, name, to, _convert.pairs(options), progress_bar, **more)
+    name, report = _convert.convert(source, out, name, to, _convert.pairs(options), **more)
     code = _convert.loss(out, report, allowed)
     if report.rough:
         click.echo(f"scmsim: {out} is a rough trace, {report.rough}", err=True)

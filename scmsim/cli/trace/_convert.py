@@ -5,23 +5,19 @@
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import click
 
+from scmsim.cli._progress import amount
 from scmsim.core import atomic
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
 INCOMPLETE = 4  # exit code: more is lost or uncertain than allowed
-Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
-def convert(
-    source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any
-) -> Any:
+def convert(source: str, out: str, name: str | None, to: str | None, given: dict[str, str], **more: Any) -> Any:
     """Convert, and return (name of the format, its Report); `more` goes to the importer."""
     atomic.writable(out)
     under = more.get("under")
@@ -29,7 +25,7 @@ def convert(
         raise UsageError(
             f"--under {under!r} is not an absolute path; give the path as the traced program saw it, like '/var/db'"
         )
-    return _export(source, out, to, name, given, bar, more) if to else _import(source, out, name, given, bar, more)
+    return _export(source, out, to, name, given, more) if to else _import(source, out, name, given, more)
 
 
 def by_ending(out: str) -> str | None:
@@ -41,7 +37,7 @@ def by_ending(out: str) -> str | None:
     return next((name for name in writable() if registry.literals("format", name).get("ENDING") == ending), None)
 
 
-def _import(source: str, out: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]) -> Any:
+def _import(source: str, out: str, name: str | None, given: dict[str, str], more: dict[str, Any]) -> Any:
     from scmsim.trace import TraceWriter
     from scmsim.trace.formats import find
     from scmsim.trace.reading.input import Input
@@ -52,14 +48,12 @@ def _import(source: str, out: str, name: str | None, given: dict[str, str], bar:
     with Input(source) as opened:
         name, importer = find(opened, name)
         options = {**_params(name, "PARAMS", given), **({"under": more["under"]} if more["under"] else {})}
-        with TraceWriter(out, {}) as writer, bar("converting") as progress:
+        with TraceWriter(out, {}) as writer, amount("converting") as progress:
             report = importer.convert(opened, writer, strict=more["strict"], progress=progress, **options)
     return name, report
 
 
-def _export(
-    source: str, out: str, to: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]
-) -> Any:
+def _export(source: str, out: str, to: str, name: str | None, given: dict[str, str], more: dict[str, Any]) -> Any:
     from scmsim.core import registry
     from scmsim.trace import open_trace
     from scmsim.trace.formats import writable
@@ -70,7 +64,7 @@ def _export(
         if value:
             raise UsageError(f"{option} is for reading a format, not for writing {to}; leave it out")
     options = _params(to, "EXPORT_PARAMS", given)
-    with bar("writing") as progress:
+    with amount("writing") as progress:
         return to, registry.load("format", to).export(open_trace(source), out, progress=progress, **options)
 
 

@@ -47,10 +47,7 @@ _FS_FACTOR = {"ext4": 1.0, "ext4-dax": 0.8, "nova": 0.6}
 def start(request: Request) -> Backend:
     """Return a back end that answers from a table.
 
-    Raises
-    ------
-    UsageError
-        For a recorded answer that cannot be read, or a table that does not exist.
+    Raises UsageError for a recorded answer that cannot be read, or a table that does not exist.
     """
     params = {key: parse_param(request.params.get(key, default), unit) for key, (default, unit, _) in PARAMS.items()}
     table = events.table(str(params["events"]))

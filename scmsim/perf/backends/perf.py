@@ -15,12 +15,8 @@ PARAMS = {"events": ("", "text", "event table to use instead of the one for this
 def start(request: Request) -> Backend:
     """Find the PMU, the event table and the events that work.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If perf is missing or may not count the kernel; with `require_pmu` also without a PMU or a table for it.
-    UnknownName
-        For an event table that does not exist.
+    Raises EnvironmentProblem if perf is missing or may not count the kernel; with `require_pmu` also without a PMU or a
+    table for it; UnknownName for an event table that does not exist.
     """
     check_permission(request.count, request.machine)
     perf = Perf(request.folder)

@@ -16,10 +16,7 @@ NO_PMU = "not asked for: the software back end counts no hardware events"
 def start(request: Request) -> Backend:
     """Find the software events that work here.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If perf is missing, or may not count the kernel; with `require_pmu` always.
+    Raises EnvironmentProblem if perf is missing, or may not count the kernel; with `require_pmu` always.
     """
     if request.require_pmu:
         raise EnvironmentProblem("the software back end uses no PMU; drop --require-pmu, or take --backend perf")

@@ -189,10 +189,7 @@ def recording(
     pages : int
         Size of the ring buffer per CPU, in pages of 4 KiB.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If perf is missing or may not record here; the message has a command that helps.
+    Raises EnvironmentProblem if perf is missing or may not record here; the message has a command that helps.
     """
     data, control, answer = folder / "perf.data", folder / "control", folder / "answer"
     for name in (control, answer):

@@ -1,7 +1,9 @@
 """Share the steps of all captures: check the arguments, hold signals, run the command, convert the text, store."""
 
 import contextlib
+import dataclasses
 import fcntl
+import functools
 import os
 import pathlib
 import platform
@@ -18,7 +20,7 @@ from scmsim import __version__
 from scmsim.core.atomic import OF_THE_DISK, writable
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace._path import trace_path
-from scmsim.trace.capture import Options, check_target
+from scmsim.trace.capture import Captured, Options, check_target
 from scmsim.trace.reading.lines import Progress
 from scmsim.trace.reading.report import Report
 
@@ -31,22 +33,99 @@ _PIPE = 1 << 20  # size of the pipe between a tracer and its file, bytes; the tr
 _NAP_S = 0.002  # pause between two reads of the pipe, s: a read per line would take CPU time from the program
 
 
-@contextlib.contextmanager
-def prepared(
-    command: Sequence[str], out: str | os.PathLike[str], keep_raw: str | os.PathLike[str] | None, options: Options
-) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-    """Check a capture's arguments; yield a temporary folder, and the file for the tracer's text.
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What to capture: a command, or the process that `options` names, and what to do with its calls.
 
-    The file is `keep_raw` if given, else in the folder, which is removed at the end.
+    Attributes
+    ----------
+    command : sequence of str
+        Program and arguments; never passed through a shell.  Its standard streams are those of this process.
+        Empty if `options` names a process.
+    out : path-like
+        The trace to write; replaced only when it is complete.
+    keep_raw : path-like, optional
+        Keep the tracer's text here; if None, the text goes to a temporary folder beside `out`, or to TMPDIR.
+    under : str, optional
+        Keep only files at or below this directory.
+    progress : callable, optional
+        Called with (bytes read, total bytes) while the text is converted.
     """
-    check_target(command, options.pid)
-    _check_output(pathlib.Path(out), keep_raw)
-    with _work_folder(pathlib.Path(out)) as work:
-        if keep_raw is None:
-            yield work, work / "strace.txt"
-        else:
-            pathlib.Path(keep_raw).unlink(missing_ok=True)
-            yield work, pathlib.Path(keep_raw)
+
+    command: Sequence[str]
+    out: str | os.PathLike[str]
+    keep_raw: str | os.PathLike[str] | None
+    under: str | None
+    progress: Progress | None
+    options: Options
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the user named the file for the tracer's text."""
+        return self.keep_raw is not None
+
+    @contextlib.contextmanager
+    def prepared(self) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
+        """Check the arguments; yield a temporary folder, and the file for the tracer's text.
+
+        The file is `keep_raw` if given, else in the folder, which is removed at the end.
+        """
+        check_target(self.command, self.options.pid)
+        _check_output(pathlib.Path(self.out), self.keep_raw)
+        with _work_folder(pathlib.Path(self.out)) as work:
+            if self.keep_raw is None:
+                yield work, work / "strace.txt"
+            else:
+                pathlib.Path(self.keep_raw).unlink(missing_ok=True)
+                yield work, pathlib.Path(self.keep_raw)
+
+    def facts(self, status: int, started_ns: int) -> dict[str, Any]:
+        """Return the entries of a trace's header about the captured program, the machine and the wall-clock time."""
+        what = {"command": list(self.command)} if self.options.pid is None else {"pid": self.options.pid}
+        ran = {**what, "status": status, "wall_ns": time.monotonic_ns() - started_ns}
+        return {"scmsim": __version__, **ran, "kernel": platform.release(), "host": platform.machine()}
+
+    def store(
+        self,
+        status: int,
+        raw: pathlib.Path,
+        header: dict[str, Any],
+        *,
+        cwd: str | None = None,
+        convert: Callable[..., Report] | None = None,
+        tool: str = "strace",
+    ) -> Captured:
+        """Convert the tracer's text to the trace, as strace text unless `convert` is given; `header` overrides entries."""
+        from scmsim.trace.capture._writer import CaptureWriter
+        from scmsim.trace.formats.tracers import strace
+
+        convert = convert or strace.convert
+        if not raw.exists() or raw.stat().st_size == 0:
+            raise EnvironmentProblem(f"{tool} wrote nothing; see its message above, and try the command without scmsim")
+        with CaptureWriter(self.out, {**header, **self.options.facts}, self.options.anonymize) as writer:
+            base = os.path.realpath(self.under) if self.under else None
+            report = convert(raw, writer, progress=self.progress, under=base, cwd=cwd or os.getcwd())
+        report.blind_spots, report.notes = writer.header["blind_spots"], writer.header["notes"]
+        report.lost_events, report.unpaired = writer.header["lost_events"], writer.header.get("unpaired_calls", 0)
+        return Captured(status, report)
+
+
+def recorder(record: Callable[[Job], Captured]) -> Callable[..., Captured]:
+    """Turn a function of a `Job` into a back end's `capture`, whose parameters are the fields of the job."""
+
+    @functools.wraps(record)
+    def capture(
+        command: Sequence[str],
+        out: str | os.PathLike[str],
+        *,
+        keep_raw: str | os.PathLike[str] | None = None,
+        under: str | None = None,
+        progress: Progress | None = None,
+        options: Options | None = None,
+    ) -> Captured:
+        return record(Job(command, out, keep_raw, under, progress, options or Options()))
+
+    return capture
 
 
 def _check_output(out: pathlib.Path, keep_raw: Any) -> None:
@@ -98,10 +177,8 @@ def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> I
     `sieve` returns the part of each block to write; its last call gets an empty block.
     The pipe is needed because a tracer that writes to a full disk complains about each line on the command's stderr.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the disk had no room for all the text.  The command has run to its end, and a temporary `raw` is empty.
+    Raises EnvironmentProblem if the disk had no room for all the text.  The command has run to its end, and a temporary
+    `raw` is empty.
     """
     source, sink = os.pipe()
     with contextlib.suppress(OSError):  # an ordinary user may be limited to a smaller pipe
@@ -202,37 +279,3 @@ def wait_for_stop(alive: Callable[[], bool], seconds: float | None) -> None:
             return
         if end is not None and time.monotonic() >= end:
             return
-
-
-def facts(command: Sequence[str], options: Options, status: int, started_ns: int) -> dict[str, Any]:
-    """Return the entries of a trace's header about the captured program, the machine and the wall-clock time."""
-    what = {"command": list(command)} if options.pid is None else {"pid": options.pid}
-    ran = {**what, "status": status, "wall_ns": time.monotonic_ns() - started_ns}
-    return {"scmsim": __version__, **ran, "kernel": platform.release(), "host": platform.machine()}
-
-
-def store(
-    raw: pathlib.Path,
-    out: str | os.PathLike[str],
-    header: dict[str, Any],
-    *,
-    under: str | None,
-    progress: Progress | None,
-    options: Options,
-    cwd: str | None = None,
-    convert: Callable[..., Report] | None = None,
-    tool: str = "strace",
-) -> Report:
-    """Convert a capture's text to the trace, as strace text unless `convert` is given; `header` overrides entries."""
-    from scmsim.trace.capture._writer import CaptureWriter
-    from scmsim.trace.formats.tracers import strace
-
-    convert = convert or strace.convert
-    if not raw.exists() or raw.stat().st_size == 0:
-        raise EnvironmentProblem(f"{tool} wrote nothing; see its message above, and try the command without scmsim")
-    with CaptureWriter(out, {**header, **options.facts}, options.anonymize) as writer:
-        base = os.path.realpath(under) if under else None
-        report = convert(raw, writer, progress=progress, under=base, cwd=cwd or os.getcwd())
-    report.blind_spots, report.notes = writer.header["blind_spots"], writer.header["notes"]
-    report.lost_events, report.unpaired = writer.header["lost_events"], writer.header.get("unpaired_calls", 0)
-    return report

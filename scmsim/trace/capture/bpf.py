@@ -9,13 +9,12 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._perf import TOUCHES, has_event
-from scmsim.trace.reading.lines import Progress
 
 SUMMARY = (
     "bpftrace: every call with its names, io_uring with offsets; a third of the cost of strace; needs root and BTF"
@@ -30,27 +29,20 @@ _BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # parent, child; a path with a li
 _ELSE = "or use --backend strace"
 
 
-def capture(
-    command: Sequence[str],
-    out: str | os.PathLike[str],
-    *,
-    keep_raw: str | os.PathLike[str] | None = None,
-    under: str | None = None,
-    progress: Progress | None = None,
-    options: Options | None = None,
-) -> Captured:
-    """Run a command, or attach to a process, and store its file operations; see `strace.capture`."""
+@common.recorder
+def capture(job: common.Job) -> Captured:
+    """Run a command, or attach to a process, and store its file operations."""
     from scmsim.trace.formats.tracers import bpftrace as text
 
-    options = options or Options()
-    with common.prepared(command, out, keep_raw, options) as (work, raw):
+    options = job.options
+    with job.prepared() as (work, raw):
         with common.signals_held() as before:
             version, start, status, cwd = probe(), time.monotonic_ns(), 0, os.getcwd()
             seeds = _initial_descriptors.descriptors(os.getpid(), inherited_only=True)
             since = 0
             with _recording(work, options) as recorded:
                 if options.pid is None:
-                    status, root = common.run(command, before, os.kill)
+                    status, root = common.run(job.command, before, os.kill)
                     roots = [root]
                 else:
                     with _initial_descriptors.frozen(options.pid):
@@ -59,27 +51,16 @@ def capture(
                         since = time.clock_gettime_ns(time.CLOCK_BOOTTIME)  # the clock of bpftrace's nsecs
                     common.wait_for_stop(lambda: _initial_descriptors.alive(roots[0]), options.seconds)
         header = {"tool": "bpftrace", "tool_version": version, "options": [_PROGRAM.name]}
-        header |= common.facts(command, options, status, start)
+        header |= job.facts(status, start)
         header["notes"] = [TOUCHES] if options.page_touches else []
         with (
-            common.disk_watched(raw, kept=keep_raw is not None),
+            common.disk_watched(raw, kept=job.is_kept),
             open(raw, "w", encoding="latin-1", newline="\n") as file,
         ):
             file.write(text.TITLE + "\n")
             file.writelines(f"{roots[0]} {seed.decode('latin-1')}\n" for seed in seeds)
             file.writelines(_theirs(recorded, roots, since))
-        report = common.store(
-            raw,
-            out,
-            header,
-            under=under,
-            progress=progress,
-            options=options,
-            cwd=cwd,
-            convert=text.convert,
-            tool="bpftrace",
-        )
-        return Captured(status, report)
+        return job.store(status, raw, header, cwd=cwd, convert=text.convert, tool="bpftrace")
 
 
 def probe() -> str:

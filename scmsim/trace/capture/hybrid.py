@@ -4,13 +4,11 @@ import os
 import pathlib
 import platform
 import time
-from collections.abc import Sequence
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, strace
+from scmsim.trace.capture import Captured, _initial_descriptors, _perf, strace
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
-from scmsim.trace.reading.lines import Progress
 from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY
 
 SUMMARY = (
@@ -18,28 +16,20 @@ SUMMARY = (
 )
 
 
-def capture(
-    command: Sequence[str],
-    out: str | os.PathLike[str],
-    *,
-    keep_raw: str | os.PathLike[str] | None = None,
-    under: str | None = None,
-    progress: Progress | None = None,
-    options: Options | None = None,
-) -> Captured:
-    """Run a command under strace and perf at once and store its file operations; see `strace.capture`.
+@common.recorder
+def capture(job: common.Job) -> Captured:
+    """Run a command under strace and perf at once and store its file operations.
 
     With `keep_raw`, the merged text is kept: it has the format of strace's text and converts like it.
     """
     from scmsim.trace.syscalls.numbers import names
 
-    options = options or Options()
-    if options.pid is not None:
+    if job.options.pid is not None:
         raise UsageError(
             "hybrid cannot attach: strace has no filter then and stops at every call; use --backend perf or strace"
         )
     numbers = names(platform.machine())
-    with common.prepared(command, out, keep_raw, options) as (work, raw):
+    with job.prepared() as (work, raw):
         calls = work / "names.txt"
         with common.signals_held() as before:
             tracer, version, flags = strace.probe(_named_calls())
@@ -47,17 +37,17 @@ def capture(
             start = time.monotonic_ns()
             with (
                 common.collected(calls, kept=False) as pipe,
-                _perf.recording(work, os.getpid(), _perf.events(options), _others(), options.pages) as recorded,
+                _perf.recording(work, os.getpid(), _perf.events(job.options), _others(), job.options.pages) as recorded,
             ):
-                argv = [tracer, *flags, "-o", pipe, "--", *command]
+                argv = [tracer, *flags, "-o", pipe, "--", *job.command]
                 status, _ = common.run(argv, before, lambda pid, number: strace.pass_on(pid, number, calls))
-        header = common.facts(command, options, status, start)
+        header = job.facts(status, start)
         header |= {"tool": "strace, perf", "tool_version": f"{version}, {recorded.version}"}
         header |= {"options": [*flags[:-2], *recorded.options]}
-        with common.disk_watched(raw, kept=keep_raw is not None):
+        with common.disk_watched(raw, kept=job.is_kept):
             merged = _write(raw, calls, recorded, numbers, seeds)
-        header |= _perf.account(recorded, merged, options)
-        return Captured(status, common.store(raw, out, header, under=under, progress=progress, options=options))
+        header |= _perf.account(recorded, merged, job.options)
+        return job.store(status, raw, header)
 
 
 def _named_calls() -> list[str]:

@@ -7,13 +7,11 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors
+from scmsim.trace.capture import Captured, _initial_descriptors
 from scmsim.trace.capture import _run as common
-from scmsim.trace.reading.lines import Progress
 
 SUMMARY = (
     "Valgrind's lackey: loads and stores of mapped files, and calls, of one process; no root; 1.5 us an instruction"
@@ -24,44 +22,31 @@ _TOOL = ("--tool=lackey", "--trace-mem=yes", "--trace-syscalls=yes", "--trace-sc
 _ALONE = ("-q", "--child-silent-after-fork=yes", "--trace-children=no")
 
 
-def capture(
-    command: Sequence[str],
-    out: str | os.PathLike[str],
-    *,
-    keep_raw: str | os.PathLike[str] | None = None,
-    under: str | None = None,
-    progress: Progress | None = None,
-    options: Options | None = None,
-) -> Captured:
-    """Run a command under Valgrind and store its calls, loads and stores; see `strace.capture`.
+@common.recorder
+def capture(job: common.Job) -> Captured:
+    """Run a command under Valgrind and store its calls, loads and stores.
 
     With `keep_raw`, Valgrind's text is kept, without instruction fetches.
     """
     from scmsim.trace.formats.addresses import lackey as text
 
-    options = options or Options()
-    if options.pid is not None:
+    if job.options.pid is not None:
         raise UsageError("Valgrind cannot attach to a process; give a command, or use --backend perf --mmap")
-    with common.prepared(command, out, keep_raw, options) as (_, raw):
+    with job.prepared() as (_, raw):
         with common.signals_held() as before:
             valgrind, version = probe()
             sieve = Sieve(_initial_descriptors.descriptors(os.getpid(), inherited_only=True))
             start = time.monotonic_ns()
-            with common.collected(raw, kept=keep_raw is not None, sieve=sieve) as pipe:
-                argv = [valgrind, *_TOOL, *_ALONE, f"--log-file={pipe}", "--", *command]
+            with common.collected(raw, kept=job.is_kept, sieve=sieve) as pipe:
+                argv = [valgrind, *_TOOL, *_ALONE, f"--log-file={pipe}", "--", *job.command]
                 status, pid = common.run(argv, before, os.kill)
         header: dict[str, Any] = {"tool": "valgrind lackey", "tool_version": version, "options": [*_TOOL, *_ALONE]}
-        header |= {**common.facts(command, options, status, start), "instructions": sieve.fetches}
-        header["program"] = os.path.realpath(shutil.which(command[0]) or command[0])
+        header |= {**job.facts(status, start), "instructions": sieve.fetches}
+        header["program"] = os.path.realpath(shutil.which(job.command[0]) or job.command[0])
         header["notes"] = [_cost(header)]
-        with common.disk_watched(raw, kept=keep_raw is not None), open(raw, "ab") as file:
+        with common.disk_watched(raw, kept=job.is_kept), open(raw, "ab") as file:
             file.write(sieve.sizes(pid))
-        return Captured(
-            status,
-            common.store(
-                raw, out, header, under=under, progress=progress, options=options, convert=text.convert, tool="Valgrind"
-            ),
-        )
+        return job.store(status, raw, header, convert=text.convert, tool="Valgrind")
 
 
 def probe() -> tuple[str, str]:

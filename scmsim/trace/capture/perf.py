@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge
-from scmsim.trace.reading.lines import Progress
 from scmsim.trace.syscalls.from_numbers import fd, open_flags
 
 SUMMARY = "perf alone: for programs that keep their files open (--pid); sees no names of files opened later"
@@ -29,40 +28,32 @@ _FORK = "sched:sched_process_fork"
 _CLONE_FILES = 0x400
 
 
-def capture(
-    command: Sequence[str],
-    out: str | os.PathLike[str],
-    *,
-    keep_raw: str | os.PathLike[str] | None = None,
-    under: str | None = None,
-    progress: Progress | None = None,
-    options: Options | None = None,
-) -> Captured:
-    """Run a command, or attach to a process, and store what perf sees of its calls; see `strace.capture`.
+@common.recorder
+def capture(job: common.Job) -> Captured:
+    """Run a command, or attach to a process, and store what perf sees of its calls.
 
     Each open during the capture makes a new file /unnamed/N; files open when the capture began have their names from
     /proc.  Calls on paths (unlink, rename, stat, ...) make no row; the header counts them.
     """
     from scmsim.trace.syscalls.numbers import names
 
-    options = options or Options()
+    options = job.options
     numbers, texts = names(platform.machine()), Nameless()
-    with common.prepared(command, out, keep_raw, options) as (work, raw):
+    with job.prepared() as (work, raw):
         with common.signals_held() as before:
             start = time.monotonic_ns()
-            seen = _launch(work, command, options, before) if options.pid is None else _attach(work, options)
-        header = common.facts(command, options, seen.status, start)
+            seen = _launch(work, job.command, options, before) if options.pid is None else _attach(work, options)
+        header = job.facts(seen.status, start)
         merge = Merge(numbers, texts, _perf.boot_s(), seen.threads)
         events = seen.recorded.lines()
         if options.pid is None:
             events = _after_exec(events, seen.threads[0], numbers)
-        with common.disk_watched(raw, kept=keep_raw is not None), open(raw, "wb") as file:
+        with common.disk_watched(raw, kept=job.is_kept), open(raw, "wb") as file:
             _perf.write(file, merge.lines(events), seen.threads[0], seen.seeds)
         header |= {"tool": "perf", "tool_version": seen.recorded.version, "options": seen.recorded.options}
         header |= _perf.account(seen.recorded, merge.report, options)
         header["blind_spots"] = texts.blind_spots()
-        report = common.store(raw, out, header, under=under, progress=progress, options=options, cwd=seen.cwd)
-        return Captured(seen.status, report)
+        return job.store(seen.status, raw, header, cwd=seen.cwd)
 
 
 class _Seen(NamedTuple):

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors
+from scmsim.trace.capture import Captured, _initial_descriptors
 from scmsim.trace.capture import _run as common
-from scmsim.trace.reading.lines import Progress
 
 SUMMARY = "strace with a seccomp filter: no root needed, complete, about 20 us for each file operation"
 
@@ -25,52 +24,26 @@ THREAD_START = ("rseq", "set_robust_list")
 _ATTACH_S = 10.0
 
 
-def capture(
-    command: Sequence[str],
-    out: str | os.PathLike[str],
-    *,
-    keep_raw: str | os.PathLike[str] | None = None,
-    under: str | None = None,
-    progress: Progress | None = None,
-    options: Options | None = None,
-) -> Captured:
-    """Run a command under strace, or attach strace to a process, and store its file operations.
-
-    Parameters
-    ----------
-    command : sequence of str
-        Program and arguments; never passed through a shell.  Its standard streams are those of this process.
-        Empty if `options` names a process.
-    out : path-like
-        The trace to write; replaced only when it is complete.
-    keep_raw : path-like, optional
-        Keep strace's text here; if None, the text goes to a temporary folder beside `out`, or to TMPDIR.
-    under : str, optional
-        Keep only files at or below this directory.
-    progress : callable, optional
-        Called with (bytes read, total bytes) while the text is converted.
-    options : Options, optional
-        See `scmsim.trace.capture.Options`.
-    """
-    options = options or Options()
+@common.recorder
+def capture(job: common.Job) -> Captured:
+    """Run a command under strace, or attach strace to a process, and store its file operations."""
+    options = job.options
     if options.page_touches:
         raise UsageError("strace sees no page touches; use --mmap with --backend hybrid or --backend perf")
-    with common.prepared(command, out, keep_raw, options) as (_, raw):
+    with job.prepared() as (_, raw):
         with common.signals_held() as before:
             strace, version, flags = probe(filtered=options.pid is None)
             start = time.monotonic_ns()
-            with common.collected(raw, kept=keep_raw is not None) as pipe:
+            with common.collected(raw, kept=job.is_kept) as pipe:
                 argv = [strace, *flags, "-o", pipe]
                 if options.pid is None:
-                    status, _ = common.run([*argv, "--", *command], before, lambda pid, n: pass_on(pid, n, raw))
+                    status, _ = common.run([*argv, "--", *job.command], before, lambda pid, n: pass_on(pid, n, raw))
                     cwd = None
                 else:
                     status, cwd = 0, _attach(argv, options.pid, options.seconds, raw, before)
         tool = {"tool_version": version, "options": flags[:-2]}  # without the long list of calls
-        header = {**tool, **common.facts(command, options, status, start)}
-        return Captured(
-            status, common.store(raw, out, header, under=under, progress=progress, options=options, cwd=cwd)
-        )
+        header = {**tool, **job.facts(status, start)}
+        return job.store(status, raw, header, cwd=cwd)
 
 
 def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple[str, str, list[str]]:

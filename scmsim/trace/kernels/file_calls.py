@@ -8,17 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from scmsim.core.records import (
-    CLOSE,
-    CONTINUES,
-    CREATE,
-    DIRECTORY,
-    OPEN,
-    READ,
-    TRUNCATE,
-    UNLINK,
-    WRITE,
-)
+from scmsim.core.records import CLOSE, CONTINUES, CREATE, DIRECTORY, OPEN, READ, TRUNCATE, UNLINK, WRITE
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.binding import compiled
 from scmsim.trace.kernels import file_rules

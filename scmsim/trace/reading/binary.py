@@ -7,12 +7,11 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.builder import FAR, TraceBuilder
-from scmsim.trace.reading.lines import Progress
 
 _RECORDS = 1 << 16  # records per block
 
 
-def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], None], progress: Progress | None) -> None:
+def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], None]) -> None:
     """Pass the records of a file to `add`, block by block; count a truncated last record as a bad line."""
     given = builder.given
     for piece in given.blocks(_RECORDS * record.itemsize):
@@ -20,8 +19,8 @@ def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], Non
         add(np.frombuffer(piece[:whole], record))
         if whole < len(piece):
             count_bad(builder, 1, f"the last record has {len(piece) - whole} of {record.itemsize} bytes")
-        if progress is not None:
-            progress(given.taken, given.total)
+        if builder.progress is not None:
+            builder.progress(given.taken, given.total)
 
 
 def add(builder: TraceBuilder, seconds: Any, idents: Any, lengths: Any, ops: Any, block: int) -> None:

@@ -5,6 +5,7 @@ The system-call formats need more (descriptors, positions, names): see `syscalls
 
 from array import array
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,35 +45,51 @@ BLOCK_NOTE = (
 )
 
 
+@dataclass(frozen=True)
+class Import:
+    """What every importer is given.
+
+    Attributes
+    ----------
+    given : Input
+        The opened input, read once, in blocks.
+    writer : TraceWriter
+        Receives the rows, and in its header the provenance that the input has.
+    strict : bool
+        Raise an error at the first line that cannot be understood, instead of counting such lines.
+    progress : callable, optional
+        Called with (bytes read, bytes in all).
+    under : str, optional
+        Absolute path: keep only files at or below this directory.
+    """
+
+    given: Input
+    writer: TraceWriter
+    strict: bool = False
+    progress: Progress | None = None
+    under: str | None = None
+
+    def builder(self, granularity: str = "file", *, from_zero: bool = False) -> "TraceBuilder":
+        """Return a builder of the rows of this import."""
+        return TraceBuilder(self, granularity, from_zero=from_zero)
+
+
 class TraceBuilder:
     """A running conversion: numbers files and threads, collects rows and counts lines.
 
     Parameters
     ----------
-    given : Input
-    writer : TraceWriter
-    strict : bool
-        Raise an error for the first line that cannot be understood.
-    under : str, optional
-        Keep only files at or below this path.
+    job : Import
     granularity : "file", "block" or "object"
         Kind of thing that a row accesses.  A block device has all its bytes from the start.
     from_zero : bool
         The input's times count from the start of the trace, not from another origin.
     """
 
-    def __init__(
-        self,
-        given: Input,
-        writer: TraceWriter,
-        *,
-        strict: bool,
-        under: str | None,
-        granularity: str = "file",
-        from_zero: bool = False,
-    ) -> None:
-        self.given, self.writer, self.strict, self.from_zero = given, writer, strict, from_zero
-        self.under = None if under is None else "/" + under.strip("/")
+    def __init__(self, job: Import, granularity: str = "file", *, from_zero: bool = False) -> None:
+        self.given, self.writer, self.strict, self.progress = job.given, job.writer, job.strict, job.progress
+        self.under = None if job.under is None else "/" + job.under.strip("/")
+        self.from_zero = from_zero
         self.granularity = granularity
         self.report = Report()
         self.paths: list[str] = []
@@ -256,9 +273,9 @@ class TraceBuilder:
             unseen = ends[~wrote & (ends > written[:-1])]
             self.first[file] = int(unseen.max(initial=self.first[file]))
 
-    def lines(self, handle: Callable[[str], str | None], what: str, progress: Progress | None) -> None:
+    def lines(self, handle: Callable[[str], str | None], what: str) -> None:
         """Pass every line to `handle`, which adds rows and returns None, or returns why not, or raises BadLine."""
-        for lines in blocks(self.given, what, progress):
+        for lines in blocks(self.given, what, self.progress):
             self.each(lines, handle)
             self.flush()
             self.report.expect_rows(self.given.path)

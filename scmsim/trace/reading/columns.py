@@ -14,7 +14,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.builder import BLANK, FAR, TraceBuilder
-from scmsim.trace.reading.lines import MOST_TITLES, BadLine, Progress, byte_blocks, clip, is_title, whole
+from scmsim.trace.reading.lines import MOST_TITLES, BadLine, byte_blocks, clip, is_title, whole
 
 _BLOCK = 1 << 22
 _NOT_WHOLE = (b"0x", b"0X", b"-0")  # prefixes of numbers that Arrow accepts and `whole` rejects
@@ -64,12 +64,7 @@ Table = dict[str, Any]
 
 
 def tables(
-    builder: TraceBuilder,
-    columns: list[Column],
-    width: int | None,
-    delimiter: str,
-    what: str,
-    progress: Progress | None,
+    builder: TraceBuilder, columns: list[Column], width: int | None, delimiter: str, what: str
 ) -> Iterator[Table]:
     """Yield the columns of block after block, as int64 arrays or `Words`; count blank and bad lines.
 
@@ -87,7 +82,7 @@ def tables(
     """
     reader = Reader(columns, width, delimiter)
     first, at_start = builder.report.lines, True
-    for block in byte_blocks(builder.given, what, progress, _BLOCK):
+    for block in byte_blocks(builder.given, what, builder.progress, _BLOCK):
         if at_start:
             titles = reader.titles(block, builder)
             first, block, at_start = first + titles[0], titles[1], not titles[1]

@@ -1,7 +1,9 @@
 """Read text as blocks of lines in bounded memory, and parse numbers; lines and numbers beyond the limits are bad."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.input import Input
@@ -121,6 +123,17 @@ def nanoseconds(text: str, unit_ns: int, what: str = "time") -> int:
         if ns < _FAR_TIME:
             return ns
     raise BadLine(f"{what} {clip(text)!r} is not a time")
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Return the JSON object of a line, or raise BadLine."""
+    try:
+        found = json.loads(text.encode("latin-1").decode())
+    except (ValueError, RecursionError):
+        raise BadLine(f"no JSON: {clip(text)!r}") from None
+    if not isinstance(found, dict):
+        raise BadLine(f"no JSON object: {clip(text)!r}")
+    return found
 
 
 def clip(text: str) -> str:

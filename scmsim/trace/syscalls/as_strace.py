@@ -5,19 +5,16 @@ A process represents its threads, which share descriptors: which thread made a c
 """
 
 import errno
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks, clip
+from scmsim.trace.reading.importing import Import
+from scmsim.trace.reading.lines import BadLine, blocks, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls.conversion import Conversion
 from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.names import Names
 
-_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _MOST = 10**18
 _FAR_TIME = 1 << 61  # ns
 ORIGIN = 10**8  # seconds, added to each time: the strace importer reads smaller times as times since the line above
@@ -90,10 +87,7 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
         `quoted` gives them, fd_path (the text of -y about fd) as `shown` gives it,
         dirfd and dirfd2 (default: the working directory).
 
-    Raises
-    ------
-    BadLine
-        If an argument is missing or of a wrong kind.
+    Raises BadLine if an argument is missing or of a wrong kind.
     """
     if not 0 <= ns < _FAR_TIME:
         raise BadLine(f"time {clip(str(ns))} is out of range")
@@ -207,24 +201,11 @@ def take_line(work: Conversion, rewrite: Callable[[str], str | NoCall], line: st
         work.line(made)
 
 
-def convert(
-    path: "str | os.PathLike[str] | Input",
-    writer: TraceWriter,
-    form: str,
-    tool: str,
-    rewrite: Callable[[str], str | NoCall],
-    *,
-    strict: bool,
-    progress: Progress | None,
-    under: str | None,
-) -> Report:
+def convert(job: Import, form: str, tool: str, rewrite: Callable[[str], str | NoCall]) -> Report:
     """Convert the lines of a file with `rewrite`, which returns a line of strace, returns a NoCall or raises BadLine."""
-    with Input.of(path) as given:
-        work = Conversion(given.path, strict, Importer(Names(under), ""), form, tool)
-        for block in byte_blocks(given, tool, progress):
-            for line in block.decode("latin-1").removesuffix("\n").split("\n"):
-                take_line(work, rewrite, line)
-            rows = work.imp.drain(_KEEP)
-            if rows is not None:
-                writer.append(rows)
-        return work.finish(writer)
+    work = Conversion(job.given.path, job.strict, Importer(Names(job.under), ""), form, tool)
+    for lines in blocks(job.given, tool, job.progress):
+        for line in lines:
+            take_line(work, rewrite, line)
+        work.imp.drain(job.writer)
+    return work.finish(job.writer)

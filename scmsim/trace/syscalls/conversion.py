@@ -359,9 +359,7 @@ class Conversion:
                 f"{self.path!r} makes no row: {unknown} of {report.lines} lines are calls on descriptors that it never opens; "
                 "record with 'strace -y', which prints the file of each descriptor, or record the opens too"
             )
-        rows = imp.drain(0)
-        if rows is not None:
-            writer.append(rows)
+        imp.drain(writer, 0)
         files = imp.files()
         report.files, report.duration_ns = len(files), self.clock.now
         report.left_out = +report.left_out  # drops zeros

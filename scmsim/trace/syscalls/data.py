@@ -19,13 +19,7 @@ from scmsim.core.records import (
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.kernels.file_calls import MOST
 from scmsim.trace.kernels.file_rules import HERE
-from scmsim.trace.syscalls.importer import (
-    BOOKKEEPING,
-    NOT_A_FILE,
-    NOT_A_FILE_OPERATION,
-    UNKNOWN_FD,
-    Importer,
-)
+from scmsim.trace.syscalls.importer import BOOKKEEPING, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
 from scmsim.trace.syscalls.state import Description, Node, Task
 from scmsim.trace.syscalls.text import (
     COMMA,

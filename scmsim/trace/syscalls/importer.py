@@ -9,6 +9,7 @@ import numpy as np
 from scmsim.core.records import CONTINUES, OFFSET_UNKNOWN, OP, OPEN, READ, WRITE, Files
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import table as system_calls
 from scmsim.trace.syscalls.names import Names, is_special
 from scmsim.trace.syscalls.state import Description, Maps, Node, Place, Table, Task
@@ -39,6 +40,7 @@ RESULTS, LATE = "io_submit, results", "process, late"
 _FIELDS = ("time_ns", "offset", "length", "file", "file2", "thread", "flag", "op")  # order in the buffer
 WIDTH = len(_FIELDS)
 _DELETED = " (deleted)"
+KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 
 
 class Importer:
@@ -134,11 +136,11 @@ class Importer:
             self.nodes.append(node)
         return node.ident
 
-    def drain(self, keep: int) -> np.ndarray | None:
-        """Take all but the last `keep` rows out of the buffer as records of OP; None if there are no more than `keep`."""
-        count = len(self._buffer) // WIDTH - keep
+    def drain(self, writer: TraceWriter, keep: int | None = None) -> None:
+        """Write all but the last `keep` rows (by default KEEP)."""
+        count = len(self._buffer) // WIDTH - (KEEP if keep is None else keep)
         if count <= 0:
-            return None
+            return
         table = np.frombuffer(self._buffer, "i8", count * WIDTH).reshape(count, WIDTH)
         out = np.zeros(count, OP)
         for column, name in enumerate(_FIELDS):
@@ -149,7 +151,7 @@ class Importer:
         self.drained += count
         self.report.rows += count
         self.report.unknown_offsets += int(np.count_nonzero(out["flag"] & OFFSET_UNKNOWN))
-        return out
+        writer.append(out)
 
     def _count_lost(self, rows: np.ndarray) -> None:
         """Count the rows that depend on lines that were not understood, and remove their marks."""

@@ -4,18 +4,7 @@ import functools
 import operator
 from re import Match
 
-from scmsim.core.records import (
-    CREATE,
-    DIRECTORY,
-    LINK,
-    MKDIR,
-    OPEN,
-    RENAME,
-    RMDIR,
-    STAT,
-    TRUNCATE,
-    UNLINK,
-)
+from scmsim.core.records import CREATE, DIRECTORY, LINK, MKDIR, OPEN, RENAME, RMDIR, STAT, TRUNCATE, UNLINK
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,

@@ -107,7 +107,7 @@ def test_a_full_disk_ends_a_capture_with_one_line(tmp_path: Path, text: Path, mo
     def full(*asked: object) -> Iterator[tuple[Path, Path]]:
         yield tmp_path, Path("/dev/full")
 
-    monkeypatch.setattr(_run, "prepared", full)
+    monkeypatch.setattr(_run.Job, "prepared", full)
     done = run("capture", "-o", tmp_path / "t.parquet", "--keep-raw", tmp_path / "raw", "--", "true")
     assert done.exit_code == 3 and done.output.count("\n") == 1 and "no space left on device" in done.output
     assert left(tmp_path) == []

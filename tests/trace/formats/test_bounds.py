@@ -16,6 +16,7 @@ from scmsim.trace.formats.tracers import dftracer, lttng
 from scmsim.trace.reading import builder, columns, lines
 from scmsim.trace.reading.builder import FAR, TraceBuilder
 from scmsim.trace.reading.columns import Words
+from scmsim.trace.reading.importing import Import
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine, nanoseconds
 from scmsim.trace.store import TraceWriter
@@ -119,7 +120,7 @@ def test_cells_of_a_table(tmp_path: Path, text: str, fast: bool, bad: str | None
     found = reader.fast(text.encode())
     assert (found is not None) == fast
     with TraceWriter(tmp_path / "out", {}) as writer:
-        work = TraceBuilder(Input(tmp_path / "in"), writer, strict=bool(bad), under=None)
+        work = Import(Input(tmp_path / "in"), writer, strict=bool(bad)).builder()
         if bad:
             with pytest.raises(UsageError, match=bad):
                 reader.slow(text.encode(), 0, work)
@@ -179,7 +180,7 @@ def test_a_long_line_is_cut_when_it_is_too_long(tmp_path: Path, monkeypatch: Any
 
 def work_of(folder: Path, writer: TraceWriter) -> TraceBuilder:
     (folder / "in").write_text("x\n")
-    return TraceBuilder(Input(folder / "in"), writer, strict=False, under=None)
+    return Import(Input(folder / "in"), writer).builder()
 
 
 def test_how_many_files_and_threads_there_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

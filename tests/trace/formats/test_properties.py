@@ -15,7 +15,7 @@ from scmsim.trace import open_trace
 from scmsim.trace.formats.benchmarks import fio_iolog
 from scmsim.trace.kernels import perf_text
 from scmsim.trace.reading import columns
-from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.importing import Import
 from scmsim.trace.reading.input import Input
 from scmsim.trace.store import TraceWriter
 from tests.fuzz.mutate import DATA, NUMBERS, SAMPLES, judge, mutated
@@ -50,7 +50,7 @@ def test_blocks_and_single_lines_give_the_same_columns(tmp_path_factory: Any, ro
     reader = columns.Reader(COLUMNS, 4, ",")
     fast = reader.fast(text)
     with TraceWriter(folder / "out", {}) as writer:
-        builder = TraceBuilder(Input(folder / "in"), writer, strict=False, under=None)
+        builder = Import(Input(folder / "in"), writer).builder()
         slow = reader.slow(text, 0, builder)
     if fast is None:
         return

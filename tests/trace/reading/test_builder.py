@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from scmsim.core.records import DATA_ONLY, FALLOCATE, FSYNC, READ, WRITE, joined
-from scmsim.trace.reading.builder import EMPTY, FAR, OUTSIDE, TRIM, TraceBuilder
+from scmsim.trace.reading.builder import EMPTY, FAR, OUTSIDE, TRIM
+from scmsim.trace.reading.importing import Import
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine
 from scmsim.trace.store import TraceWriter, open_trace
@@ -18,7 +19,7 @@ def built(folder: Path, fill, granularity: str = "file"):
     """Rows, first sizes and account of what `fill` does with a builder and the numbers of files."""
     (folder / "in").write_text("x\n")
     with TraceWriter(folder / "out", {}) as writer:
-        builder = TraceBuilder(Input(folder / "in"), writer, strict=False, under="/d", granularity=granularity)
+        builder = Import(Input(folder / "in"), writer, under="/d").builder(granularity)
         files = [builder.file(path, first) for path, first in zip(PATHS, (0, 50, 0, 0), strict=True)]
         fill(builder, files)
         builder.finish("test", "a test", clock="of a test")
@@ -122,7 +123,7 @@ def test_bounds_of_a_record(tmp_path: Path) -> None:
 def test_what_lies_below_a_directory(tmp_path: Path, under: str | None, inside: list[int]) -> None:
     (tmp_path / "in").write_text("x\n")
     with TraceWriter(tmp_path / "out", {}) as writer:
-        builder = TraceBuilder(Input(tmp_path / "in"), writer, strict=False, under=under)
+        builder = Import(Input(tmp_path / "in"), writer, under=under).builder()
         found = [builder.file(path) for path in ("/d", "/d/a", "/da", "/e/d", "d")]
         numbers = iter(range(5))
         assert found == [next(numbers) if is_inside else -1 for is_inside in inside]

@@ -8,7 +8,7 @@ import pytest
 from scmsim.core.records import APPENDS, KEEP_SIZE, OPS, PUNCH_HOLE, SYNCHRONOUS
 from scmsim.trace.formats.tracers import strace
 from scmsim.trace.reading import lines
-from scmsim.trace.syscalls import runs
+from scmsim.trace.syscalls import importer, runs
 from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Maps, Place, Table, Task
 from scmsim.trace.syscalls.text import looks_like, unescape
@@ -122,7 +122,7 @@ def test_how_long_a_file_may_turn_out_to_have_been_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: int
 ) -> None:
     """A CREATE becomes an OPEN while it is among the last rows, which are held back."""
-    monkeypatch.setattr(strace, "_KEEP", 3)
+    monkeypatch.setattr(importer, "KEEP", 3)
     monkeypatch.setattr(
         strace, "byte_blocks", lambda path, what, progress, *_: lines.byte_blocks(path, what, progress, 1)
     )

@@ -12,18 +12,17 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.formats.addresses._accesses import Accesses
+from scmsim.trace.reading.importing import Import
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, blocks, byte_blocks
+from scmsim.trace.reading.lines import BadLine, blocks
 from scmsim.trace.reading.report import Report
 from scmsim.trace.reading.smaps import by_file
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls.conversion import Conversion
 from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Maps, Task
 
 USER_END = 1 << 47  # end of the addresses of programs
-_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _AT_ONCE = 1 << 16  # accesses joined at once
 _SECOND = 10**9
 _STAMP = re.compile(r"(?>(?:\[pid +\d+\] +|\d+ +)?)(\d{9,10})\.(\d{1,9}) ")
@@ -33,9 +32,9 @@ _SHOWN = 20  # number of files whose page sizes are in the header
 class Joined:
     """The conversion of one text; `how` is advice for recording the calls too."""
 
-    def __init__(self, given: Input, strict: bool, names: Names, cwd: str, form: str, tool: str, how: str) -> None:
-        self.imp = Importer(names, cwd)
-        self.work = Conversion(given.path, strict, self.imp, form, tool)
+    def __init__(self, job: Import, form: str, tool: str, how: str, cwd: str = "") -> None:
+        self.job, self.imp = job, Importer(Names(job.under), cwd)
+        self.work = Conversion(job.given.path, job.strict, self.imp, form, tool)
         self.accesses = Accesses(self.imp)
         self.how = how
         self.smaps: dict[str, dict[str, int]] = {}  # sums by path, from the smaps text
@@ -49,13 +48,7 @@ class Joined:
         if not self.smaps:
             raise UsageError(f"{path!r} maps no file; copy /proc/PID/smaps while the program has its files mapped")
 
-    def drain(self, writer: TraceWriter) -> None:
-        """Write finished rows."""
-        rows = self.imp.drain(_KEEP)
-        if rows is not None:
-            writer.append(rows)
-
-    def close(self, writer: TraceWriter, spots: list[str]) -> Report:
+    def close(self, spots: list[str]) -> Report:
         """Write the remaining rows, the side table and the provenance."""
         self.accesses.end_run()
         self.imp.writable.clear()  # no blind spots: the loads and stores of mappings are in the trace
@@ -64,11 +57,11 @@ class Joined:
             raise UsageError(f"{work.path!r} is not {work.tool}: none of its {work.report.lines} lines is an access")
         if not self.imp.report.calls and not work.understood:
             raise UsageError(f"{work.path!r} holds accesses but no calls, so the mapped files are unknown; {self.how}")
-        writer.header["accesses"] = seen
-        nodes = self.imp.names.table
+        header, nodes = self.job.writer.header, self.imp.names.table
+        header["accesses"] = seen
         if ours := {path: kib for path, kib in self.smaps.items() if (node := nodes.get(path)) and node.inside}:
-            writer.header["smaps"] = ours
-        return work.finish(writer, spots)
+            header["smaps"] = ours
+        return work.finish(self.job.writer, spots)
 
 
 class Access(NamedTuple):
@@ -85,10 +78,8 @@ class Access(NamedTuple):
 class Timed(Joined):
     """The conversion of a text with times; `calls` is the path of strace's text, which is read up to each time."""
 
-    def __init__(
-        self, given: Input, strict: bool, names: Names, cwd: str, form: str, tool: str, how: str, calls: str
-    ) -> None:
-        super().__init__(given, strict, names, cwd, form, tool, how)
+    def __init__(self, job: Import, form: str, tool: str, how: str, calls: str) -> None:
+        super().__init__(job, form, tool, how)
         self.lines = _by_time(calls) if calls else iter(())
         self.next = next(self.lines, None)
         self.pages: Counter[tuple[int, str]] = Counter()  # (file, size of a page) -> accesses
@@ -100,15 +91,15 @@ class Timed(Joined):
         """Process one line of the text; raise BadLine if it is not understood."""
         raise NotImplementedError
 
-    def read(self, given: Input, writer: TraceWriter, progress: Progress | None) -> None:
+    def read(self) -> None:
         """Process the whole text."""
-        for block in byte_blocks(given, self.work.tool, progress):
-            for line in block.decode("latin-1").removesuffix("\n").split("\n"):
+        for lines in blocks(self.job.given, self.work.tool, self.job.progress):
+            for line in lines:
                 try:
                     self.take(line)
                 except BadLine as error:
                     self.work.bad(str(error))
-            self.drain(writer)
+            self.imp.drain(self.job.writer)
 
     def until(self, ns: int) -> None:
         """Process strace's lines up to a time, in ns since 1970 or another origin; later rows have that time."""
@@ -152,15 +143,15 @@ class Timed(Joined):
         file = self.accesses.take(tasks[0], now, kind, address, length, tasks)
         self.pages.update((n, one.page) for n, one in zip(file.tolist(), waiting, strict=True) if n >= 0 and one.page)
 
-    def finish(self, writer: TraceWriter, spots: list[str]) -> Report:
+    def finish(self, spots: list[str]) -> Report:
         """Process the rest of strace's text and write the remaining rows."""
         while self.next is not None:
             self.line(self.next[1])
             self.next = next(self.lines, None)
         self.flush()
         if self.pages:
-            writer.header["page_sizes"] = self._page_sizes()
-        return self.close(writer, spots)
+            self.job.writer.header["page_sizes"] = self._page_sizes()
+        return self.close(spots)
 
     def _page_sizes(self) -> dict[str, dict[str, int]]:
         """Return the number of accesses by page size, for the files with the most accesses."""

@@ -13,12 +13,10 @@ import re
 
 from scmsim.trace.formats.addresses._accesses import LOADS, STORES
 from scmsim.trace.formats.addresses._joined import USER_END, Timed
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import importer as why
-from scmsim.trace.syscalls.names import Names
 
 SUMMARY = "text of drmemtrace's view tool (DynamoRIO), with a strace of the same run"
 PARAMS = {
@@ -50,30 +48,21 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return b"\0" not in head and _SNIFF.search(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    calls: str = "",
-    smaps: str = "",
-) -> Report:
+@importer
+def convert(job: Import, calls: str = "", smaps: str = "") -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    with Input.of(path) as given:
-        work = _View(given, strict, under, calls)
-        work.read_smaps(smaps)
-        work.read(given, writer, progress)
-        return work.finish(writer, ["what the kernel loads and stores for the program in mapped files is not seen"])
+    work = _View(job, calls)
+    work.read_smaps(smaps)
+    work.read()
+    return work.finish(["what the kernel loads and stores for the program in mapped files is not seen"])
 
 
 class _View(Timed):
     """The conversion of one text, line by line."""
 
-    def __init__(self, given: Input, strict: bool, under: str | None, calls: str) -> None:
+    def __init__(self, job: Import, calls: str) -> None:
         how = "record both in one run with 'strace -f -y -ttt -s 0 -o RUN.strace drrun ...' and name it with --set calls=FILE"
-        super().__init__(given, strict, Names(under), "", "drmemtrace", _TOOL, how, calls)
+        super().__init__(job, "drmemtrace", _TOOL, how, calls)
 
     def take(self, line: str) -> None:
         """Process one line; raise BadLine if it is not understood."""

@@ -21,12 +21,11 @@ from scmsim.core.errors import UsageError
 from scmsim.trace.formats.addresses import _accesses
 from scmsim.trace.formats.addresses._joined import Joined
 from scmsim.trace.formats.addresses._valgrind_calls import Calls
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress, blocks, byte_blocks
+from scmsim.trace.reading.lines import blocks, byte_blocks
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls.as_strace import NoCall, take_line
-from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import unescape
 
@@ -62,34 +61,24 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return b"\0" not in head and _SNIFF.search(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    cwd: str = "",
-    calls: str = "",
-    smaps: str = "",
-) -> Report:
+@importer
+def convert(job: Import, cwd: str = "", calls: str = "", smaps: str = "") -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    with Input.of(path) as given:
-        work = _Joined(given, strict, under, cwd)
-        work.read_smaps(smaps)
-        parts = _by_strace(work, given, calls, progress) if calls else byte_blocks(given, _TOOL, progress)
-        for block in parts:
-            work.take(block)
-            work.drain(writer)
-        return work.finish(writer)
+    work = _Joined(job, cwd)
+    work.read_smaps(smaps)
+    parts = _by_strace(work, calls) if calls else byte_blocks(job.given, _TOOL, job.progress)
+    for block in parts:
+        work.take(block)
+        work.imp.drain(job.writer)
+    return work.finish()
 
 
 class _Joined(Joined):
     """The conversion of one text: accesses in blocks, other lines one by one."""
 
-    def __init__(self, given: Input, strict: bool, under: str | None, cwd: str) -> None:
+    def __init__(self, job: Import, cwd: str) -> None:
         how = "record with --trace-syscalls=yes, or name a strace of the same run with --set calls=FILE"
-        super().__init__(given, strict, Names(under), cwd, "lackey", _TOOL, how)
+        super().__init__(job, "lackey", _TOOL, how, cwd)
         self.calls = Calls()
         self.by_strace = False  # whether the calls come from strace
         self.process: str | None = None  # process of the current accesses, in strace's numbers
@@ -146,7 +135,7 @@ class _Joined(Joined):
             self._task(self.calls.task())
         return made
 
-    def finish(self, writer: TraceWriter) -> Report:
+    def finish(self) -> Report:
         """Write the remaining rows and the blind spots."""
         spots = ["what the kernel loads and stores for the program in mapped files (read into a mapping) is not seen"]
         if self.calls.started:
@@ -155,7 +144,7 @@ class _Joined(Joined):
             spots.append(
                 f"{self.calls.children} calls of forked children: their accesses count as those of the first process"
             )
-        return self.close(writer, spots)
+        return self.close(spots)
 
 
 def _parse(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -196,9 +185,10 @@ def _number(
     return at, value, digits
 
 
-def _by_strace(work: _Joined, given: Input, calls: str, progress: Progress | None) -> Iterator[bytes]:
+def _by_strace(work: _Joined, calls: str) -> Iterator[bytes]:
     """Yield lackey's text in pieces, one per write of the log, and process strace's lines between them."""
-    log = _Log(given, progress)
+    given = work.job.given
+    log = _Log(work.job)
     halves: set[str | None] = set()  # processes with an unfinished write of the log
     work.by_strace = True
     with Input(calls) as text:
@@ -225,9 +215,9 @@ def _by_strace(work: _Joined, given: Input, calls: str, progress: Progress | Non
 class _Log:
     """The text of lackey, read in pieces of given lengths."""
 
-    def __init__(self, given: Input, progress: Progress | None) -> None:
-        self._name = given.path
-        self._blocks = byte_blocks(given, _TOOL, progress)
+    def __init__(self, job: Import) -> None:
+        self._name = job.given.path
+        self._blocks = byte_blocks(job.given, _TOOL, job.progress)
         self._ready, self._at = b"", 0  # a block (1 MiB), and the start in it of the next piece (a line)
         self.taken = 0
 

@@ -21,13 +21,12 @@ import re
 from scmsim.core.errors import UsageError
 from scmsim.trace.formats.addresses._accesses import BOTH, LOADS, STORES
 from scmsim.trace.formats.addresses._joined import USER_END, Timed
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.as_strace import ORIGIN, quoted_bytes
-from scmsim.trace.syscalls.names import Names, is_special
+from scmsim.trace.syscalls.names import is_special
 
 SUMMARY = "text of perf script with addresses of data: perf mem record, or page faults, with the mappings"
 PARAMS = {
@@ -72,26 +71,17 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return b"\0" not in head and b"syscalls:sys_" not in head and _SNIFF.search(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    calls: str = "",
-    shift: str = "0",
-) -> Report:
+@importer
+def convert(job: Import, calls: str = "", shift: str = "0") -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
     ns = _shift(shift) if calls else ORIGIN * _SECOND
-    with Input.of(path) as given:
-        work = _Samples(given, strict, under, calls, ns)
-        work.read(given, writer, progress)
-        work.tell_early()
-        spots = ["samples: not every access is in the trace, and each is one byte, which is sure to be touched"]
-        if not calls:
-            spots.append("perf records no munmap and no msync: a mapping ends where the next one lies")
-        return work.finish(writer, spots)
+    work = _Samples(job, calls, ns)
+    work.read()
+    work.tell_early()
+    spots = ["samples: not every access is in the trace, and each is one byte, which is sure to be touched"]
+    if not calls:
+        spots.append("perf records no munmap and no msync: a mapping ends where the next one lies")
+    return work.finish(spots)
 
 
 def _shift(text: str) -> int:
@@ -106,9 +96,9 @@ def _shift(text: str) -> int:
 class _Samples(Timed):
     """The conversion of one text, line by line."""
 
-    def __init__(self, given: Input, strict: bool, under: str | None, calls: str, shift: int) -> None:
+    def __init__(self, job: Import, calls: str, shift: int) -> None:
         how = "print it with --show-mmap-events, or name a strace of the same run with --set calls=FILE"
-        super().__init__(given, strict, Names(under), "", "perf-mem", _TOOL, how, calls)
+        super().__init__(job, "perf-mem", _TOOL, how, calls)
         self.shift, self.in_text = shift, not calls
         self.early: list[tuple[str, str]] = []  # (thread, call) before the first time
 

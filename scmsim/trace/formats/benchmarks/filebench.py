@@ -6,6 +6,7 @@ from typing import Any
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.input import STDIN, Input
 from scmsim.trace.reading.lines import Progress
 from scmsim.trace.reading.report import Report
@@ -21,19 +22,12 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return b"\0" not in head and _WML.search(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Write the operations of a workload file and close the writer (see `scmsim.trace.formats`)."""
-    if under is not None:
-        raise UsageError(f"--under {under!r} cannot choose among generated operations; leave it out")
-    with Input.of(path) as given:
-        return _generate(_source(given), writer, progress)
+    if job.under is not None:
+        raise UsageError(f"--under {job.under!r} cannot choose among generated operations; leave it out")
+    return _generate(_source(job.given), job.writer, job.progress)
 
 
 def _source(given: Input) -> Any:

@@ -22,25 +22,12 @@ import numpy as np
 
 from scmsim.core import atomic
 from scmsim.core.errors import UsageError
-from scmsim.core.records import (
-    CLOSE,
-    CREATE,
-    DATA_ONLY,
-    FALLOCATE,
-    FSYNC,
-    OPEN,
-    OPS,
-    PUNCH_HOLE,
-    READ,
-    SETUP,
-    WRITE,
-)
+from scmsim.core.records import CLOSE, CREATE, DATA_ONLY, FALLOCATE, FSYNC, OPEN, OPS, PUNCH_HOLE, READ, SETUP, WRITE
 from scmsim.trace.reading.builder import BLANK, FAR, TRIM, TraceBuilder
 from scmsim.trace.reading.columns import Column, Reader
-from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks, clip, nanoseconds, whole
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls.runs import stretches
 
 SUMMARY = "fio's I/O log, version 2 or 3 (fio --write_iolog=FILE)"
@@ -72,21 +59,14 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return head.split(b"\n", 1)[0].decode("latin-1").strip() in _TITLES
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert an I/O log and close the writer (see `scmsim.trace.formats`)."""
-    with Input.of(path) as given:
-        log = _Log(TraceBuilder(given, writer, strict=strict, under=under))
-        for block in byte_blocks(given, _TOOL, progress, _BLOCK):
-            log.block(block)
-        clock = "microseconds of fio" if log.version == 3 else "milliseconds of fio's waits"
-        return log.builder.finish("fio-iolog", _TOOL, clock=clock, version=log.version)
+    log = _Log(job.builder())
+    for block in byte_blocks(job.given, _TOOL, job.progress, _BLOCK):
+        log.block(block)
+    clock = "microseconds of fio" if log.version == 3 else "milliseconds of fio's waits"
+    return log.builder.finish("fio-iolog", _TOOL, clock=clock, version=log.version)
 
 
 def _transfers(block: bytes) -> Iterator[tuple[int, int]]:
@@ -207,15 +187,7 @@ def export(
     Rows of the preparation (SETUP) and operations that a log cannot express are left out; the report counts them by
     name.  A file used without an open row is opened first, and a file opened twice is opened once.
 
-    Parameters
-    ----------
-    trace : records.Source
-    path : path-like
-        Path of the log; an existing file is replaced only by a complete one.
-    progress : callable, optional
-        Called with (rows done, rows).
-    version : 2 or 3
-        Version 2 has no times.
+    For the parameters, see `scmsim.trace.formats`; `version` is 2 or 3, and version 2 has no times.
     """
     work = _Export(trace.files.path, int(version))
     with atomic.whole(path) as draft:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scmsim.trace.reading.builder import FAR, TraceBuilder
+from scmsim.trace.reading.builder import FAR
 from scmsim.trace.reading.columns import Column, tables
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress, rows_of
+from scmsim.trace.reading.importing import Import
+from scmsim.trace.reading.lines import rows_of
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 
 @dataclass(frozen=True)
@@ -54,29 +53,20 @@ class Blocks:
         """Return whether the first row of a file has this format."""
         return b"\0" not in head and self.line.match(rows_of(head, self.delimiter)) is not None
 
-    def convert(
-        self,
-        path: str | os.PathLike[str] | Input,
-        writer: TraceWriter,
-        *,
-        strict: bool = False,
-        progress: Progress | None = None,
-        under: str | None = None,
-    ) -> Report:
+    def convert(self, job: Import) -> Report:
         """Convert a block trace and close the writer (see `scmsim.trace.formats`)."""
         time, kind, offset, size = self.request
-        with Input.of(path) as given:
-            builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")
-            start = None
-            for table in tables(builder, self.columns, self.width, self.delimiter, self.tool, progress):
-                times = table[time]
-                if self.tick_ns:
-                    start = int(times[0]) if start is None and len(times) else start
-                    times = np.clip(times - (start or 0), -1, FAR // self.tick_ns + 1) * self.tick_ns
-                device = table[self.device[0]]
-                for more in self.device[1:]:
-                    device = device.joined(table[more], self.separator)
-                file = device.numbers(lambda name: builder.file(self.path.format(name.strip())))
-                threads = [table[self.thread].numbers(builder.thread)] if self.thread else []
-                builder.table(times, table[kind], file, table[offset], table[size], *threads)
-            return builder.finish(self.name, self.tool, clock=self.clock)
+        builder = job.builder("block")
+        start = None
+        for table in tables(builder, self.columns, self.width, self.delimiter, self.tool):
+            times = table[time]
+            if self.tick_ns:
+                start = int(times[0]) if start is None and len(times) else start
+                times = np.clip(times - (start or 0), -1, FAR // self.tick_ns + 1) * self.tick_ns
+            device = table[self.device[0]]
+            for more in self.device[1:]:
+                device = device.joined(table[more], self.separator)
+            file = device.numbers(lambda name: builder.file(self.path.format(name.strip())))
+            threads = [table[self.thread].numbers(builder.thread)] if self.thread else []
+            builder.table(times, table[kind], file, table[offset], table[size], *threads)
+        return builder.finish(self.name, self.tool, clock=self.clock)

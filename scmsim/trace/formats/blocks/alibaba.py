@@ -8,6 +8,7 @@ import re
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats.blocks._tables import Blocks
 from scmsim.trace.reading.columns import Column
+from scmsim.trace.reading.importing import importer
 
 SUMMARY = "block trace of Alibaba (CSV: device_id,opcode,offset,length,timestamp)"
 TRACE = Blocks(
@@ -26,4 +27,4 @@ TRACE = Blocks(
     path="/device/{}",
     tick_ns=1000,
 )  # fmt: skip
-sniff, convert = TRACE.sniff, TRACE.convert
+sniff, convert = TRACE.sniff, importer(TRACE.convert)

@@ -19,10 +19,9 @@ from collections import Counter, defaultdict
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CONTINUES, SYNCHRONOUS
 from scmsim.trace.reading.builder import BLANK, SECTOR, TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, nanoseconds, whole
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, nanoseconds, whole
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "block trace as text: blkparse, or ftrace's blk tracer with blk_classic"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
@@ -46,23 +45,15 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return bool(lines) and _LINE.match(lines[0]) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    action: str = "Q",
-) -> Report:
+@importer
+def convert(job: Import, action: str = "Q") -> Report:
     """Convert a block trace and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    with Input.of(path) as given:
-        text = _Text(TraceBuilder(given, writer, strict=strict, under=under, granularity="block"), action)
-        text.builder.lines(text.take, _TOOL, progress)
-        text.check()
-        return text.builder.finish(
-            "blkparse", _TOOL, clock="seconds of the tracer", action=action, notes=text.stack.notes()
-        )
+    text = _Text(job.builder("block"), action)
+    text.builder.lines(text.take, _TOOL)
+    text.check()
+    return text.builder.finish(
+        "blkparse", _TOOL, clock="seconds of the tracer", action=action, notes=text.stack.notes()
+    )
 
 
 class _Text:

@@ -10,6 +10,7 @@ from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats.blocks._tables import Blocks
 from scmsim.trace.reading.builder import SECTOR
 from scmsim.trace.reading.columns import Column
+from scmsim.trace.reading.importing import importer
 
 SUMMARY = "block trace of FIU, I/O deduplication (TIME_NS PID PROCESS SECTOR SECTORS R|W MAJOR MINOR MD5)"
 TRACE = Blocks(
@@ -30,4 +31,4 @@ TRACE = Blocks(
     separator=":",
     thread="process",
 )  # fmt: skip
-sniff, convert = TRACE.sniff, TRACE.convert
+sniff, convert = TRACE.sniff, importer(TRACE.convert)

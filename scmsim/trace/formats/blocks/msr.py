@@ -9,6 +9,7 @@ import re
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats.blocks._tables import Blocks
 from scmsim.trace.reading.columns import Column
+from scmsim.trace.reading.importing import importer
 
 SUMMARY = "block trace of MSR Cambridge (CSV: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)"
 TRACE = Blocks(
@@ -29,4 +30,4 @@ TRACE = Blocks(
     separator="/",
     tick_ns=100,
 )  # fmt: skip
-sniff, convert = TRACE.sniff, TRACE.convert
+sniff, convert = TRACE.sniff, importer(TRACE.convert)

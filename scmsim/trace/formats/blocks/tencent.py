@@ -10,6 +10,7 @@ from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats.blocks._tables import Blocks
 from scmsim.trace.reading.builder import SECTOR
 from scmsim.trace.reading.columns import Column
+from scmsim.trace.reading.importing import importer
 
 SUMMARY = "block trace of Tencent CBS (CSV: Timestamp,Offset,Size,IOType,VolumeID; 512-byte sectors)"
 TRACE = Blocks(
@@ -27,4 +28,4 @@ TRACE = Blocks(
     device=("VolumeID",),
     path="/volume/{}",
 )  # fmt: skip
-sniff, convert = TRACE.sniff, TRACE.convert
+sniff, convert = TRACE.sniff, importer(TRACE.convert)

@@ -14,10 +14,8 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.reading import binary
 from scmsim.trace.reading.builder import FAR, SECTOR, TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "vscsi trace of a virtual disk, version 1 or 2 (binary; CloudPhysics)"
 _TOOL = "a vscsi trace"
@@ -47,23 +45,16 @@ def _version(head: bytes) -> int | None:
     return None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert the trace of a disk and close the writer (see `scmsim.trace.formats`)."""
-    with Input.of(path) as given:
-        version = _version(given.head[: _ENOUGH * _RECORDS[2].itemsize])
-        if version is None:
-            raise UsageError(f"{given.path!r} is not {_TOOL}: its first records are of neither version")
-        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")
-        start: list[int] = []
-        binary.each_block(builder, _RECORDS[version], lambda records: _add(builder, records, version, start), progress)
-        return builder.finish("vscsi", _TOOL, clock="microseconds", version=version)
+    version = _version(job.given.head[: _ENOUGH * _RECORDS[2].itemsize])
+    if version is None:
+        raise UsageError(f"{job.given.path!r} is not {_TOOL}: its first records are of neither version")
+    builder = job.builder("block")
+    start: list[int] = []
+    binary.each_block(builder, _RECORDS[version], lambda records: _add(builder, records, version, start))
+    return builder.finish("vscsi", _TOOL, clock="microseconds", version=version)
 
 
 def _add(builder: TraceBuilder, records: Any, version: int, start: list[int]) -> None:

@@ -16,10 +16,8 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.reading import binary
 from scmsim.trace.reading.builder import TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "cache trace of libCacheSim, lcs (binary, also .zst), with operations; objects are files, or blocks with --set block=512"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
@@ -39,27 +37,18 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return head[:8] == _MAGIC and head[_HEADER - 8 : _HEADER] == _MAGIC
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    block: int = 0,
-    op: str = "read",
-) -> Report:
+@importer
+def convert(job: Import, block: int = 0, op: str = "read") -> Report:
     """Convert a cache trace and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    with Input.of(path) as given:
-        head = given.read(_HEADER)
-        if not sniff(head, given.path):
-            raise UsageError(f"{given.path!r} is not {_TOOL}: its header of {_HEADER} bytes has no magic numbers")
-        version = int.from_bytes(head[8:16], "little")
-        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block" if block else "object")
-        record = _record(version, given.path)
-        other = READ if op == "read" else WRITE
-        binary.each_block(builder, record, lambda records: _add(builder, records, other, block), progress)
-        return builder.finish("lcs", _TOOL, clock="seconds", block=block, version=version)
+    head = job.given.read(_HEADER)
+    if not sniff(head, job.given.path):
+        raise UsageError(f"{job.given.path!r} is not {_TOOL}: its header of {_HEADER} bytes has no magic numbers")
+    version = int.from_bytes(head[8:16], "little")
+    builder = job.builder("block" if block else "object")
+    record = _record(version, job.given.path)
+    other = READ if op == "read" else WRITE
+    binary.each_block(builder, record, lambda records: _add(builder, records, other, block))
+    return builder.finish("lcs", _TOOL, clock="seconds", block=block, version=version)
 
 
 def _record(version: int, path: str) -> np.dtype:

@@ -14,10 +14,9 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.reading import binary
 from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = (
     "cache trace of libCacheSim, oracleGeneral (binary, also .zst); objects are files, or blocks with --set block=512"
@@ -57,24 +56,15 @@ def _in_time(records: Any) -> Any:
     return (np.diff(times, prepend=times[:1]) >= 0) & (times - times[:1] < 1 << 27)
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    block: int = 0,
-    op: str = "read",
-) -> Report:
+@importer
+def convert(job: Import, block: int = 0, op: str = "read") -> Report:
     """Convert a cache trace and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    with Input.of(path) as given:
-        _check_head(given)
-        kind = "block" if block else "object"
-        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=kind)
-        code = READ if op == "read" else WRITE
-        binary.each_block(builder, RECORD, lambda records: _add(builder, records, code, block), progress)
-        return builder.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
+    _check_head(job.given)
+    kind = "block" if block else "object"
+    builder = job.builder(kind)
+    code = READ if op == "read" else WRITE
+    binary.each_block(builder, RECORD, lambda records: _add(builder, records, code, block))
+    return builder.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
 
 
 def _check_head(given: Input) -> None:

@@ -13,10 +13,9 @@ import re
 from scmsim.core.records import CREATE, READ, TRUNCATE, UNLINK, WRITE
 from scmsim.trace.reading.builder import BLANK, EMPTY, MOST_FILES, TraceBuilder, decoded
 from scmsim.trace.reading.by_path import Names
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip, is_title, nanoseconds, rows_of, whole
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, clip, is_title, nanoseconds, rows_of, whole
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "key-value trace of Twitter's caches (CSV: timestamp,key,key size,value size,client,operation,TTL)"
 _TOOL = "a key-value trace of Twitter"
@@ -35,20 +34,13 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return b"\0" not in head and _LINE.match(rows_of(head, ",")) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert a trace and close the writer (see `scmsim.trace.formats`)."""
-    with Input.of(path) as given:
-        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="object")
-        store = _Store(builder)
-        builder.lines(store.take, _TOOL, progress)
-        return builder.finish("twitter-cache", _TOOL, clock="seconds")
+    builder = job.builder("object")
+    store = _Store(builder)
+    builder.lines(store.take, _TOOL)
+    return builder.finish("twitter-cache", _TOOL, clock="seconds")
 
 
 class _Store:

@@ -14,10 +14,10 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.reading.builder import TraceBuilder
 from scmsim.trace.reading.columns import Column, Words, tables
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import MOST_TITLES, Progress, clip
+from scmsim.trace.reading.lines import MOST_TITLES, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "any table, a read or write a line, its columns named by --columns time=ts,op=type,offset=off,length=len"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
@@ -46,13 +46,8 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return False
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
+def table(
+    job: Import,
     columns: str = "",
     delimiter: str = "comma",
     time_unit: str = "s",
@@ -64,27 +59,26 @@ def convert(
     write: str = "",
     form: str = "csv",
 ) -> Report:
-    """Convert a table and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    with Input.of(path) as given:
-        places, titles = _places(columns, given, _DELIMITERS[delimiter])
-        ops = {word: READ for word in (*_READS, *_words(read))} | {word: WRITE for word in (*_WRITES, *_words(write))}
-        units = {"unit": unit, "offset_unit": offset_unit or unit, "length_unit": length_unit or unit}
-        for name, value in units.items():
-            if not 1 <= value <= _MOST_UNIT:
-                raise UsageError(
-                    f"{name} {value} is not between 1 and {_MOST_UNIT} bytes; give it like --set {name}=512"
-                )
-        wanted = [
-            _column(role, place, _UNITS_NS[time_unit], units.get(f"{role}_unit", 1), ops)
-            for role, place in places.items()
-        ]
-        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=granularity)
-        for _ in range(titles):
-            _skip_title(builder)
-        for table in tables(builder, wanted, None, _DELIMITERS[delimiter], _TOOL, progress):
-            _add(builder, table)
-        clock = f"{time_unit} of the table" if "time" in places else "line numbers (no time column was named)"
-        return builder.finish(form, _TOOL, clock=clock, columns=columns, units=units)
+    """Convert a table of a format and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    places, titles = _places(columns, job.given, _DELIMITERS[delimiter])
+    ops = {word: READ for word in (*_READS, *_words(read))} | {word: WRITE for word in (*_WRITES, *_words(write))}
+    units = {"unit": unit, "offset_unit": offset_unit or unit, "length_unit": length_unit or unit}
+    for name, value in units.items():
+        if not 1 <= value <= _MOST_UNIT:
+            raise UsageError(f"{name} {value} is not between 1 and {_MOST_UNIT} bytes; give it like --set {name}=512")
+    wanted = [
+        _column(role, place, _UNITS_NS[time_unit], units.get(f"{role}_unit", 1), ops) for role, place in places.items()
+    ]
+    builder = job.builder(granularity)
+    for _ in range(titles):
+        _skip_title(builder)
+    for columns_of_block in tables(builder, wanted, None, _DELIMITERS[delimiter], _TOOL):
+        _add(builder, columns_of_block)
+    clock = f"{time_unit} of the table" if "time" in places else "line numbers (no time column was named)"
+    return builder.finish(form, _TOOL, clock=clock, columns=columns, units=units)
+
+
+convert = importer(table)
 
 
 def _words(text: str) -> list[str]:

@@ -13,10 +13,9 @@ from scmsim.trace.formats.files._darshan_counters import MODULES, Records
 from scmsim.trace.formats.files._darshan_counters import NOTES as ROUGH_NOTES
 from scmsim.trace.formats.files._dxt import NOTES, OPS, Segments
 from scmsim.trace.reading.builder import FAR, TraceBuilder
-from scmsim.trace.reading.input import STDIN, Input
-from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.input import STDIN
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = (
     "binary log of Darshan: segments of its extended tracing, else counters of whole files (needs the package darshan)"
@@ -36,34 +35,22 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return head[8:16] in _MAGIC
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    rows: str = "auto",
-    stdio_buffer: int = 0,
-) -> Report:
+@importer
+def convert(job: Import, rows: str = "auto", stdio_buffer: int = 0) -> Report:
     """Convert a log and close the writer (see `scmsim.trace.formats`, and PARAMS).
 
-    Raises
-    ------
-    EnvironmentProblem
-        If PyDarshan is not installed.
+    Raises EnvironmentProblem if PyDarshan is not installed.
     """
-    with Input.of(path) as given:
-        if given.path == STDIN or not sniff(given.head, given.path):
-            raise UsageError(f"{given.path!r} is not {_TOOL}; a log must be an uncompressed file on disk")
-        builder = TraceBuilder(given, writer, strict=strict, under=under)
-        try:
-            log = _open(given.path)
-            if rows == "segments" or (rows == "auto" and _SEGMENTS in log.modules):
-                return _segments(builder, log)
-            return _counters(builder, log, stdio_buffer)
-        except (RuntimeError, ValueError, KeyError, OSError) as error:
-            raise UsageError(f"{given.path!r} cannot be read as a Darshan log ({error}); make it again") from None
+    if job.given.path == STDIN or not sniff(job.given.head, job.given.path):
+        raise UsageError(f"{job.given.path!r} is not {_TOOL}; a log must be an uncompressed file on disk")
+    builder = job.builder()
+    try:
+        log = _open(job.given.path)
+        if rows == "segments" or (rows == "auto" and _SEGMENTS in log.modules):
+            return _segments(builder, log)
+        return _counters(builder, log, stdio_buffer)
+    except (RuntimeError, ValueError, KeyError, OSError) as error:
+        raise UsageError(f"{job.given.path!r} cannot be read as a Darshan log ({error}); make it again") from None
 
 
 def _open(path: str) -> Any:

@@ -10,10 +10,9 @@ import re
 
 from scmsim.trace.formats.files._dxt import NOTES, OPS, Segments
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, clip, nanoseconds, whole
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of darshan-dxt-parser (Darshan's extended tracing)"
 COUNTERS = b"# description of columns:"  # only darshan-parser writes it
@@ -28,20 +27,13 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return head.startswith(b"# darshan log version:") and (b"DXT" in head or b"dxt" in head) and COUNTERS not in head
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`)."""
-    with Input.of(path) as given:
-        text = _Text(TraceBuilder(given, writer, strict=strict, under=under))
-        text.builder.lines(text.take, _TOOL, progress)
-        text.finish()
-        return text.builder.finish("darshan-dxt", _TOOL, clock="seconds since the program's start", notes=NOTES)
+    text = _Text(job.builder())
+    text.builder.lines(text.take, _TOOL)
+    text.finish()
+    return text.builder.finish("darshan-dxt", _TOOL, clock="seconds since the program's start", notes=NOTES)
 
 
 class _Text:

@@ -11,10 +11,9 @@ from scmsim.core.errors import UsageError
 from scmsim.trace.formats.files._darshan_counters import MODULES, NOTES, Records
 from scmsim.trace.formats.files.darshan_dxt import COUNTERS
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of darshan-parser: counters of whole files, which make a rough trace"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
@@ -32,20 +31,12 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return head.startswith(b"# darshan log version:") and COUNTERS in head
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    stdio_buffer: int = 0,
-) -> Report:
+@importer
+def convert(job: Import, stdio_buffer: int = 0) -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    with Input.of(path) as given:
-        text = _Text(TraceBuilder(given, writer, strict=strict, under=under), stdio_buffer)
-        text.builder.lines(text.take, _TOOL, progress)
-        return text.finish()
+    text = _Text(job.builder(), stdio_buffer)
+    text.builder.lines(text.take, _TOOL)
+    return text.finish()
 
 
 class _Text:

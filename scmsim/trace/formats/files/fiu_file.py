@@ -10,10 +10,9 @@ import re
 
 from scmsim.core.records import APPENDS, CLOSE, OPEN
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip, is_title, nanoseconds, rows_of, whole
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, clip, is_title, nanoseconds, rows_of, whole
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "file trace of FIU, non-blocking writes (SEQ TIME_NS OP INODE SIZE [OFFSET LENGTH HIT|MISS|APPEND])"
 _TOOL = "a file trace of FIU"
@@ -26,19 +25,12 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return b"\0" not in head and _LINE.match(rows_of(head, " ")) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert a file trace and close the writer (see `scmsim.trace.formats`)."""
-    with Input.of(path) as given:
-        builder = TraceBuilder(given, writer, strict=strict, under=under)
-        builder.lines(lambda line: _take(builder, line), _TOOL, progress)
-        return builder.finish("fiu-file", _TOOL, clock="nanoseconds of the tracer", names="inode numbers")
+    builder = job.builder()
+    builder.lines(lambda line: _take(builder, line), _TOOL)
+    return builder.finish("fiu-file", _TOOL, clock="nanoseconds of the tracer", names="inode numbers")
 
 
 def _take(builder: TraceBuilder, line: str) -> str | None:

@@ -18,10 +18,9 @@ from collections import Counter
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, nanoseconds, whole
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, nanoseconds, whole
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "tracepoints of the Linux NFS server as text (nfsd_read_done, nfsd_write_done, nfsd_commit_done)"
 _TOOL = "text with tracepoints of the NFS server"
@@ -48,28 +47,21 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return _SNIFF.search(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`)."""
-    with Input.of(path) as given:
-        builder = TraceBuilder(given, writer, strict=strict, under=under)
-        requests: Counter[str] = Counter()
-        builder.lines(lambda line: _take(builder, requests, line), _TOOL, progress)
-        if not builder.report.calls and requests:
-            raise UsageError(
-                f"{given.path!r} has requests by name only, without files and offsets; record these, too: trace-cmd record -e nfsd"
-            )
-        for name in _HAVE_ROWS:
-            del requests[name]
-        told = ", ".join(f"{name} {count}" for name, count in requests.most_common())
-        builder.report.blind_spots += [f"requests that make no row: {told}"] if told else []
-        return builder.finish("nfsd", _TOOL, clock="seconds of the tracer", names="hashes of file handles")
+    builder = job.builder()
+    requests: Counter[str] = Counter()
+    builder.lines(lambda line: _take(builder, requests, line), _TOOL)
+    if not builder.report.calls and requests:
+        raise UsageError(
+            f"{job.given.path!r} has requests by name only, without files and offsets; record these, too: trace-cmd record -e nfsd"
+        )
+    for name in _HAVE_ROWS:
+        del requests[name]
+    told = ", ".join(f"{name} {count}" for name, count in requests.most_common())
+    builder.report.blind_spots += [f"requests that make no row: {told}"] if told else []
+    return builder.finish("nfsd", _TOOL, clock="seconds of the tracer", names="hashes of file handles")
 
 
 def _take(builder: TraceBuilder, requests: Counter[str], line: str) -> str | None:

@@ -8,10 +8,8 @@ lack opens, creations, removals, and requests that a flash cache absorbed.
 import os
 
 from scmsim.trace.formats.files import csv
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "file trace of Google's Thesios (CSV with filename, file_offset, op_type, request_io_size_bytes, start_time)"
 _COLUMNS = {
@@ -28,14 +26,8 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return any({*_COLUMNS.values(), "service_class"} <= set(titles) for titles in csv.titles_of(head, ","))
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert a shard and close the writer (see `scmsim.trace.formats`)."""
     columns = ",".join(f"{role}={title}" for role, title in _COLUMNS.items())
-    return csv.convert(path, writer, strict=strict, progress=progress, under=under, columns=columns, form="thesios")
+    return csv.table(job, columns=columns, form="thesios")

@@ -18,11 +18,10 @@ from scmsim.core import atomic
 from scmsim.core.records import CREATE, FLAGS, LINK, MKDIR, OPS, RENAME
 from scmsim.trace.reading.builder import OUTSIDE, TraceBuilder
 from scmsim.trace.reading.by_path import Names
-from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.importing import Import
 from scmsim.trace.reading.lines import BadLine, Progress, clip
 from scmsim.trace.reading.report import Report
 from scmsim.trace.rules import NEEDS_NO_FILE, NEEDS_OFFSET, THREAD_BYTES, ends_too_far
-from scmsim.trace.store import TraceWriter
 
 CELLS = ("op", "time_ns", "thread", "file", "path", "offset", "length", "flags", "file2", "path2", "buffer")
 FILE = "file"
@@ -154,28 +153,17 @@ def _path(cells: Cells, name: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def convert(
-    given: "str | os.PathLike[str] | Input",
-    writer: TraceWriter,
-    form: str,
-    tool: str,
-    cells: Callable[[str, TraceBuilder], Cells | str],
-    *,
-    strict: bool,
-    progress: Progress | None,
-    under: str | None,
-) -> Report:
+def convert(job: Import, form: str, tool: str, cells: Callable[[str, TraceBuilder], Cells | str]) -> Report:
     """Convert lines; `cells` returns the cells of a line, or the reason why the line makes no row."""
-    with Input.of(given) as opened:
-        builder = TraceBuilder(opened, writer, strict=strict, under=under, from_zero=True)
-        operations = Operations(builder)
+    builder = job.builder(from_zero=True)
+    operations = Operations(builder)
 
-        def take(line: str) -> str | None:
-            found = cells(line, builder)
-            return found if isinstance(found, str) else operations.take(found)
+    def take(line: str) -> str | None:
+        found = cells(line, builder)
+        return found if isinstance(found, str) else operations.take(found)
 
-        builder.lines(take, tool, progress)
-        return builder.finish(form, tool, clock="nanoseconds since the start of the trace")
+    builder.lines(take, tool)
+    return builder.finish(form, tool, clock="nanoseconds since the start of the trace")
 
 
 def export(

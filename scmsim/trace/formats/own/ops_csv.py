@@ -15,10 +15,9 @@ from typing import Any
 from scmsim.core.errors import UsageError
 from scmsim.trace.formats.own import _operations
 from scmsim.trace.reading.builder import BLANK, TraceBuilder, decoded
-from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.lines import BadLine, Progress, clip
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = "operations as a table: op,path,offset,length and more; any trace can be written so and read back"
 WRITES = True
@@ -42,19 +41,10 @@ def _is_title(line: str) -> bool:
     return known and "op" in titles and ("path" in titles or "file" in titles)
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert a table and close the writer (see `scmsim.trace.formats`)."""
-    table = _Table()
-    return _operations.convert(
-        path, writer, "ops-csv", _TOOL, table.cells, strict=strict, progress=progress, under=under
-    )
+    return _operations.convert(job, "ops-csv", _TOOL, _Table().cells)
 
 
 class _Table:
@@ -93,16 +83,7 @@ def _unescaped(text: str) -> str:
 
 
 def export(trace: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Report:
-    """Write a trace as a table, files first.
-
-    Parameters
-    ----------
-    trace : records.Source
-    path : path-like
-        Path of the table; an existing file is replaced only by a complete one.
-    progress : callable, optional
-        Called with (rows done, rows).
-    """
+    """Write a trace as a table, files first (see `scmsim.trace.formats`)."""
     titles = [name for name in _operations.CELLS if name != "path2"]
     report = _operations.export(trace, path, ",".join(titles) + "\n", lambda cells: _line(cells, titles), progress)
     report.notes.append(_LOST)

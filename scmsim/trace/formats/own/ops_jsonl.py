@@ -11,10 +11,9 @@ from typing import Any
 
 from scmsim.trace.formats.own import _operations
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, Progress, clip, json_object
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 
 SUMMARY = 'operations as lines of JSON ({"op": "write", "path": "/a", ...}); any trace can be written so and read back'
 WRITES = True
@@ -33,27 +32,16 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return _LINE.match(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert lines of JSON and close the writer (see `scmsim.trace.formats`)."""
-    return _operations.convert(path, writer, "ops-jsonl", _TOOL, _cells, strict=strict, progress=progress, under=under)
+    return _operations.convert(job, "ops-jsonl", _TOOL, _cells)
 
 
 def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:
     if not line.strip():
         return BLANK
-    try:
-        cells = json.loads(line.encode("latin-1").decode())
-    except (ValueError, RecursionError):
-        raise BadLine(f"no JSON: {clip(line)!r}") from None
-    if not isinstance(cells, dict):
-        raise BadLine(f"no JSON object: {clip(line)!r}")
+    cells = json_object(line)
     if cells.get("op") == _HEADER:
         return _inherit(cells.get(_HEADER), builder)
     if wrong := sorted(set(cells) - set(_operations.CELLS)):
@@ -76,16 +64,7 @@ def _inherit(header: Any, builder: TraceBuilder) -> str:
 
 
 def export(trace: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Report:
-    """Write a trace as lines of JSON: the header, files, rows.
-
-    Parameters
-    ----------
-    trace : records.Source
-    path : path-like
-        Path of the file; an existing file is replaced only by a complete one.
-    progress : callable, optional
-        Called with (rows done, rows).
-    """
+    """Write a trace as lines of JSON: the header, files, rows (see `scmsim.trace.formats`)."""
     begin = _line({"op": _HEADER, _HEADER: trace.header})
     return _operations.export(trace, path, begin, _line, progress)
 

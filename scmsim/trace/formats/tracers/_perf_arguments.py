@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.syscalls.from_numbers import fd as as_fd
 from scmsim.trace.syscalls.importer import NOT_A_FILE, UNKNOWN_FD, Importer
 from scmsim.trace.syscalls.state import Description, Node, Task
 
@@ -11,12 +12,6 @@ WORD = 0xFFFFFFFF
 
 Arguments = tuple[int, int, int, int, int, int]
 Handler = Callable[[Importer, Task, Arguments, int], str | None]
-
-
-def as_fd(number: int) -> int:
-    """Return a descriptor argument as a signed C int."""
-    number &= WORD
-    return number - (1 << 32) if number >> 31 else number
 
 
 def as_signed(number: int) -> int:

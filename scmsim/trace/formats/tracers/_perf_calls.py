@@ -50,14 +50,7 @@ from scmsim.trace.kernels import file_rules
 from scmsim.trace.kernels.file_rules import HERE
 from scmsim.trace.syscalls import table
 from scmsim.trace.syscalls.data import check_moved, do_read, do_write, share_position
-from scmsim.trace.syscalls.importer import (
-    BOOKKEEPING,
-    CREATES,
-    NOT_A_FILE,
-    NOT_A_FILE_OPERATION,
-    UNKNOWN_FD,
-    Importer,
-)
+from scmsim.trace.syscalls.importer import BOOKKEEPING, CREATES, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
 from scmsim.trace.syscalls.space import allocate
 from scmsim.trace.syscalls.state import Description, Node, Task
 

@@ -1,16 +1,6 @@
 """Handle other calls from their numbers alone: mappings, ioctls, and descriptors from calls other than opens."""
 
-from scmsim.core.records import (
-    CLOSE,
-    DIRECTORY,
-    MAP_SYNC,
-    MMAP,
-    MSYNC,
-    MUNMAP,
-    POPULATE,
-    PRIVATE,
-    WRITABLE_SHARED,
-)
+from scmsim.core.records import CLOSE, DIRECTORY, MAP_SYNC, MMAP, MSYNC, MUNMAP, POPULATE, PRIVATE, WRITABLE_SHARED
 from scmsim.trace.formats.tracers._perf_arguments import WORD, Arguments, as_fd, as_offset, node_of
 from scmsim.trace.syscalls.importer import BOOKKEEPING, NO_MODEL, NOT_A_FILE, NOT_A_FILE_OPERATION, Importer
 from scmsim.trace.syscalls.memory import take_place

@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine, Progress, blocks
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import as_strace
 from scmsim.trace.syscalls.as_strace import NoCall
 from scmsim.trace.syscalls.conversion import Conversion
@@ -28,7 +28,6 @@ SUMMARY = (
 
 TITLE = "scmsim-calls 1"
 _TOOL = "text of bpftrace with calls.bt"
-_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _WINDOW = 1 << 18  # lines; more than the buffers of two processors can hold
 _CUT = 199  # characters of a path that bpftrace prints at most
 _LINE = re.compile(r"([cpnuemr]) (\d{1,10}) (\d{1,10}) (\d{1,19})(?: (.*))?", re.DOTALL)
@@ -66,28 +65,18 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return TITLE.encode() in head[:4096].split(b"\n")
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    cwd: str = "",
-) -> Report:
+@importer
+def convert(job: Import, cwd: str = "") -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`)."""
-    with Input.of(path) as given:
-        work = Conversion(given.path, strict, Importer(Names(under), cwd), "bpftrace", _TOOL)
-        text = _Text()
-        for line in _sorted(given, progress, text):
-            as_strace.take_line(work, text.take, line)
-            rows = work.imp.drain(_KEEP)
-            if rows is not None:
-                writer.append(rows)
-        work.report.lost_events = text.lost
-        if text.faults:
-            work.imp.writable.clear()
-        return work.finish(writer, text.blind_spots())
+    work = Conversion(job.given.path, job.strict, Importer(Names(job.under), cwd), "bpftrace", _TOOL)
+    text = _Text()
+    for line in _sorted(job.given, job.progress, text):
+        as_strace.take_line(work, text.take, line)
+        work.imp.drain(job.writer)
+    work.report.lost_events = text.lost
+    if text.faults:
+        work.imp.writable.clear()
+    return work.finish(job.writer, text.blind_spots())
 
 
 def _sorted(given: Input, progress: Progress | None, text: "_Text") -> Iterator[str]:

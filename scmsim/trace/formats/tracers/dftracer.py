@@ -12,15 +12,13 @@ Some calls have no `ret` in any version.  A call on an open descriptor then coun
 is only counted.  A call that changes names (unlink, mkdir, rename) is counted, and its names become doubtful.
 """
 
-import json
 import os
 import re
 from typing import Any
 
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, clip, json_object
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import as_strace
 from scmsim.trace.syscalls.as_strace import NoCall
 
@@ -42,26 +40,18 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return _SNIFF.match(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert the lines and close the writer (see `scmsim.trace.formats`)."""
     paths: dict[str, str] = {}
-    return as_strace.convert(
-        path, writer, "dftracer", _TOOL, lambda line: _take(line, paths), strict=strict, progress=progress, under=under
-    )
+    return as_strace.convert(job, "dftracer", _TOOL, lambda line: _take(line, paths))
 
 
 def _take(line: str, paths: dict[str, str]) -> str | NoCall:
     text = line.strip().removesuffix(",")
     if text in ("", "[", "]"):
         return NoCall("begin or end of the list")
-    event = parsed(text)
+    event = json_object(text)
     args = event.get("args")
     args = args if isinstance(args, dict) else {}
     if event.get("name") == "FH":
@@ -91,14 +81,3 @@ def _number(value: Any) -> Any:
     """Return the number in a text, as some versions write numbers; return any other value unchanged."""
     is_number = isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii() and len(value) < 20
     return int(value) if is_number else value
-
-
-def parsed(text: str) -> dict[str, Any]:
-    """Return the JSON object of a line, or raise BadLine."""
-    try:
-        found = json.loads(text.encode("latin-1").decode())
-    except (ValueError, RecursionError):
-        raise BadLine(f"no JSON: {clip(text)!r}") from None
-    if not isinstance(found, dict):
-        raise BadLine(f"no JSON object: {clip(text)!r}")
-    return found

@@ -9,11 +9,9 @@ import os
 import re
 from typing import Any
 
-from scmsim.trace.formats.tracers.dftracer import parsed
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine, clip, json_object
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import as_strace
 from scmsim.trace.syscalls.as_strace import NoCall
 
@@ -27,22 +25,16 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return _SNIFF.match(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert the lines and close the writer (see `scmsim.trace.formats`)."""
-    return as_strace.convert(path, writer, "dio", _TOOL, _take, strict=strict, progress=progress, under=under)
+    return as_strace.convert(job, "dio", _TOOL, _take)
 
 
 def _take(line: str) -> str | NoCall:
     if not line.strip():
         return NoCall("blank line")
-    event = parsed(line)
+    event = json_object(line)
     source = event.get("_source", event)
     if not isinstance(source, dict):
         raise BadLine("an export without an event")

@@ -11,10 +11,9 @@ import os
 import re
 from typing import Any
 
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress
+from scmsim.trace.reading.importing import Import, importer
+from scmsim.trace.reading.lines import BadLine
 from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import as_strace
 from scmsim.trace.syscalls.as_strace import NoCall
 
@@ -45,17 +44,10 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return _SNIFF.search(head) is not None
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-) -> Report:
+@importer
+def convert(job: Import) -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`)."""
-    text = _Text()
-    return as_strace.convert(path, writer, "lttng", _TOOL, text.take, strict=strict, progress=progress, under=under)
+    return as_strace.convert(job, "lttng", _TOOL, _Text().take)
 
 
 class _Text:

@@ -27,8 +27,9 @@ from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, WRITE
 from scmsim.trace.formats.tracers import _perf_calls
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.reading.builder import FAR
+from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import LONGEST, Progress, byte_blocks
+from scmsim.trace.reading.lines import LONGEST, byte_blocks
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import importer as why
@@ -44,7 +45,6 @@ PARAMS: dict[str, tuple[str | int, str, str]] = {
 _LINE = re.compile(rb"^[^\n]*\d\.\d{1,9}:\s+(?:raw_)?syscalls:sys_(?:enter|exit)", re.MULTILINE)
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost (\d{1,15})|LOST (\d{1,15}) events")
 _BLOCK = 1 << 22
-_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _MOST_CHILDREN = 1 << 12  # limit of children that a fork has made and that no line has shown yet
 _SHARES = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))  # linux/sched.h
 _ERRNOS = 4095  # results of -4095 to -1 are errors
@@ -78,28 +78,17 @@ class Dialect(NamedTuple):
 _PERF = Dialect("perf-script", "perf", "text of perf script with system calls", lambda block: block)
 
 
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    arch: str = "x86-64",
-    dialect: Dialect = _PERF,
-) -> Report:
+@importer
+def convert(job: Import, arch: str = "x86-64", dialect: Dialect = _PERF) -> Report:
     """Convert the text and close the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    if under is not None:
+    if job.under is not None:
         raise UsageError(f"--under needs file names, which {dialect.tool} does not record; leave it out")
-    with Input.of(path) as given:
-        work = Conversion(given, strict, arch, dialect)
-        for block in byte_blocks(given, dialect.text, progress, _BLOCK):
-            work.take(dialect.as_perf(block))
-            work.report.expect_rows(given.path)
-            rows = work.imp.drain(_KEEP)
-            if rows is not None:
-                writer.append(rows)
-        return work.finish(writer)
+    work = Conversion(job.given, job.strict, arch, dialect)
+    for block in byte_blocks(job.given, dialect.text, job.progress, _BLOCK):
+        work.take(dialect.as_perf(block))
+        work.report.expect_rows(job.given.path)
+        work.imp.drain(job.writer)
+    return work.finish(job.writer)
 
 
 class _Calls(NamedTuple):
@@ -371,9 +360,7 @@ class Conversion:
         report.left_out = +report.left_out
         if not report.calls and not report.left_out[_ENTER]:
             raise UsageError(f"{self.given.path!r} is not {text}: none of its {report.lines} lines is a finished call")
-        rows = imp.drain(0)
-        if rows is not None:
-            writer.append(rows)
+        imp.drain(writer, 0)
         files = imp.files()
         report.files, report.duration_ns, report.lost_events = len(files), imp.now, self.lost
         report.blind_spots = [
