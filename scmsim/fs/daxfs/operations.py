@@ -1,7 +1,7 @@
 """Run DaxFS's operations one by one.
 
-A write allocates pages and stores them by plain copies; fsync is a store barrier, so nothing is written back.  fallocate
-and link are not there, a read ends at a hole, and nothing frees a page; with gaps = filled all of that is done.
+A write allocates pages and stores them by plain copies; fsync is a store barrier, so nothing is written back.  DaxFS has
+no fallocate and no link, ends a read at a hole, and never frees a page; with gaps = filled the model does all of this.
 Source: daxfs/file.c, daxfs/dir.c, daxfs/dax_mem.c (daxfs_mem_sync).
 """
 
@@ -46,7 +46,7 @@ def is_refused(s, op):
 
 @subroutine
 def admit(s, arena, op, row):
-    """Prepare a new operation: adopt its file, and check that there is room for what it takes; return its outcome."""
+    """Prepare a new operation: adopt its file, and check that its pages and entries fit; return its outcome."""
     if calls.adopts(arena, op, row):
         s.too_far += arena[row + file_row.INITIAL_SIZE] - 1 > data.most_pages(s) << 12
         outcome = adopt(s, arena, row, s.files + (s.file_count - 1) * state.FILE_WORDS)
@@ -67,7 +67,7 @@ def admit(s, arena, op, row):
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return the outcome of a write up to the end of the file's page `last`; a file that found no room itself takes nothing."""
+    """Return the outcome of a write up to the end of the file's page `last`; FULL if the file itself did not fit."""
     row = s.files + op.file * state.FILE_WORDS
     if calls.adopts(arena, op, row):
         return FULL
@@ -76,7 +76,7 @@ def check_prefix(s, arena, op, last):
 
 @subroutine
 def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call, or enter the kernel in vain."""
+    """Run or resume a call, or charge the entry into the kernel for a call that is refused."""
     if s.stage == state.READY and is_refused(s, op):
         emit_template(s, out, templates.OTHER)
         return True

@@ -1,7 +1,7 @@
 """Map famfs's files: faults of DAX that find each page at once, with famfs's search for its extent in each fault.
 
 fs/dax.c maps 4 KiB or 2 MiB; dax_iomap_fault falls back from 1 GiB, so a region of 1 GiB costs one more attempt and is
-mapped by entries of 2 MiB.  fsync and msync do nothing (noop_fsync), so that no entry is ever write-protected again.
+mapped by entries of 2 MiB.  fsync and msync do nothing (noop_fsync), so no entry is ever write-protected again.
 Source: fs/famfs/famfs_file.c (__famfs_filemap_fault, famfs_file_mmap), Linux 6.1 fs/dax.c.
 """
 

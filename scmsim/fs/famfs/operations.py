@@ -72,7 +72,7 @@ def refuse(s, arena, op, row):
 
 @subroutine
 def admit(s, arena, op, row):
-    """Prepare a new operation: adopt its file and allocate the units that it asks for; return its outcome."""
+    """Prepare a new operation: adopt its file and allocate the units that it requests; return its outcome."""
     if calls.adopts(arena, op, row):
         outcome = adopt(s, arena, row)
         if outcome != DONE:
@@ -99,7 +99,7 @@ def admit(s, arena, op, row):
 
 @subroutine
 def is_refused(s, arena, op, row):
-    """Return whether a call is done without effect, since famfs does not do it."""
+    """Return whether famfs refuses a call, which then has no effect."""
     if s.grows or s.sized or length_for(arena, op, row) < 0 or arena[row + file_row.MAPPED] == 0:
         return False
     return op.op != r.WRITE or op.offset >= arena[row + file_row.SIZE]
@@ -107,7 +107,7 @@ def is_refused(s, arena, op, row):
 
 @subroutine
 def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call, or enter the kernel in vain."""
+    """Run or resume a call, or charge the entry into the kernel for a call that is refused."""
     if s.stage == state.READY and is_refused(s, arena, op, row):
         emit_template(s, out, q.WRITE if op.op == r.WRITE else templates.OTHER)
         return True
@@ -173,7 +173,7 @@ def fallocate(s, arena, out, op, row):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Forget a file without a name; its units and its entry stay, or go with growth = logged."""
+    """Forget a file without a name; with growth = logged, free its units and its log entry."""
     if not reserve_events(s, out, EVENTS):
         return False
     set_file(s, row)

@@ -20,14 +20,14 @@ EVENTS = 16  # most events of a call besides its pages
 
 @subroutine
 def is_stranger(s, arena, row):
-    """Return whether a file is not the one that is the device (device-dax)."""
+    """Return whether the model is device-dax and the file is not its one file, the device."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     return s.is_device and not s.ported and not is_dir and s.owner != row
 
 
 @subroutine
 def own(s, arena, row):
-    """Make a file the device if no file is it yet."""
+    """Let a file be the device (device-dax) if no other file is yet."""
     if s.is_device and not s.ported and s.owner == 0 and not arena[row + file_row.STATUS] & file_row.IS_DIR:
         s.owner, s.used = row, s.blocks
         arena[row + file_row.SIZE], arena[row + file_row.MAPPED] = s.blocks << s.shift, s.blocks
@@ -99,7 +99,7 @@ def admit(s, arena, out, op, row):
 
 @subroutine
 def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call, or enter the kernel in vain."""
+    """Run or resume a call, or charge the entry into the kernel for a call that is refused."""
     if s.stage == state.READY and is_refused(s, arena, op, row):
         emit_template(s, out, templates.OTHER)
         return True

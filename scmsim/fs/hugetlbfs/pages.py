@@ -1,4 +1,4 @@
-"""Pages of files: taken from the pool, reserved and freed; and reads, `ported` writes and fallocate of them.
+"""Take pages of files from the pool, reserve and free them; run read, `ported` writes and fallocate.
 
 Source: Linux 6.1 mm/hugetlb.c (alloc_huge_page, hugetlb_reserve_pages), fs/hugetlbfs/inode.c (hugetlbfs_read_iter,
 hugetlbfs_fallocate, hugetlbfs_punch_hole, remove_inode_hugepages).

@@ -72,7 +72,7 @@ def stretch(s, arena, row, at, end):
 def set_copy(s, op, target, low, high):
     """Set the registers to copy bytes [low, high) of the file from the caller's buffer to the device offset `target`.
 
-    The last line is not written back if the last copy ends at the offset in a line at which it begins: so the code has it
+    The last line is not written back if the last copy ends at the offset in a line at which it begins: as in PMFS's code
     (pmfs_flush_edge_cachelines; Chipmunk's PMFS_BUG4 and WINEFS_BUG3).
     """
     last = max(low, (high - 1) & ~4095) if PAGE_BY_PAGE else low

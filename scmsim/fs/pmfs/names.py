@@ -19,7 +19,7 @@ INODE_FIELDS = 80  # bytes of an inode that a create logs
 
 
 @subroutine
-def behind_end(s, arena, out, row, new_size):
+def on_growth(s, arena, out, row, new_size):
     """Handle a file's growth to `new_size` without a write; PMFS does nothing, because it clears blocks on allocation."""
 
 
@@ -215,7 +215,7 @@ def truncate(s, arena, out, row, new_size):
             s.reg[templates.LINES] = (s.reg[templates.BYTES] + 63) >> 6
             s.zeroed_bytes += s.reg[templates.BYTES]
             emit_template(s, out, templates.CUT)
-        behind_end(s, arena, out, row, new_size)
+        on_growth(s, arena, out, row, new_size)
         s.stage, s.resume_at = state.COPYING, first
     if new_size < old_size and not free_from(s, arena, out, row, first):
         return False
@@ -237,7 +237,7 @@ def fallocate(s, arena, out, op, row):
         log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
         emit_template(s, out, templates.TIMES)
         if not op.flag & records.KEEP_SIZE:
-            behind_end(s, arena, out, row, op.offset + op.length)
+            on_growth(s, arena, out, row, op.offset + op.length)
         grow(s, arena, out, row, last)
         s.stage, s.resume_at = state.ALLOCATING, op.offset >> s.shift
     while s.resume_at <= last:

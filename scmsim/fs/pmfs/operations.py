@@ -121,13 +121,13 @@ def admit(s, arena, out, op, row, parent):
 
 @subroutine
 def words_aside(s, arena, op):
-    """Return how many arena words a write needs besides the file's tables."""
+    """Return how many arena words a write needs for tables other than those of the file."""
     return 0
 
 
 @subroutine
 def reserve_aside(s, arena, op):
-    """Reserve the words that `words_aside` counted."""
+    """Reserve the arena words that `words_aside` returned."""
 
 
 @subroutine

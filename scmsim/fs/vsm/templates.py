@@ -77,7 +77,7 @@ def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> 
 def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
     """Return an exchange of page-table entries (of 4 KiB or 2 MiB).
 
-    The CPU that runs the call invalidates the old mappings; `_told` invalidates the other CPUs.
+    The CPU that runs the call invalidates the old mappings; `_on_all_cpus` invalidates the other CPUs.
     """
     return [
         *_stored(site, PTES_AT, 0, 0, PTES),
@@ -88,7 +88,7 @@ def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
     ]
 
 
-def _told(site: str, shootdown: str) -> list[tuple[int, ...]]:
+def _on_all_cpus(site: str, shootdown: str) -> list[tuple[int, ...]]:
     """Return the invalidation on all CPUs if SPAN is not 0, by interrupts or a broadcast of the machine; none with `local`."""
     return [_step(INVALIDATE, site, VA, 0, 0, SPAN)] if shootdown != "local" else []
 
@@ -133,7 +133,7 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
             _step(STORE, "mcow swap", pmfs_templates.INODE, 24, 0, GROWN),
             _step(FLUSH, "mcow swap", pmfs_templates.INODE, 0, 64),
             _fence("mcow swap"),
-            *_told("mcow swap", shootdown),
+            *_on_all_cpus("mcow swap", shootdown),
             *_stored("mcow complete", LOG_AT, 0, STATE_BYTES),
             _fence("mcow complete"),
         ],
@@ -144,7 +144,7 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
             *_stored("page table", PMD_AT, 0, PTE),
             _fence("page table"),
             _step(MAP, "page table", VA, 0, 1 << 21, width=12),
-            _step(INVALIDATE, "page table", VA, 0, 1 << 21, width=0 if _told("page table", shootdown) else OWN_CPU),
+            _step(INVALIDATE, "page table", VA, 0, 1 << 21, width=0 if _on_all_cpus("page table", shootdown) else OWN_CPU),
             _work("split_call", 1),
         ],
     }  # fmt: skip
@@ -172,7 +172,7 @@ def _migration(shootdown: str) -> dict[int, list]:
             *_stored("zfdm index", SLOT_AT, 0, PTE),
             *_stored("zfdm flag", pmfs_templates.INODE, INODE_FLAG, 8),
             _fence("zfdm swap"),
-            *_told("zfdm swap", shootdown),
+            *_on_all_cpus("zfdm swap", shootdown),
             *_stored("zfdm complete", LOG_AT, 0, STATE_BYTES),
             _fence("zfdm complete"),
             _work("free_pages", 0, COUNT),
