@@ -126,7 +126,7 @@ def assign_entry(s, arena, out, row, ref):
     """
     word = arena[words_of(s, ref)]
     first, count = word >> 24, word & state.PAGES_MASK
-    inserted, nodes, old, old_first = templates.ZERO, templates.ZERO, templates.ZERO, templates.ZERO
+    inserted, nodes, old, old_first = 0, 0, 0, 0
     for page in range(first, first + count):
         before = arena[arena[row + state.PAGES] + page]
         if before != old or (before != 0 and not s.counters):
@@ -191,7 +191,7 @@ def write_extent(s, arena, out, op, row, page):
     emit_template(s, out, templates.ALLOCATE)
     high = min(end, (page + count) * state.BLOCK)
     if low & 4095:
-        fill_end(s, arena, out, row, page, (block * state.BLOCK, templates.ZERO, low & 4095))
+        fill_end(s, arena, out, row, page, (block * state.BLOCK, 0, low & 4095))
     if high & 4095:
         fill_end(
             s, arena, out, row, high >> 12, ((block + (high >> 12) - page) * state.BLOCK, high & 4095, state.BLOCK)

@@ -134,7 +134,7 @@ def collect(record, arena, out):
             add_pages(s, arena, out, row, 1)
         s.reg[templates.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
-    drop_pages(s, arena, row, templates.ZERO, old)
+    drop_pages(s, arena, row, 0, old)
     # Fresh pages that the copies did not need.
     drop_pages(s, arena, row, target + 1, arena[row + state.LOG_COUNT])
     # The old pages leave, and the fresh ones become the head: [old][rest of the log][fresh] -> [fresh][rest], by three

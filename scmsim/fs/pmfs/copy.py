@@ -31,7 +31,7 @@ def set_find(s, arena, row, page, pages):
     i, height = page >> s.shift - 12, arena[row + state.HEIGHT]
     leaf, upper = (
         node(arena, row, 1, i >> 9),
-        node(arena, row, height, templates.ZERO) if height > 1 else templates.ZERO,
+        node(arena, row, height, 0) if height > 1 else 0,
     )
     span = pages << 3
     s.reg[templates.PAGES], s.reg[templates.HEADERS] = pages, pages * s.header_loads

@@ -42,7 +42,7 @@ def edge(s, arena, out, row, i, low, high):
         set_copy_within(s, old * templates.BLOCK + low, block * templates.BLOCK + low, high - low)
         emit_template(s, out, templates.COW_EDGE)
     elif s.whole_edge:
-        clear(s, out, block, templates.ZERO, 1 << s.shift)
+        clear(s, out, block, 0, 1 << s.shift)
     elif low == 0:
         clear(s, out, block, low, (high + 7) & ~7)
     else:
@@ -57,7 +57,7 @@ def edges(s, arena, out, op, row):
     # The original clears no end after a write inside one block.
     inside = s.whole_edge and not s.replacing and first == last
     if op.offset & mask and s.edges & 1:
-        edge(s, arena, out, row, first, templates.ZERO, op.offset & mask)
+        edge(s, arena, out, row, first, 0, op.offset & mask)
     if end & mask and s.edges & 2 and not inside:
         edge(s, arena, out, row, last, end & mask, mask + 1)
 
@@ -106,12 +106,12 @@ def close_write(s, arena, out, op, row):
     commit(s, out)
     # Free the old blocks only after the commit: until then an undo restores the pointers to them.
     if s.replacing:
-        s.reg[templates.COUNT] = s.reg[templates.PAGES] = before = templates.ZERO
+        s.reg[templates.COUNT] = s.reg[templates.PAGES] = before = 0
         for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
             old = table.get(arena, row + state.OLD, i)
             if old != 0:
                 release(s, arena, row, i, old)
-                table.put(arena, row + state.OLD, i, templates.ZERO)
+                table.put(arena, row + state.OLD, i, 0)
                 s.reg[templates.COUNT] += 1
                 s.reg[templates.PAGES] += old != before + s.unit
                 before = old
@@ -136,7 +136,7 @@ def write_file(s, arena, out, op, row):
         while s.resume_at <= last:
             if not reserve_events(s, out, FILL_EVENTS):
                 return False
-            fill(s, arena, out, row, last, templates.ZERO)
+            fill(s, arena, out, row, last, 0)
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         edges(s, arena, out, op, row)

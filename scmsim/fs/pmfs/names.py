@@ -148,7 +148,7 @@ def rename(s, arena, out, row, parent, replaced):
         lose_link(s, arena, out, replaced)
         s.reg[templates.INODE] = inode_at(s, row)
     log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
-    dirs.remove_name(s, arena, out, directory, templates.ZERO, state.MOVING - 1)
+    dirs.remove_name(s, arena, out, directory, 0, state.MOVING - 1)
     commit(s, out)
 
 
@@ -180,7 +180,7 @@ def free_from(s, arena, out, row, first):
 @subroutine
 def evict(s, arena, out, row):
     """Free a file without links (pmfs_evict_inode); return False if room runs out."""
-    if not free_from(s, arena, out, row, templates.ZERO) or not reserve_events(s, out, FILL_EVENTS):
+    if not free_from(s, arena, out, row, 0) or not reserve_events(s, out, FILL_EVENTS):
         return False
     s.reg[templates.INODE] = inode_at(s, row)
     emit_template(s, out, templates.EVICT)
@@ -281,7 +281,7 @@ def adopt(s, arena, out, row, parent):
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         s.fresh_root = 1
-        fill(s, arena, out, row, blocks - 1, templates.ZERO)
+        fill(s, arena, out, row, blocks - 1, 0)
         s.emitted, s.reg[templates.JOURNAL] = emitted, journal
     arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     adopted(s, arena, row)

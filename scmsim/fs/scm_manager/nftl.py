@@ -21,7 +21,7 @@ _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64
 @subroutine
 def fold(s, arena, out, at, unit):
     """Fold the chain of an erase unit, whose two fields are at `at`, into its last unit (NFTL_foldchain)."""
-    pages, length, copies = arena[at], arena[at + 1], templates.ZERO + 0
+    pages, length, copies = arena[at], arena[at + 1], 0
     for page in range(templates.PAGES):
         times = (pages >> BITS * page) & 3
         if times > 0:

@@ -46,7 +46,7 @@ def reach(s, arena, op, row):
         or of_directory(arena, op, row)
         or not (op.op == records.WRITE or (op.op == records.FALLOCATE and not op.flag & records.PUNCH_HOLE))
     ):
-        return templates.ZERO + 0, templates.ZERO + 0
+        return 0, 0
     return first >> s.shift, (end + (1 << s.shift) - 1) >> s.shift
 
 
@@ -72,12 +72,12 @@ def own_begin(s, arena, op, row):
 def needed(s, arena, op, row):
     """Return the maximum number of units that an operation allocates for names and a file from before the trace."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
-    count = templates.ZERO + 0
+    count = 0
     if adopts(arena, op, row):
         count += names.NAME_UNITS
         if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             length = max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
-            count += missing(arena, row, templates.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
+            count += missing(arena, row, 0, (length + (1 << s.shift) - 1) >> s.shift)
     if (code == records.CREATE or code == records.MKDIR) and not exists or records.RENAME <= code <= records.LINK:
         count += names.NAME_UNITS
     return count + own_units(op)

@@ -30,7 +30,7 @@ def mount(s, out):
     """Map the whole device before the first operation, by entries of one size."""
     if s.mounted:
         return
-    emit_run(s, out, _MAPPED + (s.leaf << 24), pmfs_templates.ZERO, s.log_start)
+    emit_run(s, out, _MAPPED + (s.leaf << 24), 0, s.log_start)
     s.mounted = 1
 
 
@@ -68,7 +68,7 @@ def grain(s, arena, op, row, page):
 @subroutine
 def count_needs(s, arena, op, row, first, stop):
     """Return how many superpages the write allocates; add the number of single pages to `singles`."""
-    whole = pmfs_templates.ZERO
+    whole = 0
     for i in range(first, stop):
         if table.get(arena, row + pmfs_state.BLOCKS, i) == 0 or covers(s, op, i):
             whole += 1
@@ -205,7 +205,7 @@ def rest_of_pages(s, arena, out, op, row):
     if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
         old, fresh = (
             device(s, arena, row, first << 12),
-            table.get(arena, s.fresh, pmfs_templates.ZERO) * pmfs_templates.BLOCK,
+            table.get(arena, s.fresh, 0) * pmfs_templates.BLOCK,
         )
         set_copy_within(s, old, fresh, op.offset & 4095)
         emit_template(s, out, templates.COPY_EDGE)
@@ -294,7 +294,7 @@ def close_log(s, arena, out, op, row):
             release(s, arena, row, i, old)
         s.reg[templates.COUNT] -= old == HOLE
         if old != 0:
-            table.put(arena, row + pmfs_state.OLD, i, pmfs_templates.ZERO)
+            table.put(arena, row + pmfs_state.OLD, i, 0)
     emit_template(s, out, templates.FREED)
 
 

@@ -83,7 +83,7 @@ def fill_edges(s, arena, out, op, row):
             s,
             out,
             table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12),
-            pmfs_templates.ZERO,
+            0,
             start_bytes(op.offset),
         )
     if s.edges & NEW_END:
@@ -92,7 +92,7 @@ def fill_edges(s, arena, out, op, row):
             out,
             table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12),
             last & 4095,
-            pmfs_templates.ZERO + pmfs_templates.BLOCK,
+            pmfs_templates.BLOCK,
         )
     if s.edges & OVER_START:
         copy_edge(s, arena, out, row, first, start_bytes(op.offset))
@@ -122,7 +122,7 @@ def restore_leaf(s, arena, out, op, row):
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
     slots = node(arena, row, 1, first >> 9) * pmfs_templates.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
-    count = pmfs_templates.ZERO
+    count = 0
     for i in range(first, last + 1):
         old = table.get(arena, row + pmfs_state.OLD, i)
         if old != 0:
@@ -166,7 +166,7 @@ def write_file(s, arena, out, op, row):
         while s.resume_at <= last:
             if not reserve_events(s, out, FILL_EVENTS):
                 return False
-            fill(s, arena, out, row, last, pmfs_templates.ZERO)
+            fill(s, arena, out, row, last, 0)
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         fill_edges(s, arena, out, op, row)
