@@ -35,10 +35,8 @@ def split(s, arena, out, row, piece):
     table.put(arena, row + contiguous_state.PTES, piece, block)
     s.table_blocks += 1
     s.owed -= 1
-    s.reg[contiguous_templates.TABLE], s.reg[contiguous_templates.DIRECTORY] = (
-        block * contiguous_templates.BLOCK,
-        page_map.directory_at(arena, row, piece),
-    )
+    s.reg[contiguous_templates.TABLE] = block * contiguous_templates.BLOCK
+    s.reg[contiguous_templates.DIRECTORY] = page_map.directory_at(arena, row, piece)
     emit_template(s, out, templates.SPLIT)
     return True
 

@@ -156,10 +156,8 @@ def _free(state: State) -> np.ndarray:
     ahead = int(record.free_blocks) - len(freed)
     found = x.of_file(x.FREE, freed, int(record.pool_at) + freed * t.PAGE, t.PAGE)
     after = np.zeros(int(ahead > 0), x.EXTENT)
-    after["file"], after["physical"] = (
-        x.FREE,
-        int(record.pool_at + record.pool_size) // t.PAGE * t.PAGE - ahead * t.PAGE,
-    )
+    after["file"] = x.FREE
+    after["physical"] = int(record.pool_at + record.pool_size) // t.PAGE * t.PAGE - ahead * t.PAGE
     after["length"] = ahead * t.PAGE
     found["logical"] = 0
     return np.concatenate([found, after])

@@ -188,11 +188,8 @@ def quick_run(s, arena, ops, i, out):
     # a resumed touch and several address spaces need touch_run
     if mapping == 0 or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
         return i
-    start, origin, size = (
-        arena[mapping + w.START],
-        arena[mapping + w.FIRST_PAGE] << 12,
-        arena[mapping + w.PAGE_COUNT] << 12,
-    )
+    start, origin = arena[mapping + w.START], arena[mapping + w.FIRST_PAGE] << 12
+    size = arena[mapping + w.PAGE_COUNT] << 12
     slots, site = arena[mapping + w.SLOTS] - (start >> 21), arena[m + w.SITE] + ACCESS_SITE
     while at < ops.size and n < out.size:
         op = ops[at]

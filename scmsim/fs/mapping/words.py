@@ -76,10 +76,7 @@ FLAG_BITS = PAGE - 1
 # Values of hooks.place: 0: a hole; UNWRITTEN set: the page has a block without content; else the page's address.
 UNWRITTEN = 1
 
-BEYOND, ASK = (
-    2,
-    3,
-)  # more outcomes of a fault: SIGBUS; the file system must act first
+BEYOND, ASK = 2, 3  # more outcomes of a fault: SIGBUS; the file system must act first
 
 # Where a fault's page was (hooks.read_in): cached, or allocated alone; read together with neighbours; allocated as a
 # huge page.

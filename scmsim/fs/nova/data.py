@@ -45,11 +45,8 @@ def fill_end(s, arena, out, row, page, span):
     ref = table.get(arena, row + state.PAGES, page)
     if ref != 0:
         s.reg[templates.FROM] = locate(s, arena, ref, page) + low
-    s.reg[templates.TO], s.reg[templates.BYTES], s.reg[templates.LINES] = (
-        block + low,
-        high - low,
-        (high - low + 63) >> 6,
-    )
+    s.reg[templates.TO], s.reg[templates.BYTES] = block + low, high - low
+    s.reg[templates.LINES] = (high - low + 63) >> 6
     emit_template(s, out, templates.FILL_OLD if ref != 0 else templates.FILL_ZERO)
 
 

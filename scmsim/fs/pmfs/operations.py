@@ -164,10 +164,8 @@ def read_directory(s, arena, out, row):
     """Model getdents: read every block of the directory."""
     for j in range(arena[row + state.DIRCOUNT]):
         place = table.get(arena, row + state.DIRBLOCKS, j)
-        s.reg[templates.NODE], s.reg[templates.BYTES] = (
-            arena[place + state.DIR_BLOCK] * templates.BLOCK,
-            templates.BLOCK,
-        )
+        s.reg[templates.NODE] = arena[place + state.DIR_BLOCK] * templates.BLOCK
+        s.reg[templates.BYTES] = templates.BLOCK
         emit_template(s, out, templates.SCAN_MATCH)
     s.reg[templates.COUNT] = arena[row + state.DIRENTS]
     emit_template(s, out, templates.READDIR)

@@ -204,11 +204,8 @@ def fill(s, arena, out, row, last, zero):
     if taken == 0:
         return
     tree = height > 0
-    s.reg[templates.LEAF_AT], s.reg[templates.SLOTS], s.reg[templates.UPPER] = (
-        leaf,
-        (stop - first + 1 << 3) * tree,
-        (pointed(s, taken, replaced) << 3) * tree,
-    )
+    s.reg[templates.LEAF_AT], s.reg[templates.SLOTS] = leaf, (stop - first + 1 << 3) * tree
+    s.reg[templates.UPPER] = (pointed(s, taken, replaced) << 3) * tree
     s.reg[templates.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
     s.reg[templates.COUNT] = runs
     s.reg[templates.BLOCK_BYTES], s.reg[templates.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken

@@ -19,11 +19,8 @@ STEP = 256  # most events of one piece of work
 def send(s, arena, out, at, units, template):
     """Write a run of units to the device at offset `at`."""
     device.write(s, arena, out, at, units)
-    s.reg[templates.AT], s.reg[templates.BYTES], s.reg[templates.WORDS] = (
-        at,
-        units << s.shift,
-        (units << s.shift) // templates.WORD,
-    )
+    s.reg[templates.AT], s.reg[templates.BYTES] = at, units << s.shift
+    s.reg[templates.WORDS] = (units << s.shift) // templates.WORD
     s.reg[templates.UNITS], s.reg[templates.REQUESTS] = units, 1
     emit_template(s, out, template)
 
@@ -39,11 +36,8 @@ def send_table(s, arena, out, at, units):
 @subroutine
 def fetch(s, arena, out, at, units):
     """Read a run of units from the device into the cache."""
-    s.reg[templates.AT], s.reg[templates.BYTES], s.reg[templates.WORDS] = (
-        at,
-        units << s.shift,
-        (units << s.shift) // templates.WORD,
-    )
+    s.reg[templates.AT], s.reg[templates.BYTES] = at, units << s.shift
+    s.reg[templates.WORDS] = (units << s.shift) // templates.WORD
     s.reg[templates.UNITS], s.reg[templates.REQUESTS] = units, 1
     device.read(s, units)
     emit_template(s, out, templates.READ_IN)

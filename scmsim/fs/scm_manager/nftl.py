@@ -29,10 +29,8 @@ def fold(s, arena, out, at, unit):
             copies += times != length
             pages = (pages & ~(_MASK << BITS * page)) | _ONE << BITS * page
     arena[at], arena[at + 1] = pages, 1
-    s.reg[templates.FOLD_AT], s.reg[templates.FOLD_BYTES] = (
-        unit * templates.PAGES * templates.SECTOR,
-        copies * templates.SECTOR,
-    )
+    s.reg[templates.FOLD_AT] = unit * templates.PAGES * templates.SECTOR
+    s.reg[templates.FOLD_BYTES] = copies * templates.SECTOR
     s.reg[templates.FOLDED], s.reg[templates.ERASED] = copies, length - 1
     emit_template(s, out, templates.FOLD)
     s.spare += length - 1

@@ -58,11 +58,8 @@ def give(s, arena, row, i):
 def noted(s, arena, out, at, count, linked):
     """Store the entries of fresh units, and that of the unit before them if they are `linked` to it."""
     words = index.words_changed(count, linked)
-    s.reg[templates.CHAIN], s.reg[templates.COUNT], s.reg[templates.CHAIN_BYTES] = (
-        entry_at(s, at),
-        count,
-        templates.WORD * words,
-    )
+    s.reg[templates.CHAIN], s.reg[templates.COUNT] = entry_at(s, at), count
+    s.reg[templates.CHAIN_BYTES] = templates.WORD * words
     emit_template(s, out, templates.TAKE)
     cache.note_entries(s, arena, out, index.number(s, at), count, words)
 

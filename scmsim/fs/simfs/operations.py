@@ -40,10 +40,8 @@ def write_aside(s, arena, out, op, row):
     s.reg[contiguous_templates.BYTES] = op.offset - low + high - end
     if s.reg[contiguous_templates.BYTES] > 0:
         emit_template(s, out, templates.SHADOW_COPY)
-    s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.COUNT] = (
-        pages * contiguous_templates.BLOCK,
-        24 * pages,
-    )
+    s.reg[contiguous_templates.BYTES] = pages * contiguous_templates.BLOCK
+    s.reg[contiguous_templates.COUNT] = 24 * pages
     emit_template(s, out, templates.SHADOW_CLOSE)
     tables.detach(s, arena, out, row)
 

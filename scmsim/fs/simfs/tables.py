@@ -17,11 +17,9 @@ from scmsim.jit import subroutine
 @subroutine
 def freed(s, out, block, count):
     """Clear freed pages and link them into the free list."""
-    s.reg[contiguous_templates.AT], s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.COUNT] = (
-        block * contiguous_templates.BLOCK,
-        count * contiguous_templates.BLOCK,
-        count << 4,
-    )
+    s.reg[contiguous_templates.AT] = block * contiguous_templates.BLOCK
+    s.reg[contiguous_templates.BYTES] = count * contiguous_templates.BLOCK
+    s.reg[contiguous_templates.COUNT] = count << 4
     s.zeroed_bytes += count * contiguous_templates.BLOCK
     emit_template(s, out, templates.PAGE_FREED)
 
@@ -29,11 +27,9 @@ def freed(s, out, block, count):
 @subroutine
 def taken(s, out, block, count):
     """Unlink pages from the free list, in which each page has the address of the next."""
-    s.reg[contiguous_templates.AT], s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.PTE_BYTES] = (
-        block * contiguous_templates.BLOCK,
-        count * contiguous_templates.BLOCK,
-        count << 3,
-    )
+    s.reg[contiguous_templates.AT] = block * contiguous_templates.BLOCK
+    s.reg[contiguous_templates.BYTES] = count * contiguous_templates.BLOCK
+    s.reg[contiguous_templates.PTE_BYTES] = count << 3
     emit_template(s, out, templates.PAGE_TAKEN)
 
 
@@ -53,10 +49,8 @@ def upper_table(s, arena, out, row, k):
     s.table_blocks += 1
     s.owed -= 1
     taken(s, out, block, 1)
-    s.reg[contiguous_templates.TABLE], s.reg[contiguous_templates.DIRECTORY] = (
-        block * contiguous_templates.BLOCK,
-        page_map.directory_at(arena, row, 0),
-    )
+    s.reg[contiguous_templates.TABLE] = block * contiguous_templates.BLOCK
+    s.reg[contiguous_templates.DIRECTORY] = page_map.directory_at(arena, row, 0)
     emit_template(s, out, contiguous_templates.NEW_TABLE)
 
 

@@ -80,15 +80,10 @@ def count_needs(s, arena, op, row, first, stop):
 @subroutine
 def set_entries(s, block, fresh, count):
     """Set the registers for the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
-    s.reg[templates.PTES_AT], s.reg[templates.FRESH_AT] = (
-        s.page_table + block * templates.PTE,
-        s.page_table + fresh * templates.PTE,
-    )
-    s.reg[templates.PTES], s.reg[templates.COUNT], s.reg[templates.SPAN] = (
-        count * templates.PTE,
-        count,
-        count * pmfs_templates.BLOCK,
-    )
+    s.reg[templates.PTES_AT] = s.page_table + block * templates.PTE
+    s.reg[templates.FRESH_AT] = s.page_table + fresh * templates.PTE
+    s.reg[templates.PTES], s.reg[templates.COUNT] = count * templates.PTE, count
+    s.reg[templates.SPAN] = count * pmfs_templates.BLOCK
     s.reg[templates.VA], s.reg[templates.FRESH_VA] = block * pmfs_templates.BLOCK, fresh * pmfs_templates.BLOCK
 
 
@@ -112,11 +107,8 @@ def open_log(s, entries):
     length = templates.HEADER_BYTES + entries * templates.ENTRY_BYTES
     if s.log_at + length > s.log_bytes:
         s.log_at = 0
-    s.reg[templates.LOG_AT], s.reg[templates.LOG_BYTES], s.reg[templates.ENTRIES] = (
-        s.log_start + s.log_at,
-        length,
-        entries,
-    )
+    s.reg[templates.LOG_AT], s.reg[templates.LOG_BYTES] = s.log_start + s.log_at, length
+    s.reg[templates.ENTRIES] = entries
     s.log_at += (length + 63) & ~63
 
 
@@ -203,19 +195,14 @@ def rest_of_pages(s, arena, out, op, row):
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
-        old, fresh = (
-            device(s, arena, row, first << 12),
-            table.get(arena, s.fresh, 0) * pmfs_templates.BLOCK,
-        )
+        old, fresh = device(s, arena, row, first << 12), table.get(arena, s.fresh, 0) * pmfs_templates.BLOCK
         set_copy_within(s, old, fresh, op.offset & 4095)
         emit_template(s, out, templates.COPY_EDGE)
     if op.offset & mask and table.get(arena, row + pmfs_state.OLD, op.offset >> s.shift) == HOLE:
         wipe(s, arena, out, row, op.offset & ~mask, op.offset)
     if end & 4095 and grain(s, arena, op, row, last) == FINE:
-        old, fresh = (
-            device(s, arena, row, end),
-            table.get(arena, s.fresh, s.pages - 1) * pmfs_templates.BLOCK + (end & 4095),
-        )
+        old = device(s, arena, row, end)
+        fresh = table.get(arena, s.fresh, s.pages - 1) * pmfs_templates.BLOCK + (end & 4095)
         set_copy_within(s, old, fresh, pmfs_templates.BLOCK - (end & 4095))
         emit_template(s, out, templates.COPY_EDGE)
     if end & mask and grain(s, arena, op, row, last) != FINE:

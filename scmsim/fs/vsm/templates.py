@@ -34,20 +34,11 @@ COSTS = (
 )  # fmt: skip
 
 # Registers that PMFS's templates use earlier in a call, for other values.
-PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = (
-    pmfs_templates.LEAF_AT,
-    pmfs_templates.UPPER_AT,
-    pmfs_templates.LEAF,
-    pmfs_templates.TO,
-    pmfs_templates.FROM,
-    pmfs_templates.BYTES,
-)
-LOG_AT, LOG_BYTES, ENTRIES, COUNT = (
-    pmfs_templates.DIRENT,
-    pmfs_templates.DIR,
-    pmfs_templates.ENTRIES,
-    pmfs_templates.COUNT,
-)
+PTES_AT, FRESH_AT = pmfs_templates.LEAF_AT, pmfs_templates.UPPER_AT
+PTES, VA = pmfs_templates.LEAF, pmfs_templates.TO
+FRESH_VA, SPAN = pmfs_templates.FROM, pmfs_templates.BYTES
+LOG_AT, LOG_BYTES = pmfs_templates.DIRENT, pmfs_templates.DIR
+ENTRIES, COUNT = pmfs_templates.ENTRIES, pmfs_templates.COUNT
 SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_templates.NODE, pmfs_templates.SLOTS, pmfs_templates.GROWN, pmfs_templates.EDGE_AT
 
 (

@@ -40,11 +40,8 @@ def swap(s, arena, out, old, new, pages):
     if groups > 0:
         s.reg[templates.PTES_AT] = s.page_table + (s.blocks + (old >> 9)) * templates.PTE
         s.reg[templates.FRESH_AT] = s.page_table + (s.blocks + (new >> 9)) * templates.PTE
-        s.reg[templates.PTES], s.reg[templates.COUNT], s.reg[templates.SPAN] = (
-            groups * templates.PTE,
-            groups,
-            groups << 21,
-        )
+        s.reg[templates.PTES], s.reg[templates.COUNT] = groups * templates.PTE, groups
+        s.reg[templates.SPAN] = groups << 21
         s.reg[templates.VA], s.reg[templates.FRESH_VA] = old * pmfs_templates.BLOCK, new * pmfs_templates.BLOCK
         emit_template(s, out, templates.MOVE)
     if rest > 0:
@@ -80,10 +77,8 @@ def place_to_pack(s, arena, row):
     The run must precede the pages, in a superpage that is in use already: pages never move to the start of a
     superpage, which thus stays whole. Moving whole entries of 2 MiB needs aligned places, so only fewer than 512 pages move.
     """
-    pages, old = (
-        arena[row + pmfs_state.KEPT],
-        table.get(arena, row + pmfs_state.BLOCKS, arena[row + pmfs_state.KEPT_AT]),
-    )
+    pages = arena[row + pmfs_state.KEPT]
+    old = table.get(arena, row + pmfs_state.BLOCKS, arena[row + pmfs_state.KEPT_AT])
     if pages >= 512:
         return -1
     new = first_fit.allocate(s, arena, pages)

@@ -129,11 +129,8 @@ def restore_leaf(s, arena, out, op, row):
             table.put(arena, row + pmfs_state.OLD, i, table.get(arena, row + pmfs_state.BLOCKS, i))
             table.put(arena, row + pmfs_state.BLOCKS, i, old)
             count += 1
-    s.reg[pmfs_templates.LEAF_AT], s.reg[pmfs_templates.SLOTS], s.reg[pmfs_templates.UPPER] = (
-        slots,
-        (last - first + 1) << 3,
-        count << 3,
-    )
+    s.reg[pmfs_templates.LEAF_AT], s.reg[pmfs_templates.SLOTS] = slots, (last - first + 1) << 3
+    s.reg[pmfs_templates.UPPER] = count << 3
     emit_template(s, out, templates.RESTORE)
     s.resume_at = last + 1
 
