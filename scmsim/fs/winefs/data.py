@@ -79,21 +79,9 @@ def fill_edges(s, arena, out, op, row):
     end = op.offset + op.length
     first, last = op.offset & ~4095, end & ~7
     if s.edges & NEW_START:
-        clear(
-            s,
-            out,
-            table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12),
-            0,
-            start_bytes(op.offset),
-        )
+        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12), 0, start_bytes(op.offset))
     if s.edges & NEW_END:
-        clear(
-            s,
-            out,
-            table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12),
-            last & 4095,
-            pmfs_templates.BLOCK,
-        )
+        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12), last & 4095, pmfs_templates.BLOCK)
     if s.edges & OVER_START:
         copy_edge(s, arena, out, row, first, start_bytes(op.offset))
     if s.edges & OVER_END:
