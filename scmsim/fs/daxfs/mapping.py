@@ -6,14 +6,13 @@ Source: daxfs/file.c (daxfs_dax_fault, daxfs_dax_pfn_mkwrite).  Simplified: a lo
 copies zeros to a new page; private mappings read the file's pages, where DaxFS copies them.
 """
 
-import functools
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from scmsim.fs.daxfs import data, state
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.mapping import rows
 from scmsim.jit import subroutine
 
 
@@ -47,24 +46,16 @@ def give_blocks(s, arena, out, f, page, count):
     return outcome, 1
 
 
-@functools.cache
-def _kernels() -> ModuleType:
-    from scmsim.fs.mapping import hooks, kernels, rows
-    from scmsim.jit.binding import bind
-
-    own = {
-        "place": place,
-        "look_up": look_up,
-        "look_up_events": look_up_events,
-        "give_blocks": give_blocks,
-        "BY_REQUEST": False,
-        "KEEPS_CLEAN": False,
-    }
-    return bind("daxfs_mapped", kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: rows.HOOKS | own})
+HOOKS = {
+    "place": place,
+    "look_up": look_up,
+    "look_up_events": look_up_events,
+    "give_blocks": give_blocks,
+    "BY_REQUEST": False,
+    "KEEPS_CLEAN": False,
+}
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    from scmsim.fs.mapping.driver import Mapped
-
-    return Mapped(model, lambda record: (_kernels(), {}), files)
+    return rows.mapped_files(model, files, "daxfs_mapped", state.FILE_WORDS, HOOKS)
