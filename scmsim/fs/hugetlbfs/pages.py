@@ -186,7 +186,7 @@ def fallocate(s, arena, out, op, row, keeps):
 
 @subroutine
 def punch(s, arena, out, op, row):
-    """Run hugetlbfs_punch_hole: whole pages are freed, the rest is cleared; emits at most 6 events."""
+    """Run hugetlbfs_punch_hole: whole pages are freed, the rest is cleared; emits at most 6 events; return True."""
     mask, end = (1 << s.shift) - 1, op.offset + op.length
     first, last = op.offset + mask & ~mask, end & ~mask
     clear(s, arena, out, row, op.offset, min(first, end))
@@ -195,3 +195,4 @@ def punch(s, arena, out, op, row):
     if last > first:
         free_pages(s, arena, out, row, first >> s.shift, last >> s.shift)
     emit_template(s, out, templates.OTHER)
+    return True
