@@ -51,7 +51,7 @@ def dequeue(s, arena):
 
 
 @subroutine
-def disturbs(s, arena, op):
+def disturbs(s, op):
     """Return whether an operation must wait for the migration of its file: any that changes the file's pages."""
     code, row = op.op, s.files + op.file * state.FILE_WORDS
     if code == records.RENAME:
@@ -73,7 +73,7 @@ def next_due(s, arena, op):
     if s.moving != 0:
         if s.now >= s.moved_at:
             return state.SETTLE
-        if disturbs(s, arena, op):
+        if disturbs(s, op):
             if op.op == records.WRITE:
                 s.waited_writes += 1
                 s.waited_ns += s.moved_at - s.now
@@ -93,7 +93,7 @@ def next_due(s, arena, op):
 
 
 @subroutine
-def pages_to_move(s, arena, row):
+def pages_to_move(arena, row):
     """Return the end of the hole-free pages at the start of the file, before its spare pages."""
     page = arena[row + state.HELD] * page_map.PIECE
     while page < arena[row + state.PAGE_COUNT] and table.get(arena, row + state.BLOCKS, page) != 0:
@@ -102,12 +102,12 @@ def pages_to_move(s, arena, row):
 
 
 @subroutine
-def begin_move(s, arena, out, row):
+def begin_move(s, arena, row):
     """Allocate the superpages of a migration.
 
     Returns 1: the copy can begin, -1: nothing to migrate, or too few superpages, 0: the arena must grow first.
     """
-    pages, held = pages_to_move(s, arena, row), arena[row + state.HELD]
+    pages, held = pages_to_move(arena, row), arena[row + state.HELD]
     wanted = pages // page_map.PIECE
     if s.whole and pages % page_map.PIECE and pages * templates.BLOCK >= arena[row + file_row.SIZE]:
         # the rest of the file also gets a superpage
@@ -155,7 +155,7 @@ def migrate(s, arena, out):
     """Run the copying half of a migration; return True when the copy is under way, or nothing is to be copied."""
     row = s.moving
     if s.copy_at < 0:
-        begun = begin_move(s, arena, out, row)
+        begun = begin_move(s, arena, row)
         if begun == 0:
             return False
         if begun < 0:

@@ -110,7 +110,7 @@ def emit_touch(s, arena, out, op, word, at):
 
 
 @subroutine
-def enter_space(s, arena, out, op, mapping):
+def enter_space(s, arena, out, mapping):
     """Switch to the address space of a thread that is a process of its own."""
     wanted = arena[mapping + w.THREAD] + 1
     if wanted != arena[s.maps + w.RUNS]:
@@ -144,7 +144,7 @@ def touch_run(s, arena, out, op):
         if mapping == 0 or (write and not arena[mapping + w.FLAGS] & (r.WRITABLE_SHARED | r.PRIVATE)):
             arena[m + (w.DENIED if mapping else w.NOT_MAPPED)] += 1
             break
-        enter_space(s, arena, out, op, mapping)
+        enter_space(s, arena, out, mapping)
         entry = tables.entry_at(arena, mapping, page)
         word = arena[entry]
         if not fits(s, arena, mapping, word, page, write):

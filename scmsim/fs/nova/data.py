@@ -109,7 +109,7 @@ def free_nodes(s, arena, row, first):
 
 
 @subroutine
-def node_of(s, arena, row, page):
+def node_of(arena, row, page):
     """Return the address of the radix node of `page`; all pages without a node share one address."""
     number = table.get(arena, row + state.NODES, page >> state.NODE_SHIFT)
     return state.HEAP + slab.address(number, state.NODE_BYTES, state.NODE_SLAB)
@@ -138,7 +138,7 @@ def assign_entry(s, arena, out, row, ref):
     if old != 0:
         invalidate_entry(s, arena, out, old, old_first, first + count - old_first)
     locate(s, arena, ref, first)
-    s.reg[templates.NODE] = node_of(s, arena, row, first)
+    s.reg[templates.NODE] = node_of(arena, row, first)
     s.reg[templates.INSERTED], s.reg[templates.REPLACED], s.reg[templates.NODES] = inserted, count - inserted, nodes
     emit_template(s, out, templates.ASSIGN)
     arena[row + file_row.MAPPED] += inserted
@@ -274,7 +274,7 @@ def read_file(s, arena, out, op, row):
         if ref != 0:
             s.reg[templates.FROM] = locate(s, arena, ref, page) + (at & 4095)
             s.reg[templates.HAS], s.reg[templates.EDGE] = 21, stop - at
-        s.reg[templates.NODE] = node_of(s, arena, row, page)
+        s.reg[templates.NODE] = node_of(arena, row, page)
         s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         s.reg[templates.BYTES], s.reg[templates.LINES] = stop - at, (stop - at + 63) >> 6
         emit_template(s, out, templates.READ_EXTENT)

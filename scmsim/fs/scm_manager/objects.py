@@ -83,7 +83,7 @@ def touch(s, arena, out, op, row):
 
 
 @subroutine
-def to_file(s, arena, out, op, row, parent):
+def to_file(s, arena, out, row, parent):
     """Model mm_to_file: create a metadata object, a name and the chain; copy nothing."""
     if not arena[row + file_row.STATUS] & state.MEMORY or arena[row + file_row.STATUS] & file_row.EXISTS:
         emit_template(s, out, templates.OTHER)
@@ -123,7 +123,7 @@ def object_call(s, arena, out, op, row, parent):
     if op.op == records.MALLOC:
         malloc(s, arena, out, row, op.length)
     elif op.op == records.MM_TO_FILE:
-        to_file(s, arena, out, op, row, parent)
+        to_file(s, arena, out, row, parent)
     else:
         to_memory(s, arena, out, op, row, parent)
     return True
