@@ -11,6 +11,7 @@ from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.copy import device, inode_at
+from scmsim.fs.pmfs.data import lengthen
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
 from scmsim.jit import subroutine
@@ -246,9 +247,8 @@ def fallocate(s, arena, out, op, row):
         fill(s, arena, out, row, last, 1)
     if not reserve_events(s, out, FILL_EVENTS):
         return False
-    if not op.flag & records.KEEP_SIZE and op.offset + op.length > arena[row + file_row.SIZE]:
-        arena[row + file_row.SIZE] = op.offset + op.length
-        emit_template(s, out, templates.RESIZED)
+    if not op.flag & records.KEEP_SIZE:
+        lengthen(s, arena, out, row, op.offset + op.length)
     commit(s, out)
     return True
 

@@ -12,15 +12,14 @@ from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as pmfs_templates
-from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
-from scmsim.fs.pmfs.data import close_write, fast, open_write
+from scmsim.fs.pmfs.copy import clear, inode_at, set_copy_within, set_find
+from scmsim.fs.pmfs.data import allocate, close_write, copy_runs, fast, lengthen, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
-from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
+from scmsim.fs.pmfs.tree import FILL_EVENTS, node
 from scmsim.fs.winefs import templates
 from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
-COPY_EVENTS = 24
 WAS_READ = 4  # STATUS bit: read since the last change
 
 
@@ -89,22 +88,6 @@ def fill_edges(s, arena, out, op, row):
 
 
 @subroutine
-def copy_pieces(s, arena, out, op, row):
-    """Copy from `resume_at` to the end of the write, one run of blocks at a time; return False if room runs out."""
-    end = op.offset + op.length
-    while s.resume_at < end:
-        if not reserve_events(s, out, COPY_EVENTS):
-            return False
-        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
-        set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        emit_template(s, out, pmfs_templates.FIND)
-        set_copy(s, op, device(s, arena, row, at), at, stop)
-        emit_template(s, out, templates.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_templates.COPY)
-        s.resume_at = stop
-    return reserve_events(s, out, FILL_EVENTS)
-
-
-@subroutine
 def restore_leaf(s, arena, out, op, row):
     """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
@@ -141,41 +124,28 @@ def write_file(s, arena, out, op, row):
             return True
         find_edges(s, arena, op, row)
         edges = s.edges
-        if (
-            arena[row + pmfs_state.HEIGHT] == 0 and last == 0
-        ):  # the only block, which hangs in the inode, is never replaced
+        # the only block, which hangs in the inode, is never replaced
+        if arena[row + pmfs_state.HEIGHT] == 0 and last == 0:
             s.replacing = 0
         open_write(s, arena, out, op, row)
         s.edges, s.stage, s.resume_at = edges, pmfs_state.ALLOCATING, first
     if s.stage == pmfs_state.ALLOCATING:
-        while s.resume_at <= last:
-            if not reserve_events(s, out, FILL_EVENTS):
-                return False
-            fill(s, arena, out, row, last, 0)
-        if not reserve_events(s, out, FILL_EVENTS):
+        if not allocate(s, arena, out, row, last):
             return False
         fill_edges(s, arena, out, op, row)
         s.stage, s.resume_at = pmfs_state.COPYING, op.offset
     if s.stage == pmfs_state.COPYING:
-        if not copy_pieces(s, arena, out, op, row):
+        if not copy_runs(s, arena, out, op, row, pmfs_templates.COPY):
             return False
         if not (s.doubled and s.replacing):
             close_write(s, arena, out, op, row)
             return True
-        first_commit(s, arena, out, op, row)
+        # the fresh blocks are committed, and the second transaction begins
+        lengthen(s, arena, out, row, op.offset + op.length)
+        commit(s, out)
+        begin(s, out)
+        s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12
     return write_again(s, arena, out, op, row)
-
-
-@subroutine
-def first_commit(s, arena, out, op, row):
-    """Commit the fresh blocks and begin the second transaction."""
-    end = op.offset + op.length
-    if end > arena[row + file_row.SIZE]:
-        arena[row + file_row.SIZE] = end
-        emit_template(s, out, pmfs_templates.RESIZED)
-    commit(s, out)
-    begin(s, out)
-    s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12
 
 
 @subroutine
@@ -190,7 +160,7 @@ def write_again(s, arena, out, op, row):
         restore_leaf(s, arena, out, op, row)
     if s.stage == pmfs_state.SWAPPING:
         s.stage, s.resume_at = pmfs_state.DOUBLING, op.offset
-    if not copy_pieces(s, arena, out, op, row):
+    if not copy_runs(s, arena, out, op, row, templates.SECOND_COPY):
         return False
     close_write(s, arena, out, op, row)
     return True
