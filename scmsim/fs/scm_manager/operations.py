@@ -33,19 +33,14 @@ def of_directory(arena, op, row):
 @subroutine
 def reach(s, arena, op, row):
     """Return (first unit that may be allocated, end of the file then) in units; the end is 0 if nothing is allocated."""
-    first, end = op.offset, op.offset + op.length
-    if (
-        op.op == records.TRUNCATE
-        and not of_directory(arena, op, row)
-        and not data.HOLES
-        and op.offset > arena[row + file_row.SIZE]
-    ):
-        first, end = arena[row + file_row.SIZE], op.offset
-    elif (
-        op.length <= 0
-        or of_directory(arena, op, row)
-        or not (op.op == records.WRITE or (op.op == records.FALLOCATE and not op.flag & records.PUNCH_HOLE))
-    ):
+    if of_directory(arena, op, row):
+        return 0, 0
+    size = arena[row + file_row.SIZE]
+    if op.op == records.TRUNCATE and op.new_size > size and not data.HOLES:
+        first, end = size, op.new_size
+    elif calls.allocates(op):
+        first, end = op.offset, op.offset + op.length
+    else:
         return 0, 0
     return first >> s.shift, (end + (1 << s.shift) - 1) >> s.shift
 
