@@ -49,10 +49,8 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = tpl.NODE, tpl.SLOTS, tpl.GROWN, tpl.EDGE_AT
 # A log: a header of 64 bytes (see docs/models/vsm.md), then both arrays, 16 bytes per entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 SHOOTDOWNS = ("local", "broadcast", "deferred")
-OWN_CPU, LATER = (
-    1,
-    -1,
-)  # EVENT.cpu_count of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
+# EVENT.cpu_count of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
+OWN_CPU, LATER = 1, -1
 INODE_FLAG = 96  # offset of an inode's flag: the file's last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
