@@ -24,9 +24,9 @@ def word_of(arena, row, page):
 
 
 @subroutine
-def place(s, arena, row, page):
+def place(s, arena, f, page):
     """Return the device offset of a file's page, 0: a hole."""
-    at = word_of(arena, row, page) & state.PLACE
+    at = word_of(arena, f, page) & state.PLACE
     return s.pool_at + (at - 1 << 12) if at else 0
 
 
@@ -61,20 +61,20 @@ def can_take(s, arena, row, first, last):
 
 
 @subroutine
-def look_up(s, arena, out, row, page):
+def look_up(s, arena, out, f, page):
     """Emit the search for a page: in the inode's own map, else in the hash table, whose answer the map keeps; at most 4 events."""
-    word = word_of(arena, row, page)
+    word = word_of(arena, f, page)
     s.reg[q.COUNT] = 1
     emit_template(s, out, templates.FOUND)
     if word & state.CACHED:
         return
-    home = overlay.home_of(s, arena[row + state.INO], page)
+    home = overlay.home_of(s, arena[f + state.INO], page)
     if word & state.KEYED:
         overlay.probe(s, out, home, word >> state.DISTANCE)
     else:
         overlay.miss(s, arena, out, home)
     if word & state.PLACE:
-        table.put(arena, row + state.PAGES, page, word | state.CACHED)
+        table.put(arena, f + state.PAGES, page, word | state.CACHED)
 
 
 @subroutine

@@ -17,18 +17,6 @@ from scmsim.jit import subroutine
 
 
 @subroutine
-def place(s, arena, f, page):
-    """Return the device offset of a page; 0: a hole."""
-    return data.place(s, arena, f, page)
-
-
-@subroutine
-def look_up(s, arena, out, f, page):
-    """Emit the search for a page."""
-    data.look_up(s, arena, out, f, page)
-
-
-@subroutine
 def look_up_events(s):
     """Return the most events of a search."""
     return 8
@@ -47,8 +35,8 @@ def give_blocks(s, arena, out, f, page, count):
 
 
 HOOKS = {
-    "place": place,
-    "look_up": look_up,
+    "place": data.place,
+    "look_up": data.look_up,
     "look_up_events": look_up_events,
     "give_blocks": give_blocks,
     "BY_REQUEST": False,
