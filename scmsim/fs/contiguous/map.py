@@ -61,6 +61,7 @@ def table_event(s, out, what, block, address, pages, order):
 
 @subroutine
 def address_of(arena, row, page):
+    """Return the virtual address of a page of a file."""
     return RANGES + arena[row + state.RANGE] + page * templates.BLOCK
 
 
