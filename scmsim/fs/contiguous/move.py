@@ -15,6 +15,7 @@ from scmsim.fs.contiguous.data import inode_at, stretch
 from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import kernel, subroutine
 
 SECOND = 1_000_000_000
@@ -103,31 +104,28 @@ def pages_to_move(arena, row):
 
 @subroutine
 def begin_move(s, arena, row):
-    """Allocate the superpages of a migration.
-
-    Returns 1: the copy can begin, -1: nothing to migrate, or too few superpages, 0: the arena must grow first.
-    """
+    """Allocate the superpages of a migration; return FULL if there is nothing to migrate or too few are free."""
     pages, held = pages_to_move(arena, row), arena[row + state.HELD]
     wanted = pages // page_map.PIECE
     if s.whole and pages % page_map.PIECE and pages * templates.BLOCK >= arena[row + file_row.SIZE]:
         # the rest of the file also gets a superpage
         wanted += 1
     if wanted <= held:
-        return -1
+        return FULL
     if s.free_supers < wanted - held:
         s.refused_migrations += 1
-        return -1
+        return FULL
     words = table.words_to_hold(arena, row + state.NEWER, wanted - held) + page_map.words_for(
         arena, row, wanted * page_map.PIECE
     )
     if not has_room(s, arena, words):
-        return 0
+        return NO_ROOM
     page_map.reserve(s, arena, row, wanted * page_map.PIECE)
     table.reserve(s, arena, row + state.NEWER, wanted - held)
     arena[row + state.FILLED] = two_zone.nvmalloc_superpage(s, arena, arena[row + state.NEWER], wanted - held)
     s.data_blocks += (wanted - held) * page_map.PIECE
     s.copy_at, s.wanted = held * page_map.PIECE, pages
-    return 1
+    return DONE
 
 
 @subroutine
@@ -156,9 +154,9 @@ def migrate(s, arena, out):
     row = s.moving
     if s.copy_at < 0:
         begun = begin_move(s, arena, row)
-        if begun == 0:
+        if begun == NO_ROOM:
             return False
-        if begun < 0:
+        if begun == FULL:
             s.moving = 0
             return True
     while s.copy_at < s.wanted:

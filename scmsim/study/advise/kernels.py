@@ -77,6 +77,7 @@ def profile(rows, files, sums, limits, runs, snapshot):
 
 @subroutine
 def _resize(files, sums, limits, f, size, counted):
+    """Give file `f` a length; `counted`: add the bytes that moves to larger pages copy."""
     before = files[f, SIZE]
     files[f, SIZE] = size
     sums[LIVE] += size - before
@@ -118,6 +119,7 @@ def _beyond(start, stop, end, order):
 
 @subroutine
 def _touch(files, sums, runs, f, start, end):
+    """Append the touches of the bytes [start, end) of file `f` to the runs."""
     first, last = start >> 12, (end - 1) >> 12
     files[f, TOUCHED] += last - first + 1
     row = sums[RUNS]
