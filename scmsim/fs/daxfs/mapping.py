@@ -12,7 +12,7 @@ from typing import Any
 from scmsim.fs.daxfs import data, state
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.mapping import rows
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.jit import subroutine
 
 
@@ -46,4 +46,4 @@ HOOKS = {
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    return rows.mapped_files(model, files, "daxfs_mapped", state.FILE_WORDS, HOOKS)
+    return mapped_files(model, files, "daxfs_mapped", state.FILE_WORDS, HOOKS)

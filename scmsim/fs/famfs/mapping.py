@@ -10,7 +10,7 @@ from typing import Any
 
 from scmsim.fs.engine import table
 from scmsim.fs.famfs import data, state, templates
-from scmsim.fs.mapping import rows
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.jit import subroutine
 
 _PAGES = templates.UNIT_SHIFT - 12  # log2 of the pages of a unit
@@ -46,4 +46,4 @@ HOOKS = {
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    return rows.mapped_files(model, files, "famfs_mapped", state.FILE_WORDS, HOOKS)
+    return mapped_files(model, files, "famfs_mapped", state.FILE_WORDS, HOOKS)

@@ -14,8 +14,8 @@ from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.hugetlbfs import pages, state
-from scmsim.fs.mapping import rows
 from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.jit import subroutine
 
 
@@ -55,4 +55,4 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
         "SYNCS": device,
     }
     name = f"{'device_dax' if device else 'hugetlbfs'}_mapped_{order}"
-    return rows.mapped_files(model, files, name, state.FILE_WORDS, own)
+    return mapped_files(model, files, name, state.FILE_WORDS, own)

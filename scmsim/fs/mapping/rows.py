@@ -4,11 +4,6 @@ A fault for a store to a page without a block requests one from the file system,
 costs include those of a call.
 """
 
-import functools
-from collections.abc import Mapping
-from types import ModuleType
-from typing import Any
-
 from scmsim.fs.engine import file_row
 from scmsim.jit import subroutine
 
@@ -38,24 +33,3 @@ def pin(s, arena, f, change):
 
 
 HOOKS = {"find": find, "length": length, "pin": pin, "BY_REQUEST": True}
-
-
-@functools.cache
-def _kernels(name: str, words: int, own: tuple[tuple[str, Any], ...]) -> ModuleType:
-    from scmsim.fs.mapping import hooks, kernels, rows
-    from scmsim.jit.binding import bind
-
-    return bind(name, kernels, {rows: {"ROW_WORDS": words}, hooks: HOOKS | dict(own)})
-
-
-def mapped_files(
-    model: Any, files: int, name: str, words: int, own: Mapping[str, Any], fields: Mapping[int, int] | None = None
-) -> Any:
-    """Return the mapped files of a model whose rows have `words` words; its kernels are bound at the first touch of a mapping.
-
-    `name` is the name of the bound kernels, `own` has the family's hooks besides HOOKS, and `fields` has values for fields of
-    the table of mappings.
-    """
-    from scmsim.fs.mapping.driver import Mapped
-
-    return Mapped(model, lambda record: (_kernels(name, words, tuple(own.items())), fields or {}), files)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scmsim.fs.engine import table
-from scmsim.fs.mapping import rows
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.fs.nova import state
 from scmsim.fs.nova.data import locate
 from scmsim.jit import subroutine
@@ -22,4 +22,4 @@ def place(s, arena, f, page):
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    return rows.mapped_files(model, files, "nova_mapped", state.FILE_WORDS, {"place": place})
+    return mapped_files(model, files, "nova_mapped", state.FILE_WORDS, {"place": place})

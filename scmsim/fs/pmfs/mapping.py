@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scmsim.fs.engine import table
-from scmsim.fs.mapping import rows
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.fs.mapping.words import LEAVES_LARGE
 from scmsim.fs.pmfs import state
 from scmsim.jit import subroutine
@@ -28,7 +28,7 @@ def mapped_as(model: Any, files: int, large: bool, blocks: bool) -> Any:
     """
     own = {"place": place, "MAY_BE_LARGE": large, "WHOLE_BLOCKS": blocks}
     name = f"pmfs_mapped_{'large' if large else 'small'}{'_blocks' if blocks else ''}"
-    return rows.mapped_files(model, files, name, state.FILE_WORDS, own, {LEAVES_LARGE: 1})
+    return mapped_files(model, files, name, state.FILE_WORDS, own, {LEAVES_LARGE: 1})
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
