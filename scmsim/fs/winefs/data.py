@@ -11,7 +11,7 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.pmfs.copy import clear, inode_at, set_copy_within, set_find
 from scmsim.fs.pmfs.data import allocate, close_write, copy_runs, fast, lengthen, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
@@ -29,7 +29,7 @@ def touch(s, arena, out, row):
     if arena[row + file_row.STATUS] & WAS_READ:
         return
     arena[row + file_row.STATUS] |= WAS_READ
-    s.reg[pmfs_templates.INODE] = inode_at(s, row)
+    s.reg[tpl.INODE] = inode_at(s, row)
     emit_template(s, out, templates.ATIME)
 
 
@@ -66,10 +66,8 @@ def copy_edge(s, arena, out, row, at, length):
     i = at >> 12
     block, old = table.get(arena, row + pmfs_state.BLOCKS, i), table.get(arena, row + pmfs_state.OLD, i)
     from_block = old if s.replacing and old != 0 else block
-    set_copy_within(
-        s, from_block * pmfs_templates.BLOCK + (at & 4095), block * pmfs_templates.BLOCK + (at & 4095), length
-    )
-    emit_template(s, out, pmfs_templates.COW_EDGE)
+    set_copy_within(s, from_block * tpl.BLOCK + (at & 4095), block * tpl.BLOCK + (at & 4095), length)
+    emit_template(s, out, tpl.COW_EDGE)
 
 
 @subroutine
@@ -80,18 +78,18 @@ def fill_edges(s, arena, out, op, row):
     if s.edges & NEW_START:
         clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12), 0, start_bytes(op.offset))
     if s.edges & NEW_END:
-        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12), last & 4095, pmfs_templates.BLOCK)
+        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12), last & 4095, tpl.BLOCK)
     if s.edges & OVER_START:
         copy_edge(s, arena, out, row, first, start_bytes(op.offset))
     if s.edges & OVER_END:
-        copy_edge(s, arena, out, row, last, pmfs_templates.BLOCK - (last & 4095))
+        copy_edge(s, arena, out, row, last, tpl.BLOCK - (last & 4095))
 
 
 @subroutine
 def restore_leaf(s, arena, out, op, row):
     """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
-    slots = node(arena, row, 1, first >> 9) * pmfs_templates.BLOCK + ((first & 511) << 3)
+    slots = node(arena, row, 1, first >> 9) * tpl.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
     count = 0
     for i in range(first, last + 1):
@@ -100,8 +98,8 @@ def restore_leaf(s, arena, out, op, row):
             table.put(arena, row + pmfs_state.OLD, i, table.get(arena, row + pmfs_state.BLOCKS, i))
             table.put(arena, row + pmfs_state.BLOCKS, i, old)
             count += 1
-    s.reg[pmfs_templates.LEAF_AT], s.reg[pmfs_templates.SLOTS] = slots, (last - first + 1) << 3
-    s.reg[pmfs_templates.UPPER] = count << 3
+    s.reg[tpl.LEAF_AT], s.reg[tpl.SLOTS] = slots, (last - first + 1) << 3
+    s.reg[tpl.UPPER] = count << 3
     emit_template(s, out, templates.RESTORE)
     s.resume_at = last + 1
 
@@ -113,7 +111,7 @@ def write_file(s, arena, out, op, row):
     if s.stage == pmfs_state.READY:
         arena[row + file_row.STATUS] &= ~WAS_READ
         set_find(s, arena, row, first, 1)
-        emit_template(s, out, pmfs_templates.WRITE)
+        emit_template(s, out, tpl.WRITE)
         copied = s.strict and op.offset < arena[row + file_row.SIZE]  # a strict overwrite goes to fresh blocks
         s.doubled = copied and arena[row + pmfs_state.ALIGNED] != 0
         inside = first == last and table.get(arena, row + pmfs_state.BLOCKS, first) != 0
@@ -135,7 +133,7 @@ def write_file(s, arena, out, op, row):
         fill_edges(s, arena, out, op, row)
         s.stage, s.resume_at = pmfs_state.COPYING, op.offset
     if s.stage == pmfs_state.COPYING:
-        if not copy_runs(s, arena, out, op, row, pmfs_templates.COPY):
+        if not copy_runs(s, arena, out, op, row, tpl.COPY):
             return False
         if not (s.doubled and s.replacing):
             close_write(s, arena, out, op, row)
