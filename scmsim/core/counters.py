@@ -54,7 +54,7 @@ SCHEMA: dict[str, Counter] = {
     **_walks("dtlb_load", "loads"),
     **_walks("dtlb_store", "stores"),
     **_walks("itlb", "instruction fetches"),
-    "dtlb_user_lookups": Counter(None, "accesses", "data look-ups whose address lies in the user half"),
+    "dtlb_user_lookups": Counter(None, "accesses", "data look-ups at user addresses"),
     "dtlb_user_misses_stlb_hit": Counter(None, "accesses", "user addresses: first level missed, second hit"),
     "dtlb_user_misses_walk_completed": Counter(None, "walks", "page walks for data at user addresses"),
     **{
@@ -83,11 +83,13 @@ SCHEMA: dict[str, Counter] = {
         for level in ("pde", "pdpte", "pml4e")
     },
     "page_table_updates": Counter(None, "updates", "accessed and dirty bits that the MMU set in user pages' entries"),
-    "page_table_update_cycles": Counter(None, "cycles", "spent in setting accessed and dirty bits"),
+    "page_table_update_cycles": Counter(None, "cycles", "cycles spent in setting accessed and dirty bits"),
     "tlb_invalidations": Counter(None, "invalidations", "pages invalidated one by one"),
     "tlb_flushes": Counter(None, "flushes", "times that every entry was invalidated at once"),
-    "tlb_shootdowns": Counter(None, "interrupts", "other CPUs interrupted to invalidate the same"),
-    "tlb_invalidation_cycles": Counter(None, "cycles", "spent in invalidations, waiting for other CPUs included"),
+    "tlb_shootdowns": Counter(None, "interrupts", "interrupts of other CPUs, which invalidate the same pages"),
+    "tlb_invalidation_cycles": Counter(
+        None, "cycles", "cycles spent in invalidations, including the wait for other CPUs"
+    ),
     "pm_dependent_loads": Counter(
         None,
         "loads",
@@ -104,13 +106,17 @@ SCHEMA: dict[str, Counter] = {
     ),
     "write_buffer_miss_lines": Counter(None, "lines", "64-byte lines that these stores wrote"),
     "deferred_instructions": Counter(
-        None, "instructions", "of the instructions, those that the kernel deferred to its own threads"
+        None, "instructions", "those of the instructions that the kernel deferred to its own threads"
     ),
     "other_instructions": Counter(
-        None, "instructions", "of interrupts and unrelated tasks meanwhile; not in the instructions"
+        None,
+        "instructions",
+        "instructions of interrupts and unrelated tasks meanwhile; the counter instructions leaves them out",
     ),
     "interprocessor_interrupts": Counter(
-        None, "interrupts", "that CPUs sent each other while a call ran: to run a function, or to look what to run next"
+        None,
+        "interrupts",
+        "interrupts that CPUs sent each other while a call ran: to run a function, or to choose the next task",
     ),
     "flushes": Counter(None, "lines", "cache-line write-back instructions (clwb, clflushopt)"),
     "fences": Counter(None, "fences", "ordering store fences (sfence)"),

@@ -1,4 +1,4 @@
-"""Locks of file systems: which calls of a model hold which lock, alone, and what threads must share to wait for it.
+"""Locks of file systems: which calls of a model hold which lock exclusively, and what threads must share to wait for it.
 
 Declared in a family's `models.toml` (`locks` names those of a row, `lock.NAME` declares one), or in `locks.toml` beside the
 families, which has the locks of Linux that several families have.

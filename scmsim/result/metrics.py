@@ -308,11 +308,6 @@ def space_waste(file_bytes: int, page_bytes: int) -> int:
     return -file_bytes % page_bytes
 
 
-def space_waste_as_printed(file_bytes: int, page_bytes: int) -> int:
-    """Return equation 1 of the VSM paper as printed: a whole page if the page size divides the file's size."""
-    return page_bytes - file_bytes % page_bytes
-
-
 def _evaluate(table: Mapping[str, Metric], inputs: Mapping[str, Number], guesses: set[str]) -> Metrics:
     out = Metrics()
     for name, metric in table.items():

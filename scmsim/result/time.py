@@ -124,7 +124,7 @@ def load_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
 
 
 def store_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    """Return the bytes per ns that one core stores: the lesser of its own bound and of its lines in flight over their latency."""
+    """Return the bytes per ns that one core stores: the lesser of `copy_gb_s` and its bytes in flight divided by the latency."""
     return float(min(_of(time, "copy_gb_s"), _in_flight_gb_s(time, medium, medium.get("store_ns", 0), 0)))
 
 

@@ -69,7 +69,7 @@ def test_the_page_of_the_documentation_is_up_to_date() -> None:
         ("tlb traffic", "not the number of TLB look-ups"),
         ("dTLB look-ups", "far fewer than loads + stores"),
         ("page walks of 4 KiB pages", "the program's own buffers"),
-        ("write amplification: media 4096", "flash behind a buffer"),
+        ("write amplification: media 4096", "flash with a buffer"),
         ("extra data bytes per byte (VSM)", "511 for 4 KiB"),
         ("read amplification", "bytes read by the program"),
         ("metadata", "1.6 GB on the default device of 64 GiB"),

@@ -183,7 +183,7 @@ def test_scm_manager_stores_them_too_early(site, call, wrong):
 def test_scm_manager_truncates_and_renames_in_two_steps():
     """The reconstruction gives data objects back before the size changes, and takes the old name away before the new one comes."""
     report = check("scm-manager", [*OBJECTS[:2], ("truncate", 1, 100)])
-    assert report.failing_operations == 1 and "which a truncate has given back" in report.failures[0].wrong
+    assert report.failing_operations == 1 and "which a truncate has freed" in report.failures[0].wrong
     assert "has no name" in check("scm-manager", [NEW, ("rename", 1)]).failures[0].wrong
 
 

@@ -217,7 +217,7 @@ def _write(fs: str, found: np.ndarray, cases: int) -> None:
     """The table of a file system: fitted costs, and those of the table for all that no row told."""
     _, prior = toml.read(FOLDER / "mapping.toml")
     told = f"Debian's 6.1 in the lab, {cases} random cases of {fs} (python -m tests.verification.mapped_costs)"
-    head = f"# As mapping.toml, fitted to what {fs} of Linux 6.1 did in the lab; tests/verification/mapped_costs.py judges it.\n"
+    head = f"# The costs of mapping.toml, fitted to {fs} of Linux 6.1 in the lab; tests/verification/mapped_costs.py tests them.\n"
     entries = {}
     for name, row in zip(COSTS, found, strict=False):
         known = not np.isnan(row).any()

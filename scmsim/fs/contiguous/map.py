@@ -61,6 +61,7 @@ def table_event(s, out, what, block, address, pages, order):
 
 @subroutine
 def address_of(arena, row, page):
+    """Return the virtual address of a page of a file."""
     return RANGES + arena[row + state.RANGE] + page * templates.BLOCK
 
 
@@ -174,11 +175,8 @@ def map_super(s, arena, out, row, piece):
     arena[row + file_row.MAPPED] += PIECE
     arena[row + state.PAGE_COUNT] = max(arena[row + state.PAGE_COUNT], (piece + 1) * PIECE)
     count_blocks(s, arena, row, PIECE)
-    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES], s.reg[templates.COUNT] = (
-        directory_at(arena, row, piece),
-        8,
-        1,
-    )
+    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES] = directory_at(arena, row, piece), 8
+    s.reg[templates.COUNT] = 1
     emit_template(s, out, templates.NEW_SUPERS)
     block = table.get(arena, row + state.BLOCKS, piece * PIECE)
     table_event(s, out, MAPS, block, address_of(arena, row, piece * PIECE), PIECE, SUPER)
@@ -288,11 +286,8 @@ def unmap(s, arena, out, row, first, stop):
     freed(s, out, entries, 1)
     table.put(arena, row + state.PTES, piece, 0)
     s.table_blocks -= 1
-    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES], s.reg[templates.PAGES] = (
-        directory_at(arena, row, piece),
-        8,
-        1,
-    )
+    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES] = directory_at(arena, row, piece), 8
+    s.reg[templates.PAGES] = 1
     emit_template(s, out, templates.TABLE_GONE)
     return gone
 
@@ -326,10 +321,8 @@ def drop_supers(s, arena, out, row, wanted):
     arena[row + state.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + state.SUPERS], held, wanted)
     arena[row + file_row.MAPPED] -= (held - wanted) * PIECE
     count_blocks(s, arena, row, (wanted - held) * PIECE)
-    s.reg[templates.DIRECTORY], s.reg[templates.DIRECTORY_BYTES] = (
-        directory_at(arena, row, wanted),
-        (held - wanted) << 3,
-    )
+    s.reg[templates.DIRECTORY] = directory_at(arena, row, wanted)
+    s.reg[templates.DIRECTORY_BYTES] = (held - wanted) << 3
     s.reg[templates.PAGES] = held - wanted
     emit_template(s, out, templates.TABLE_GONE)
     table_event(s, out, UNMAPS, 0, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)

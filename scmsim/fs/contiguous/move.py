@@ -15,6 +15,7 @@ from scmsim.fs.contiguous.data import inode_at, stretch
 from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import kernel, subroutine
 
 SECOND = 1_000_000_000
@@ -51,7 +52,7 @@ def dequeue(s, arena):
 
 
 @subroutine
-def disturbs(s, arena, op):
+def disturbs(s, op):
     """Return whether an operation must wait for the migration of its file: any that changes the file's pages."""
     code, row = op.op, s.files + op.file * state.FILE_WORDS
     if code == records.RENAME:
@@ -73,7 +74,7 @@ def next_due(s, arena, op):
     if s.moving != 0:
         if s.now >= s.moved_at:
             return state.SETTLE
-        if disturbs(s, arena, op):
+        if disturbs(s, op):
             if op.op == records.WRITE:
                 s.waited_writes += 1
                 s.waited_ns += s.moved_at - s.now
@@ -93,7 +94,7 @@ def next_due(s, arena, op):
 
 
 @subroutine
-def pages_to_move(s, arena, row):
+def pages_to_move(arena, row):
     """Return the end of the hole-free pages at the start of the file, before its spare pages."""
     page = arena[row + state.HELD] * page_map.PIECE
     while page < arena[row + state.PAGE_COUNT] and table.get(arena, row + state.BLOCKS, page) != 0:
@@ -102,32 +103,29 @@ def pages_to_move(s, arena, row):
 
 
 @subroutine
-def begin_move(s, arena, out, row):
-    """Allocate the superpages of a migration.
-
-    Returns 1: the copy can begin, -1: nothing to migrate, or too few superpages, 0: the arena must grow first.
-    """
-    pages, held = pages_to_move(s, arena, row), arena[row + state.HELD]
+def begin_move(s, arena, row):
+    """Allocate the superpages of a migration; return FULL if there is nothing to migrate or too few are free."""
+    pages, held = pages_to_move(arena, row), arena[row + state.HELD]
     wanted = pages // page_map.PIECE
     if s.whole and pages % page_map.PIECE and pages * templates.BLOCK >= arena[row + file_row.SIZE]:
         # the rest of the file also gets a superpage
         wanted += 1
     if wanted <= held:
-        return -1
+        return FULL
     if s.free_supers < wanted - held:
         s.refused_migrations += 1
-        return -1
+        return FULL
     words = table.words_to_hold(arena, row + state.NEWER, wanted - held) + page_map.words_for(
         arena, row, wanted * page_map.PIECE
     )
     if not has_room(s, arena, words):
-        return 0
+        return NO_ROOM
     page_map.reserve(s, arena, row, wanted * page_map.PIECE)
     table.reserve(s, arena, row + state.NEWER, wanted - held)
     arena[row + state.FILLED] = two_zone.nvmalloc_superpage(s, arena, arena[row + state.NEWER], wanted - held)
     s.data_blocks += (wanted - held) * page_map.PIECE
     s.copy_at, s.wanted = held * page_map.PIECE, pages
-    return 1
+    return DONE
 
 
 @subroutine
@@ -155,10 +153,10 @@ def migrate(s, arena, out):
     """Run the copying half of a migration; return True when the copy is under way, or nothing is to be copied."""
     row = s.moving
     if s.copy_at < 0:
-        begun = begin_move(s, arena, out, row)
-        if begun == 0:
+        begun = begin_move(s, arena, row)
+        if begun == NO_ROOM:
             return False
-        if begun < 0:
+        if begun == FULL:
             s.moving = 0
             return True
     while s.copy_at < s.wanted:

@@ -157,10 +157,8 @@ def keep_null(s, arena, out, row):
     for word in range(state.BLOCKS, state.SUPERS):
         arena[null + word] = arena[row + word]
         arena[row + word] = 0
-    arena[null + state.RANGE], arena[null + state.RANGE_ORDER] = (
-        arena[row + state.RANGE],
-        arena[row + state.RANGE_ORDER],
-    )
+    arena[null + state.RANGE] = arena[row + state.RANGE]
+    arena[null + state.RANGE_ORDER] = arena[row + state.RANGE_ORDER]
     arena[null + state.PAGE_COUNT], arena[null + state.SPARE], arena[null + state.NEXT] = count, count, s.nulls
     arena[row + state.RANGE_ORDER], arena[row + state.PAGE_COUNT] = 0, 0
     s.nulls = null

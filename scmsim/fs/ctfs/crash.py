@@ -18,7 +18,7 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.records import FENCE, NTSTORE, STORE
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.ctfs.templates import MASTER, STAGING
 from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.expected import Found
@@ -85,8 +85,8 @@ class RecoveryModel(Scmfs):
         return self._put(event.addr, ("gone", names.pop()), True) if names else []
 
     def _inode(self, i: int, event: Event) -> list:
-        file, at = divmod(event.addr - contiguous_templates.INODE_TABLE, contiguous_templates.INODE_BYTES)
-        if at == 0 and event.length == contiguous_templates.INODE_BYTES:
+        file, at = divmod(event.addr - tpl.INODE_TABLE, tpl.INODE_BYTES)
+        if at == 0 and event.length == tpl.INODE_BYTES:
             return super()._inode(i, event)
         if at != 8 or not 0 <= file < self.count or self._row(file)[file_row.STATUS] & file_row.IS_DIR:
             return []
@@ -113,16 +113,9 @@ class RecoveryModel(Scmfs):
 
     def _upper(self, i: int, event: Event) -> list:
         after = next(self._stores(i, 1), None)
-        moves = (
-            after is not None
-            and after.site == "inode"
-            and after.addr % contiguous_templates.INODE_BYTES == 8
-            and after.length == 16
-        )
+        moves = after is not None and after.site == "inode" and after.addr % tpl.INODE_BYTES == 8 and after.length == 16
         if after is not None and moves:
-            return self._moved(
-                event, (after.addr - contiguous_templates.INODE_TABLE) // contiguous_templates.INODE_BYTES
-            )
+            return self._moved(event, (after.addr - tpl.INODE_TABLE) // tpl.INODE_BYTES)
         addrs = range(event.addr, event.addr + event.length, PTE)
         return [word for addr in addrs for word in self._put(addr, ("upper", addr), self._entry(addr))]
 
@@ -153,5 +146,5 @@ def _beside(event: Event) -> bool:
     if event.site == "free list" or event.code == FENCE:
         return True
     if event.site == "inode":
-        return event.addr < contiguous_templates.INODE_TABLE
+        return event.addr < tpl.INODE_TABLE
     return event.site in ("page table", "shadow copy") and event.addr // PAGE in (MASTER // PAGE, STAGING // PAGE)

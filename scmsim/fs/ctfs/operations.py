@@ -9,7 +9,7 @@ from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as contiguous_names
 from scmsim.fs.contiguous import operations as contiguous_operations
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.ctfs import partitions, swap, templates
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import emit_template
@@ -31,20 +31,19 @@ def copy_in(s, arena, out, row, at, stop):
     The write-back of the head goes to the line after it, since ctFS has already advanced the pointer.  Source: ctFS
     ctfs_cpy.c, avx_cpy.
     """
-    user = s.reg[contiguous_templates.USER_AT] - at
+    user = s.reg[tpl.USER_AT] - at
     low = min((at + 63) & ~63, stop)
     high = max(stop & ~63, low)
     for first, end, template, written in (
         (at, low, templates.COPY_EDGE, low),
-        (low, high, contiguous_templates.COPY_IN, high),
+        (low, high, tpl.COPY_IN, high),
         (high, stop, templates.COPY_EDGE, stop - 1),
     ):
         if first < end:
-            s.reg[contiguous_templates.USER_AT], s.reg[contiguous_templates.PAGES] = user + first, (end - first) >> 6
-            s.reg[contiguous_templates.TABLE] = (
-                table.get(arena, row + contiguous_state.BLOCKS, first // contiguous_templates.BLOCK)
-                * contiguous_templates.BLOCK
-                + first % contiguous_templates.BLOCK
+            s.reg[tpl.USER_AT], s.reg[tpl.PAGES] = user + first, (end - first) >> 6
+            s.reg[tpl.TABLE] = (
+                table.get(arena, row + contiguous_state.BLOCKS, first // tpl.BLOCK) * tpl.BLOCK
+                + first % tpl.BLOCK
                 + written
                 - first
             )
@@ -55,7 +54,7 @@ def copy_in(s, arena, out, row, at, stop):
 def lengthen(s, arena, out, op, row):
     """Write the inode of a growing file before the copy."""
     if op.offset + op.length > s.old_size:
-        emit_template(s, out, contiguous_templates.WRITTEN)
+        emit_template(s, out, tpl.WRITTEN)
 
 
 @subroutine
@@ -77,7 +76,7 @@ def on_lookup(s, arena, out, row):
     if directory != 0:
         stop = min(arena[row + contiguous_state.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
         contiguous_names.scan(s, arena, out, directory, stop)
-        s.reg[contiguous_templates.DIR] = contiguous_data.inode_at(s, directory)
+        s.reg[tpl.DIR] = contiguous_data.inode_at(s, directory)
         emit_template(s, out, templates.LOOKED)
 
 

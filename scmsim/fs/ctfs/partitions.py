@@ -6,7 +6,7 @@ Sources: ctFS ctfs_pgg.c, ctfs_inode.c.
 from scmsim.alloc import first_fit
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.ctfs import templates
 from scmsim.fs.engine import ranges, table
 from scmsim.fs.engine.events import emit_template
@@ -19,7 +19,7 @@ DIRECTORY_REACH = 30  # log2 bytes: partitions of this size or larger have a pag
 @subroutine
 def range_order(stop):
     """Return log2 of the bytes of the partition for `stop` pages: 2 MiB times a power of 8."""
-    order = ranges.order_for(stop * contiguous_templates.BLOCK)
+    order = ranges.order_for(stop * tpl.BLOCK)
     return order + -order % 3
 
 
@@ -34,9 +34,7 @@ def place(s, out, is_first):
 @subroutine
 def set_moved(s, arena, out, row, old, held):
     """Set the registers for a move, which changes all entries of the old partition; emit a flush of the whole TLB."""
-    s.reg[contiguous_templates.DIRECTORY_BYTES] = 8 << (
-        held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else page_map.SUPER)
-    )
+    s.reg[tpl.DIRECTORY_BYTES] = 8 << (held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else page_map.SUPER))
     page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.RANGES + old, 1 << 18, page_map.NORMAL)
 
 

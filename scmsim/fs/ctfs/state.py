@@ -7,7 +7,7 @@ import numpy as np
 
 from scmsim.core.records import Files
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.ctfs import templates
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State
@@ -25,7 +25,7 @@ STATE = np.dtype(
 
 def start(params: dict, files: Files) -> State:
     """Return the state of an empty ctFS that knows the trace's `files`."""
-    rows = costs.load("ctfs", templates.COSTS, list(contiguous_templates.SITES))
+    rows = costs.load("ctfs", templates.COSTS, list(tpl.SITES))
     variant = contiguous_state.Variant(templates.templates(), rows, STATE, normal_percent=1)
     state = contiguous_state.start(params, files, variant)
     state.record[0].shadow = params["update"] == "atomic"

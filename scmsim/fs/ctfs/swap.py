@@ -9,7 +9,7 @@ pages are not taken from the model's device, and the file keeps its blocks.
 from scmsim.core.records import INVALIDATE, PM, pack
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.ctfs import templates
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
@@ -17,7 +17,7 @@ from scmsim.jit import subroutine
 
 EVENTS = 160  # most events of one atomic write
 AT_ONCE = 32  # most pages of one INVALIDATE event: a longer event would count as a flush of the whole TLB
-_INVALIDATES = pack(INVALIDATE, list(contiguous_templates.SITES).index("page table"), PM)
+_INVALIDATES = pack(INVALIDATE, list(tpl.SITES).index("page table"), PM)
 
 
 @subroutine
@@ -35,10 +35,8 @@ def split(s, arena, out, row, piece):
     table.put(arena, row + contiguous_state.PTES, piece, block)
     s.table_blocks += 1
     s.owed -= 1
-    s.reg[contiguous_templates.TABLE], s.reg[contiguous_templates.DIRECTORY] = (
-        block * contiguous_templates.BLOCK,
-        page_map.directory_at(arena, row, piece),
-    )
+    s.reg[tpl.TABLE] = block * tpl.BLOCK
+    s.reg[tpl.DIRECTORY] = page_map.directory_at(arena, row, piece)
     emit_template(s, out, templates.SPLIT)
     return True
 
@@ -48,11 +46,9 @@ def swap_pages(s, arena, out, row, first, count):
     """Swap the entries of `count` pages of one piece; return whether a split requires a flush of the whole TLB."""
     piece = first // page_map.PIECE
     whole = split(s, arena, out, row, piece)
-    s.reg[contiguous_templates.TABLE] = (
-        table.get(arena, row + contiguous_state.PTES, piece) * contiguous_templates.BLOCK
-    )
-    s.reg[contiguous_templates.PTE_AT] = s.reg[contiguous_templates.TABLE] + ((first & (page_map.PIECE - 1)) << 3)
-    s.reg[contiguous_templates.PTE_BYTES], s.reg[contiguous_templates.PAGES] = count << 3, count
+    s.reg[tpl.TABLE] = table.get(arena, row + contiguous_state.PTES, piece) * tpl.BLOCK
+    s.reg[tpl.PTE_AT] = s.reg[tpl.TABLE] + ((first & (page_map.PIECE - 1)) << 3)
+    s.reg[tpl.PTE_BYTES], s.reg[tpl.PAGES] = count << 3, count
     emit_template(s, out, templates.SWAP_PAGES)
     page = first
     while not whole and page < first + count:
@@ -67,16 +63,11 @@ def write_swapped(s, arena, out, op, row):
     """Finish an atomic write after its copy; an append is written in place."""
     if not s.shadow or op.offset >= s.old_size:
         return
-    end, first = op.offset + op.length, op.offset // contiguous_templates.BLOCK
-    stop = (end - 1) // contiguous_templates.BLOCK + 1
+    end, first = op.offset + op.length, op.offset // tpl.BLOCK
+    stop = (end - 1) // tpl.BLOCK + 1
     # bytes of the first and last page that the write does not cover: they are copied to the staging pages
-    s.reg[contiguous_templates.BYTES] = (
-        op.offset
-        - first * contiguous_templates.BLOCK
-        + min(stop * contiguous_templates.BLOCK, max(s.old_size, end))
-        - end
-    )
-    if s.reg[contiguous_templates.BYTES] > 0:
+    s.reg[tpl.BYTES] = op.offset - first * tpl.BLOCK + min(stop * tpl.BLOCK, max(s.old_size, end)) - end
+    if s.reg[tpl.BYTES] > 0:
         emit_template(s, out, templates.SHADOW_COPY)
     emit_template(s, out, templates.SWAP)
     # [first, begin): a partial piece, [begin, middle): whole pieces, [middle, stop): a partial piece
@@ -86,8 +77,8 @@ def write_swapped(s, arena, out, op, row):
     if first < begin:
         whole = swap_pages(s, arena, out, row, first, begin - first)
     if begin < middle:
-        s.reg[contiguous_templates.DIRECTORY] = page_map.directory_at(arena, row, begin // page_map.PIECE)
-        s.reg[contiguous_templates.DIRECTORY_BYTES] = (middle - begin) // page_map.PIECE << 3
+        s.reg[tpl.DIRECTORY] = page_map.directory_at(arena, row, begin // page_map.PIECE)
+        s.reg[tpl.DIRECTORY_BYTES] = (middle - begin) // page_map.PIECE << 3
         emit_template(s, out, templates.SWAP_PIECES)
         whole = True
     if middle < stop:

@@ -6,12 +6,12 @@ modification 80, change 96, opening 112.
 """
 
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.contiguous.templates import BLOCK, INODE_BYTES, NONE
 from scmsim.fs.engine.events import TemplateBuilder
 
-COSTS = (*contiguous_templates.COSTS, "stream_line", "edge_byte")
-_STEPS = TemplateBuilder(contiguous_templates.SITES, COSTS)
+COSTS = (*tpl.COSTS, "stream_line", "edge_byte")
+_STEPS = TemplateBuilder(tpl.SITES, COSTS)
 step, work = _STEPS.run, _STEPS.work
 
 # Device offsets below the tables: the device's master page and its bitmap; the superblock, bitmap of inodes and
@@ -21,12 +21,12 @@ STATE = MASTER + 120  # pswap's state in the master page; it crosses a line, so 
 
 (
     COPY_EDGE, PARTITION, LOOKED, PLACED, SHADOW_COPY, SWAP, SPLIT, SWAP_PAGES, SWAP_PIECES,
-) = range(contiguous_templates.COLLECTED + 1, contiguous_templates.COLLECTED + 10)  # fmt: skip
+) = range(tpl.COLLECTED + 1, tpl.COLLECTED + 10)  # fmt: skip
 
 
 def templates() -> dict[int, list]:
     """Return all templates of ctFS."""
-    return contiguous_templates.templates() | _data() | _tables() | _names() | _swaps()
+    return tpl.templates() | _data() | _tables() | _names() | _swaps()
 
 
 def _inode_written(base: int) -> list:
@@ -42,29 +42,29 @@ def _resized(base: int) -> list:
 def _placed() -> list:
     """Return the steps of inode_resize_lvl: size and block, level; a file that moves runs it after its entries were swapped."""
     return [
-        step(STORE, "inode", contiguous_templates.INODE, 8, 16),
-        step(STORE, "inode", contiguous_templates.INODE, 56, 1),
+        step(STORE, "inode", tpl.INODE, 8, 16),
+        step(STORE, "inode", tpl.INODE, 56, 1),
     ]
 
 
 def _data() -> dict[int, list]:
     """Return the templates of avx_cpy, and of the inode of a file that grew."""
     return {
-        contiguous_templates.COPY_IN: [
-            step(LOAD, "data copy", contiguous_templates.USER_AT, 0, 0, contiguous_templates.BYTES, space=USER),
-            step(NTSTORE, "data copy", contiguous_templates.AT, 0, 0, contiguous_templates.BYTES),
+        tpl.COPY_IN: [
+            step(LOAD, "data copy", tpl.USER_AT, 0, 0, tpl.BYTES, space=USER),
+            step(NTSTORE, "data copy", tpl.AT, 0, 0, tpl.BYTES),
             work("copy_call", 1),
-            work("stream_line", 0, contiguous_templates.PAGES),
+            work("stream_line", 0, tpl.PAGES),
         ],
         COPY_EDGE: [
-            step(LOAD, "data copy", contiguous_templates.USER_AT, 0, 0, contiguous_templates.BYTES, space=USER),
-            step(STORE, "data copy", contiguous_templates.AT, 0, 0, contiguous_templates.BYTES),
-            step(FLUSH, "data copy", contiguous_templates.TABLE, 0, 1),
-            work("edge_byte", 0, contiguous_templates.BYTES),
+            step(LOAD, "data copy", tpl.USER_AT, 0, 0, tpl.BYTES, space=USER),
+            step(STORE, "data copy", tpl.AT, 0, 0, tpl.BYTES),
+            step(FLUSH, "data copy", tpl.TABLE, 0, 1),
+            work("edge_byte", 0, tpl.BYTES),
         ],
-        contiguous_templates.WRITTEN: _resized(contiguous_templates.INODE),
-        contiguous_templates.RESIZED: _resized(contiguous_templates.INODE),
-        contiguous_templates.FSYNC: [work("fsync_call", 1)],
+        tpl.WRITTEN: _resized(tpl.INODE),
+        tpl.RESIZED: _resized(tpl.INODE),
+        tpl.FSYNC: [work("fsync_call", 1)],
     }
 
 
@@ -75,45 +75,37 @@ def _tables() -> dict[int, list]:
     (partitions).
     """
     return {
-        contiguous_templates.NEW_SUPERS: [
+        tpl.NEW_SUPERS: [
             step(STORE, "free list", NONE, BITMAP, 64),
             step(FLUSH, "free list", NONE, BITMAP, 1),
-            step(STORE, "page table", contiguous_templates.DIRECTORY, 0, 0, contiguous_templates.DIRECTORY_BYTES),
-            step(FLUSH, "page table", contiguous_templates.DIRECTORY, 0, 0, contiguous_templates.DIRECTORY_BYTES),
-            step(
-                STORE,
-                "page table",
-                contiguous_templates.DIRECTORY,
-                0,
-                0,
-                contiguous_templates.DIRECTORY_BYTES,
-                space=KERNEL,
-            ),
-            work("new_superpage", 0, contiguous_templates.COUNT),
+            step(STORE, "page table", tpl.DIRECTORY, 0, 0, tpl.DIRECTORY_BYTES),
+            step(FLUSH, "page table", tpl.DIRECTORY, 0, 0, tpl.DIRECTORY_BYTES),
+            step(STORE, "page table", tpl.DIRECTORY, 0, 0, tpl.DIRECTORY_BYTES, space=KERNEL),
+            work("new_superpage", 0, tpl.COUNT),
         ],
-        contiguous_templates.NEW_TABLE: [
+        tpl.NEW_TABLE: [
             step(STORE, "free list", NONE, BITMAP, 8),
             step(FLUSH, "free list", NONE, BITMAP, 1),
-            step(STORE, "page table", contiguous_templates.DIRECTORY, 0, 8),
-            step(FLUSH, "page table", contiguous_templates.DIRECTORY, 0, 8),
+            step(STORE, "page table", tpl.DIRECTORY, 0, 8),
+            step(FLUSH, "page table", tpl.DIRECTORY, 0, 8),
             work("new_table", 1),
         ],
-        contiguous_templates.MAPPED: [
-            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES),
-            step(FLUSH, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES),
-            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES, space=KERNEL),
-            work("new_page", 0, contiguous_templates.PAGES),
+        tpl.MAPPED: [
+            step(STORE, "page table", tpl.PTE_AT, 0, 0, tpl.PTE_BYTES),
+            step(FLUSH, "page table", tpl.PTE_AT, 0, 0, tpl.PTE_BYTES),
+            step(STORE, "page table", tpl.PTE_AT, 0, 0, tpl.PTE_BYTES, space=KERNEL),
+            work("new_page", 0, tpl.PAGES),
         ],
-        contiguous_templates.UNMAPPED: [work("free_page", 1)],
-        contiguous_templates.TABLE_GONE: [work("free_page", 1)],
+        tpl.UNMAPPED: [work("free_page", 1)],
+        tpl.TABLE_GONE: [work("free_page", 1)],
         PARTITION: [step(STORE, "free list", NONE, HEADERS, 2), work("move_range", 1)],
         PLACED: _placed(),
-        contiguous_templates.RANGE_MOVED: [
+        tpl.RANGE_MOVED: [
             *_swapped(),
-            *_entries(contiguous_templates.DIRECTORY, contiguous_templates.DIRECTORY_BYTES),
+            *_entries(tpl.DIRECTORY, tpl.DIRECTORY_BYTES),
             step(STORE, "free list", NONE, HEADERS, 2),
             *_placed(),
-            step(FLUSH, "inode", contiguous_templates.INODE, 0, 1),
+            step(FLUSH, "inode", tpl.INODE, 0, 1),
         ],
     }
 
@@ -121,43 +113,43 @@ def _tables() -> dict[int, list]:
 def _names() -> dict[int, list]:
     """Return the templates of inode_create, inode_path2inode and ctfs_unlink; storing its inode number commits a new record."""
     return {
-        contiguous_templates.ADD_DIRENT: [
-            step(STORE, "directory", contiguous_templates.AT, 18, 0, contiguous_templates.FIELDS),
-            step(FLUSH, "directory", contiguous_templates.AT, 0, 256),
-            step(FLUSH, "directory", contiguous_templates.AT, 255, 1),
-            step(STORE, "directory", contiguous_templates.AT, 0, 8),
-            step(FLUSH, "directory", contiguous_templates.AT, 0, 8),
+        tpl.ADD_DIRENT: [
+            step(STORE, "directory", tpl.AT, 18, 0, tpl.FIELDS),
+            step(FLUSH, "directory", tpl.AT, 0, 256),
+            step(FLUSH, "directory", tpl.AT, 255, 1),
+            step(STORE, "directory", tpl.AT, 0, 8),
+            step(FLUSH, "directory", tpl.AT, 0, 8),
         ],
-        contiguous_templates.DEL_DIRENT: [step(STORE, "directory", contiguous_templates.AT, 0, 8)],
-        contiguous_templates.NEW_INODE: [
+        tpl.DEL_DIRENT: [step(STORE, "directory", tpl.AT, 0, 8)],
+        tpl.NEW_INODE: [
             step(STORE, "inode", NONE, INODE_BITMAP, 8),
             step(STORE, "inode", NONE, SUPERBLOCK, 16),
             step(FLUSH, "inode", NONE, SUPERBLOCK, 1),
-            step(STORE, "inode", contiguous_templates.INODE, 0, INODE_BYTES),
-            step(STORE, "inode", contiguous_templates.INODE, 0, 8),
-            step(STORE, "inode", contiguous_templates.INODE, 64, 48),
-            *_inode_written(contiguous_templates.INODE),
+            step(STORE, "inode", tpl.INODE, 0, INODE_BYTES),
+            step(STORE, "inode", tpl.INODE, 0, 8),
+            step(STORE, "inode", tpl.INODE, 64, 48),
+            *_inode_written(tpl.INODE),
         ],
-        contiguous_templates.DIR_GROWN: [
-            *_resized(contiguous_templates.DIR),
-            step(STORE, "inode", contiguous_templates.DIR, 24, 8),
-            step(STORE, "inode", contiguous_templates.DIR, 96, 16),
-            *_inode_written(contiguous_templates.DIR),
-            step(STORE, "inode", contiguous_templates.DIR, 64, 32),
+        tpl.DIR_GROWN: [
+            *_resized(tpl.DIR),
+            step(STORE, "inode", tpl.DIR, 24, 8),
+            step(STORE, "inode", tpl.DIR, 96, 16),
+            *_inode_written(tpl.DIR),
+            step(STORE, "inode", tpl.DIR, 64, 32),
         ],
-        contiguous_templates.DIR_LEFT: [step(STORE, "inode", contiguous_templates.DIR, 24, 8)],
-        contiguous_templates.LINKS: [],
-        contiguous_templates.EVICTED: [
+        tpl.DIR_LEFT: [step(STORE, "inode", tpl.DIR, 24, 8)],
+        tpl.LINKS: [],
+        tpl.EVICTED: [
             step(STORE, "inode", NONE, INODE_BITMAP, 8),
             step(STORE, "free list", NONE, HEADERS, 2),
             work("evict", 1),
         ],
-        contiguous_templates.OPEN: [
+        tpl.OPEN: [
             work("open", 1),
-            step(LOAD, "inode", contiguous_templates.INODE, 0, 64),
-            step(STORE, "inode", contiguous_templates.INODE, 112, 8),
+            step(LOAD, "inode", tpl.INODE, 0, 64),
+            step(STORE, "inode", tpl.INODE, 112, 8),
         ],
-        LOOKED: [step(STORE, "inode", contiguous_templates.DIR, 64, 16)],
+        LOOKED: [step(STORE, "inode", tpl.DIR, 64, 16)],
     }
 
 
@@ -189,34 +181,34 @@ def _swaps() -> dict[int, list]:
     """Return the templates of an atomic write: take a staging partition, swap entries, free the partition."""
     return {
         SHADOW_COPY: [
-            step(LOAD, "shadow copy", NONE, STAGING, 0, contiguous_templates.BYTES),
-            step(STORE, "shadow copy", NONE, STAGING, 0, contiguous_templates.BYTES),
+            step(LOAD, "shadow copy", NONE, STAGING, 0, tpl.BYTES),
+            step(STORE, "shadow copy", NONE, STAGING, 0, tpl.BYTES),
             work("copy_call", 1),
         ],
         SWAP: [
             step(STORE, "free list", NONE, HEADERS, 2),
             *_swapped(),
             step(STORE, "free list", NONE, HEADERS, 2),
-            step(STORE, "inode", contiguous_templates.INODE, 57, 1),
+            step(STORE, "inode", tpl.INODE, 57, 1),
             work("move_range", 2),
         ],
         SPLIT: [
-            step(STORE, "page table", contiguous_templates.TABLE, 0, BLOCK),
-            step(FLUSH, "page table", contiguous_templates.TABLE, 0, BLOCK),
-            step(STORE, "page table", contiguous_templates.DIRECTORY, 0, 8),
-            step(FLUSH, "page table", contiguous_templates.DIRECTORY, 0, 8),
+            step(STORE, "page table", tpl.TABLE, 0, BLOCK),
+            step(FLUSH, "page table", tpl.TABLE, 0, BLOCK),
+            step(STORE, "page table", tpl.DIRECTORY, 0, 8),
+            step(FLUSH, "page table", tpl.DIRECTORY, 0, 8),
             step(STORE, "page table", NONE, STAGING, BLOCK + 8),
             step(FLUSH, "page table", NONE, STAGING, BLOCK + 8),
             work("new_table", 2),
         ],
         SWAP_PAGES: [
-            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES),
-            step(FLUSH, "page table", contiguous_templates.TABLE, 0, BLOCK),
-            step(STORE, "page table", NONE, STAGING, 0, contiguous_templates.PTE_BYTES),
+            step(STORE, "page table", tpl.PTE_AT, 0, 0, tpl.PTE_BYTES),
+            step(FLUSH, "page table", tpl.TABLE, 0, BLOCK),
+            step(STORE, "page table", NONE, STAGING, 0, tpl.PTE_BYTES),
             step(FLUSH, "page table", NONE, STAGING, BLOCK),
-            step(STORE, "page table", contiguous_templates.PTE_AT, 0, 0, contiguous_templates.PTE_BYTES, space=KERNEL),
-            step(STORE, "page table", NONE, STAGING, 0, contiguous_templates.PTE_BYTES, space=KERNEL),
-            work("new_page", 0, contiguous_templates.PAGES),
+            step(STORE, "page table", tpl.PTE_AT, 0, 0, tpl.PTE_BYTES, space=KERNEL),
+            step(STORE, "page table", NONE, STAGING, 0, tpl.PTE_BYTES, space=KERNEL),
+            work("new_page", 0, tpl.PAGES),
         ],
-        SWAP_PIECES: _entries(contiguous_templates.DIRECTORY, contiguous_templates.DIRECTORY_BYTES),
+        SWAP_PIECES: _entries(tpl.DIRECTORY, tpl.DIRECTORY_BYTES),
     }

@@ -1,7 +1,7 @@
-"""Pages of files: found, allocated and published; reads, writes, truncations, and what `gaps = filled` adds.
+"""Find, allocate and publish pages of files; read, write and truncate; with `gaps = filled` also fallocate and free.
 
 Source: daxfs/file.c (daxfs_read_iter, daxfs_write_prealloc, daxfs_write_iter, daxfs_truncate_overlay, daxfs_setattr).
-Simplified: misses of the inode's map of pages cost as hits; a hole that a truncation passes is not looked up.
+Simplified: a miss of the inode's map of pages costs the same as a hit; a truncation does not look holes up.
 """
 
 from scmsim.fs.daxfs import overlay, state, templates
@@ -19,14 +19,14 @@ BATCH = 256  # most pages that a write allocates at once
 
 @subroutine
 def word_of(arena, row, page):
-    """Return the word of a file's page."""
+    """Return the packed field of a file's page."""
     return table.get(arena, row + state.PAGES, page)
 
 
 @subroutine
-def place(s, arena, row, page):
+def place(s, arena, f, page):
     """Return the device offset of a file's page, 0: a hole."""
-    at = word_of(arena, row, page) & state.PLACE
+    at = word_of(arena, f, page) & state.PLACE
     return s.pool_at + (at - 1 << 12) if at else 0
 
 
@@ -38,7 +38,7 @@ def most_pages(s):
 
 @subroutine
 def can_take(s, arena, row, first, last):
-    """Return the outcome of giving pages to the holes of [first, last], and make the model's room for them."""
+    """Return whether the holes of [first, last] can get pages, as an outcome; reserve room in the model's tables."""
     pages, keys = 0, 0
     if last >= most_pages(s):
         return FULL
@@ -61,20 +61,20 @@ def can_take(s, arena, row, first, last):
 
 
 @subroutine
-def look_up(s, arena, out, row, page):
+def look_up(s, arena, out, f, page):
     """Emit the search for a page: in the inode's own map, else in the hash table, whose answer the map keeps; at most 4 events."""
-    word = word_of(arena, row, page)
+    word = word_of(arena, f, page)
     s.reg[q.COUNT] = 1
     emit_template(s, out, templates.FOUND)
     if word & state.CACHED:
         return
-    home = overlay.home_of(s, arena[row + state.INO], page)
+    home = overlay.home_of(s, arena[f + state.INO], page)
     if word & state.KEYED:
         overlay.probe(s, out, home, word >> state.DISTANCE)
     else:
         overlay.miss(s, arena, out, home)
     if word & state.PLACE:
-        table.put(arena, row + state.PAGES, page, word | state.CACHED)
+        table.put(arena, f + state.PAGES, page, word | state.CACHED)
 
 
 @subroutine
@@ -86,7 +86,7 @@ def clear(s, out, at, length):
 
 @subroutine
 def publish(s, arena, out, row, page, taken):
-    """Emit daxfs_overlay_publish_page of a page of the pool; a page that the table has already goes back; at most 12 events."""
+    """Emit daxfs_overlay_publish_page of a page of the pool; a page that the table already has is freed; at most 12 events."""
     word = word_of(arena, row, page)
     home = overlay.home_of(s, arena[row + state.INO], page)
     if word & state.PLACE:
@@ -171,7 +171,7 @@ def find_entry(s, arena, out, row):
 
 @subroutine
 def write(s, arena, out, op, row):
-    """Run or resume daxfs_write_iter, whose pages there is room for; return whether it is done."""
+    """Run or resume daxfs_write_iter; the device has room for its pages; return whether it is done."""
     end = op.offset + op.length
     if s.stage == state.READY:
         if not preallocate(s, arena, out, row, op.offset >> 12, end - 1 >> 12) or not reserve_events(s, out, 4):

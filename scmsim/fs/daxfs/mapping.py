@@ -6,27 +6,14 @@ Source: daxfs/file.c (daxfs_dax_fault, daxfs_dax_pfn_mkwrite).  Simplified: a lo
 copies zeros to a new page; private mappings read the file's pages, where DaxFS copies them.
 """
 
-import functools
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from scmsim.fs.daxfs import data, state
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.jit import subroutine
-
-
-@subroutine
-def place(s, arena, f, page):
-    """Return the device offset of a page; 0: a hole."""
-    return data.place(s, arena, f, page)
-
-
-@subroutine
-def look_up(s, arena, out, f, page):
-    """Emit the search for a page."""
-    data.look_up(s, arena, out, f, page)
 
 
 @subroutine
@@ -47,24 +34,16 @@ def give_blocks(s, arena, out, f, page, count):
     return outcome, 1
 
 
-@functools.cache
-def _kernels() -> ModuleType:
-    from scmsim.fs.mapping import hooks, kernels, rows
-    from scmsim.jit.binding import bind
-
-    own = {
-        "place": place,
-        "look_up": look_up,
-        "look_up_events": look_up_events,
-        "give_blocks": give_blocks,
-        "BY_REQUEST": False,
-        "KEEPS_CLEAN": False,
-    }
-    return bind("daxfs_mapped", kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: rows.HOOKS | own})
+HOOKS = {
+    "place": data.place,
+    "look_up": data.look_up,
+    "look_up_events": look_up_events,
+    "give_blocks": give_blocks,
+    "BY_REQUEST": False,
+    "KEEPS_CLEAN": False,
+}
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    from scmsim.fs.mapping.driver import Mapped
-
-    return Mapped(model, lambda record: (_kernels(), {}), files)
+    return mapped_files(model, files, "daxfs_mapped", state.FILE_WORDS, HOOKS)

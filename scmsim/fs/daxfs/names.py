@@ -1,6 +1,6 @@
 """Names: inode entries, directory entries with tombstones, and the list of each directory.
 
-A name is known by the first path of a file.  A rename without a file that is replaced gives a name that the trace does not
+A name is known by the first path of a file.  A rename that replaces no file gives a name that the trace does not
 have, so that its entry is not found again.
 Source: daxfs/dir.c (daxfs_create, daxfs_unlink, daxfs_rename, daxfs_iterate), daxfs/overlay.c (daxfs_overlay_create_dirent,
 daxfs_overlay_delete_dirent, overlay_dirlist_prepend).  Simplified: names of one hash do not share a bucket.
@@ -65,7 +65,7 @@ def name(s, arena, out, row, parent, number):
     known = number >= 0 and arena[first + state.OF_NAME] > 0
     if number < 0:
         s.unknown_names += 1
-    # the names that the trace does not have get numbers of their own
+    # names that the trace does not have get their own numbers
     home = overlay.home_of_name(s, number if number >= 0 else s.file_count + s.unknown_names)
     if known:
         at = arena[first + state.OF_NAME] - 1

@@ -1,7 +1,7 @@
 """Run DaxFS's operations one by one.
 
-A write allocates pages and stores them by plain copies; fsync is a store barrier, so nothing is written back.  fallocate
-and link are not there, a read ends at a hole, and nothing frees a page; with gaps = filled all of that is done.
+A write allocates pages and stores them by plain copies; fsync is a store barrier, so nothing is written back.  DaxFS has
+no fallocate and no link, ends a read at a hole, and never frees a page; with gaps = filled the model does all of this.
 Source: daxfs/file.c, daxfs/dir.c, daxfs/dax_mem.c (daxfs_mem_sync).
 """
 
@@ -11,6 +11,7 @@ from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, note_refused, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.linux import memory_operations
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -39,20 +40,20 @@ def adopt(s, arena, row, parent):
 
 
 @subroutine
-def is_refused(s, op):
+def is_refused(s, arena, op, row):
     """Return whether DaxFS has no such call."""
     return not s.filled and (op.op == r.LINK or op.op == r.FALLOCATE)
 
 
 @subroutine
-def admit(s, arena, op, row):
-    """Prepare a new operation: adopt its file, and check that there is room for what it takes; return its outcome."""
+def admit(s, arena, out, op, row):
+    """Prepare a new operation: adopt its file, and check that its pages and entries fit; return its outcome."""
     if calls.adopts(arena, op, row):
         s.too_far += arena[row + file_row.INITIAL_SIZE] - 1 > data.most_pages(s) << 12
         outcome = adopt(s, arena, row, s.files + (s.file_count - 1) * state.FILE_WORDS)
         if outcome != DONE:
             return outcome
-    if is_refused(s, op):
+    if is_refused(s, arena, op, row):
         s.refused_calls += 1
         note_refused(s)
         return DONE
@@ -67,22 +68,11 @@ def admit(s, arena, op, row):
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return the outcome of a write up to the end of the file's page `last`; a file that found no room itself takes nothing."""
+    """Return the outcome of a write up to the end of the file's page `last`; FULL if the file itself did not fit."""
     row = s.files + op.file * state.FILE_WORDS
     if calls.adopts(arena, op, row):
         return FULL
     return data.can_take(s, arena, row, op.offset >> 12, last)
-
-
-@subroutine
-def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call, or enter the kernel in vain."""
-    if s.stage == state.READY and is_refused(s, op):
-        emit_template(s, out, templates.OTHER)
-        return True
-    if op.op == r.FALLOCATE and op.flag & r.PUNCH_HOLE and op.length > 0:
-        return punch(s, arena, out, op, row)
-    return calls.step(s, arena, out, op, row, parent)
 
 
 @subroutine
@@ -109,26 +99,6 @@ def punch(s, arena, out, op, row):
             break
         s.resume_at = stop
     return True
-
-
-@subroutine
-def perform(s, arena, out, op):
-    """Run or resume an operation; return its outcome."""
-    row = s.files + op.file * state.FILE_WORDS
-    if s.stage == state.NEW:
-        outcome = admit(s, arena, op, row)
-        if outcome != DONE:
-            return outcome
-        s.stage = state.READY
-    if s.stage == state.READY and not reserve_events(s, out, EVENTS):
-        return NO_ROOM
-    return calls.run(s, arena, out, op, row, calls.parent_of(s, op))
-
-
-@subroutine
-def set_file(s, row):
-    """Set the register of the file's inode in the kernel."""
-    s.reg[q.INODE] = q.INODES + ((row - s.files) // state.FILE_WORDS << 10)
 
 
 @subroutine
@@ -164,7 +134,7 @@ def evict(s, arena, out, row):
         s.resume_at += 1
     if not reserve_events(s, out, 12):
         return False
-    set_file(s, row)
+    memory_operations.set_file(s, row)
     emit_template(s, out, q.REMOVE)
     s.lost_pages += arena[row + file_row.MAPPED]
     table.drop(s, arena, row + state.PAGES)
@@ -184,18 +154,13 @@ def evict(s, arena, out, row):
     return True
 
 
-@subroutine
-def end(s, out):
-    """Make the next operation start from the beginning."""
-    s.stage = state.NEW
-
-
 HOOKS = {
-    operations: {"perform": perform, "end": end, "check_prefix": check_prefix},
+    operations: {**memory_operations.HOOKS, "check_prefix": check_prefix},
+    memory_operations: {"state": state, "EVENTS": EVENTS, "admit": admit, "is_refused": is_refused, "punch": punch},
     calls: {
         "state": state,
         "templates": templates,
-        "set_file": set_file,
+        **memory_operations.CALLS,
         "on_lookup": on_lookup,
         "write": data.write,
         "read": data.read,
@@ -207,7 +172,6 @@ HOOKS = {
         "rename": names.rename,
         "read_directory": names.read_directory,
         "evict": evict,
-        "any_step": any_step,
     },
 }
 emit = bind("daxfs", operations, HOOKS).emit

@@ -1,6 +1,6 @@
 """The hash table and the pool: probes, insertions, and allocations of entries and pages.
 
-Open addressing with linear probing, and no key is ever removed.  So the bucket of a key lies as far from the key's home
+Open addressing with linear probing, and no key is ever removed.  So the bucket of a key is as far from the key's home
 as it did at its insertion, and a bitmap of used buckets is all that a model needs.
 Source: daxfs/overlay.c.
 """
@@ -51,7 +51,7 @@ def probe(s, out, home, distance):
 
 @subroutine
 def distance_to_free(s, arena, home):
-    """Return how many buckets lie between a home bucket and the first free one, of which there is one."""
+    """Return how many buckets are between a home bucket and the first free one, which exists."""
     at = home
     while True:
         free = ~arena[s.used + (at >> 6)] >> (at & 63)
@@ -62,7 +62,7 @@ def distance_to_free(s, arena, home):
 
 @subroutine
 def miss(s, arena, out, home):
-    """Emit overlay_lookup of a key that the table has not; emits at most 3 events."""
+    """Emit overlay_lookup of a key that is not in the table; emits at most 3 events."""
     probe(s, out, home, distance_to_free(s, arena, home))
 
 
@@ -118,7 +118,7 @@ def has_entries(s, arena, size, keys):
 
 @subroutine
 def take_bytes(s, size):
-    """Take room for an entry, of which there is enough; return its device offset."""
+    """Allocate `size` bytes for an entry, which the pool has; return their device offset."""
     if s.spare_left >= size:
         s.spare_left -= size
         return s.spare_at + s.spare_left

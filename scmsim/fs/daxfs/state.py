@@ -62,13 +62,13 @@ FIELDS = [
     ("freed", "i8"),  # pages on the free list
     ("spare_at", "i8"),  # gaps = filled: device offset in a freed page that entries use when the pool's end is reached
     ("spare_left", "i8"),  # bytes left there
-    ("free_blocks", "i8"),  # pages that can be allocated still
+    ("free_blocks", "i8"),  # pages that can still be allocated
     ("next_ino", "i8"),
-    ("unknown_names", "i8"),  # names that the trace does not tell
+    ("unknown_names", "i8"),  # names that the trace does not have
     ("data_pages", "i8"),  # pages of files, with those of unlinked ones
-    ("lost_pages", "i8"),  # of these, pages of unlinked files, which nothing gives back
+    ("lost_pages", "i8"),  # of data_pages: pages of unlinked files, which are never freed
     ("refused_calls", "i8"),  # fallocates and links
-    ("too_far", "i8"),  # calls that ask for pages beyond the last that a file can have
+    ("too_far", "i8"),  # calls that request pages beyond the last page that a file can have
     ("cut_reads", "i8"),  # reads that ended at a hole
 ]
 STATE = np.dtype((np.record, FIELDS))
@@ -156,10 +156,8 @@ def _free(state: State) -> np.ndarray:
     ahead = int(record.free_blocks) - len(freed)
     found = x.of_file(x.FREE, freed, int(record.pool_at) + freed * t.PAGE, t.PAGE)
     after = np.zeros(int(ahead > 0), x.EXTENT)
-    after["file"], after["physical"] = (
-        x.FREE,
-        int(record.pool_at + record.pool_size) // t.PAGE * t.PAGE - ahead * t.PAGE,
-    )
+    after["file"] = x.FREE
+    after["physical"] = int(record.pool_at + record.pool_size) // t.PAGE * t.PAGE - ahead * t.PAGE
     after["length"] = ahead * t.PAGE
     found["logical"] = 0
     return np.concatenate([found, after])
@@ -167,16 +165,16 @@ def _free(state: State) -> np.ndarray:
 
 def remarks(state: State) -> list[str]:
     """Return remarks on what DaxFS does not do."""
-    record, told = state.record[0], []
+    record, lines = state.record[0], []
     fill = "; --set daxfs.gaps=filled replays what doing so would cost"
     if count := int(record.refused_calls):
-        told.append(f"refused fallocates and links: {count:,}; DaxFS has neither{fill}")
+        lines.append(f"refused fallocates and links: {count:,}; DaxFS has neither{fill}")
     if count := int(record.too_far):
-        told.append(
+        lines.append(
             f"calls beyond 4 GiB of a file, refused as if the device were full: {count:,}; DaxFS has 20 bits for a page{fill}"
         )
     if count := int(record.cut_reads):
-        told.append(f"reads that ended at a hole: {count:,}; DaxFS returns the bytes before it{fill}")
+        lines.append(f"reads that ended at a hole: {count:,}; DaxFS returns the bytes before it{fill}")
     if count := int(record.lost_pages):
-        told.append(f"pages of unlinked files: {count:,}; DaxFS frees no page, so the device fills up{fill}")
-    return told
+        lines.append(f"pages of unlinked files: {count:,}; DaxFS frees no page, so the device fills up{fill}")
+    return lines

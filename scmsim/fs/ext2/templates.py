@@ -71,10 +71,9 @@ class _Templates:
         """Return the templates of calls other than read and write, with metadata in place."""
         work, call = self.work, self.call
         buffers = 0 if self.ram_disk else 8
-        return {
+        return q.plain_calls(call, work) | {
             q.TIMES: [work("inode_update", 1)],
             q.DIRTY_INODE: [_run(STORE, "inode", q.SLOT, 0, 160)],
-            q.FSYNC: [work("fsync_call", 1)],
             q.BARRIER: self.flush(),
             q.IN_PLACE: [
                 work("metadata_block", 1),
@@ -90,16 +89,6 @@ class _Templates:
             ],
             q.NAME: [*self.entries(), _run(STORE, "namespace", q.FROM, q.BUFFERS, 64)],
             q.CREATE: [*call("create"), work("recent_inode", 0, q.SCANNED)],
-            q.OPEN: call("open"),
-            q.CLOSE: call("close"),
-            q.STAT: call("stat"),
-            q.OTHER: call("null_call"),
-            q.LIST: [*call("readdir"), work("list_entry", 0, q.COUNT)],
-            q.UNLINK: call("unlink"),
-            q.REMOVE: call("remove"),
-            q.RMDIR: call("rmdir"),
-            q.RENAME: call("rename"),
-            q.LINK: call("link"),
             q.MKDIR: [*call("mkdir"), work("recent_inode", 0, q.SCANNED)],
             q.FREED: [work("free_run", 0, q.COUNT), work("free_page", 0, q.PAGES)],
             q.TRUNCATE: [*call("null_call"), work("inode_update", 2)],

@@ -21,7 +21,7 @@ CHASED = q.DESCRIPTORS + (1 << 39)  # address of what a chase reads
 
 @subroutine
 def place(s, arena, row, at):
-    """Return the device offset of a byte of a file, which has a unit."""
+    """Return the device offset of a byte of a file; the file has a unit there."""
     unit = table.get(arena, row + state.UNITS, at >> templates.UNIT_SHIFT)
     return (unit << templates.UNIT_SHIFT) + (at & templates.UNIT - 1)
 

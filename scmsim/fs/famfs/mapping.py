@@ -1,17 +1,16 @@
 """Map famfs's files: faults of DAX that find each page at once, with famfs's search for its extent in each fault.
 
 fs/dax.c maps 4 KiB or 2 MiB; dax_iomap_fault falls back from 1 GiB, so a region of 1 GiB costs one more attempt and is
-mapped by entries of 2 MiB.  fsync and msync do nothing (noop_fsync), so that no entry is ever write-protected again.
+mapped by entries of 2 MiB.  fsync and msync do nothing (noop_fsync), so no entry is ever write-protected again.
 Source: fs/famfs/famfs_file.c (__famfs_filemap_fault, famfs_file_mmap), Linux 6.1 fs/dax.c.
 """
 
-import functools
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from scmsim.fs.engine import table
 from scmsim.fs.famfs import data, state, templates
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.jit import subroutine
 
 _PAGES = templates.UNIT_SHIFT - 12  # log2 of the pages of a unit
@@ -36,23 +35,15 @@ def look_up_events(s):
     return data.LOOK_UP_EVENTS + s.chase
 
 
-@functools.cache
-def _kernels() -> ModuleType:
-    from scmsim.fs.mapping import hooks, kernels, rows
-    from scmsim.jit.binding import bind
-
-    own = {
-        "place": place,
-        "MAY_BE_LARGE": True,
-        "KEEPS_CLEAN": False,
-        "look_up": look_up,
-        "look_up_events": look_up_events,
-    }
-    return bind("famfs_mapped", kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: rows.HOOKS | own})
+HOOKS = {
+    "place": place,
+    "MAY_BE_LARGE": True,
+    "KEEPS_CLEAN": False,
+    "look_up": look_up,
+    "look_up_events": look_up_events,
+}
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    from scmsim.fs.mapping.driver import Mapped
-
-    return Mapped(model, lambda record: (_kernels(), {}), files)
+    return mapped_files(model, files, "famfs_mapped", state.FILE_WORDS, HOOKS)

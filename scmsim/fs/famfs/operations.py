@@ -13,7 +13,7 @@ from scmsim.fs.engine.events import emit_template, note_refused, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.famfs import data, state, templates
 from scmsim.fs.famfs.units import allocate, release_from, units_of
-from scmsim.fs.linux import cached_names
+from scmsim.fs.linux import cached_names, memory_operations
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -71,8 +71,8 @@ def refuse(s, arena, op, row):
 
 
 @subroutine
-def admit(s, arena, op, row):
-    """Prepare a new operation: adopt its file and allocate the units that it asks for; return its outcome."""
+def admit(s, arena, out, op, row):
+    """Prepare a new operation: adopt its file and allocate the units that it requests; return its outcome."""
     if calls.adopts(arena, op, row):
         outcome = adopt(s, arena, row)
         if outcome != DONE:
@@ -99,39 +99,10 @@ def admit(s, arena, op, row):
 
 @subroutine
 def is_refused(s, arena, op, row):
-    """Return whether a call is done without effect, since famfs does not do it."""
+    """Return whether famfs refuses a call, which then has no effect."""
     if s.grows or s.sized or length_for(arena, op, row) < 0 or arena[row + file_row.MAPPED] == 0:
         return False
     return op.op != r.WRITE or op.offset >= arena[row + file_row.SIZE]
-
-
-@subroutine
-def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call, or enter the kernel in vain."""
-    if s.stage == state.READY and is_refused(s, arena, op, row):
-        emit_template(s, out, q.WRITE if op.op == r.WRITE else templates.OTHER)
-        return True
-    return calls.step(s, arena, out, op, row, parent)
-
-
-@subroutine
-def perform(s, arena, out, op):
-    """Run or resume an operation; return its outcome."""
-    row = s.files + op.file * state.FILE_WORDS
-    if s.stage == state.NEW:
-        outcome = admit(s, arena, op, row)
-        if outcome != DONE:
-            return outcome
-        s.stage = state.READY
-    if s.stage == state.READY and not reserve_events(s, out, EVENTS):
-        return NO_ROOM
-    return calls.run(s, arena, out, op, row, calls.parent_of(s, op))
-
-
-@subroutine
-def set_file(s, row):
-    """Set the register of the file's inode in the kernel."""
-    s.reg[q.INODE] = q.INODES + ((row - s.files) // state.FILE_WORDS << 10)
 
 
 @subroutine
@@ -173,10 +144,10 @@ def fallocate(s, arena, out, op, row):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Forget a file without a name; its units and its entry stay, or go with growth = logged."""
+    """Forget a file without a name; with growth = logged, free its units and its log entry."""
     if not reserve_events(s, out, EVENTS):
         return False
-    set_file(s, row)
+    memory_operations.set_file(s, row)
     emit_template(s, out, q.REMOVE)
     if arena[row + state.ENTRY] and s.grows:
         data.append(s, arena, out, row)  # FAMFS_LOG_DELETE, which famfs defines and never writes
@@ -192,18 +163,13 @@ def evict(s, arena, out, row):
     return True
 
 
-@subroutine
-def end(s, out):
-    """Make the next operation start from the beginning."""
-    s.stage = state.NEW
-
-
 HOOKS = {
-    operations: {"perform": perform, "end": end},
+    operations: memory_operations.HOOKS,
+    memory_operations: {"state": state, "EVENTS": EVENTS, "admit": admit, "is_refused": is_refused},
     calls: {
         "state": state,
         "templates": templates,
-        "set_file": set_file,
+        **memory_operations.CALLS,
         "write": data.write,
         "read": data.read,
         "fallocate": fallocate,
@@ -215,7 +181,6 @@ HOOKS = {
         "read_directory": cached_names.read_directory,
         "evict": evict,
         "on_first_open": data.ask_map,
-        "any_step": any_step,
     },
 }
 emit = bind("famfs", operations, HOOKS).emit

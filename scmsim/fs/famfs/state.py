@@ -146,12 +146,12 @@ def extents(state: State) -> np.ndarray:
 
 def remarks(state: State) -> list[str]:
     """Return remarks on calls that famfs refuses."""
-    record, told = state.record[0], []
+    record, lines = state.record[0], []
     grow = "; --set famfs.growth=logged replays what growing files would cost"
     if count := int(record.beyond):
-        told.append(f"writes beyond the end that their file was created with: {count:,}; famfs never appends{grow}")
+        lines.append(f"writes beyond the end that their file was created with: {count:,}; famfs never appends{grow}")
     if count := int(record.unsupported):
-        told.append(f"truncates or fallocates of preallocated files: {count:,}; famfs has neither{grow}")
+        lines.append(f"truncates or fallocates of preallocated files: {count:,}; famfs has neither{grow}")
     if count := int(record.unlinked):
-        told.append(f"unlinked files that keep their memory and their entry in the log: {count:,}; famfs has no rm")
-    return told
+        lines.append(f"unlinked files that keep their memory and their entry in the log: {count:,}; famfs has no rm")
+    return lines

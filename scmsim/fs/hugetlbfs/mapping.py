@@ -6,9 +6,7 @@ Source: Linux 6.1 mm/hugetlb.c (hugetlb_no_page), drivers/dax/device.c (check_vm
 __dev_dax_pud_fault).  Simplified: private mappings are refused (hugetlbfs copies whole pages for them).
 """
 
-import functools
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from scmsim.core import records as r
@@ -17,6 +15,7 @@ from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.hugetlbfs import pages, state
 from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.families import mapped_files
 from scmsim.jit import subroutine
 
 
@@ -41,11 +40,9 @@ def read_in(s, arena, out, f, page):
     return DONE, w.CAME_WHOLE
 
 
-@functools.cache
-def _kernels(order: int, device: bool) -> ModuleType:
-    from scmsim.fs.mapping import hooks, kernels, rows
-    from scmsim.jit.binding import bind
-
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """Return the mapped files of a model."""
+    order, device = int(model.state.record[0].shift), bool(model.state.record[0].is_device)
     own = {
         "ORDER": order,
         "place": place,
@@ -58,11 +55,4 @@ def _kernels(order: int, device: bool) -> ModuleType:
         "SYNCS": device,
     }
     name = f"{'device_dax' if device else 'hugetlbfs'}_mapped_{order}"
-    return bind(name, kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: rows.HOOKS | own})
-
-
-def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
-    from scmsim.fs.mapping.driver import Mapped
-
-    return Mapped(model, lambda record: (_kernels(int(record.shift), bool(record.is_device)), {}), files)
+    return mapped_files(model, files, name, state.FILE_WORDS, own)

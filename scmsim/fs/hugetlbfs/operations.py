@@ -10,7 +10,7 @@ from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import emit_template, note_refused, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.hugetlbfs import pages, state, templates
-from scmsim.fs.linux import cached_names
+from scmsim.fs.linux import cached_names, memory_operations
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -20,14 +20,14 @@ EVENTS = 16  # most events of a call besides its pages
 
 @subroutine
 def is_stranger(s, arena, row):
-    """Return whether a file is not the one that is the device (device-dax)."""
+    """Return whether the model is device-dax and the file is not its one file, the device."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     return s.is_device and not s.ported and not is_dir and s.owner != row
 
 
 @subroutine
 def own(s, arena, row):
-    """Make a file the device if no file is it yet."""
+    """Let a file be the device (device-dax) if no other file is yet."""
     if s.is_device and not s.ported and s.owner == 0 and not arena[row + file_row.STATUS] & file_row.IS_DIR:
         s.owner, s.used = row, s.blocks
         arena[row + file_row.SIZE], arena[row + file_row.MAPPED] = s.blocks << s.shift, s.blocks
@@ -77,6 +77,8 @@ def refuse(s, op):
 @subroutine
 def admit(s, arena, out, op, row):
     """Prepare a new operation: adopt its file, and check that the pool has the pages that it takes; return its outcome."""
+    if not reserve_events(s, out, EVENTS + 4):
+        return NO_ROOM
     if calls.adopts(arena, op, row):
         outcome = adopt(s, arena, out, row)
         if outcome != DONE:
@@ -95,40 +97,6 @@ def admit(s, arena, out, op, row):
             arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], stop << s.shift)
         return outcome
     return DONE
-
-
-@subroutine
-def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call, or enter the kernel in vain."""
-    if s.stage == state.READY and is_refused(s, arena, op, row):
-        emit_template(s, out, templates.OTHER)
-        return True
-    if op.op == r.FALLOCATE and op.flag & r.PUNCH_HOLE and op.length > 0:
-        pages.punch(s, arena, out, op, row)
-        return True
-    return calls.step(s, arena, out, op, row, parent)
-
-
-@subroutine
-def perform(s, arena, out, op):
-    """Run or resume an operation; return its outcome."""
-    row = s.files + op.file * state.FILE_WORDS
-    if s.stage == state.NEW:
-        if not reserve_events(s, out, EVENTS + 4):
-            return NO_ROOM
-        outcome = admit(s, arena, out, op, row)
-        if outcome != DONE:
-            return outcome
-        s.stage = state.READY
-    if s.stage == state.READY and not reserve_events(s, out, EVENTS):
-        return NO_ROOM
-    return calls.run(s, arena, out, op, row, calls.parent_of(s, op))
-
-
-@subroutine
-def set_file(s, row):
-    """Set the register of the file's inode in the kernel."""
-    s.reg[q.INODE] = q.INODES + ((row - s.files) // state.FILE_WORDS << 10)
 
 
 @subroutine
@@ -159,7 +127,7 @@ def evict(s, arena, out, row):
     """Free a file without a name, with its reservations."""
     if not reserve_events(s, out, EVENTS):
         return False
-    set_file(s, row)
+    memory_operations.set_file(s, row)
     emit_template(s, out, q.REMOVE)
     if row == s.owner:
         s.owner, s.used = 0, 0
@@ -172,18 +140,19 @@ def evict(s, arena, out, row):
     return True
 
 
-@subroutine
-def end(s, out):
-    """Make the next operation start from the beginning."""
-    s.stage = state.NEW
-
-
 HOOKS = {
-    operations: {"perform": perform, "end": end},
+    operations: memory_operations.HOOKS,
+    memory_operations: {
+        "state": state,
+        "EVENTS": EVENTS,
+        "admit": admit,
+        "is_refused": is_refused,
+        "punch": pages.punch,
+    },
     calls: {
         "state": state,
         "templates": templates,
-        "set_file": set_file,
+        **memory_operations.CALLS,
         "write": pages.write,
         "read": pages.read,
         "fallocate": fallocate,
@@ -194,7 +163,6 @@ HOOKS = {
         "rename": cached_names.rename,
         "read_directory": cached_names.read_directory,
         "evict": evict,
-        "any_step": any_step,
     },
 }
 emit = bind("hugetlbfs", operations, HOOKS).emit

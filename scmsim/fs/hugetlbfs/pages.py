@@ -1,4 +1,4 @@
-"""Pages of files: taken from the pool, reserved and freed; and reads, `ported` writes and fallocate of them.
+"""Take pages of files from the pool, reserve and free them; run read, `ported` writes and fallocate.
 
 Source: Linux 6.1 mm/hugetlb.c (alloc_huge_page, hugetlb_reserve_pages), fs/hugetlbfs/inode.c (hugetlbfs_read_iter,
 hugetlbfs_fallocate, hugetlbfs_punch_hole, remove_inode_hugepages).
@@ -186,7 +186,7 @@ def fallocate(s, arena, out, op, row, keeps):
 
 @subroutine
 def punch(s, arena, out, op, row):
-    """Run hugetlbfs_punch_hole: whole pages are freed, the rest is cleared; emits at most 6 events."""
+    """Run hugetlbfs_punch_hole: whole pages are freed, the rest is cleared; emits at most 6 events; return True."""
     mask, end = (1 << s.shift) - 1, op.offset + op.length
     first, last = op.offset + mask & ~mask, end & ~mask
     clear(s, arena, out, row, op.offset, min(first, end))
@@ -195,3 +195,4 @@ def punch(s, arena, out, op, row):
     if last > first:
         free_pages(s, arena, out, row, first >> s.shift, last >> s.shift)
     emit_template(s, out, templates.OTHER)
+    return True

@@ -108,20 +108,20 @@ def extents(state: State) -> np.ndarray:
 
 def remarks(state: State) -> list[str]:
     """Return remarks on calls that Linux refuses."""
-    record, told = state.record[0], []
+    record, lines = state.record[0], []
     name = "device-dax" if record.is_device else "hugetlbfs"
     if count := int(record.unwritable):
         calls = "reads and writes" if record.is_device else "writes"
-        told.append(
+        lines.append(
             f"refused {calls}: {count:,}; {name} has mmap alone for them, so map the file, or replay them as copies through a "
             f"mapping with --set {name}.writes=ported"
         )
     if count := int(record.strangers):
-        told.append(f"calls on other files than the first: {count:,}; a device of device-dax is one file")
+        lines.append(f"calls on other files than the first: {count:,}; a device of device-dax is one file")
     if count := int(record.fixed_lengths):
-        told.append(
+        lines.append(
             f"refused truncates and fallocates: {count:,}; a device has one length"
             if record.is_device
             else f"refused truncates: {count:,}; a length of hugetlbfs is a multiple of its page"
         )
-    return told
+    return lines

@@ -21,11 +21,11 @@ FIELDS = [
     # Free blocks, free inodes and directories as per-CPU counters: the shared value, and the local delta not yet added
     # to it
     ("free_shown", "i8"),
-    ("free_behind", "i8"),
+    ("free_pending", "i8"),
     ("inodes_shown", "i8"),
-    ("inodes_behind", "i8"),
+    ("inodes_pending", "i8"),
     ("folders_shown", "i8"),
-    ("folders_behind", "i8"),
+    ("folders_pending", "i8"),
     ("fresh_inodes", "i8"),  # inodes that were never used
     ("begun_group", "i8"),  # group whose bitmap of blocks is stored since its first inode was taken, -1: none
 ]
@@ -75,9 +75,9 @@ def of_group(s, group):
 
 
 @kernel
-def in_batches(shown, behind):
+def in_batches(shown, pending):
     """Return (shared value, local delta) of a counter; a delta of BATCH or more is added (percpu_counter_add_batch)."""
-    return (shown + behind, 0) if abs(behind) >= BATCH else (shown, behind)
+    return (shown + pending, 0) if abs(pending) >= BATCH else (shown, pending)
 
 
 @kernel
@@ -88,7 +88,7 @@ def count_blocks(s, arena, block, count, change):
         group = at >> GROUP_SHIFT
         stop = min(end, (group + 1) << GROUP_SHIFT)
         arena[of_group(s, group) + FREE_BLOCKS] += change * (stop - at)
-        s.free_shown, s.free_behind = in_batches(s.free_shown, s.free_behind + change * (stop - at))
+        s.free_shown, s.free_pending = in_batches(s.free_shown, s.free_pending + change * (stop - at))
         at = stop
 
 
@@ -97,7 +97,7 @@ def count_inode(s, arena, group, is_dir, change):
     """Count an inode of a group as free (`change` 1) or as used (-1)."""
     row = of_group(s, group)
     arena[row + FREE_INODES] += change
-    s.inodes_shown, s.inodes_behind = in_batches(s.inodes_shown, s.inodes_behind + change)
+    s.inodes_shown, s.inodes_pending = in_batches(s.inodes_shown, s.inodes_pending + change)
     if is_dir:
         arena[row + FOLDERS] -= change
-        s.folders_shown, s.folders_behind = in_batches(s.folders_shown, s.folders_behind - change)
+        s.folders_shown, s.folders_pending = in_batches(s.folders_shown, s.folders_pending - change)

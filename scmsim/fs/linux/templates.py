@@ -55,3 +55,16 @@ def dax_copy(run: Callable, copy_fence: bool, write_back: bool = True) -> list:
         *([run(FLUSH, "copy", TO, 0, 0, HEAD_LINE, space=PM)] if write_back else []),
         *([run(FLUSH, "copy", TAIL_LINE_AT, 0, 0, TAIL_LINE, space=PM)] if write_back else []),
     ]
+
+
+def plain_calls(call: Callable[[str], list], work: Callable) -> dict[int, list]:
+    """Return the templates of calls that transfer no data, each with the cost of its name.
+
+    `call` makes the steps of a call from the name of its cost, `work` a step that charges a cost.
+    """
+    cost_of = {
+        CREATE: "create", OPEN: "open", CLOSE: "close", STAT: "stat", OTHER: "null_call", UNLINK: "unlink",
+        REMOVE: "remove", RMDIR: "rmdir", RENAME: "rename", LINK: "link", MKDIR: "mkdir",
+    }  # fmt: skip
+    every = {number: call(cost) for number, cost in cost_of.items()}
+    return every | {FSYNC: [work("fsync_call", 1)], LIST: [*call("readdir"), work("list_entry", 0, COUNT)]}

@@ -283,11 +283,8 @@ def read_slice(s, arena, out, op, f):
                 use_pages(s, arena, f, page, min(count, arena[f + e.PAGE_COUNT] - page))
         find_blocks(s, out, page, count)
         stop = min(end, (page + count) << 12)
-        s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (
-            (op.thread << 36) + op.buffer + at - op.offset,
-            stop - at,
-            stop - at,
-        )
+        s.reg[q.USER_AT], s.reg[q.BYTES] = (op.thread << 36) + op.buffer + at - op.offset, stop - at
+        s.reg[q.HAS] = stop - at
         s.reg[q.FROM] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
         # no content: the user's buffer is only cleared
         if word == 0 or word & e.IS_UNWRITTEN and s.dax:

@@ -89,11 +89,8 @@ def split(s, arena, out, mapping, page):
     if page > arena[mapping + w.FIRST_PAGE] and arena[tables.slot_at(arena, mapping, page)] & w.PRESENT:
         if tables.address_of(arena, mapping, page) & w.HUGE_PAGE - 1:
             tables.zap(s, arena, out, mapping, page, page + 1)
-    first, pages, start = (
-        arena[mapping + w.FIRST_PAGE],
-        arena[mapping + w.PAGE_COUNT],
-        tables.address_of(arena, mapping, page),
-    )
+    first, pages = arena[mapping + w.FIRST_PAGE], arena[mapping + w.PAGE_COUNT]
+    start = tables.address_of(arena, mapping, page)
     # a group of contiguous entries does not cross the cut
     if start >> 12 & w.GROUP - 1:
         tables.unfold(arena, mapping, page)

@@ -23,7 +23,7 @@ _CHANGES = (*_MAPS, r.MADVISE, r.MSYNC, r.FSYNC, r.TRUNCATE, r.FALLOCATE)
 _ERRORS = {  # field of the table of mappings -> its error and text
     w.NOT_MAPPED: ("SIGSEGV", "touches of files have no mapping there"),
     w.DENIED: ("SIGSEGV", "stores went through a mapping that does not allow them"),
-    w.BEYOND_END: ("SIGBUS", "touches lie behind the end of their file"),
+    w.BEYOND_END: ("SIGBUS", "touches are after the end of their file"),
     w.NO_SPACE: ("SIGBUS", "stores found the device full"),
     w.UNSUPPORTED: (
         "EINVAL",
@@ -224,14 +224,14 @@ class Mapped:
 
     def remarks(self) -> list[str]:
         """Return remarks on touches and mappings that failed or were replaced, and on private copies."""
-        told = [f"{self._word(word):,} {text}" for word, (_, text) in _ERRORS.items() if self._word(word)]
+        lines = [f"{self._word(word):,} {text}" for word, (_, text) in _ERRORS.items() if self._word(word)]
         if replaced := self._word(w.REPLACED):
-            told.append(f"{replaced:,} mappings lost pages to a later one at the same addresses")
+            lines.append(f"{replaced:,} mappings lost pages to a later one at the same addresses")
         if copies := self._word(w.COPIES):
-            told.append(
+            lines.append(
                 f"{copies:,} pages of private mappings were copied: what is stored there does not reach the file"
             )
-        return told
+        return lines
 
     def _word(self, word: int) -> int:
         record = self.model.state.record[0]

@@ -7,7 +7,7 @@ costs include those of a call.
 from scmsim.fs.engine import file_row
 from scmsim.jit import subroutine
 
-ROW_WORDS = 0  # words of a family's rows
+ROW_WORDS = 0  # number of words of a family's row of a file
 
 
 @subroutine

@@ -227,16 +227,8 @@ def zap_but(s, arena, out, mapping, low, high, kept):
     """
     low = max(low, arena[mapping + w.FIRST_PAGE])
     high = min(high, arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT])
-    page, count, large, first, last, order, copies, looked = (
-        low,
-        0,
-        0,
-        high,
-        low,
-        (30 if hooks.ORDER == 30 else 21),
-        0,
-        0,
-    )
+    page, count, large, copies, looked = low, 0, 0, 0, 0
+    first, last, order = high, low, 30 if hooks.ORDER == 30 else 21
     while page < high:
         stop = min(region_end(arena, mapping, page), high)
         at = slot_at(arena, mapping, page)

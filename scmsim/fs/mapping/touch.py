@@ -110,7 +110,7 @@ def emit_touch(s, arena, out, op, word, at):
 
 
 @subroutine
-def enter_space(s, arena, out, op, mapping):
+def enter_space(s, arena, out, mapping):
     """Switch to the address space of a thread that is a process of its own."""
     wanted = arena[mapping + w.THREAD] + 1
     if wanted != arena[s.maps + w.RUNS]:
@@ -144,7 +144,7 @@ def touch_run(s, arena, out, op):
         if mapping == 0 or (write and not arena[mapping + w.FLAGS] & (r.WRITABLE_SHARED | r.PRIVATE)):
             arena[m + (w.DENIED if mapping else w.NOT_MAPPED)] += 1
             break
-        enter_space(s, arena, out, op, mapping)
+        enter_space(s, arena, out, mapping)
         entry = tables.entry_at(arena, mapping, page)
         word = arena[entry]
         if not fits(s, arena, mapping, word, page, write):
@@ -188,11 +188,8 @@ def quick_run(s, arena, ops, i, out):
     # a resumed touch and several address spaces need touch_run
     if mapping == 0 or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
         return i
-    start, origin, size = (
-        arena[mapping + w.START],
-        arena[mapping + w.FIRST_PAGE] << 12,
-        arena[mapping + w.PAGE_COUNT] << 12,
-    )
+    start, origin = arena[mapping + w.START], arena[mapping + w.FIRST_PAGE] << 12
+    size = arena[mapping + w.PAGE_COUNT] << 12
     slots, site = arena[mapping + w.SLOTS] - (start >> 21), arena[m + w.SITE] + ACCESS_SITE
     while at < ops.size and n < out.size:
         op = ops[at]

@@ -60,7 +60,7 @@ FLAGS = 4  # flags of the mmap: records.PRIVATE, MAP_SYNC, ...
 THREAD = 5  # thread whose address space has the mapping, -1: the common one
 NEXT = 6  # next older mapping of the same file, 0: none
 SLOTS = 7  # arena offset of the slots, one for each 2 MiB of addresses
-SLOTS_ORDER = 8  # log2 of the words of the slots
+SLOTS_ORDER = 8  # log2 of the number of words of the slots
 OLDER = 9  # next older mapping of any file, 0: none
 ADVICE = 10  # first range of madvise's advice on huge pages (see advice.py), 0: none
 MAPPING_ORDER = 4
@@ -76,10 +76,7 @@ FLAG_BITS = PAGE - 1
 # Values of hooks.place: 0: a hole; UNWRITTEN set: the page has a block without content; else the page's address.
 UNWRITTEN = 1
 
-BEYOND, ASK = (
-    2,
-    3,
-)  # more outcomes of a fault: SIGBUS; the file system must act first
+BEYOND, ASK = 2, 3  # more outcomes of a fault: SIGBUS; the file system must act first
 
 # Where a fault's page was (hooks.read_in): cached, or allocated alone; read together with neighbours; allocated as a
 # huge page.

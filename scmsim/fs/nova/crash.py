@@ -101,7 +101,7 @@ class RecoveryModel(Base):
             raise Unrecoverable("its log has a tail, but nothing leads to its first page")
         for at, key in self.links.get((file, life), []):
             if count <= at < tail and not image.word(key, False):
-                raise Unrecoverable("the tail of its log lies on a page that no link leads to")
+                raise Unrecoverable("the tail of its log is on a page to which no link leads")
         pages: dict[int, int | None] = {}
         for number in range(count, tail):
             key, what = self._whole(image, file, life, number)

@@ -45,11 +45,8 @@ def fill_end(s, arena, out, row, page, span):
     ref = table.get(arena, row + state.PAGES, page)
     if ref != 0:
         s.reg[templates.FROM] = locate(s, arena, ref, page) + low
-    s.reg[templates.TO], s.reg[templates.BYTES], s.reg[templates.LINES] = (
-        block + low,
-        high - low,
-        (high - low + 63) >> 6,
-    )
+    s.reg[templates.TO], s.reg[templates.BYTES] = block + low, high - low
+    s.reg[templates.LINES] = (high - low + 63) >> 6
     emit_template(s, out, templates.FILL_OLD if ref != 0 else templates.FILL_ZERO)
 
 
@@ -112,7 +109,7 @@ def free_nodes(s, arena, row, first):
 
 
 @subroutine
-def node_of(s, arena, row, page):
+def node_of(arena, row, page):
     """Return the address of the radix node of `page`; all pages without a node share one address."""
     number = table.get(arena, row + state.NODES, page >> state.NODE_SHIFT)
     return state.HEAP + slab.address(number, state.NODE_BYTES, state.NODE_SLAB)
@@ -126,7 +123,7 @@ def assign_entry(s, arena, out, row, ref):
     """
     word = arena[words_of(s, ref)]
     first, count = word >> 24, word & state.PAGES_MASK
-    inserted, nodes, old, old_first = templates.ZERO, templates.ZERO, templates.ZERO, templates.ZERO
+    inserted, nodes, old, old_first = 0, 0, 0, 0
     for page in range(first, first + count):
         before = arena[arena[row + state.PAGES] + page]
         if before != old or (before != 0 and not s.counters):
@@ -141,7 +138,7 @@ def assign_entry(s, arena, out, row, ref):
     if old != 0:
         invalidate_entry(s, arena, out, old, old_first, first + count - old_first)
     locate(s, arena, ref, first)
-    s.reg[templates.NODE] = node_of(s, arena, row, first)
+    s.reg[templates.NODE] = node_of(arena, row, first)
     s.reg[templates.INSERTED], s.reg[templates.REPLACED], s.reg[templates.NODES] = inserted, count - inserted, nodes
     emit_template(s, out, templates.ASSIGN)
     arena[row + file_row.MAPPED] += inserted
@@ -191,7 +188,7 @@ def write_extent(s, arena, out, op, row, page):
     emit_template(s, out, templates.ALLOCATE)
     high = min(end, (page + count) * state.BLOCK)
     if low & 4095:
-        fill_end(s, arena, out, row, page, (block * state.BLOCK, templates.ZERO, low & 4095))
+        fill_end(s, arena, out, row, page, (block * state.BLOCK, 0, low & 4095))
     if high & 4095:
         fill_end(
             s, arena, out, row, high >> 12, ((block + (high >> 12) - page) * state.BLOCK, high & 4095, state.BLOCK)
@@ -277,7 +274,7 @@ def read_file(s, arena, out, op, row):
         if ref != 0:
             s.reg[templates.FROM] = locate(s, arena, ref, page) + (at & 4095)
             s.reg[templates.HAS], s.reg[templates.EDGE] = 21, stop - at
-        s.reg[templates.NODE] = node_of(s, arena, row, page)
+        s.reg[templates.NODE] = node_of(arena, row, page)
         s.reg[templates.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         s.reg[templates.BYTES], s.reg[templates.LINES] = stop - at, (stop - at + 63) >> 6
         emit_template(s, out, templates.READ_EXTENT)

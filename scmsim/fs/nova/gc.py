@@ -61,16 +61,11 @@ def copy_live(s, arena, out, row, target):
         moved += s.entry_bytes
         copied += 1
         covered += pages
-    s.reg[templates.FROM], s.reg[templates.TO] = (
-        arena[old + state.PAGE_BLOCK] * state.BLOCK,
-        arena[page + state.PAGE_BLOCK] * state.BLOCK,
-    )
+    s.reg[templates.FROM] = arena[old + state.PAGE_BLOCK] * state.BLOCK
+    s.reg[templates.TO] = arena[page + state.PAGE_BLOCK] * state.BLOCK
     s.reg[templates.ENTRIES], s.reg[templates.BYTES] = used_bytes(s, arena, old), moved
-    s.reg[templates.LINES], s.reg[templates.COUNT], s.reg[templates.REPLACED] = (
-        counts & state.ENTRIES_MASK,
-        copied,
-        covered,
-    )
+    s.reg[templates.LINES], s.reg[templates.COUNT] = counts & state.ENTRIES_MASK, copied
+    s.reg[templates.REPLACED] = covered
     s.reg[templates.CHECKED] = -CHECKED_BYTES * (counts & state.ENTRIES_MASK)
     s.reg[templates.HAS], s.reg[templates.FIELDS] = (4 if copied else 0), -4 * copied
     s.reg[templates.ASSIGNED] = ASSIGNED_BYTES * copied
@@ -134,7 +129,7 @@ def collect(record, arena, out):
             add_pages(s, arena, out, row, 1)
         s.reg[templates.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
-    drop_pages(s, arena, row, templates.ZERO, old)
+    drop_pages(s, arena, row, 0, old)
     # Fresh pages that the copies did not need.
     drop_pages(s, arena, row, target + 1, arena[row + state.LOG_COUNT])
     # The old pages leave, and the fresh ones become the head: [old][rest of the log][fresh] -> [fresh][rest], by three

@@ -36,7 +36,7 @@ def used_bytes(s, arena, page):
 
 
 @subroutine
-def log_growth(s, arena, row, length):
+def log_growth(arena, row, length):
     """Return how many log pages appending entries of `length` bytes in total (less than a page) may add; mostly 0."""
     count = arena[row + state.LOG_COUNT]
     if count == 0:
@@ -49,7 +49,7 @@ def log_growth(s, arena, row, length):
 @subroutine
 def entry_fits(s, arena, out, row):
     """Return whether buffer and arena can hold an extent's events and its write entry; if not, request the room."""
-    pages = log_growth(s, arena, row, s.entry_bytes)
+    pages = log_growth(arena, row, s.entry_bytes)
     if pages == 0:
         return reserve_events(s, out, EXTENT_EVENTS)
     logs = pages + arena[row + state.LOG_COUNT]

@@ -104,7 +104,7 @@ def evict(s, arena, out, row):
     s.reg[templates.INODE] = inode_of(s, row)
     emit_template(s, out, templates.EVICT)
     s.resume_at, s.freed = 0, 0
-    free_pages(s, arena, out, row, templates.ZERO, templates.ZERO)
+    free_pages(s, arena, out, row, 0, 0)
     for i in range(arena[row + state.LOG_COUNT]):
         page = arena[arena[row + state.LOG] + i]
         cpu_lists.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
@@ -176,12 +176,12 @@ def adopt(s, arena, out, row):
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     pages = (length + state.BLOCK - 1) >> 12
     if s.stage == state.NEW:
-        if pages > 0 and not reserve_pages(s, arena, row, templates.ZERO, pages):
+        if pages > 0 and not reserve_pages(s, arena, row, 0, pages):
             return False
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
         s.stage, s.resume_at = state.ADOPTING, 0
-    if not fill_holes(s, arena, out, row, pages, templates.ZERO, templates.ZERO):
+    if not fill_holes(s, arena, out, row, pages, 0, 0):
         return False
     arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, length
     return True
@@ -240,7 +240,7 @@ def rename(s, arena, out, row, parent, replaced):
     """Model rename: record the link change, drop the name of `replaced` (row, or 0), add the new name, drop the old."""
     emit_template(s, out, templates.RENAME)
     old, removed = arena[row + state.DENTRY], 0
-    change_links(s, arena, out, row, templates.ZERO)
+    change_links(s, arena, out, row, 0)
     if replaced != 0:
         drop_name(s, arena, out, replaced, arena[replaced + state.DENTRY])
     add_dentry(s, arena, out, row, parent)
@@ -289,7 +289,7 @@ def unlink(s, arena, out, op, row, parent):
         emit_template(s, out, templates.RMDIR)
     else:
         emit_template(s, out, templates.UNLINK if removed else templates.UNLINK_NAME)
-    commit_names(s, out, row, parent, templates.ZERO, removed)
+    commit_names(s, out, row, parent, 0, removed)
 
 
 @subroutine
@@ -298,4 +298,4 @@ def link(s, arena, out, op, row, parent):
     emit_template(s, out, templates.LINK)
     add_dentry(s, arena, out, row, parent)
     change_links(s, arena, out, row, 1)
-    commit_names(s, out, row, parent, templates.ZERO, templates.ZERO)
+    commit_names(s, out, row, parent, 0, 0)

@@ -39,7 +39,7 @@ def holes(s, arena, row, first, stop):
 def log_blocks(s, arena, row, entries):
     """Return how many log pages appending `entries` write entries may add at most."""
     if entries <= 40:
-        return log_growth(s, arena, row, entries * s.entry_bytes)
+        return log_growth(arena, row, entries * s.entry_bytes)
     return 4 * (entries // 40) + min(2 * arena[row + state.LOG_SIZE], 512) + 4  # extensions double a short log
 
 
@@ -66,9 +66,9 @@ def has_enough_blocks(s, arena, op, places, pages, adopted):
     if need > 0 or op.op == records.CREATE or records.TRUNCATE <= op.op <= records.RMDIR:
         need += log_blocks(s, arena, row, entries)
     if op.op == records.CREATE or records.RENAME <= op.op <= records.MKDIR:
-        need += log_growth(s, arena, parent, DENTRY_BYTES)
+        need += log_growth(arena, parent, DENTRY_BYTES)
     if op.op == records.RENAME and other != parent:
-        need += log_growth(s, arena, other, OWN_BYTES)
+        need += log_growth(arena, other, OWN_BYTES)
     if need > data:
         need = data + s.cpus * (need - data + s.dead_zone)
     return need <= s.free_blocks
@@ -125,8 +125,8 @@ def reserve_first_piece(s, arena, out, op, places):
         )
     if code != records.CREATE and code != records.TRUNCATE and not records.UNLINK <= code <= records.RMDIR:
         return reserve_events(s, out, 16)
-    added = log_growth(s, arena, row, OWN_BYTES) + log_growth(s, arena, parent, DENTRY_BYTES)
-    added += log_growth(s, arena, other, OWN_BYTES)
+    added = log_growth(arena, row, OWN_BYTES) + log_growth(arena, parent, DENTRY_BYTES)
+    added += log_growth(arena, other, OWN_BYTES)
     if added == 0:
         return reserve_events(s, out, NAME_EVENTS)
     logs = added + arena[row + state.LOG_COUNT] + arena[parent + state.LOG_COUNT] + arena[other + state.LOG_COUNT]

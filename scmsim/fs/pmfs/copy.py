@@ -29,20 +29,13 @@ def set_find(s, arena, row, page, pages):
     """Set the registers for the look-up of `pages` pages (at most `chunk`) from `page` on."""
     pages = looked_up(s, page, pages)
     i, height = page >> s.shift - 12, arena[row + state.HEIGHT]
-    leaf, upper = (
-        node(arena, row, 1, i >> 9),
-        node(arena, row, height, templates.ZERO) if height > 1 else templates.ZERO,
-    )
+    leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, 0) if height > 1 else 0
     span = pages << 3
     s.reg[templates.PAGES], s.reg[templates.HEADERS] = pages, pages * s.header_loads
-    s.reg[templates.LEAF_AT], s.reg[templates.LEAF] = (
-        leaf * templates.BLOCK + min((i & 511) << 3, templates.BLOCK - span),
-        span * (leaf != 0),
-    )
-    s.reg[templates.UPPER_AT], s.reg[templates.UPPER] = (
-        upper * templates.BLOCK,
-        span * max(height - 1, 0) * (upper != 0),
-    )
+    s.reg[templates.LEAF_AT] = leaf * templates.BLOCK + min((i & 511) << 3, templates.BLOCK - span)
+    s.reg[templates.LEAF] = span * (leaf != 0)
+    s.reg[templates.UPPER_AT] = upper * templates.BLOCK
+    s.reg[templates.UPPER] = span * max(height - 1, 0) * (upper != 0)
 
 
 @subroutine
@@ -72,7 +65,7 @@ def stretch(s, arena, row, at, end):
 def set_copy(s, op, target, low, high):
     """Set the registers to copy bytes [low, high) of the file from the caller's buffer to the device offset `target`.
 
-    The last line is not written back if the last copy ends at the offset in a line at which it begins: so the code has it
+    The last line is not written back if the last copy ends at the offset in a line at which it begins: as in PMFS's code
     (pmfs_flush_edge_cachelines; Chipmunk's PMFS_BUG4 and WINEFS_BUG3).
     """
     last = max(low, (high - 1) & ~4095) if PAGE_BY_PAGE else low

@@ -14,6 +14,8 @@ from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow, release
 from scmsim.jit import subroutine
 
+COPY_EVENTS = 24  # most events of the copy of one run of blocks
+
 
 @subroutine
 def open_fast(s, arena, out, op, row):
@@ -42,7 +44,7 @@ def edge(s, arena, out, row, i, low, high):
         set_copy_within(s, old * templates.BLOCK + low, block * templates.BLOCK + low, high - low)
         emit_template(s, out, templates.COW_EDGE)
     elif s.whole_edge:
-        clear(s, out, block, templates.ZERO, 1 << s.shift)
+        clear(s, out, block, 0, 1 << s.shift)
     elif low == 0:
         clear(s, out, block, low, (high + 7) & ~7)
     else:
@@ -57,7 +59,7 @@ def edges(s, arena, out, op, row):
     # The original clears no end after a write inside one block.
     inside = s.whole_edge and not s.replacing and first == last
     if op.offset & mask and s.edges & 1:
-        edge(s, arena, out, row, first, templates.ZERO, op.offset & mask)
+        edge(s, arena, out, row, first, 0, op.offset & mask)
     if end & mask and s.edges & 2 and not inside:
         edge(s, arena, out, row, last, end & mask, mask + 1)
 
@@ -97,21 +99,53 @@ def open_write(s, arena, out, op, row):
 
 
 @subroutine
-def close_write(s, arena, out, op, row):
-    """Store the size, commit, and free the blocks that a copy-on-write replaced."""
-    end = op.offset + op.length
+def lengthen(s, arena, out, row, end):
+    """Store the file's size if the file grows to `end`."""
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
         emit_template(s, out, templates.RESIZED)
+
+
+@subroutine
+def allocate(s, arena, out, row, last):
+    """Allocate a write's data blocks from `resume_at` to `last`; return False if room runs out."""
+    while s.resume_at <= last:
+        if not reserve_events(s, out, FILL_EVENTS):
+            return False
+        fill(s, arena, out, row, last, 0)
+    return reserve_events(s, out, FILL_EVENTS)
+
+
+@subroutine
+def copy_runs(s, arena, out, op, row, template):
+    """Copy from `resume_at` to the end of the write, one run of blocks at a time; return False if room runs out."""
+    end = op.offset + op.length
+    while s.resume_at < end:
+        if not reserve_events(s, out, COPY_EVENTS):
+            return False
+        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
+        set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
+        emit_template(s, out, templates.FIND)
+        set_copy(s, op, device(s, arena, row, at), at, stop)
+        emit_template(s, out, template)
+        s.resume_at = stop
+    return reserve_events(s, out, FILL_EVENTS)
+
+
+@subroutine
+def close_write(s, arena, out, op, row):
+    """Store the size, commit, and free the blocks that a copy-on-write replaced."""
+    end = op.offset + op.length
+    lengthen(s, arena, out, row, end)
     commit(s, out)
     # Free the old blocks only after the commit: until then an undo restores the pointers to them.
     if s.replacing:
-        s.reg[templates.COUNT] = s.reg[templates.PAGES] = before = templates.ZERO
+        s.reg[templates.COUNT] = s.reg[templates.PAGES] = before = 0
         for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
             old = table.get(arena, row + state.OLD, i)
             if old != 0:
                 release(s, arena, row, i, old)
-                table.put(arena, row + state.OLD, i, templates.ZERO)
+                table.put(arena, row + state.OLD, i, 0)
                 s.reg[templates.COUNT] += 1
                 s.reg[templates.PAGES] += old != before + s.unit
                 before = old
@@ -121,8 +155,7 @@ def close_write(s, arena, out, op, row):
 @subroutine
 def write_file(s, arena, out, op, row):
     """Model write(); return False if room runs out."""
-    end = op.offset + op.length
-    first, last = op.offset >> s.shift, (end - 1) >> s.shift
+    first, last = op.offset >> s.shift, (op.offset + op.length - 1) >> s.shift
     if s.stage == state.READY:
         set_find(s, arena, row, op.offset >> 12, 1)
         emit_template(s, out, templates.WRITE)
@@ -133,24 +166,11 @@ def write_file(s, arena, out, op, row):
         open_write(s, arena, out, op, row)
         s.stage, s.resume_at = state.ALLOCATING, first
     if s.stage == state.ALLOCATING:
-        while s.resume_at <= last:
-            if not reserve_events(s, out, FILL_EVENTS):
-                return False
-            fill(s, arena, out, row, last, templates.ZERO)
-        if not reserve_events(s, out, FILL_EVENTS):
+        if not allocate(s, arena, out, row, last):
             return False
         edges(s, arena, out, op, row)
         s.stage, s.resume_at = state.COPYING, op.offset
-    while s.resume_at < end:
-        if not reserve_events(s, out, 24):
-            return False
-        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
-        set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        emit_template(s, out, templates.FIND)
-        set_copy(s, op, device(s, arena, row, at), at, stop)
-        emit_template(s, out, templates.COPY)
-        s.resume_at = stop
-    if not reserve_events(s, out, FILL_EVENTS):
+    if not copy_runs(s, arena, out, op, row, templates.COPY):
         return False
     close_write(s, arena, out, op, row)
     return True

@@ -46,8 +46,8 @@ def add_block(s, arena, out, directory):
     s.reg[templates.INODE] = inode_at(s, directory)
     grow(s, arena, out, directory, count)
     s.resume_at = count
-    fill(s, arena, out, directory, count, templates.ZERO)
-    place = take(s, arena, templates.ZERO + state.DIR_ORDER)
+    fill(s, arena, out, directory, count, 0)
+    place = take(s, arena, state.DIR_ORDER)
     table.put(arena, directory + state.DIRBLOCKS, count, place)
     arena[place + state.DIR_RECORDS], arena[place + state.DIR_GAP] = 1, templates.BLOCK
     arena[place + state.DIR_BLOCK] = table.get(arena, directory + state.BLOCKS, count)
@@ -77,7 +77,7 @@ def scan(s, arena, out, directory, stop, within, match):
     for j in range(min(stop + 1, arena[directory + state.DIRCOUNT])):
         place = table.get(arena, directory + state.DIRBLOCKS, j)
         count = arena[place + state.DIR_RECORDS] if j < stop else within
-        total += count if j < stop else templates.ZERO
+        total += count if j < stop else 0
         s.reg[templates.NODE], s.reg[templates.BYTES] = arena[place + state.DIR_BLOCK] * templates.BLOCK, count * LOADED
         emit_template(s, out, templates.SCAN_MATCH if match else templates.SCAN_FIT)
     s.reg[templates.COUNT] = total
@@ -88,7 +88,7 @@ def scan(s, arena, out, directory, stop, within, match):
 @subroutine
 def miss(s, arena, out, directory):
     """Look up a name that the directory does not have."""
-    scan(s, arena, out, directory, arena[directory + state.DIRCOUNT], templates.ZERO, 1)
+    scan(s, arena, out, directory, arena[directory + state.DIRCOUNT], 0, 1)
 
 
 @subroutine
@@ -160,7 +160,7 @@ def put_record(s, arena, place, k, needs, row_number):
 @subroutine
 def find_gap(s, arena, directory, needs):
     """Return (block, record in it) of the first gap with room for a name of `needs` bytes; record -1: there is none."""
-    count, j, k = arena[directory + state.DIRCOUNT], templates.ZERO, -1
+    count, j, k = arena[directory + state.DIRCOUNT], 0, -1
     while j < count:
         place = table.get(arena, directory + state.DIRBLOCKS, j)
         if arena[place + state.DIR_GAP] >= needs:
@@ -179,9 +179,9 @@ def add_name(s, arena, out, row, directory):
     s.reg[templates.DIR] = inode_at(s, directory)
     log(s, out, s.reg[templates.DIR], templates.LOG_DATA)
     j, k = find_gap(s, arena, directory, needs)
-    scan(s, arena, out, directory, j, k + 1, templates.ZERO)
+    scan(s, arena, out, directory, j, k + 1, 0)
     if k < 0:
-        place, k = add_block(s, arena, out, directory), templates.ZERO
+        place, k = add_block(s, arena, out, directory), 0
         # A record in a new block needs no undo entry.
         put_record(s, arena, place, k, needs, number)
         s.reg[templates.BYTES] = HEADER + 6 + length
@@ -244,6 +244,6 @@ def remove_name(s, arena, out, directory, hint, row_number):
 def drop_blocks(s, arena, row):
     """Free the records of a removed directory in the arena."""
     for j in range(arena[row + state.DIRCOUNT]):
-        give(s, arena, table.get(arena, row + state.DIRBLOCKS, j), templates.ZERO + state.DIR_ORDER)
+        give(s, arena, table.get(arena, row + state.DIRBLOCKS, j), state.DIR_ORDER)
     table.drop(s, arena, row + state.DIRBLOCKS)
     arena[row + state.DIRCOUNT], arena[row + state.DIRENTS] = 0, 0

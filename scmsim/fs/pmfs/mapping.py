@@ -4,12 +4,12 @@ Source: PMFS fs/pmfs/xip.c and its port to DAX kernels, whose faults are those o
 GiB get entries of 2 MiB, not of 1 GiB.
 """
 
-import functools
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from scmsim.fs.engine import table
+from scmsim.fs.mapping.families import mapped_files
+from scmsim.fs.mapping.words import LEAVES_LARGE
 from scmsim.fs.pmfs import state
 from scmsim.jit import subroutine
 
@@ -21,25 +21,17 @@ def place(s, arena, f, page):
     return (block << 12) + (page << 12 & (1 << s.shift) - 1) if block else 0
 
 
-@functools.cache
-def kernels(large: bool, blocks: bool) -> ModuleType:
-    """Return the kernels of mapped files, also for WineFS.
+def mapped_as(model: Any, files: int, large: bool, blocks: bool) -> Any:
+    """Return the mapped files of a model of PMFS or WineFS.
 
     `large`: entries of 2 MiB are possible, by chance or because `blocks`: the data blocks are as large.
     """
-    from scmsim.fs.mapping import hooks, kernels, rows
-    from scmsim.jit.binding import bind
-
-    own = rows.HOOKS | {"place": place, "MAY_BE_LARGE": large, "WHOLE_BLOCKS": blocks}
+    own = {"place": place, "MAY_BE_LARGE": large, "WHOLE_BLOCKS": blocks}
     name = f"pmfs_mapped_{'large' if large else 'small'}{'_blocks' if blocks else ''}"
-    return bind(name, kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: own})
+    return mapped_files(model, files, name, state.FILE_WORDS, own, {LEAVES_LARGE: 1})
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    from scmsim.fs.mapping.driver import Mapped
-    from scmsim.fs.mapping.words import LEAVES_LARGE
-
-    return Mapped(
-        model, lambda record: (kernels(bool(record.shift > 12), bool(record.shift > 12)), {LEAVES_LARGE: 1}), files
-    )
+    large = bool(model.state.record[0].shift > 12)
+    return mapped_as(model, files, large, large)

@@ -11,6 +11,7 @@ from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.copy import device, inode_at
+from scmsim.fs.pmfs.data import lengthen
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
 from scmsim.jit import subroutine
@@ -19,7 +20,7 @@ INODE_FIELDS = 80  # bytes of an inode that a create logs
 
 
 @subroutine
-def behind_end(s, arena, out, row, new_size):
+def on_growth(s, arena, out, row, new_size):
     """Handle a file's growth to `new_size` without a write; PMFS does nothing, because it clears blocks on allocation."""
 
 
@@ -148,7 +149,7 @@ def rename(s, arena, out, row, parent, replaced):
         lose_link(s, arena, out, replaced)
         s.reg[templates.INODE] = inode_at(s, row)
     log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
-    dirs.remove_name(s, arena, out, directory, templates.ZERO, state.MOVING - 1)
+    dirs.remove_name(s, arena, out, directory, 0, state.MOVING - 1)
     commit(s, out)
 
 
@@ -180,7 +181,7 @@ def free_from(s, arena, out, row, first):
 @subroutine
 def evict(s, arena, out, row):
     """Free a file without links (pmfs_evict_inode); return False if room runs out."""
-    if not free_from(s, arena, out, row, templates.ZERO) or not reserve_events(s, out, FILL_EVENTS):
+    if not free_from(s, arena, out, row, 0) or not reserve_events(s, out, FILL_EVENTS):
         return False
     s.reg[templates.INODE] = inode_at(s, row)
     emit_template(s, out, templates.EVICT)
@@ -215,7 +216,7 @@ def truncate(s, arena, out, row, new_size):
             s.reg[templates.LINES] = (s.reg[templates.BYTES] + 63) >> 6
             s.zeroed_bytes += s.reg[templates.BYTES]
             emit_template(s, out, templates.CUT)
-        behind_end(s, arena, out, row, new_size)
+        on_growth(s, arena, out, row, new_size)
         s.stage, s.resume_at = state.COPYING, first
     if new_size < old_size and not free_from(s, arena, out, row, first):
         return False
@@ -237,7 +238,7 @@ def fallocate(s, arena, out, op, row):
         log(s, out, s.reg[templates.INODE], templates.LOG_DATA)
         emit_template(s, out, templates.TIMES)
         if not op.flag & records.KEEP_SIZE:
-            behind_end(s, arena, out, row, op.offset + op.length)
+            on_growth(s, arena, out, row, op.offset + op.length)
         grow(s, arena, out, row, last)
         s.stage, s.resume_at = state.ALLOCATING, op.offset >> s.shift
     while s.resume_at <= last:
@@ -246,9 +247,8 @@ def fallocate(s, arena, out, op, row):
         fill(s, arena, out, row, last, 1)
     if not reserve_events(s, out, FILL_EVENTS):
         return False
-    if not op.flag & records.KEEP_SIZE and op.offset + op.length > arena[row + file_row.SIZE]:
-        arena[row + file_row.SIZE] = op.offset + op.length
-        emit_template(s, out, templates.RESIZED)
+    if not op.flag & records.KEEP_SIZE:
+        lengthen(s, arena, out, row, op.offset + op.length)
     commit(s, out)
     return True
 
@@ -281,7 +281,7 @@ def adopt(s, arena, out, row, parent):
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         s.fresh_root = 1
-        fill(s, arena, out, row, blocks - 1, templates.ZERO)
+        fill(s, arena, out, row, blocks - 1, 0)
         s.emitted, s.reg[templates.JOURNAL] = emitted, journal
     arena[row + file_row.INITIAL_SIZE], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     adopted(s, arena, row)

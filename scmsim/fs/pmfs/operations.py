@@ -121,13 +121,13 @@ def admit(s, arena, out, op, row, parent):
 
 @subroutine
 def words_aside(s, arena, op):
-    """Return how many arena words a write needs besides the file's tables."""
+    """Return how many arena words a write needs for tables other than those of the file."""
     return 0
 
 
 @subroutine
 def reserve_aside(s, arena, op):
-    """Reserve the words that `words_aside` counted."""
+    """Reserve the arena words that `words_aside` returned."""
 
 
 @subroutine
@@ -164,10 +164,8 @@ def read_directory(s, arena, out, row):
     """Model getdents: read every block of the directory."""
     for j in range(arena[row + state.DIRCOUNT]):
         place = table.get(arena, row + state.DIRBLOCKS, j)
-        s.reg[templates.NODE], s.reg[templates.BYTES] = (
-            arena[place + state.DIR_BLOCK] * templates.BLOCK,
-            templates.BLOCK,
-        )
+        s.reg[templates.NODE] = arena[place + state.DIR_BLOCK] * templates.BLOCK
+        s.reg[templates.BYTES] = templates.BLOCK
         emit_template(s, out, templates.SCAN_MATCH)
     s.reg[templates.COUNT] = arena[row + state.DIRENTS]
     emit_template(s, out, templates.READDIR)

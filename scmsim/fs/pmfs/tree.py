@@ -76,12 +76,12 @@ def new_node(s, arena, row, level, i):
 def grow(s, arena, out, row, last):
     """Raise the tree until it reaches data block `last`, and record whether its root is new."""
     height = arena[row + state.HEIGHT]
-    s.fresh_root = height == 0 and table.get(arena, row + state.BLOCKS, templates.ZERO) == 0
+    s.fresh_root = height == 0 and table.get(arena, row + state.BLOCKS, 0) == 0
     if last >> 9 * height == 0:
         return
     while last >> 9 * height > 0:
         height += 1
-        new_node(s, arena, row, height, templates.ZERO)
+        new_node(s, arena, row, height, 0)
         emit_template(s, out, templates.GROW)
     arena[row + state.HEIGHT] = height
     s.largest_height = max(s.largest_height, height)
@@ -173,7 +173,7 @@ def fill(s, arena, out, row, last, zero):
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     leaf = node(arena, row, 1, first >> 9) * templates.BLOCK + ((first & 511) << 3)
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
-    taken, replaced, calls, runs, at = templates.ZERO, templates.ZERO, templates.ZERO, templates.ZERO, first
+    taken, replaced, calls, runs, at = 0, 0, 0, 0, first
     while at <= stop:
         want = 0
         while at + want <= stop and (s.replacing or table.get(arena, row + state.BLOCKS, at + want) == 0):
@@ -204,11 +204,8 @@ def fill(s, arena, out, row, last, zero):
     if taken == 0:
         return
     tree = height > 0
-    s.reg[templates.LEAF_AT], s.reg[templates.SLOTS], s.reg[templates.UPPER] = (
-        leaf,
-        (stop - first + 1 << 3) * tree,
-        (pointed(s, taken, replaced) << 3) * tree,
-    )
+    s.reg[templates.LEAF_AT], s.reg[templates.SLOTS] = leaf, (stop - first + 1 << 3) * tree
+    s.reg[templates.UPPER] = (pointed(s, taken, replaced) << 3) * tree
     s.reg[templates.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
     s.reg[templates.COUNT] = runs
     s.reg[templates.BLOCK_BYTES], s.reg[templates.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
@@ -240,12 +237,12 @@ def release(s, arena, row, i, block):
 def free_leaf(s, arena, out, row):
     """Free the data blocks from `resume_at` to the end of its leaf."""
     first, stop = s.resume_at, min(arena[row + state.BLOCK_COUNT], (s.resume_at | 511) + 1)
-    count, runs, before = templates.ZERO, templates.ZERO, templates.ZERO
+    count, runs, before = 0, 0, 0
     for i in range(first, stop):
         block = table.get(arena, row + state.BLOCKS, i)
         if block != 0:
             release(s, arena, row, i, block)
-            table.put(arena, row + state.BLOCKS, i, templates.ZERO)
+            table.put(arena, row + state.BLOCKS, i, 0)
             count += 1
             runs += block != before + s.unit
             before = block
@@ -265,7 +262,7 @@ def drop_node(s, arena, row, level, i):
     block = node(arena, row, level, i)
     if block != 0:
         give_run(s, arena, block, 1)
-        set_node(arena, row, level, i, templates.ZERO)
+        set_node(arena, row, level, i, 0)
         s.nodes -= 1
 
 
@@ -279,7 +276,7 @@ def lower(s, arena, row, stop):
         drop_node(s, arena, row, 2, i)
     height = arena[row + state.HEIGHT]
     while height > 0 and max(stop - 1, 0) >> 9 * (height - 1) == 0:
-        drop_node(s, arena, row, height, templates.ZERO)
+        drop_node(s, arena, row, height, 0)
         height -= 1
     arena[row + state.HEIGHT] = height
     arena[row + state.BLOCK_COUNT] = min(blocks, stop)

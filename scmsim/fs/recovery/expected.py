@@ -206,7 +206,7 @@ class Allowed:
 
     def _said(self, label: int) -> str:
         if label == ABSENT:
-            return "nothing (behind the end)"
+            return "nothing (after the end)"
         if label < 0:
             return "bytes never written"
         return "zeroes" if label == ZERO else f"page {label & MASK} {self._of(label >> VERSION_SHIFT)}"

@@ -19,11 +19,8 @@ STEP = 256  # most events of one piece of work
 def send(s, arena, out, at, units, template):
     """Write a run of units to the device at offset `at`."""
     device.write(s, arena, out, at, units)
-    s.reg[templates.AT], s.reg[templates.BYTES], s.reg[templates.WORDS] = (
-        at,
-        units << s.shift,
-        (units << s.shift) // templates.WORD,
-    )
+    s.reg[templates.AT], s.reg[templates.BYTES] = at, units << s.shift
+    s.reg[templates.WORDS] = (units << s.shift) // templates.WORD
     s.reg[templates.UNITS], s.reg[templates.REQUESTS] = units, 1
     emit_template(s, out, template)
 
@@ -31,19 +28,16 @@ def send(s, arena, out, at, units, template):
 @subroutine
 def send_table(s, arena, out, at, units):
     """Write units of the FAT, to both copies, or of ext2's bitmaps."""
-    send(s, arena, out, at, units, templates.ZERO + templates.OUT_META)
+    send(s, arena, out, at, units, templates.OUT_META)
     if s.mirror > 0:
-        send(s, arena, out, at + s.mirror, units, templates.ZERO + templates.OUT_META)
+        send(s, arena, out, at + s.mirror, units, templates.OUT_META)
 
 
 @subroutine
 def fetch(s, arena, out, at, units):
     """Read a run of units from the device into the cache."""
-    s.reg[templates.AT], s.reg[templates.BYTES], s.reg[templates.WORDS] = (
-        at,
-        units << s.shift,
-        (units << s.shift) // templates.WORD,
-    )
+    s.reg[templates.AT], s.reg[templates.BYTES] = at, units << s.shift
+    s.reg[templates.WORDS] = (units << s.shift) // templates.WORD
     s.reg[templates.UNITS], s.reg[templates.REQUESTS] = units, 1
     device.read(s, units)
     emit_template(s, out, templates.READ_IN)
@@ -165,7 +159,7 @@ def note_entries(s, arena, out, unit, count, words):
     entry = table.get(arena, s.table + state.BLOCKS, first)
     table.put(arena, s.table + state.BLOCKS, first, entry | state.CACHED)
     for _ in range(words):
-        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, templates.ZERO + 1)
+        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, 1)
 
 
 @subroutine
@@ -174,7 +168,7 @@ def load_entry(s, arena, out, unit):
     i = table_unit(s, unit)
     entry = system_unit(s, arena, s.table, i)
     if not entry & state.CACHED:
-        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, templates.ZERO + 1)
+        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, 1)
         table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
 
 
@@ -215,7 +209,7 @@ def write_back(s, arena, out, row):
             send_table(s, arena, out, at, count)
             continue
         is_data = arena[row + file_row.STATUS] & (file_row.IS_DIR | state.SYSTEM) == 0
-        send(s, arena, out, at, count, templates.ZERO + (templates.OUT_DATA if is_data else templates.OUT_META))
+        send(s, arena, out, at, count, templates.OUT_DATA if is_data else templates.OUT_META)
         send_nodes(s, arena, out, row, first)
     return True
 

@@ -141,5 +141,5 @@ class RecoveryModel(Base):
             raise Unrecoverable("its size covers data objects or bytes that were not stored before the crash")
         first, cut = self.cuts.get(file, (0, -1))
         if version < cut and size > first * UNIT and image.marked(("given back", cut)):
-            raise Unrecoverable(f"its size covers data object {first}, which a truncate has given back")
+            raise Unrecoverable(f"its size covers data object {first}, which a truncate has freed")
         return Found(names, size, {}, {})

@@ -1,6 +1,5 @@
 """Declare the hooks of the device under a page cache: no work of its own by default, the NFTL's work on NAND."""
 
-from scmsim.fs.scm_manager import templates
 from scmsim.jit import subroutine
 
 
@@ -22,4 +21,4 @@ def place_old_unit(s, arena, out, at):
 @subroutine
 def table_entries(s):
     """Return how many fields the device's own table needs for the tracked units."""
-    return templates.ZERO + 0
+    return 0

@@ -55,8 +55,8 @@ def take_node(s, arena, out, handle, i):
     """Allocate one indirect block if it is missing."""
     entry = table.get(arena, handle, i)
     if entry == 0:
-        at = units.take(s, arena, templates.ZERO + 1)
-        units.noted(s, arena, out, at, templates.ZERO + 1, False)
+        at = units.take(s, arena, 1)
+        units.noted(s, arena, out, at, 1, False)
         entry = (at >> state.PLACE_SHIFT) << 2 | state.CACHED
     table.put(arena, handle, i, entry | (0 if s.silent else state.DIRTY))
 
@@ -77,7 +77,7 @@ def free_from(s, arena, handle, first, stop):
         entry = table.get(arena, handle, i)
         if entry != 0:
             first_fit.release(s, arena, index.number(s, (entry >> 2) << state.PLACE_SHIFT), 1)
-            table.put(arena, handle, i, templates.ZERO)
+            table.put(arena, handle, i, 0)
 
 
 @subroutine
@@ -91,7 +91,7 @@ def free_nodes(s, arena, row, stop):
 @subroutine
 def leaf_of(arena, row, unit):
     """Return the table entry of the indirect block with the pointer to a unit, or 0 if the inode has that pointer."""
-    return table.get(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT) if unit >= DIRECT else templates.ZERO + 0
+    return table.get(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT) if unit >= DIRECT else 0
 
 
 @subroutine
@@ -110,7 +110,7 @@ def read_entries(s, arena, out, row, unit):
     """Read the indirect block of a unit into the cache."""
     entry = leaf_of(arena, row, unit)
     if entry != 0 and not entry & state.CACHED:
-        cache.fetch(s, arena, out, s.reg[templates.HOP_AT], templates.ZERO + 1)
+        cache.fetch(s, arena, out, s.reg[templates.HOP_AT], 1)
         table.put(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT, entry | state.CACHED)
 
 
@@ -121,7 +121,7 @@ def send_nodes(s, arena, out, row, first):
     if entry & state.DIRTY:
         table.put(arena, row + state.LEAVES, (first - DIRECT) >> FAN_SHIFT, entry & ~state.DIRTY)
         at = (entry >> 2) << state.PLACE_SHIFT
-        cache.send(s, arena, out, at, templates.ZERO + 1, templates.ZERO + templates.OUT_META)
+        cache.send(s, arena, out, at, 1, templates.OUT_META)
 
 
 @subroutine
@@ -146,7 +146,7 @@ def inode_changed(s, arena, out, row):
     """Store the inode in its unit of the inode table."""
     i = (row - s.files) // state.FILE_WORDS >> 3
     s.reg[templates.META] = (cache.system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
-    cache.mark(s, arena, s.inodes, i, templates.ZERO + 1)
+    cache.mark(s, arena, s.inodes, i, 1)
     emit_template(s, out, templates.INODE_STORE)
 
 

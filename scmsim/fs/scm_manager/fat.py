@@ -34,7 +34,7 @@ def inode_changed(s, arena, out, row):
     if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory was removed with the entry
         return
     s.reg[templates.META] = place(arena, parent, i)
-    cache.mark(s, arena, parent, i, templates.ZERO + 1)
+    cache.mark(s, arena, parent, i, 1)
     emit_template(s, out, templates.INODE_STORE)
 
 

@@ -63,7 +63,7 @@ def words_changed(count, linked):
 @subroutine
 def find(s, arena, row, unit):
     """Set the registers for the entries that lead to a unit: its chain, from the unit used last or from the first one."""
-    begin = arena[row + state.CURSOR] if arena[row + state.CURSOR] <= unit else templates.ZERO + 0
+    begin = arena[row + state.CURSOR] if arena[row + state.CURSOR] <= unit else 0
     s.reg[templates.HOPS] = unit - begin
     s.reg[templates.HOP_AT] = entry_at(s, place(arena, row, begin))
     s.reg[templates.HOP_BYTES] = min(

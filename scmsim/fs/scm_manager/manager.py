@@ -25,13 +25,13 @@ CHUNK = 1 << buddy.LARGEST_SHIFT
 @subroutine
 def ready(s, arena, units):
     """Return whether the buddy system can serve the next objects; False: its bitmaps must grow first."""
-    return buddy.ready(s, arena, 1 * 2)
+    return buddy.ready(s, arena, 2)
 
 
 @subroutine
 def available(s):
     """Return how many data objects can be allocated."""
-    s.free_blocks = buddy.room(s, templates.ZERO + DATA_ORDER)
+    s.free_blocks = buddy.room(s, DATA_ORDER)
     return s.free_blocks
 
 
@@ -39,14 +39,14 @@ def available(s):
 def take(s, arena, want):
     """Allocate one data object and return its device offset."""
     s.got = 1
-    return buddy.allocate(s, arena, templates.ZERO + DATA_ORDER)
+    return buddy.allocate(s, arena, DATA_ORDER)
 
 
 @subroutine
 def give(s, arena, row, i):
     """Free a file's data object in the buddy system; a short object is freed in its own size."""
     short = arena[row + state.SHORT] if i == 0 else 0
-    buddy.release(s, arena, index.place(arena, row, i), short - 1 if short > 0 else templates.ZERO + DATA_ORDER)
+    buddy.release(s, arena, index.place(arena, row, i), short - 1 if short > 0 else DATA_ORDER)
     if short > 0:
         arena[row + state.SHORT] = 0
 
@@ -70,7 +70,7 @@ def number(s, at):
 def make_inode(s, arena, row):
     """Allocate a metadata object for a new file."""
     if arena[row + state.META] == 0:
-        arena[row + state.META] = buddy.allocate(s, arena, templates.ZERO + META_ORDER)
+        arena[row + state.META] = buddy.allocate(s, arena, META_ORDER)
 
 
 @subroutine
@@ -84,13 +84,13 @@ def inode_changed(s, arena, out, row):
 def free_inode(s, arena, row):
     """Free the metadata object."""
     if arena[row + state.META] != 0:
-        buddy.release(s, arena, arena[row + state.META], templates.ZERO + META_ORDER)
+        buddy.release(s, arena, arena[row + state.META], META_ORDER)
 
 
 @subroutine
 def units_at_first(s, is_dir):
     """Return how many data objects a new file gets at once; a directory gets none."""
-    return templates.ZERO + s.first_objects * (not is_dir)
+    return s.first_objects * (not is_dir)
 
 
 # Nothing is cached.

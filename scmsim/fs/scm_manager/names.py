@@ -26,9 +26,9 @@ def entries(length):
 @subroutine
 def scan(s, arena, out, directory, count):
     """Load the first `count` entries."""
-    if count <= 0 or place(arena, directory, templates.ZERO) == 0:
+    if count <= 0 or place(arena, directory, 0) == 0:
         return
-    s.reg[templates.COUNT], s.reg[templates.NAME_AT] = count, place(arena, directory, templates.ZERO)
+    s.reg[templates.COUNT], s.reg[templates.NAME_AT] = count, place(arena, directory, 0)
     s.reg[templates.NAME_BYTES] = min(count * s.entry, s.capacity - s.reg[templates.NAME_AT])
     emit_template(s, out, templates.SCAN)
 
@@ -109,7 +109,7 @@ def find_slot(s, arena, row, directory):
     for i in range(arena[directory + state.TOP]):
         if table.get(arena, directory + state.SLOTS, i) == number:
             return i
-    return templates.ZERO - 1
+    return -1
 
 
 @subroutine
@@ -121,7 +121,7 @@ def remove_name(s, arena, out, row, directory):
     needs = entries(arena[row + file_row.NAME])
     scan(s, arena, out, directory, slot + needs)
     for i in range(slot, slot + needs):
-        table.put(arena, directory + state.SLOTS, i, templates.ZERO)
+        table.put(arena, directory + state.SLOTS, i, 0)
     arena[directory + state.GAP] = min(arena[directory + state.GAP], slot)
     arena[directory + state.NAMES] -= 1
     write_entry(s, arena, out, directory, slot, needs)
@@ -139,7 +139,7 @@ def new_inode(s, arena, out, row):
 @subroutine
 def units_at_first(s, is_dir):
     """Return how many units a new file or directory gets at once."""
-    return templates.ZERO + is_dir
+    return 1 if is_dir else 0
 
 
 @subroutine
@@ -197,7 +197,7 @@ def link(s, arena, out, op, row, parent):
 @subroutine
 def evict(s, arena, out, row):
     """Free a file without names; return False if room runs out."""
-    if not free_to_end(s, arena, out, row, templates.ZERO):
+    if not free_to_end(s, arena, out, row, 0):
         return False
     inodes.free(s, arena, row)
     for word in (state.BLOCKS, state.SLOTS, state.LEAVES, state.UPPERS):

@@ -21,7 +21,7 @@ _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64
 @subroutine
 def fold(s, arena, out, at, unit):
     """Fold the chain of an erase unit, whose two fields are at `at`, into its last unit (NFTL_foldchain)."""
-    pages, length, copies = arena[at], arena[at + 1], templates.ZERO + 0
+    pages, length, copies = arena[at], arena[at + 1], 0
     for page in range(templates.PAGES):
         times = (pages >> BITS * page) & 3
         if times > 0:
@@ -29,10 +29,8 @@ def fold(s, arena, out, at, unit):
             copies += times != length
             pages = (pages & ~(_MASK << BITS * page)) | _ONE << BITS * page
     arena[at], arena[at + 1] = pages, 1
-    s.reg[templates.FOLD_AT], s.reg[templates.FOLD_BYTES] = (
-        unit * templates.PAGES * templates.SECTOR,
-        copies * templates.SECTOR,
-    )
+    s.reg[templates.FOLD_AT] = unit * templates.PAGES * templates.SECTOR
+    s.reg[templates.FOLD_BYTES] = copies * templates.SECTOR
     s.reg[templates.FOLDED], s.reg[templates.ERASED] = copies, length - 1
     emit_template(s, out, templates.FOLD)
     s.spare += length - 1

@@ -55,7 +55,7 @@ def free(s, arena, out, row):
         s.stage, s.resume_at = state.FREEING, 0
     if not arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.STATUS] & state.MEMORY:
         emitted = s.emitted
-        if not free_to_end(s, arena, out, row, templates.ZERO):
+        if not free_to_end(s, arena, out, row, 0):
             return False
         s.emitted = emitted  # the cost of free() includes the buddy system's own work
         table.drop(s, arena, row + state.BLOCKS)
@@ -83,12 +83,12 @@ def touch(s, arena, out, op, row):
 
 
 @subroutine
-def to_file(s, arena, out, op, row, parent):
+def to_file(s, arena, out, row, parent):
     """Model mm_to_file: create a metadata object, a name and the chain; copy nothing."""
     if not arena[row + file_row.STATUS] & state.MEMORY or arena[row + file_row.STATUS] & file_row.EXISTS:
         emit_template(s, out, templates.OTHER)
         return
-    s.reg[templates.CHAIN] = entry_at(s, place(arena, row, templates.ZERO))
+    s.reg[templates.CHAIN] = entry_at(s, place(arena, row, 0))
     s.reg[templates.CHAIN_BYTES] = templates.WORD * ((arena[row + file_row.SIZE] + (1 << s.shift) - 1) >> s.shift)
     emit_template(s, out, templates.TO_FILE)
     arena[row + file_row.STATUS] = file_row.EXISTS
@@ -108,7 +108,7 @@ def to_memory(s, arena, out, op, row, parent):
     arena[row + file_row.STATUS] |= state.MEMORY
     if op.parent >= 0:
         remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
-        buddy.release(s, arena, arena[row + state.META], templates.ZERO + META_ORDER)
+        buddy.release(s, arena, arena[row + state.META], META_ORDER)
         arena[row + state.META], arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 0, 0, 0
         arena[row + file_row.STATUS] &= ~file_row.EXISTS
 
@@ -123,7 +123,7 @@ def object_call(s, arena, out, op, row, parent):
     if op.op == records.MALLOC:
         malloc(s, arena, out, row, op.length)
     elif op.op == records.MM_TO_FILE:
-        to_file(s, arena, out, op, row, parent)
+        to_file(s, arena, out, row, parent)
     else:
         to_memory(s, arena, out, op, row, parent)
     return True
@@ -183,10 +183,10 @@ def widen(s, arena, out, row, end):
     order = arena[row + state.SHORT] - 1
     if order < 0 or end <= 1 << (order + state.PLACE_SHIFT):
         return
-    s.reg[templates.HOP_AT], s.reg[templates.BYTES] = place(arena, row, templates.ZERO), arena[row + file_row.SIZE]
+    s.reg[templates.HOP_AT], s.reg[templates.BYTES] = place(arena, row, 0), arena[row + file_row.SIZE]
     s.reg[templates.AT] = units.take(s, arena, 1)
     emit_template(s, out, templates.MOVE)
     s.moved_bytes += arena[row + file_row.SIZE]
     buddy.release(s, arena, s.reg[templates.HOP_AT], order)
-    table.put(arena, row + state.BLOCKS, templates.ZERO, (s.reg[templates.AT] >> state.PLACE_SHIFT) << 2)
+    table.put(arena, row + state.BLOCKS, 0, (s.reg[templates.AT] >> state.PLACE_SHIFT) << 2)
     arena[row + state.SHORT] = 0

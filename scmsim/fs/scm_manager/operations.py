@@ -33,20 +33,15 @@ def of_directory(arena, op, row):
 @subroutine
 def reach(s, arena, op, row):
     """Return (first unit that may be allocated, end of the file then) in units; the end is 0 if nothing is allocated."""
-    first, end = op.offset, op.offset + op.length
-    if (
-        op.op == records.TRUNCATE
-        and not of_directory(arena, op, row)
-        and not data.HOLES
-        and op.offset > arena[row + file_row.SIZE]
-    ):
-        first, end = arena[row + file_row.SIZE], op.offset
-    elif (
-        op.length <= 0
-        or of_directory(arena, op, row)
-        or not (op.op == records.WRITE or (op.op == records.FALLOCATE and not op.flag & records.PUNCH_HOLE))
-    ):
-        return templates.ZERO + 0, templates.ZERO + 0
+    if of_directory(arena, op, row):
+        return 0, 0
+    size = arena[row + file_row.SIZE]
+    if op.op == records.TRUNCATE and op.new_size > size and not data.HOLES:
+        first, end = size, op.new_size
+    elif calls.allocates(op):
+        first, end = op.offset, op.offset + op.length
+    else:
+        return 0, 0
     return first >> s.shift, (end + (1 << s.shift) - 1) >> s.shift
 
 
@@ -72,12 +67,12 @@ def own_begin(s, arena, op, row):
 def needed(s, arena, op, row):
     """Return the maximum number of units that an operation allocates for names and a file from before the trace."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
-    count = templates.ZERO + 0
+    count = 0
     if adopts(arena, op, row):
         count += names.NAME_UNITS
         if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             length = max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
-            count += missing(arena, row, templates.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
+            count += missing(arena, row, 0, (length + (1 << s.shift) - 1) >> s.shift)
     if (code == records.CREATE or code == records.MKDIR) and not exists or records.RENAME <= code <= records.LINK:
         count += names.NAME_UNITS
     return count + own_units(op)

@@ -22,7 +22,7 @@ def ready(s, arena, units):
     sectors, inodes, entries = table_unit(s, s.tracked) + 1, (s.file_count >> 3) + 1, device.table_entries(s)
     words = table.words_to_hold(arena, s.table + state.BLOCKS, sectors)
     words += table.words_to_hold(arena, s.inodes + state.BLOCKS, inodes)
-    words += table.words_to_hold(arena, s.table + state.SLOTS, entries) if entries else templates.ZERO
+    words += table.words_to_hold(arena, s.table + state.SLOTS, entries) if entries else 0
     if not has_room(s, arena, words):
         return False
     table.reserve(s, arena, s.table + state.BLOCKS, sectors)
@@ -58,11 +58,8 @@ def give(s, arena, row, i):
 def noted(s, arena, out, at, count, linked):
     """Store the entries of fresh units, and that of the unit before them if they are `linked` to it."""
     words = index.words_changed(count, linked)
-    s.reg[templates.CHAIN], s.reg[templates.COUNT], s.reg[templates.CHAIN_BYTES] = (
-        entry_at(s, at),
-        count,
-        templates.WORD * words,
-    )
+    s.reg[templates.CHAIN], s.reg[templates.COUNT] = entry_at(s, at), count
+    s.reg[templates.CHAIN_BYTES] = templates.WORD * words
     emit_template(s, out, templates.TAKE)
     cache.note_entries(s, arena, out, index.number(s, at), count, words)
 
@@ -85,7 +82,7 @@ def extend(s, arena, out, row, stop):
         s.resume_at = stop
         return
     take_nodes(s, arena, out, row, first, first + want - 1)
-    done, start, run = 0, templates.ZERO + 0, templates.ZERO + 0
+    done, start, run = 0, 0, 0
     while done < want:
         at = take(s, arena, want - done)
         for k in range(s.got):
@@ -93,7 +90,7 @@ def extend(s, arena, out, row, stop):
             table.put(arena, row + state.BLOCKS, first + done + k, at_unit << 2 | state.CACHED)
         if run > 0 and at != start + (run << s.shift):
             noted(s, arena, out, start, run, first + done > run)
-            run = templates.ZERO + 0
+            run = 0
         if run == 0:
             start = at
         run += s.got
@@ -108,7 +105,7 @@ def extend(s, arena, out, row, stop):
 def release(s, arena, row, i):
     """Free unit `i` of a file."""
     give(s, arena, row, i)
-    table.put(arena, row + state.BLOCKS, i, templates.ZERO)
+    table.put(arena, row + state.BLOCKS, i, 0)
     arena[row + file_row.MAPPED] -= 1
 
 

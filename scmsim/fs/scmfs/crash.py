@@ -13,7 +13,7 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.records import LOAD, STORE
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous.templates import INODE_BYTES, INODE_TABLE, TOP_BYTES, TOP_TABLES
 from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, Word, in_words
@@ -113,19 +113,15 @@ class RecoveryModel(Base):
         return in_words(event.addr, event.length, ("record", self.version))
 
     def _inode(self, i: int, event: Event) -> list:
-        file, at = divmod(event.addr - contiguous_templates.INODE_TABLE, contiguous_templates.INODE_BYTES)
-        if at == 0 and event.length == contiguous_templates.INODE_BYTES:
+        file, at = divmod(event.addr - INODE_TABLE, INODE_BYTES)
+        if at == 0 and event.length == INODE_BYTES:
             self.born[file], self.size[file] = self.version, 0
             self.first.pop(file, None)
             self._look()
             fields = self._put(event.addr, ("range", file), None) + self._put(event.addr, ("size", file), 0)
             return fields + in_words(event.addr, event.length, ("inode", file, self.version))
-        if (
-            at == 16
-            and event.length == 16
-            and file == self.op.file
-            and self.op.op in (records.WRITE, records.FALLOCATE, records.TRUNCATE)
-        ):
+        resizes = file == self.op.file and self.op.op in (records.WRITE, records.FALLOCATE, records.TRUNCATE)
+        if at == 16 and event.length == 16 and resizes:
             end = int(self.op.offset + self.op.length)
             self.size[file] = int(self.op.new_size) if self.op.op == records.TRUNCATE else max(self.size[file], end)
             return self._put(event.addr, ("size", file), self.size[file])
@@ -136,11 +132,7 @@ class RecoveryModel(Base):
         return []
 
     def _table(self, i: int, event: Event) -> list:
-        if (
-            contiguous_templates.TOP_TABLES
-            <= event.addr
-            < contiguous_templates.TOP_TABLES + contiguous_templates.TOP_BYTES
-        ):
+        if TOP_TABLES <= event.addr < TOP_TABLES + TOP_BYTES:
             return self._upper(i, event)
         if event.length == PAGE and event.addr % PAGE == 0 and self._next(i) is not None:
             return self._cleared(i, event)
@@ -167,12 +159,7 @@ class RecoveryModel(Base):
         """Return the address of the upper entry that links a new page of entries, or None if the store at `i` is of entries."""
         before, after = self.events[i - 1], next(self._stores(i, 1), None)
         new = after is not None and after.site == "page table" and after.length == PTE
-        upper = (
-            after is not None
-            and contiguous_templates.TOP_TABLES
-            <= after.addr
-            < contiguous_templates.TOP_TABLES + contiguous_templates.TOP_BYTES
-        )
+        upper = after is not None and TOP_TABLES <= after.addr < TOP_TABLES + TOP_BYTES
         unmaps = i and before.code == LOAD and before.site == "page table"
         return after.addr if after is not None and new and upper and not unmaps else None
 
@@ -182,25 +169,16 @@ class RecoveryModel(Base):
 
     def _upper(self, i: int, event: Event) -> list:
         before, after = next(self._stores(i, -1), None), next(self._stores(i, 1), None)
-        if after is not None and after.site == "inode" and after.addr % contiguous_templates.INODE_BYTES == 8:
-            return self._moved(
-                event, (after.addr - contiguous_templates.INODE_TABLE) // contiguous_templates.INODE_BYTES
-            )
-        hung = (
-            before is not None
-            and before.site == "page table"
-            and before.length == PAGE
-            and self._next_is(before, event)
-        )
+        if after is not None and after.site == "inode" and after.addr % INODE_BYTES == 8:
+            return self._moved(event, (after.addr - INODE_TABLE) // INODE_BYTES)
+        new = before is not None and before.site == "page table" and before.length == PAGE
+        hung = new and self._next(self.events.index(before)) == event.addr
         writes = []
         for k in range(event.length // PTE):
             addr = event.addr + k * PTE
             value = ("table", before.addr // PAGE) if before is not None and hung else self._super(addr)
             writes += self._put(addr, ("upper", addr), value)
         return writes
-
-    def _next_is(self, table: Event, upper: Event) -> bool:
-        return self._next(self.events.index(table)) == upper.addr
 
     def _super(self, addr: int) -> Any:
         for file in range(self.count):
@@ -236,7 +214,7 @@ class RecoveryModel(Base):
         base = self.base.get(file, {})
         if not names:
             return Found(frozenset(), 0, {}, base)
-        if file in self.born and image.marked(("inode", file, self.born[file])) < contiguous_templates.INODE_BYTES:
+        if file in self.born and image.marked(("inode", file, self.born[file])) < INODE_BYTES:
             raise Unrecoverable("has a name but no inode")
         size = image.word(("size", file), 0)
         pages = {}
@@ -269,4 +247,4 @@ class RecoveryModel(Base):
 
 def upper_at(start: int, piece: int) -> int:
     """Return the device offset of the entry of a piece of a range (`contiguous.map.directory_at`)."""
-    return contiguous_templates.TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (contiguous_templates.TOP_BYTES - 1))
+    return TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (TOP_BYTES - 1))

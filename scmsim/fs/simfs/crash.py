@@ -12,7 +12,7 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import STORE
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.recovery.image import PAGE, Bulk, Word, cleared, label_of
 from scmsim.fs.recovery.model import Guarantee, Stores, copied
 from scmsim.fs.recovery.observe import Event
@@ -37,14 +37,10 @@ class RecoveryModel(Scmfs):
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events without the tables of an atomic update's temporary file."""
-        opened = [i for i, e in enumerate(events) if e.site == "inode" and e.length == contiguous_templates.INODE_BYTES]
+        opened = [i for i, e in enumerate(events) if e.site == "inode" and e.length == tpl.INODE_BYTES]
         if self.op.op != records.WRITE or not opened:
             return events
-        return [
-            e
-            for i, e in enumerate(events)
-            if i < opened[0] or e.site != "page table" or e.addr != contiguous_templates.BLOCK
-        ]
+        return [e for i, e in enumerate(events) if i < opened[0] or e.site != "page table" or e.addr != tpl.BLOCK]
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return, for each event, the writes that the event represents."""
@@ -52,12 +48,12 @@ class RecoveryModel(Scmfs):
         for i, offset, length in copied(op, events, "data copy") if op.op == records.WRITE else []:
             meant[i] = [Bulk(events[i].addr, length, label_of(version, offset))]
         for i, event in enumerate(events):
-            if event.code == STORE and event.site == "block zeroing" and event.addr >= contiguous_templates.INODE_TABLE:
+            if event.code == STORE and event.site == "block zeroing" and event.addr >= tpl.INODE_TABLE:
                 meant[i] = [*self._tables_gone(event), *cleared(event.addr, event.length)]
         return meant
 
     def _inode(self, i: int, event: Event) -> list:
-        if self.op.op == records.WRITE and event.length == contiguous_templates.INODE_BYTES:
+        if self.op.op == records.WRITE and event.length == tpl.INODE_BYTES:
             return []  # the inode of an atomic update's temporary file
         return super()._inode(i, event)
 

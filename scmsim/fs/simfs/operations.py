@@ -8,7 +8,7 @@ from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as contiguous_names
 from scmsim.fs.contiguous import operations as contiguous_operations
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.simfs import tables, templates
@@ -34,16 +34,14 @@ def write_aside(s, arena, out, op, row):
     if not s.shadow or shift > 30:
         return
     low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
-    pages = (high - low + contiguous_templates.BLOCK - 1) // contiguous_templates.BLOCK
-    s.reg[contiguous_templates.PAGES], s.reg[contiguous_templates.PTE_BYTES] = pages, pages << 3
+    pages = (high - low + tpl.BLOCK - 1) // tpl.BLOCK
+    s.reg[tpl.PAGES], s.reg[tpl.PTE_BYTES] = pages, pages << 3
     emit_template(s, out, templates.SHADOW_OPEN)
-    s.reg[contiguous_templates.BYTES] = op.offset - low + high - end
-    if s.reg[contiguous_templates.BYTES] > 0:
+    s.reg[tpl.BYTES] = op.offset - low + high - end
+    if s.reg[tpl.BYTES] > 0:
         emit_template(s, out, templates.SHADOW_COPY)
-    s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.COUNT] = (
-        pages * contiguous_templates.BLOCK,
-        24 * pages,
-    )
+    s.reg[tpl.BYTES] = pages * tpl.BLOCK
+    s.reg[tpl.COUNT] = 24 * pages
     emit_template(s, out, templates.SHADOW_CLOSE)
     tables.detach(s, arena, out, row)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from scmsim.core.records import Files
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State
 from scmsim.fs.simfs import templates
@@ -25,9 +25,7 @@ STATE = np.dtype(
 
 def start(params: dict, files: Files) -> State:
     """Return the state of an empty SIMFS that knows the trace's `files`."""
-    variant = contiguous_state.Variant(
-        templates.templates(), costs.load("scmfs", contiguous_templates.COSTS, list(contiguous_templates.SITES)), STATE
-    )
+    variant = contiguous_state.Variant(templates.templates(), costs.load("scmfs", tpl.COSTS, list(tpl.SITES)), STATE)
     state = contiguous_state.start(params, files, variant)
     state.record[0].shadow = params["update"] == "atomic"
     return state

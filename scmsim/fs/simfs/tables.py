@@ -7,7 +7,7 @@ Sources: SIMFS pgtable.c, balloc.c.
 from scmsim.alloc import first_fit
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import state as contiguous_state
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.simfs import templates
@@ -17,23 +17,19 @@ from scmsim.jit import subroutine
 @subroutine
 def freed(s, out, block, count):
     """Clear freed pages and link them into the free list."""
-    s.reg[contiguous_templates.AT], s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.COUNT] = (
-        block * contiguous_templates.BLOCK,
-        count * contiguous_templates.BLOCK,
-        count << 4,
-    )
-    s.zeroed_bytes += count * contiguous_templates.BLOCK
+    s.reg[tpl.AT] = block * tpl.BLOCK
+    s.reg[tpl.BYTES] = count * tpl.BLOCK
+    s.reg[tpl.COUNT] = count << 4
+    s.zeroed_bytes += count * tpl.BLOCK
     emit_template(s, out, templates.PAGE_FREED)
 
 
 @subroutine
 def taken(s, out, block, count):
     """Unlink pages from the free list, in which each page has the address of the next."""
-    s.reg[contiguous_templates.AT], s.reg[contiguous_templates.BYTES], s.reg[contiguous_templates.PTE_BYTES] = (
-        block * contiguous_templates.BLOCK,
-        count * contiguous_templates.BLOCK,
-        count << 3,
-    )
+    s.reg[tpl.AT] = block * tpl.BLOCK
+    s.reg[tpl.BYTES] = count * tpl.BLOCK
+    s.reg[tpl.PTE_BYTES] = count << 3
     emit_template(s, out, templates.PAGE_TAKEN)
 
 
@@ -53,11 +49,9 @@ def upper_table(s, arena, out, row, k):
     s.table_blocks += 1
     s.owed -= 1
     taken(s, out, block, 1)
-    s.reg[contiguous_templates.TABLE], s.reg[contiguous_templates.DIRECTORY] = (
-        block * contiguous_templates.BLOCK,
-        page_map.directory_at(arena, row, 0),
-    )
-    emit_template(s, out, contiguous_templates.NEW_TABLE)
+    s.reg[tpl.TABLE] = block * tpl.BLOCK
+    s.reg[tpl.DIRECTORY] = page_map.directory_at(arena, row, 0)
+    emit_template(s, out, tpl.NEW_TABLE)
 
 
 @subroutine
@@ -83,10 +77,8 @@ def drop_upper(s, arena, out, row):
 @subroutine
 def set_attached(s, arena, row):
     """Set the registers for a file's entries in the kernel's table: one per GiB."""
-    s.reg[contiguous_templates.DIRECTORY] = page_map.directory_at(arena, row, 0)
-    s.reg[contiguous_templates.DIRECTORY_BYTES] = (
-        max((arena[row + contiguous_state.PAGE_COUNT] + (1 << 18) - 1) >> 18, 1) << 3
-    )
+    s.reg[tpl.DIRECTORY] = page_map.directory_at(arena, row, 0)
+    s.reg[tpl.DIRECTORY_BYTES] = max((arena[row + contiguous_state.PAGE_COUNT] + (1 << 18) - 1) >> 18, 1) << 3
 
 
 @subroutine

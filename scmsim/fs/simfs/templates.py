@@ -6,20 +6,18 @@ file.c (nvmm_consistency_function).
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, STORE
-from scmsim.fs.contiguous import templates as contiguous_templates
+from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.contiguous.templates import step, work
 
 (
     PAGE_TAKEN, PAGE_FREED, ATTACHED, DETACHED, SHADOW_OPEN, SHADOW_COPY, SHADOW_CLOSE,
-) = range(contiguous_templates.COLLECTED + 1, contiguous_templates.COLLECTED + 8)  # fmt: skip
+) = range(tpl.COLLECTED + 1, tpl.COLLECTED + 8)  # fmt: skip
 
 
 def templates() -> dict[int, list]:
     """Return all templates of SIMFS, which orders nothing and counts a file's pages in its inode."""
-    shared = contiguous_templates.templates()
-    shared[contiguous_templates.MAPPED].append(
-        step(STORE, "inode", contiguous_templates.INODE, 24, 0, contiguous_templates.PTE_BYTES)
-    )
+    shared = tpl.templates()
+    shared[tpl.MAPPED].append(step(STORE, "inode", tpl.INODE, 24, 0, tpl.PTE_BYTES))
     ordering = (FENCE, FLUSH)
     return {number: [one for one in steps if one[0] & 255 not in ordering] for number, steps in shared.items()} | _own()
 
@@ -28,89 +26,39 @@ def _own() -> dict[int, list]:
     """Return the templates of pages, mappings and temporary files."""
     return {
         PAGE_TAKEN: [
-            step(LOAD, "free list", contiguous_templates.AT, 0, 0, contiguous_templates.BYTES, width=-8),
-            step(STORE, "free list", contiguous_templates.NONE, 64, 8, contiguous_templates.PTE_BYTES),
+            step(LOAD, "free list", tpl.AT, 0, 0, tpl.BYTES, width=-8),
+            step(STORE, "free list", tpl.NONE, 64, 8, tpl.PTE_BYTES),
         ],
         PAGE_FREED: [
-            step(STORE, "block zeroing", contiguous_templates.AT, 0, 0, contiguous_templates.BYTES),
-            step(STORE, "free list", contiguous_templates.AT, 0, 0, contiguous_templates.BYTES, width=-8),
-            step(STORE, "free list", contiguous_templates.NONE, 64, 0, contiguous_templates.COUNT),
+            step(STORE, "block zeroing", tpl.AT, 0, 0, tpl.BYTES),
+            step(STORE, "free list", tpl.AT, 0, 0, tpl.BYTES, width=-8),
+            step(STORE, "free list", tpl.NONE, 64, 0, tpl.COUNT),
         ],
         ATTACHED: [
-            step(
-                STORE,
-                "page table",
-                contiguous_templates.DIRECTORY,
-                0,
-                0,
-                contiguous_templates.DIRECTORY_BYTES,
-                space=KERNEL,
-            ),
+            step(STORE, "page table", tpl.DIRECTORY, 0, 0, tpl.DIRECTORY_BYTES, space=KERNEL),
             work("new_page", 1),
         ],
         DETACHED: [
-            step(
-                STORE,
-                "page table",
-                contiguous_templates.DIRECTORY,
-                0,
-                0,
-                contiguous_templates.DIRECTORY_BYTES,
-                space=KERNEL,
-            ),
+            step(STORE, "page table", tpl.DIRECTORY, 0, 0, tpl.DIRECTORY_BYTES, space=KERNEL),
             work("free_page", 1),
         ],
         SHADOW_OPEN: [
-            step(STORE, "inode", contiguous_templates.INODE, 0, contiguous_templates.INODE_BYTES),
-            step(
-                STORE,
-                "page table",
-                contiguous_templates.NONE,
-                contiguous_templates.BLOCK,
-                3 * contiguous_templates.BLOCK + 24,
-            ),
-            step(
-                STORE,
-                "page table",
-                contiguous_templates.NONE,
-                contiguous_templates.BLOCK,
-                0,
-                contiguous_templates.PTE_BYTES,
-            ),
-            step(STORE, "free list", contiguous_templates.NONE, 64, 8 + 3 * 16, contiguous_templates.PTE_BYTES),
+            step(STORE, "inode", tpl.INODE, 0, tpl.INODE_BYTES),
+            step(STORE, "page table", tpl.NONE, tpl.BLOCK, 3 * tpl.BLOCK + 24),
+            step(STORE, "page table", tpl.NONE, tpl.BLOCK, 0, tpl.PTE_BYTES),
+            step(STORE, "free list", tpl.NONE, 64, 8 + 3 * 16, tpl.PTE_BYTES),
             work("new_table", 3),
-            work("new_page", 0, contiguous_templates.PAGES),
+            work("new_page", 0, tpl.PAGES),
         ],
         SHADOW_COPY: [
-            step(
-                LOAD,
-                "shadow copy",
-                contiguous_templates.NONE,
-                contiguous_templates.BLOCK,
-                0,
-                contiguous_templates.BYTES,
-            ),
-            step(
-                STORE,
-                "shadow copy",
-                contiguous_templates.NONE,
-                contiguous_templates.BLOCK,
-                0,
-                contiguous_templates.BYTES,
-            ),
+            step(LOAD, "shadow copy", tpl.NONE, tpl.BLOCK, 0, tpl.BYTES),
+            step(STORE, "shadow copy", tpl.NONE, tpl.BLOCK, 0, tpl.BYTES),
             work("copy_call", 1),
         ],
         SHADOW_CLOSE: [
-            step(STORE, "page table", contiguous_templates.NONE, contiguous_templates.BLOCK, 16),
-            step(
-                STORE,
-                "block zeroing",
-                contiguous_templates.NONE,
-                contiguous_templates.BLOCK,
-                3 * contiguous_templates.BLOCK,
-                contiguous_templates.BYTES,
-            ),
-            step(STORE, "free list", contiguous_templates.NONE, 64, 3 * 24, contiguous_templates.COUNT),
-            work("free_page", 3, contiguous_templates.PAGES),
+            step(STORE, "page table", tpl.NONE, tpl.BLOCK, 16),
+            step(STORE, "block zeroing", tpl.NONE, tpl.BLOCK, 3 * tpl.BLOCK, tpl.BYTES),
+            step(STORE, "free list", tpl.NONE, 64, 3 * 24, tpl.COUNT),
+            work("free_page", 3, tpl.PAGES),
         ],
     }

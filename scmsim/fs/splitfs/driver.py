@@ -14,7 +14,7 @@ from scmsim.fs.splitfs.operations import CALLS, end
 from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
-# Without `has_background_work`: the kernel's threads have had their turn.
+# Without `has_background_work`: the kernel's threads ran before the library did.
 _FILES = {name: hook for name, hook in kernel_side.DAX.items() if name != "has_background_work"}
 _LIBRARY = {operations: {**calls.HOOKS, "end": end}, calls: CALLS, transfer: TRANSFER, hooks: _FILES}
 library_loop = bind("splitfs_library", operations, _LIBRARY).loop

@@ -11,7 +11,7 @@ from scmsim.core.records import MAP, PM, pack
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_run, emit_template, reserve_events
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.pmfs.copy import device, inode_at, set_copy, set_copy_within, set_find
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, grow, hang, node, release
@@ -30,7 +30,7 @@ def mount(s, out):
     """Map the whole device before the first operation, by entries of one size."""
     if s.mounted:
         return
-    emit_run(s, out, _MAPPED + (s.leaf << 24), pmfs_templates.ZERO, s.log_start)
+    emit_run(s, out, _MAPPED + (s.leaf << 24), 0, s.log_start)
     s.mounted = 1
 
 
@@ -68,7 +68,7 @@ def grain(s, arena, op, row, page):
 @subroutine
 def count_needs(s, arena, op, row, first, stop):
     """Return how many superpages the write allocates; add the number of single pages to `singles`."""
-    whole = pmfs_templates.ZERO
+    whole = 0
     for i in range(first, stop):
         if table.get(arena, row + pmfs_state.BLOCKS, i) == 0 or covers(s, op, i):
             whole += 1
@@ -80,16 +80,11 @@ def count_needs(s, arena, op, row, first, stop):
 @subroutine
 def set_entries(s, block, fresh, count):
     """Set the registers for the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
-    s.reg[templates.PTES_AT], s.reg[templates.FRESH_AT] = (
-        s.page_table + block * templates.PTE,
-        s.page_table + fresh * templates.PTE,
-    )
-    s.reg[templates.PTES], s.reg[templates.COUNT], s.reg[templates.SPAN] = (
-        count * templates.PTE,
-        count,
-        count * pmfs_templates.BLOCK,
-    )
-    s.reg[templates.VA], s.reg[templates.FRESH_VA] = block * pmfs_templates.BLOCK, fresh * pmfs_templates.BLOCK
+    s.reg[templates.PTES_AT] = s.page_table + block * templates.PTE
+    s.reg[templates.FRESH_AT] = s.page_table + fresh * templates.PTE
+    s.reg[templates.PTES], s.reg[templates.COUNT] = count * templates.PTE, count
+    s.reg[templates.SPAN] = count * tpl.BLOCK
+    s.reg[templates.VA], s.reg[templates.FRESH_VA] = block * tpl.BLOCK, fresh * tpl.BLOCK
 
 
 @subroutine
@@ -112,11 +107,8 @@ def open_log(s, entries):
     length = templates.HEADER_BYTES + entries * templates.ENTRY_BYTES
     if s.log_at + length > s.log_bytes:
         s.log_at = 0
-    s.reg[templates.LOG_AT], s.reg[templates.LOG_BYTES], s.reg[templates.ENTRIES] = (
-        s.log_start + s.log_at,
-        length,
-        entries,
-    )
+    s.reg[templates.LOG_AT], s.reg[templates.LOG_BYTES] = s.log_start + s.log_at, length
+    s.reg[templates.ENTRIES] = entries
     s.log_at += (length + 63) & ~63
 
 
@@ -131,7 +123,7 @@ def ready_index(s, arena, out, op, row):
     if not lacks:
         return
     begin(s, out)
-    log(s, out, s.reg[pmfs_templates.INODE], pmfs_templates.LOG_DATA)
+    log(s, out, s.reg[tpl.INODE], tpl.LOG_DATA)
     grow(s, arena, out, row, last)
     height = arena[row + pmfs_state.HEIGHT]
     for i in range(first >> 9, (last >> 9) + 1):
@@ -203,20 +195,15 @@ def rest_of_pages(s, arena, out, op, row):
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
-        old, fresh = (
-            device(s, arena, row, first << 12),
-            table.get(arena, s.fresh, pmfs_templates.ZERO) * pmfs_templates.BLOCK,
-        )
+        old, fresh = device(s, arena, row, first << 12), table.get(arena, s.fresh, 0) * tpl.BLOCK
         set_copy_within(s, old, fresh, op.offset & 4095)
         emit_template(s, out, templates.COPY_EDGE)
     if op.offset & mask and table.get(arena, row + pmfs_state.OLD, op.offset >> s.shift) == HOLE:
         wipe(s, arena, out, row, op.offset & ~mask, op.offset)
     if end & 4095 and grain(s, arena, op, row, last) == FINE:
-        old, fresh = (
-            device(s, arena, row, end),
-            table.get(arena, s.fresh, s.pages - 1) * pmfs_templates.BLOCK + (end & 4095),
-        )
-        set_copy_within(s, old, fresh, pmfs_templates.BLOCK - (end & 4095))
+        old = device(s, arena, row, end)
+        fresh = table.get(arena, s.fresh, s.pages - 1) * tpl.BLOCK + (end & 4095)
+        set_copy_within(s, old, fresh, tpl.BLOCK - (end & 4095))
         emit_template(s, out, templates.COPY_EDGE)
     if end & mask and grain(s, arena, op, row, last) != FINE:
         after_end(s, arena, out, row, end, table.get(arena, row + pmfs_state.OLD, (end - 1) >> s.shift) == HOLE)
@@ -231,11 +218,11 @@ def copy_piece(s, arena, out, op, row):
     target = device(s, arena, row, at)
     if grain(s, arena, op, row, page) == FINE:
         count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), page + s.chunk) - page)
-        target = table.get(arena, s.fresh, s.piece) * pmfs_templates.BLOCK + (at & 4095)
+        target = table.get(arena, s.fresh, s.piece) * tpl.BLOCK + (at & 4095)
         stop = min(stop, (page + count) << 12)
         s.piece += count
     set_find(s, arena, row, page, 1)
-    emit_template(s, out, pmfs_templates.FIND)
+    emit_template(s, out, tpl.FIND)
     set_copy(s, op, target, at, stop)
     emit_template(s, out, templates.COPY)
     s.resume_at = stop
@@ -270,7 +257,7 @@ def swap_piece(s, arena, out, op, row):
 def slot_at(s, arena, row, i):
     """Return the device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
     leaf = node(arena, row, 1, i >> 9)
-    return leaf * pmfs_templates.BLOCK + ((i & 511) << 3) if arena[row + pmfs_state.HEIGHT] > 0 else inode_at(s, row)
+    return leaf * tpl.BLOCK + ((i & 511) << 3) if arena[row + pmfs_state.HEIGHT] > 0 else inode_at(s, row)
 
 
 @subroutine
@@ -278,7 +265,7 @@ def close_log(s, arena, out, op, row):
     """End step 5 and complete the log; do step 6: free the replaced superpages and pages."""
     end = op.offset + op.length
     s.reg[templates.GROWN] = 8 * (end > arena[row + file_row.SIZE])
-    s.reg[templates.SPAN] = pmfs_templates.BLOCK * (s.pages > 0)
+    s.reg[templates.SPAN] = tpl.BLOCK * (s.pages > 0)
     emit_template(s, out, templates.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     s.reg[templates.COUNT] = s.superpages  # runs of pages, and superpages
@@ -294,7 +281,7 @@ def close_log(s, arena, out, op, row):
             release(s, arena, row, i, old)
         s.reg[templates.COUNT] -= old == HOLE
         if old != 0:
-            table.put(arena, row + pmfs_state.OLD, i, pmfs_templates.ZERO)
+            table.put(arena, row + pmfs_state.OLD, i, 0)
     emit_template(s, out, templates.FREED)
 
 
@@ -308,7 +295,7 @@ def overwrite(s, arena, out, op, row):
         if not reserve_events(s, out, FILL_EVENTS * (leaves + 1)):
             return False
         set_find(s, arena, row, first, 1)
-        emit_template(s, out, pmfs_templates.WRITE)
+        emit_template(s, out, tpl.WRITE)
         emit_template(s, out, templates.OPEN)
         ready_index(s, arena, out, op, row)
         s.superpages, s.pages, s.piece = 0, 0, 0

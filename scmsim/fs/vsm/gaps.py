@@ -29,7 +29,7 @@ def wipe(s, arena, out, row, low, high):
 
 
 @subroutine
-def behind_end(s, arena, out, row, new_size):
+def on_growth(s, arena, out, row, new_size):
     """Clear the rest of the superpage that has the file's end, because the file grows to `new_size` without a write."""
     size = arena[row + file_row.SIZE]
     i = size >> s.shift
@@ -43,7 +43,7 @@ def gaps(s, arena, out, op, row):
     size, end = arena[row + file_row.SIZE], op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     if op.offset > size and not (size >> s.shift == first and s.edges & 1):
-        behind_end(s, arena, out, row, op.offset)
+        on_growth(s, arena, out, row, op.offset)
     if s.edges & 1:
         wipe(s, arena, out, row, first << s.shift, op.offset)
     after_end(s, arena, out, row, end, s.edges & 2 != 0 and (last << s.shift) < size)

@@ -78,7 +78,7 @@ emit = bind(
         copy: {"looked_up": looked_up},
         pmfs_data: {"open_fast": open_fast, "edges": gaps.gaps},
         tree: {"pages_of": pages_of},
-        pmfs_names: {"behind_end": gaps.behind_end, "adopted": gaps.keep_tail},
+        pmfs_names: {"on_growth": gaps.on_growth, "adopted": gaps.keep_tail},
         operations: {**pmfs_operations.HOOKS[operations], "mount": data.mount},
         calls: {**pmfs_operations.HOOKS[calls], "write": write, "on_still_linked": on_still_linked},
         pmfs_operations: {

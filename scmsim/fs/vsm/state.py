@@ -15,7 +15,7 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import State
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.vsm import templates
 
 FIELDS = [
@@ -49,23 +49,23 @@ def table_bytes(blocks: int) -> int:
     for _ in range(4):
         entries = -(-entries // 512)
         pages += entries
-    return pages * pmfs_templates.BLOCK
+    return pages * tpl.BLOCK
 
 
 def log_bytes(blocks: int, shift: int) -> int:
     """Return the bytes of the largest log: two superpages page by page, and one entry per superpage of the device."""
-    return max(1 << 20, 1 << shift - 5) + -(-(blocks >> 8) // pmfs_templates.BLOCK) * pmfs_templates.BLOCK
+    return max(1 << 20, 1 << shift - 5) + -(-(blocks >> 8) // tpl.BLOCK) * tpl.BLOCK
 
 
 def start(params: dict, files: Files, *, shift: int) -> State:
     """Return the state of an empty file system with virtual superpages of 2**`shift` bytes that knows the trace's `files`."""
     if params["entries"] not in LEAVES:
         raise UsageError(f"entries = {format_bytes(params['entries'])}; use 4KiB or 2MiB")
-    blocks = params["capacity"] // pmfs_templates.BLOCK
+    blocks = params["capacity"] // tpl.BLOCK
     tail_bytes = table_bytes(blocks) + log_bytes(blocks, shift)
     rows = np.concatenate(
         [
-            costs.load("pmfs-5.13", pmfs_templates.COSTS, list(templates.SITES)),
+            costs.load("pmfs-5.13", tpl.COSTS, list(templates.SITES)),
             costs.load("vsm", templates.COSTS, list(templates.SITES)),
         ]
     )
@@ -74,7 +74,7 @@ def start(params: dict, files: Files, *, shift: int) -> State:
     record = state.record[0]
     record.chunk, record.leaf = 512, params["entries"].bit_length() - 1
     record.device_blocks = blocks
-    record.log_start = int(record.blocks) * pmfs_templates.BLOCK
+    record.log_start = int(record.blocks) * tpl.BLOCK
     record.log_bytes = log_bytes(blocks, shift)
     record.page_table = record.log_start + record.log_bytes
     record.fresh, record.split = record.arena_top, record.arena_top + 2
@@ -90,20 +90,20 @@ def space(state: State) -> dict[str, int]:
     blocks = int(record.device_blocks)
     unit, files = 1 << int(record.shift), pmfs_state.data_files(state)
     kept = files[:, pmfs_state.KEPT]
-    held = files[:, file_row.MAPPED] * unit - np.where(kept > 0, unit - kept * pmfs_templates.BLOCK, 0)
+    held = files[:, file_row.MAPPED] * unit - np.where(kept > 0, unit - kept * tpl.BLOCK, 0)
     sizes = files[:, file_row.SIZE]
     waste = np.where(
         kept > 0,
-        (files[:, pmfs_state.KEPT_AT] << int(record.shift)) + kept * pmfs_templates.BLOCK - sizes,
+        (files[:, pmfs_state.KEPT_AT] << int(record.shift)) + kept * tpl.BLOCK - sizes,
         -sizes % unit,
     )
     waste = np.where(files[:, file_row.MAPPED] > 0, np.maximum(waste, 0), 0)
     return {
         **report,
-        "capacity_bytes": blocks * pmfs_templates.BLOCK,
+        "capacity_bytes": blocks * tpl.BLOCK,
         "live_bytes": int(np.minimum(sizes, held).sum()),
         "waste_bytes": int(waste.sum()),
-        "preallocated_bytes": int((waste // pmfs_templates.BLOCK * pmfs_templates.BLOCK).sum()),
+        "preallocated_bytes": int((waste // tpl.BLOCK * tpl.BLOCK).sum()),
         "page_table_bytes": table_bytes(blocks),
         "log_bytes": int(record.log_bytes),
         "swapped_ptes": int(record.swapped_ptes),
@@ -112,5 +112,5 @@ def space(state: State) -> dict[str, int]:
         "split_superpages": int(record.split_superpages),
         "migrations": int(record.migrations),
         "packed_files": int(record.packed_files),
-        "reclaimed_bytes": int(record.reclaimed_pages) * pmfs_templates.BLOCK,
+        "reclaimed_bytes": int(record.reclaimed_pages) * tpl.BLOCK,
     }

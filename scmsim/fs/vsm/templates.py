@@ -7,11 +7,11 @@ address.
 
 from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
 from scmsim.fs.engine.events import TemplateBuilder
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 
 # Mechanisms in addition to PMFS's, in the order of the steps -> purpose of the bytes that they store.
 SITES = {
-    **pmfs_templates.SITES,
+    **tpl.SITES,
     "page table": "metadata",  # step 2, and entries of 2 MiB taken apart
     "mcow log": "log",  # step 3
     "mcow data": "data",  # step 4
@@ -34,38 +34,27 @@ COSTS = (
 )  # fmt: skip
 
 # Registers that PMFS's templates use earlier in a call, for other values.
-PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = (
-    pmfs_templates.LEAF_AT,
-    pmfs_templates.UPPER_AT,
-    pmfs_templates.LEAF,
-    pmfs_templates.TO,
-    pmfs_templates.FROM,
-    pmfs_templates.BYTES,
-)
-LOG_AT, LOG_BYTES, ENTRIES, COUNT = (
-    pmfs_templates.DIRENT,
-    pmfs_templates.DIR,
-    pmfs_templates.ENTRIES,
-    pmfs_templates.COUNT,
-)
-SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_templates.NODE, pmfs_templates.SLOTS, pmfs_templates.GROWN, pmfs_templates.EDGE_AT
+PTES_AT, FRESH_AT = tpl.LEAF_AT, tpl.UPPER_AT
+PTES, VA = tpl.LEAF, tpl.TO
+FRESH_VA, SPAN = tpl.FROM, tpl.BYTES
+LOG_AT, LOG_BYTES = tpl.DIRENT, tpl.DIR
+ENTRIES, COUNT = tpl.ENTRIES, tpl.COUNT
+SLOT_AT, SLOTS, GROWN, PMD_AT = tpl.NODE, tpl.SLOTS, tpl.GROWN, tpl.EDGE_AT
 
 (
     OPEN, TAKE_SUPER, TAKE_PAGES, OPEN_LOG, COPY, COPY_EDGE, COMMIT, SWAP, INDEX, COMPLETE, FREED, SPLIT, RECLAIM,
     MIGRATE, MOVE, MOVED,
-) = range(pmfs_templates.OLD_FREED + 1, pmfs_templates.OLD_FREED + 17)  # fmt: skip
+) = range(tpl.OLD_FREED + 1, tpl.OLD_FREED + 17)  # fmt: skip
 
 # A log: a header of 64 bytes (see docs/models/vsm.md), then both arrays, 16 bytes per entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 SHOOTDOWNS = ("local", "broadcast", "deferred")
-OWN_CPU, LATER = (
-    1,
-    -1,
-)  # EVENT.cpu_count of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
+# EVENT.cpu_count of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
+OWN_CPU, LATER = 1, -1
 INODE_FLAG = 96  # offset of an inode's flag: the file's last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
-_STEPS = TemplateBuilder(SITES, COSTS, first_cost=len(pmfs_templates.COSTS))
+_STEPS = TemplateBuilder(SITES, COSTS, first_cost=len(tpl.COSTS))
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
@@ -77,7 +66,7 @@ def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> 
 def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
     """Return an exchange of page-table entries (of 4 KiB or 2 MiB).
 
-    The CPU that runs the call invalidates the old mappings; `_told` invalidates the other CPUs.
+    The CPU that runs the call invalidates the old mappings; `_on_all_cpus` invalidates the other CPUs.
     """
     return [
         *_stored(site, PTES_AT, 0, 0, PTES),
@@ -88,7 +77,7 @@ def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
     ]
 
 
-def _told(site: str, shootdown: str) -> list[tuple[int, ...]]:
+def _on_all_cpus(site: str, shootdown: str) -> list[tuple[int, ...]]:
     """Return the invalidation on all CPUs if SPAN is not 0, by interrupts or a broadcast of the machine; none with `local`."""
     return [_step(INVALIDATE, site, VA, 0, 0, SPAN)] if shootdown != "local" else []
 
@@ -107,7 +96,7 @@ def _resited(steps: list, sites: dict[str, str]) -> list:
 
 def templates(shootdown: str, dax: bool) -> dict[int, list]:
     """Return PMFS's templates and those of virtual superpages."""
-    pmfs = pmfs_templates.templates(dax)
+    pmfs = tpl.templates(dax)
     return pmfs | _overwrite(pmfs, shootdown) | _migration(shootdown)
 
 
@@ -123,28 +112,28 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
             _work("table_entry", 0, COUNT),
         ],
         OPEN_LOG: [*_stored("mcow log", LOG_AT, 0, 0, LOG_BYTES), _fence("mcow log"), _work("vsm_log_entry", 0, ENTRIES)],
-        COPY: _resited(pmfs[pmfs_templates.COPY], {"data copy": "mcow data"}),
-        COPY_EDGE: _resited(pmfs[pmfs_templates.COW_EDGE], {"cow copy": "mcow copy"}),
+        COPY: _resited(pmfs[tpl.COPY], {"data copy": "mcow data"}),
+        COPY_EDGE: _resited(pmfs[tpl.COW_EDGE], {"cow copy": "mcow copy"}),
         COMMIT: [_fence("mcow data"), *_stored("mcow commit", LOG_AT, 0, STATE_BYTES), _fence("mcow commit")],
         SWAP: _swapped("mcow swap", shootdown),
         INDEX: [*_stored("mcow index", SLOT_AT, 0, 0, SLOTS), _work("index_entry", 0, COUNT)],
         COMPLETE: [
-            _step(STORE, "mcow swap", pmfs_templates.INODE, 32, 8),
-            _step(STORE, "mcow swap", pmfs_templates.INODE, 24, 0, GROWN),
-            _step(FLUSH, "mcow swap", pmfs_templates.INODE, 0, 64),
+            _step(STORE, "mcow swap", tpl.INODE, 32, 8),
+            _step(STORE, "mcow swap", tpl.INODE, 24, 0, GROWN),
+            _step(FLUSH, "mcow swap", tpl.INODE, 0, 64),
             _fence("mcow swap"),
-            *_told("mcow swap", shootdown),
+            *_on_all_cpus("mcow swap", shootdown),
             *_stored("mcow complete", LOG_AT, 0, STATE_BYTES),
             _fence("mcow complete"),
         ],
         FREED: [_work("free_pages", 0, COUNT)],
         SPLIT: [
-            *_stored("page table", PTES_AT, 0, pmfs_templates.BLOCK),
+            *_stored("page table", PTES_AT, 0, tpl.BLOCK),
             _fence("page table"),
             *_stored("page table", PMD_AT, 0, PTE),
             _fence("page table"),
             _step(MAP, "page table", VA, 0, 1 << 21, width=12),
-            _step(INVALIDATE, "page table", VA, 0, 1 << 21, width=0 if _told("page table", shootdown) else OWN_CPU),
+            _step(INVALIDATE, "page table", VA, 0, 1 << 21, width=0 if _on_all_cpus("page table", shootdown) else OWN_CPU),
             _work("split_call", 1),
         ],
     }  # fmt: skip
@@ -153,7 +142,7 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
 def _migration(shootdown: str) -> dict[int, list]:
     """Return the templates of ZFDM."""
     return {
-        RECLAIM: [*_stored("zfdm flag", pmfs_templates.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
+        RECLAIM: [*_stored("zfdm flag", tpl.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
         MIGRATE: [
             *_stored("zfdm log", LOG_AT, 0, 0, LOG_BYTES),
             _fence("zfdm log"),
@@ -170,9 +159,9 @@ def _migration(shootdown: str) -> dict[int, list]:
         ],
         MOVED: [
             *_stored("zfdm index", SLOT_AT, 0, PTE),
-            *_stored("zfdm flag", pmfs_templates.INODE, INODE_FLAG, 8),
+            *_stored("zfdm flag", tpl.INODE, INODE_FLAG, 8),
             _fence("zfdm swap"),
-            *_told("zfdm swap", shootdown),
+            *_on_all_cpus("zfdm swap", shootdown),
             *_stored("zfdm complete", LOG_AT, 0, STATE_BYTES),
             _fence("zfdm complete"),
             _work("free_pages", 0, COUNT),

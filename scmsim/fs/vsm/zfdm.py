@@ -11,7 +11,7 @@ from scmsim.core import records
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.pmfs.copy import inode_at
 from scmsim.fs.vsm import templates
 from scmsim.fs.vsm.data import covers, open_log, set_entries, slot_at, take_apart
@@ -40,12 +40,9 @@ def swap(s, arena, out, old, new, pages):
     if groups > 0:
         s.reg[templates.PTES_AT] = s.page_table + (s.blocks + (old >> 9)) * templates.PTE
         s.reg[templates.FRESH_AT] = s.page_table + (s.blocks + (new >> 9)) * templates.PTE
-        s.reg[templates.PTES], s.reg[templates.COUNT], s.reg[templates.SPAN] = (
-            groups * templates.PTE,
-            groups,
-            groups << 21,
-        )
-        s.reg[templates.VA], s.reg[templates.FRESH_VA] = old * pmfs_templates.BLOCK, new * pmfs_templates.BLOCK
+        s.reg[templates.PTES], s.reg[templates.COUNT] = groups * templates.PTE, groups
+        s.reg[templates.SPAN] = groups << 21
+        s.reg[templates.VA], s.reg[templates.FRESH_VA] = old * tpl.BLOCK, new * tpl.BLOCK
         emit_template(s, out, templates.MOVE)
     if rest > 0:
         set_entries(s, old + (groups << 9), new + (groups << 9), rest)
@@ -65,8 +62,8 @@ def relocate(s, arena, out, row, new):
     open_log(s, 1 + (pages >> 9) + rest)
     emit_template(s, out, templates.MIGRATE)
     swap(s, arena, out, old, new, pages)
-    s.reg[pmfs_templates.INODE], s.reg[templates.SLOT_AT] = inode_at(s, row), slot_at(s, arena, row, i)
-    s.reg[templates.COUNT], s.reg[templates.SPAN] = 1, pmfs_templates.BLOCK
+    s.reg[tpl.INODE], s.reg[templates.SLOT_AT] = inode_at(s, row), slot_at(s, arena, row, i)
+    s.reg[templates.COUNT], s.reg[templates.SPAN] = 1, tpl.BLOCK
     emit_template(s, out, templates.MOVED)
     table.put(arena, row + pmfs_state.BLOCKS, i, new)
     first_fit.release(s, arena, old, pages)
@@ -80,10 +77,8 @@ def place_to_pack(s, arena, row):
     The run must precede the pages, in a superpage that is in use already: pages never move to the start of a
     superpage, which thus stays whole. Moving whole entries of 2 MiB needs aligned places, so only fewer than 512 pages move.
     """
-    pages, old = (
-        arena[row + pmfs_state.KEPT],
-        table.get(arena, row + pmfs_state.BLOCKS, arena[row + pmfs_state.KEPT_AT]),
-    )
+    pages = arena[row + pmfs_state.KEPT]
+    old = table.get(arena, row + pmfs_state.BLOCKS, arena[row + pmfs_state.KEPT_AT])
     if pages >= 512:
         return -1
     new = first_fit.allocate(s, arena, pages)
@@ -108,7 +103,7 @@ def reclaim(s, arena, out, row):
     """Do step 1: at close, free the pages after the file's end and flag its inode; then move the rest if a run fits."""
     if keep_tail(s, arena, row) == 0:
         return
-    s.reg[pmfs_templates.INODE] = inode_at(s, row)
+    s.reg[tpl.INODE] = inode_at(s, row)
     emit_template(s, out, templates.RECLAIM)
     new = place_to_pack(s, arena, row)
     if new >= 0:

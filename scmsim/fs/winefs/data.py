@@ -11,16 +11,15 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.pmfs import templates as pmfs_templates
-from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
-from scmsim.fs.pmfs.data import close_write, fast, open_write
+from scmsim.fs.pmfs import templates as tpl
+from scmsim.fs.pmfs.copy import clear, inode_at, set_copy_within, set_find
+from scmsim.fs.pmfs.data import allocate, close_write, copy_runs, fast, lengthen, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
-from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
+from scmsim.fs.pmfs.tree import FILL_EVENTS, node
 from scmsim.fs.winefs import templates
 from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
-COPY_EVENTS = 24
 WAS_READ = 4  # STATUS bit: read since the last change
 
 
@@ -30,7 +29,7 @@ def touch(s, arena, out, row):
     if arena[row + file_row.STATUS] & WAS_READ:
         return
     arena[row + file_row.STATUS] |= WAS_READ
-    s.reg[pmfs_templates.INODE] = inode_at(s, row)
+    s.reg[tpl.INODE] = inode_at(s, row)
     emit_template(s, out, templates.ATIME)
 
 
@@ -67,10 +66,8 @@ def copy_edge(s, arena, out, row, at, length):
     i = at >> 12
     block, old = table.get(arena, row + pmfs_state.BLOCKS, i), table.get(arena, row + pmfs_state.OLD, i)
     from_block = old if s.replacing and old != 0 else block
-    set_copy_within(
-        s, from_block * pmfs_templates.BLOCK + (at & 4095), block * pmfs_templates.BLOCK + (at & 4095), length
-    )
-    emit_template(s, out, pmfs_templates.COW_EDGE)
+    set_copy_within(s, from_block * tpl.BLOCK + (at & 4095), block * tpl.BLOCK + (at & 4095), length)
+    emit_template(s, out, tpl.COW_EDGE)
 
 
 @subroutine
@@ -79,61 +76,30 @@ def fill_edges(s, arena, out, op, row):
     end = op.offset + op.length
     first, last = op.offset & ~4095, end & ~7
     if s.edges & NEW_START:
-        clear(
-            s,
-            out,
-            table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12),
-            pmfs_templates.ZERO,
-            start_bytes(op.offset),
-        )
+        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12), 0, start_bytes(op.offset))
     if s.edges & NEW_END:
-        clear(
-            s,
-            out,
-            table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12),
-            last & 4095,
-            pmfs_templates.ZERO + pmfs_templates.BLOCK,
-        )
+        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12), last & 4095, tpl.BLOCK)
     if s.edges & OVER_START:
         copy_edge(s, arena, out, row, first, start_bytes(op.offset))
     if s.edges & OVER_END:
-        copy_edge(s, arena, out, row, last, pmfs_templates.BLOCK - (last & 4095))
-
-
-@subroutine
-def copy_pieces(s, arena, out, op, row):
-    """Copy from `resume_at` to the end of the write, one run of blocks at a time; return False if room runs out."""
-    end = op.offset + op.length
-    while s.resume_at < end:
-        if not reserve_events(s, out, COPY_EVENTS):
-            return False
-        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
-        set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        emit_template(s, out, pmfs_templates.FIND)
-        set_copy(s, op, device(s, arena, row, at), at, stop)
-        emit_template(s, out, templates.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_templates.COPY)
-        s.resume_at = stop
-    return reserve_events(s, out, FILL_EVENTS)
+        copy_edge(s, arena, out, row, last, tpl.BLOCK - (last & 4095))
 
 
 @subroutine
 def restore_leaf(s, arena, out, op, row):
     """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
-    slots = node(arena, row, 1, first >> 9) * pmfs_templates.BLOCK + ((first & 511) << 3)
+    slots = node(arena, row, 1, first >> 9) * tpl.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
-    count = pmfs_templates.ZERO
+    count = 0
     for i in range(first, last + 1):
         old = table.get(arena, row + pmfs_state.OLD, i)
         if old != 0:
             table.put(arena, row + pmfs_state.OLD, i, table.get(arena, row + pmfs_state.BLOCKS, i))
             table.put(arena, row + pmfs_state.BLOCKS, i, old)
             count += 1
-    s.reg[pmfs_templates.LEAF_AT], s.reg[pmfs_templates.SLOTS], s.reg[pmfs_templates.UPPER] = (
-        slots,
-        (last - first + 1) << 3,
-        count << 3,
-    )
+    s.reg[tpl.LEAF_AT], s.reg[tpl.SLOTS] = slots, (last - first + 1) << 3
+    s.reg[tpl.UPPER] = count << 3
     emit_template(s, out, templates.RESTORE)
     s.resume_at = last + 1
 
@@ -145,7 +111,7 @@ def write_file(s, arena, out, op, row):
     if s.stage == pmfs_state.READY:
         arena[row + file_row.STATUS] &= ~WAS_READ
         set_find(s, arena, row, first, 1)
-        emit_template(s, out, pmfs_templates.WRITE)
+        emit_template(s, out, tpl.WRITE)
         copied = s.strict and op.offset < arena[row + file_row.SIZE]  # a strict overwrite goes to fresh blocks
         s.doubled = copied and arena[row + pmfs_state.ALIGNED] != 0
         inside = first == last and table.get(arena, row + pmfs_state.BLOCKS, first) != 0
@@ -156,41 +122,28 @@ def write_file(s, arena, out, op, row):
             return True
         find_edges(s, arena, op, row)
         edges = s.edges
-        if (
-            arena[row + pmfs_state.HEIGHT] == 0 and last == 0
-        ):  # the only block, which hangs in the inode, is never replaced
+        # the only block, which hangs in the inode, is never replaced
+        if arena[row + pmfs_state.HEIGHT] == 0 and last == 0:
             s.replacing = 0
         open_write(s, arena, out, op, row)
         s.edges, s.stage, s.resume_at = edges, pmfs_state.ALLOCATING, first
     if s.stage == pmfs_state.ALLOCATING:
-        while s.resume_at <= last:
-            if not reserve_events(s, out, FILL_EVENTS):
-                return False
-            fill(s, arena, out, row, last, pmfs_templates.ZERO)
-        if not reserve_events(s, out, FILL_EVENTS):
+        if not allocate(s, arena, out, row, last):
             return False
         fill_edges(s, arena, out, op, row)
         s.stage, s.resume_at = pmfs_state.COPYING, op.offset
     if s.stage == pmfs_state.COPYING:
-        if not copy_pieces(s, arena, out, op, row):
+        if not copy_runs(s, arena, out, op, row, tpl.COPY):
             return False
         if not (s.doubled and s.replacing):
             close_write(s, arena, out, op, row)
             return True
-        first_commit(s, arena, out, op, row)
+        # the fresh blocks are committed, and the second transaction begins
+        lengthen(s, arena, out, row, op.offset + op.length)
+        commit(s, out)
+        begin(s, out)
+        s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12
     return write_again(s, arena, out, op, row)
-
-
-@subroutine
-def first_commit(s, arena, out, op, row):
-    """Commit the fresh blocks and begin the second transaction."""
-    end = op.offset + op.length
-    if end > arena[row + file_row.SIZE]:
-        arena[row + file_row.SIZE] = end
-        emit_template(s, out, pmfs_templates.RESIZED)
-    commit(s, out)
-    begin(s, out)
-    s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12
 
 
 @subroutine
@@ -205,7 +158,7 @@ def write_again(s, arena, out, op, row):
         restore_leaf(s, arena, out, op, row)
     if s.stage == pmfs_state.SWAPPING:
         s.stage, s.resume_at = pmfs_state.DOUBLING, op.offset
-    if not copy_pieces(s, arena, out, op, row):
+    if not copy_runs(s, arena, out, op, row, templates.SECOND_COPY):
         return False
     close_write(s, arena, out, op, row)
     return True

@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from scmsim.fs.pmfs.mapping import mapped_as
+
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """Return the mapped files of a model."""
-    from scmsim.fs.mapping.driver import Mapped
-    from scmsim.fs.mapping.words import LEAVES_LARGE
-    from scmsim.fs.pmfs.mapping import kernels
-
-    return Mapped(model, lambda record: (kernels(True, False), {LEAVES_LARGE: 1}), files)
+    return mapped_as(model, files, True, False)

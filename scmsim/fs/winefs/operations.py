@@ -9,7 +9,7 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.pmfs import copy, dirs, names, tree
 from scmsim.fs.pmfs import operations as pmfs_operations
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.winefs import data, templates
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -55,7 +55,7 @@ def adopted(s, arena, row):
 @subroutine
 def scan(s, arena, out, directory, stop, within, match):
     """Look a name up in a balanced tree of the directory's names."""
-    s.reg[pmfs_templates.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
+    s.reg[tpl.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
     emit_template(s, out, templates.SEARCH)
 
 
@@ -98,9 +98,9 @@ def run_on(s, thread):
     cpu = thread % s.cpus
     if cpu == s.cpu:
         return
-    s.tails[s.cpu], s.used[s.cpu] = s.reg[pmfs_templates.JOURNAL], s.uncleaned
-    s.journal_at = pmfs_templates.JOURNAL_AT + cpu * s.journal_blocks * pmfs_templates.BLOCK
-    s.reg[pmfs_templates.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
+    s.tails[s.cpu], s.used[s.cpu] = s.reg[tpl.JOURNAL], s.uncleaned
+    s.journal_at = tpl.JOURNAL_AT + cpu * s.journal_blocks * tpl.BLOCK
+    s.reg[tpl.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
     s.cpu = cpu
 
 

@@ -13,7 +13,7 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.winefs import templates
 
 STATE = np.dtype(
@@ -60,7 +60,7 @@ def space(state: State) -> dict[str, int]:
     extents = int(record.extents_of.sum())
     return {
         **pmfs_state.space(state),
-        "aligned_free_bytes": extents * aligned_holes.EXTENT * pmfs_templates.BLOCK,
-        "hole_bytes": (int(record.free_blocks) - extents * aligned_holes.EXTENT) * pmfs_templates.BLOCK,
+        "aligned_free_bytes": extents * aligned_holes.EXTENT * tpl.BLOCK,
+        "hole_bytes": (int(record.free_blocks) - extents * aligned_holes.EXTENT) * tpl.BLOCK,
         "aligned_files": int((pmfs_state.data_files(state)[:, pmfs_state.ALIGNED] != 0).sum()),
     }

@@ -7,19 +7,19 @@ runs, so costs are per run where PMFS's are per block.
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
 from scmsim.fs.engine.events import TemplateBuilder
-from scmsim.fs.pmfs import templates as pmfs_templates
+from scmsim.fs.pmfs import templates as tpl
 
 SITES = {
-    **pmfs_templates.SITES,
+    **tpl.SITES,
     "second copy": "data",  # in place, after the fresh blocks are committed
     "directory index": "none",  # red-black tree in DRAM
 }
 COSTS = ("tree_step", "find_call", "new_run", "free_run", "free_slot", "access_time")
-ALL_COSTS = (*pmfs_templates.COSTS, *COSTS)
+ALL_COSTS = (*tpl.COSTS, *COSTS)
 LOGGED_INODE = 96  # bytes of a new inode that create logs: all of struct pmfs_inode
 NEW_INODE_BYTES = 68  # PMFS's 58, and pmfs_ino (8), huge_aligned_file and numa_node
 ACCESS_TIME = 76  # offset of i_atime
-SECOND_COPY, BARRIER, RESTORE, SEARCH, ATIME = range(pmfs_templates.OLD_FREED + 1, pmfs_templates.OLD_FREED + 6)
+SECOND_COPY, BARRIER, RESTORE, SEARCH, ATIME = range(tpl.OLD_FREED + 1, tpl.OLD_FREED + 6)
 _STEPS = TemplateBuilder(SITES, ALL_COSTS)
 _work, _fence = _STEPS.work, _STEPS.fence
 
@@ -31,41 +31,41 @@ def _step(code: int, site: str, base: int, by: int, space: int = PM, width: int 
 def _copy(site: str) -> list:
     """Return the copy of one run of blocks from the caller's buffer."""
     return [
-        _step(LOAD, site, pmfs_templates.USER_AT, pmfs_templates.BYTES, USER, 8),
-        _step(NTSTORE, site, pmfs_templates.TO, pmfs_templates.BYTES, PM, 8),
-        _step(FLUSH, site, pmfs_templates.TO, pmfs_templates.LEAF),
-        _step(FLUSH, site, pmfs_templates.EDGE_AT, pmfs_templates.EDGE),
+        _step(LOAD, site, tpl.USER_AT, tpl.BYTES, USER, 8),
+        _step(NTSTORE, site, tpl.TO, tpl.BYTES, PM, 8),
+        _step(FLUSH, site, tpl.TO, tpl.LEAF),
+        _step(FLUSH, site, tpl.EDGE_AT, tpl.EDGE),
         _work("write_page", 1),
-        _work("nocache_line", 0, pmfs_templates.LINES),
+        _work("nocache_line", 0, tpl.LINES),
     ]
 
 
 def templates(dax: bool) -> dict[int, list]:
     """Return PMFS's templates with non-temporal copies, and WineFS's own; WineFS has no variant with cached copies."""
-    base = pmfs_templates.templates(False)
-    inode = pmfs_templates.INODE
+    base = tpl.templates(False)
+    inode = tpl.INODE
     return base | {
-        pmfs_templates.WRITE: [*base[pmfs_templates.WRITE], _work("find_call", 1)],
-        pmfs_templates.FIND: [*base[pmfs_templates.FIND], _work("find_call", 1)],
-        pmfs_templates.COPY: _copy("data copy"),
-        pmfs_templates.FILL: [*base[pmfs_templates.FILL], _work("new_run", 0, pmfs_templates.COUNT)],
-        pmfs_templates.FREED: [
-            _step(LOAD, "index", pmfs_templates.LEAF_AT, pmfs_templates.SLOTS, width=8),
-            *base[pmfs_templates.FREED][1:],
-            _work("free_run", 0, pmfs_templates.PAGES),
+        tpl.WRITE: [*base[tpl.WRITE], _work("find_call", 1)],
+        tpl.FIND: [*base[tpl.FIND], _work("find_call", 1)],
+        tpl.COPY: _copy("data copy"),
+        tpl.FILL: [*base[tpl.FILL], _work("new_run", 0, tpl.COUNT)],
+        tpl.FREED: [
+            _step(LOAD, "index", tpl.LEAF_AT, tpl.SLOTS, width=8),
+            *base[tpl.FREED][1:],
+            _work("free_run", 0, tpl.PAGES),
         ],
-        pmfs_templates.OLD_FREED: [
-            *base[pmfs_templates.OLD_FREED],
-            _work("free_run", 0, pmfs_templates.PAGES),
+        tpl.OLD_FREED: [
+            *base[tpl.OLD_FREED],
+            _work("free_run", 0, tpl.PAGES),
         ],
-        pmfs_templates.NEW_INODE: [_STEPS.run(STORE, "inode", inode, 0, NEW_INODE_BYTES)],
+        tpl.NEW_INODE: [_STEPS.run(STORE, "inode", inode, 0, NEW_INODE_BYTES)],
         SECOND_COPY: _copy("second copy"),
         BARRIER: [_fence("inode")],
         RESTORE: [
-            _step(LOAD, "index", pmfs_templates.LEAF_AT, pmfs_templates.SLOTS),
-            _step(STORE, "index", pmfs_templates.LEAF_AT, pmfs_templates.UPPER),
+            _step(LOAD, "index", tpl.LEAF_AT, tpl.SLOTS),
+            _step(STORE, "index", tpl.LEAF_AT, tpl.UPPER),
         ],
-        SEARCH: [_work("tree_step", 0, pmfs_templates.COUNT)],
+        SEARCH: [_work("tree_step", 0, tpl.COUNT)],
         ATIME: [
             _STEPS.run(STORE, "inode", inode, ACCESS_TIME, 4),
             _STEPS.run(FLUSH, "inode", inode, ACCESS_TIME, 4),

@@ -77,6 +77,7 @@ def profile(rows, files, sums, limits, runs, snapshot):
 
 @subroutine
 def _resize(files, sums, limits, f, size, counted):
+    """Give file `f` a length; `counted`: add the bytes that moves to larger pages copy."""
     before = files[f, SIZE]
     files[f, SIZE] = size
     sums[LIVE] += size - before
@@ -118,6 +119,7 @@ def _beyond(start, stop, end, order):
 
 @subroutine
 def _touch(files, sums, runs, f, start, end):
+    """Append the touches of the bytes [start, end) of file `f` to the runs."""
     first, last = start >> 12, (end - 1) >> 12
     files[f, TOUCHED] += last - first + 1
     row = sums[RUNS]
@@ -160,14 +162,14 @@ def walks(runs, page_class, start, shape, tags, out):
             tag = page << 2 | c
             if tag != previous:
                 previous = tag
-                if not _held(shape, NEAR + c, tags, page, tag) and not _held(shape, WIDE + c, tags, page, tag):
+                if not _look_up(shape, NEAR + c, tags, page, tag) and not _look_up(shape, WIDE + c, tags, page, tag):
                     out[c] += 1
                     out[WALK_CYCLES] += _walk(shape, tags, page << (12 + shift), c + 1)
 
 
 @subroutine
-def _held(shape, row, tags, number, tag):
-    """Return whether an array holds the tag, and insert the tag if not."""
+def _look_up(shape, row, tags, number, tag):
+    """Look a tag up in an array, as a TLB does; insert it after a miss; return whether it was a hit."""
     if shape[row, LAST] < 0:
         return False
     if shape[row, XOR]:
@@ -183,14 +185,14 @@ def _walk(shape, tags, address, leaf):
     top = leaf
     while top < 4:
         number = address >> (12 + 9 * top)
-        if _held(shape, CUT + top - 1, tags, number, number):
+        if _look_up(shape, CUT + top - 1, tags, number, number):
             break
         top += 1
     cycles = 0
     for level in range(top, leaf - 1, -1):
         line = level << _LINE | address >> (15 + 9 * (level - 1))
         row = SERVE
-        while row < MEMORY and not _held(shape, row, tags, line, line):
+        while row < MEMORY and not _look_up(shape, row, tags, line, line):
             row += 1
         cycles += shape[row, CYCLES]
     return cycles

@@ -57,7 +57,7 @@ def recommendation(advice: Advice) -> list[str]:
     if advice.flat:
         cycles = costs[advice.front, 0]
         lines.append(
-            f"page sizes do not matter for this trace: walk cycles of all {len(cycles)} combinations of the front lie between "
+            f"page sizes do not matter for this trace: walk cycles of all {len(cycles)} combinations of the front are between "
             f"{cycles.min():,.0f} and {cycles.max():,.0f}, less than {FLAT:.0%} apart"
         )
     titles = ("fewest walk cycles", "least waste", "least write amplification")

@@ -120,7 +120,7 @@ def summary(cells: list[Cell]) -> list[str]:
 
 
 def _of_boots(told: Sequence[Mapping[str, Any]], bound: float) -> str:
-    """Return a text: cells between the boots, and how often a boot is within the bound of the other boots' mean."""
+    """Return how many cells are between the boots, and how often a boot is within the bound of the other boots' mean, as text."""
     pairs = [
         (count, geometric_mean(each["boots"][:k] + each["boots"][k + 1 :]))
         for each in told

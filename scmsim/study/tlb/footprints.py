@@ -42,7 +42,7 @@ _USER, _WHOLE, _BULK = map(
 # any page of a cache that the calls on an object touch at least this often, relative to the page that they touch most,
 # may be the object's page
 SHARE = 0.8
-INTERRUPT = -2  # in place of a call's number
+INTERRUPT = -2  # call number of the touches of a timer interrupt
 MOST_PAGES = 1 << 15  # pages that the 15 bits of a touch can distinguish; the 16th bit marks a store
 
 
@@ -150,8 +150,8 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
 class _Touched(NamedTuple):
     """Touches in order, one row each.
 
-    They are the number of the call, first address and log2 size of the page, whether a store, slab cache, first address of the
-    4 KiB, and which lines of these are touched (0: not recorded).
+    A row has the number of the call, first address and log2 size of the page, whether it is a store, slab cache, first
+    address of the 4 KiB page, and which lines of that page are touched (0: not recorded).
     """
 
     call: np.ndarray
