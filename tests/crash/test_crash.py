@@ -334,7 +334,7 @@ def test_several_file_systems_at_once(stored):
         ("nova", WRITE, 0, 100, ["0x40 (data copy)"], "the file system: its copy stores the ends"),
         ("nova", WRITE, 0, 4096, ["0x40 (data copy)"], "not known: "),
         ("nova", WRITE, 0, 100, ["0x40 (log append)"], "not known: "),
-        ("nova", RENAME, 0, 0, [], "the file system: the old name is taken away in place"),
+        ("nova", RENAME, 0, 0, [], "the file system: its old name goes in place"),
         ("winefs", WRITE, 0, 8, ["0x40 (data copy)"], "the file system: inside a block"),
         ("splitfs", FSYNC, 0, 0, ["0x40 (journal)"], "the file system: an fsync relinks"),
         ("pmfs", WRITE, 0, 100, ["0x40 (data copy)"], "not known: "),

@@ -36,10 +36,7 @@ KNOWN = (
         "its copy stores the ends of a write that are no whole 8 bytes through the cache, and nobody writes them back (fs/nova)",
         has_ragged_ends,
     ),
-    Known(
-        records.RENAME, "",
-        "the old name is taken away in place before the new one is committed (LeBlanc et al., arXiv:2204.06066)",
-    ),
+    Known(records.RENAME, "", "its old name goes in place, before its new one is committed (LeBlanc et al., arXiv:2204.06066)"),
     Known(records.FALLOCATE, "entry update", "over blocks that exist it returns without a fence after the new size (file.c)"),
 )  # fmt: skip
 

@@ -141,7 +141,7 @@ def fallocate(s, arena, out, op, row):
         emit_template(s, out, templates.WRITE)
         s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
     end = op.offset + op.length
-    grows = not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]
+    grows = (op.flag & records.KEEP_SIZE == 0) * (end > arena[row + file_row.SIZE])
     if not names.fill_holes(s, arena, out, row, (end + 4095) >> 12, 1, grows):
         return False
     if grows:
