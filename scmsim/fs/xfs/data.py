@@ -204,7 +204,8 @@ def truncate(s, arena, out, op, f):
     end = (size + 4095) >> 12
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, out, f, size, -size & 4095)
-    if size < arena[f + e.SIZE] or end < arena[f + e.PAGE_COUNT]:  # blocks past the file's end go even if it grows
+    # blocks past the file's end stay if the file grows (xfs_setattr_size)
+    if size <= arena[f + e.SIZE] and (size < arena[f + e.SIZE] or end < arena[f + e.PAGE_COUNT]):
         free_pages(s, arena, out, f, end, arena[f + e.PAGE_COUNT])
     arena[f + e.SIZE] = size
     note_change(s, arena, out, f)
