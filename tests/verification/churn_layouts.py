@@ -154,7 +154,7 @@ def _measure(fs: str, seeds: range, options: argparse.Namespace) -> None:
     """Run the histories that the folder lacks; those with equal mkfs share guests."""
     system = systems.get(systems.load(None), fs, 1)
     found = kernel.find(options.kernel, None, None)
-    setting = setting_with(found, Job((fs,), "", layout=True), system.dax)
+    setting = setting_with(found, Job((fs,), "", erms=False, layout=True), system.dax)
     parts: dict[System, list[int]] = {}
     for seed in seeds:
         if not _stored(options.output, fs, seed, options.kernel).exists():
