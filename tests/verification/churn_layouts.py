@@ -22,7 +22,7 @@ from scmsim.core.records import WRITE
 from scmsim.lab import faults, kernel, layout, machine, systems
 from scmsim.lab.job import Job
 from scmsim.lab.measured import Measured
-from scmsim.lab.plan import LAYOUT, OPERATION, REMAKE, Plan, from_trace
+from scmsim.lab.plan import LAYOUT, OPERATION, REMAKE, Plan, Region, from_trace
 from scmsim.lab.systems import System
 from scmsim.study.layout import judge
 from scmsim.study.tlb.judge import taken_from
@@ -91,7 +91,7 @@ def configuration(seed: int) -> Configuration:
     return CONFIGURATIONS.get(seed % 10, _DEFAULT)
 
 
-def history(fs: str, seed: int) -> Workload:
+def history(fs: str, seed: int) -> Any:
     """Return a seed's history; ext2 has neither fallocate nor holes."""
     return Workload(**configuration(seed).churn, reserve=int(not fs.startswith("ext2")), seed=seed)
 
@@ -131,7 +131,8 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
     The numbers of a plan's files and regions begin after those of the plans before it.
     """
-    files, operations, regions, first = [], [], [], 0
+    files, operations, first = [], [], 0
+    regions: list[Region] = []
     for k, plan in enumerate(plans):
         its, calls = plan.files.copy(), plan.operations.copy()
         its["parent"][its["parent"] >= 0] += first
@@ -208,7 +209,7 @@ def _keep(fs: str, part: list[int], plans: list[Plan], every: np.ndarray, system
         first += len(its.files)
 
 
-def _took(fs: str, source: Workload) -> int:
+def _took(fs: str, source: Any) -> int:
     """Return about how many ns, one per instruction, a guest needs for a history."""
     rows = np.concatenate([batch.view(np.ndarray) for batch in source.batches()])
     per_call, per_byte = _NS[fs.partition("-")[0]]
