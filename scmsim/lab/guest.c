@@ -172,7 +172,8 @@ static void check_dax(void)
     check(about.stx_attributes & 0x200000, "dax", "the file system was mounted, but without DAX");
 }
 
-static void set_up(void)
+/* Run the job's set-up; `again` is true if the modules are loaded. */
+static void set_up(int again)
 {
     char *at = (char *)(job + 1), *end = at + job->setup_bytes;
     while (at < end && *at) {
@@ -183,9 +184,10 @@ static void set_up(void)
             words[i] = strcmp(at, "DEVICE") ? at : device;
             at += strlen(at) + 1;
         }
-        if (!strcmp(words[0], "module"))
-            load_module(words[1], words[2]);
-        else if (!strcmp(words[0], "run"))
+        if (!strcmp(words[0], "module")) {
+            if (!again)
+                load_module(words[1], words[2]);
+        } else if (!strcmp(words[0], "run"))
             execute(words + 1);
         else if (!strcmp(words[0], "mount"))
             check(!mount(words[1], ROOT, words[2], 0, words[3]), "mount", words[2]);
@@ -249,7 +251,7 @@ static long busy_time(void)
 }
 
 /* Wait until the kernel is idle: its work after the start, such as its tests of ciphers, is not part of the job. */
-static void wait_until_idle(void)
+void wait_until_idle(void)
 {
     int quiet = 0, patience = PATIENCE;
     while (quiet < QUIET && patience--) {
@@ -258,6 +260,14 @@ static void wait_until_idle(void)
         quiet = busy_time() <= before ? quiet + 1 : 0;
     }
     out.busy = quiet < QUIET;
+}
+
+/* Make the file system again; no file may be open. */
+void make_again(void)
+{
+    close(root);
+    check(!umount(ROOT), "unmount", ROOT);
+    set_up(1);
 }
 
 int main(void)
@@ -276,7 +286,7 @@ int main(void)
     load_first_modules();
     find_devices();
     read_job();
-    set_up();
+    set_up(0);
     make_buffer();
     if (state_count)
         try_states();

@@ -10,6 +10,7 @@ enum { NEXT = 0xffb, END, BEGIN }; /* marks for persistence.c: the next state; a
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
           MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MADVISE = 25, UFLUSH, UFENCE, /* records.OPS */
+          REMAKE = 254,  /* make the file system again, with the job's files from `file` on, `file2` of them */
           LAYOUT = 255 }; /* report where a file is, or (file < 0) every file and the free space; `buffer` comes back each time */
 enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256, SHARED_WRITABLE = 512, COPIED = 1024,
             SYNCED = 2048, POPULATED = 4096, PAST_CACHES = 8192 }; /* records.py */
@@ -61,6 +62,9 @@ static inline void mark_inline(long region)
 void say(const char *format, ...);                             /* print a line for the host */
 void check(int good, const char *what, const char *which);     /* unless `good`, stop the guest with the kernel's last messages */
 void make_first_files(void);                                   /* make the files that exist before the first operation */
+void make_again(void);                                         /* make the file system again */
+void wait_until_idle(void);
+extern long first_file, end_file; /* files of the file system that is mounted; their names count from 0 */
 void run_operations(void);
 void in_turn(void (*run)(uint64_t number)); /* run every operation, in order, on its CPU: see guest_threads.c */
 int cpus(void);                             /* return the number of the guest's CPUs */

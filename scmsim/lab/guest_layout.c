@@ -137,7 +137,7 @@ static long everything(int64_t tag)
 {
     struct given given;
     long r = syncfs(root) ? -errno : 0;
-    for (long file = 0; !r && file < (long)job->files; file++) {
+    for (long file = first_file; !r && file < end_file; file++) {
         int fd = files[file].directory ? -1 : open(name_of(file, 0, &given), O_RDONLY);
         if (fd < 0)
             continue;

@@ -33,6 +33,7 @@ struct state { /* state of a file while the job runs */
 };
 
 static struct state *states;
+long first_file, end_file;
 
 void mark(long number)
 {
@@ -67,7 +68,7 @@ static int append(char *path, const struct name *name, int depth)
         n = append(path, &states[name->parent].name, depth + 1);
     else
         n = sprintf(path, ROOT);
-    n += sprintf(path + n, "/%c%06d", 'f' + name->number % LETTERS, name->owner);
+    n += sprintf(path + n, "/%c%06d", 'f' + name->number % LETTERS, name->owner - (int)first_file);
     return n + (name->number < LETTERS ? 0 : sprintf(path + n, ".%d", name->number / LETTERS));
 }
 
@@ -224,6 +225,19 @@ static long with_descriptor(const struct operation *o)
     return counted(o->region, SYS_fallocate, fd, mode, o->offset, o->length, 0, 0);
 }
 
+static void take_files(long first, long end);
+
+static long remake(const struct operation *o)
+{
+    for (long file = first_file; file < end_file; file++)
+        while (states[file].fd_count)
+            close(states[file].fds[--states[file].fd_count]);
+    make_again();
+    take_files(o->file, o->file + (long)o->file2);
+    wait_until_idle();
+    return 0;
+}
+
 static long run(const struct operation *o)
 {
     struct stat about;
@@ -234,6 +248,8 @@ static long run(const struct operation *o)
         return run_mapped(o);
     if (o->op == LAYOUT)
         return tell_layout(o);
+    if (o->op == REMAKE)
+        return remake(o);
     if (o->file < 0 || o->file >= (int64_t)job->files)
         return -EINVAL;
     path = path_of(&states[o->file].name);
@@ -342,15 +358,32 @@ static void make_first(long file)
     close(fd);
 }
 
+/* Make those of the files [first, end) that exist at first; they are the files of the file system from now on. */
+static void take_files(long first, long end)
+{
+    first_file = first;
+    end_file = end;
+    for (long file = first; file < end; file++)
+        make_first(file);
+    check(!syncfs(root), "sync", ROOT);
+}
+
+/* Return the end of the first file system's files: the job's next one, if there is one, begins there. */
+static long end_of_first(void)
+{
+    const struct operation *o = (const struct operation *)(files + job->files);
+    for (uint64_t i = 0; i < job->operations; i++)
+        if (o[i].op == REMAKE)
+            return o[i].file;
+    return job->files;
+}
+
 void make_first_files(void)
 {
-    long file;
     make_ready_for_mappings();
     states = calloc(job->files + 1, sizeof *states);
     check(states != NULL, "memory", "for the files");
-    for (file = 0; file < (long)job->files; file++)
+    for (long file = 0; file < (long)job->files; file++)
         states[file].name = (struct name){files[file].parent, file, 0};
-    for (file = 0; file < (long)job->files; file++)
-        make_first(file);
-    check(!syncfs(root), "sync", ROOT);
+    take_files(0, end_of_first());
 }

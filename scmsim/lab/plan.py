@@ -59,6 +59,7 @@ TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # operations of a program that are no
 LAYOUT = (
     255  # an operation that only the lab has: the guest reports where a file is; of file -1: all files, and free space
 )
+REMAKE = 254  # the same: the guest makes its file system again, with the files from `file` on, `file2` of them
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
 _CLOSE = (CLOSE,)
 _STEPS: dict[str, Sequence[tuple]] = {

@@ -82,7 +82,7 @@ def arguments(
     image, initrd, ram, console : str
         Paths: the kernel, the RAM disk, the file that backs the memory, and where the console goes.
     plugin : sequence of str
-        The plugin's path and its arguments.
+        The plugin's path and its arguments; empty: the guest runs without a plugin.
     mailbox : int
         Bytes of the second device.
     erms : bool
@@ -105,7 +105,7 @@ def arguments(
         "-icount", "shift=0,sleep=off", "-rtc", "base=2024-01-01,clock=vm", "-seed", str(boot),
         "-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console",
         "-kernel", image, "-initrd", initrd, "-append", kernel,
-        "-plugin", ",".join(_escaped(word) for word in plugin),
+        *(["-plugin", ",".join(_escaped(word) for word in plugin)] if plugin else []),
     ]  # fmt: skip
 
 

@@ -68,12 +68,12 @@ def free_pages(s, arena, out, f, page, last):
             s.data_blocks -= count
         stop -= count
         drop_words(s, arena, f, stop, count)
+        if s.reg[q.COUNT] % n.FREE_AT_ONCE == 0:  # the end of a transaction
+            free_leaves(s, arena, f)
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
     if last == arena[f + e.PAGE_COUNT] - 1:
         arena[f + e.PAGE_COUNT] = min(arena[f + e.PAGE_COUNT], page)
-    if arena[f + e.MAPPED] == 0:
-        free_leaves(s, arena, f)
     emit_template(s, out, q.FREED)
     if s.reg[q.COUNT]:
         log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, -1), s.reserved)
@@ -150,7 +150,8 @@ def truncate(s, arena, out, op, row, f):
             if old or arena[f + e.PAGE_COUNT]:
                 arena[f + n.FLAGS] |= n.TRUNCATED
         arena[f + e.SIZE] = size
-        if size < old or end < arena[f + e.PAGE_COUNT]:  # blocks past the file's end go even if it grows
+        # blocks past the file's end stay if the file grows (xfs_setattr_size)
+        if size <= old and (size < old or end < arena[f + e.PAGE_COUNT]):
             free_pages(s, arena, out, f, end, TO_THE_END)
         s.progress, s.old_size = CHANGED, -1 if cleared else old
     if not finish_size(s, arena, out, f):

@@ -46,11 +46,20 @@ def set_times(s, arena, out, f):
 
 
 @subroutine
+def free_leaves(s, arena, f):
+    """Free the extent leaves of a file if its extents fit its inode again (xfs_bmap_btree_to_extents)."""
+    while arena[f + e.LEAF_COUNT] and arena[f + e.EXTENTS] <= n.EXTENTS_INLINE:
+        arena[f + e.LEAF_COUNT] -= 1
+        give_block(s, arena, table.get(arena, f + e.LEAVES, arena[f + e.LEAF_COUNT]))
+
+
+@subroutine
 def log_extents(s, arena, out, f, page, goal, left):
     """Log the change of a file's extents at `page`: its inode, and the leaf of its extent tree, if any.
 
     Leaves that are missing are added near block `goal`, as long as more than `left` blocks are free.
     """
+    free_leaves(s, arena, f)
     leaves = arena[f + e.LEAF_COUNT]
     if leaves:
         leaf = min(page * leaves // max(arena[f + e.PAGE_COUNT], 1), leaves - 1)
@@ -79,14 +88,6 @@ def wants_leaf(arena, f):
     """Return whether the extents need one more leaf."""
     extents = arena[f + e.EXTENTS]
     return extents > n.EXTENTS_INLINE and extents > n.EXTENTS_PER_LEAF * arena[f + e.LEAF_COUNT]
-
-
-@subroutine
-def free_leaves(s, arena, f):
-    """Free the extent leaves of a file whose extents fit its inode again."""
-    while arena[f + e.LEAF_COUNT]:
-        arena[f + e.LEAF_COUNT] -= 1
-        give_block(s, arena, table.get(arena, f + e.LEAVES, arena[f + e.LEAF_COUNT]))
 
 
 @subroutine
@@ -188,10 +189,10 @@ def free_pages(s, arena, out, f, page, last):
         for i in range(words, words + count):
             arena[i] = 0
         arena[f + e.EXTENTS] += starts_at_ends(arena, f, stop, count)
+        if s.reg[q.COUNT] % n.FREE_AT_ONCE == 0:  # the end of a transaction
+            free_leaves(s, arena, f)
     if last == arena[f + e.PAGE_COUNT] - 1:
         arena[f + e.PAGE_COUNT] = min(arena[f + e.PAGE_COUNT], page)
-    if arena[f + e.MAPPED] == 0:
-        free_leaves(s, arena, f)
     emit_template(s, out, q.FREED)
     log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, -1), 0)
 
@@ -204,7 +205,8 @@ def truncate(s, arena, out, op, f):
     end = (size + 4095) >> 12
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, out, f, size, -size & 4095)
-    if size < arena[f + e.SIZE] or end < arena[f + e.PAGE_COUNT]:  # blocks past the file's end go even if it grows
+    # blocks past the file's end stay if the file grows (xfs_setattr_size)
+    if size <= arena[f + e.SIZE] and (size < arena[f + e.SIZE] or end < arena[f + e.PAGE_COUNT]):
         free_pages(s, arena, out, f, end, arena[f + e.PAGE_COUNT])
     arena[f + e.SIZE] = size
     note_change(s, arena, out, f)

@@ -14,15 +14,19 @@ from scmsim.fs.xfs import cached_templates, templates
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.inodes import know_chunk, take_inode
 
+SMALLEST_DEVICE = 300 << 8  # blocks of a device that mkfs.xfs 6.1 accepts: 300 MiB
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 
 
 def default_log(blocks: int) -> int:
     """Return the log blocks that mkfs.xfs chooses.
 
-    The log has 1/2048 of the device, at least 64 MiB and at most 2 GiB; on a small device an eighth.
+    The log has 1/2048 of the device, at least 64 MiB and at most 2 GiB.  mkfs.xfs 6.1 refuses a device of less than 300 MiB;
+    the log has an eighth of it.
     """
-    return max(min(max(blocks >> 11, 1 << 14), 1 << 19, blocks >> 3), 512)
+    if blocks < SMALLEST_DEVICE:
+        return max(blocks >> 3, 512)
+    return max(min(blocks >> 11, 1 << 19), 1 << 14)
 
 
 def default_groups(blocks: int) -> int:

@@ -175,12 +175,17 @@ def can_free(s, arena, op, row):
 
     An operation that is resumed has its nodes, so that the arena does not depend on how often it was.
     """
-    code = op.op
+    code, f = op.op, arena[row + e.ROW_RECORD]
+    # a write may join extents, so that the file's leaves go
     if s.is_stocked or not (
-        r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.CLOSE
+        r.UNLINK <= code <= r.RMDIR
+        or code == r.TRUNCATE
+        or code == r.FALLOCATE
+        or code == r.CLOSE
+        or (code == r.WRITE and f and arena[f + e.LEAF_COUNT])
     ):
         return True
-    count = extents_of(arena, arena[row + e.ROW_RECORD]) + n.MOST_FREED
+    count = extents_of(arena, f) + n.MOST_FREED
     if code == r.RENAME and op.replaced >= 0:
         count += extents_of(arena, arena[s.rows + op.replaced * e.ROW_WORDS + e.ROW_RECORD])
     missing = count - s.spare_count

@@ -84,6 +84,7 @@ class Slow(Dirs):
 
         The leaves are in the group of the new data block `block`, if any; `left` blocks stay free for the data.
         """
+        self.drop_leaves(node)
         extents, leaves = node.extents(), len(node.leaves)
         if leaves:
             at = 72 + 16 * min(extents // leaves, 250)
@@ -96,18 +97,30 @@ class Slow(Dirs):
             self.change(item, 0, 72 + 16 * min(extents // len(node.leaves), 251))
         self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
 
+    def drop_leaves(self, node):
+        """Free the leaves of a file's extents, if the inode holds up to 21 again."""
+        if node.extents() <= 21:
+            while node.leaves:
+                self.free_meta(node.leaves.pop())
+
     def free_extents(self, node, first, last):
-        """Free the extents of a range of pages, the last one first; return how many."""
-        doomed = {page: node.pages.pop(page) for page in sorted(node.pages, reverse=True) if first <= page <= last}
+        """Free the extents of a range of pages, the last one first, two per transaction; return how many."""
         runs = []  # [page, block, unwritten, blocks]
-        for page, (block, unwritten) in doomed.items():
+        for page in sorted(node.pages, reverse=True):
+            if not first <= page <= last:
+                continue
+            block, unwritten = node.pages[page]
             if runs and runs[-1][:3] == [page + 1, block + 1, unwritten]:
                 runs[-1] = [page, block, unwritten, runs[-1][3] + 1]
             else:
                 runs.append([page, block, unwritten, 1])
-        for _, block, _, count in runs:
+        for number, (page, block, _, count) in enumerate(runs, 1):
+            for one in range(page, page + count):
+                del node.pages[one]
             self.space.give(block, count)
             self.change_free_space(block)
+            if number % 2 == 0:
+                self.drop_leaves(node)
         return len(runs)
 
     def free_pages(self, node, first, last):
@@ -117,10 +130,6 @@ class Slow(Dirs):
             self.extra += 32 + (56 if number % 2 == 0 else 0)
         if last == node.end - 1:
             node.end = min(node.end, first)
-        if not node.pages:
-            for item in node.leaves:
-                self.free_meta(item)
-            node.leaves = []
         self.change_extents(node, first)
 
     def run_of(self, node, page, last):
@@ -224,7 +233,7 @@ class Slow(Dirs):
         """Perform truncate."""
         if size < node.size:
             self.clear(node, size, -size % BLOCK)
-        if size < node.size or node.end > -(-size // BLOCK):
+        if size <= node.size and (size < node.size or node.end > -(-size // BLOCK)):
             self.free_pages(node, -(-size // BLOCK), node.end)
         node.size, node.data_tid = size, self.sequence
         self.change_inode(node)

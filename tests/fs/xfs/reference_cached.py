@@ -234,10 +234,6 @@ class Cached(Slow):
         runs = self.free_extents(node, first, last)
         if last == node.end - 1:
             node.end = min(node.end, first)
-        if not node.pages and not node.delayed:
-            for item in node.leaves:
-                self.free_meta(item)
-            node.leaves = []
         if runs:
             self.change_extents(node, first)
         else:
@@ -258,7 +254,7 @@ class Cached(Slow):
         else:
             cleared = self.clear_bytes(node, old, size)
         node.size = size
-        if size < old or node.end > end:
+        if size <= old and (size < old or node.end > end):
             self.free_pages(node, end, FOREVER)
         self.store_to_size(node, old, cleared)
         node.disk, node.data_tid = size, self.sequence

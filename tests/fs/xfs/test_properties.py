@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.core.records import SYNCHRONOUS
+from scmsim.core.records import KEEP_SIZE, SYNCHRONOUS
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.mkfs import default_log
@@ -98,6 +98,25 @@ def test_edges():
     assert not FAMILY.agree(trace, 40 << 20, files=files, step=9).failed
 
 
+@pytest.mark.parametrize(("size", "pages"), [(9_000, 8), (4_000, 1), (5_000, 2)])
+def test_a_truncate_frees_blocks_past_the_end_unless_the_file_grows(size, pages):
+    """The file has 5,000 bytes, and eight blocks by fallocate with FALLOC_FL_KEEP_SIZE."""
+    rows = [("create", 1), ("write", 1, 0, 5_000), ("fallocate", 1, 0, 8 * 4096, -1, KEEP_SIZE), ("truncate", 1, size)]
+    reference = FAMILY.agree(spaced(*rows), step=1)
+    assert len(reference.nodes[1].pages) == pages
+
+
+def test_a_leaf_of_extents_goes_when_the_inode_holds_them_again():
+    """By a truncate, and by a write that joins unwritten extents to written ones."""
+    every_other = [("write", 1, page * 4096, 4096) for page in range(0, 60, 2)]
+    rows = [("create", 1), ("fallocate", 1, 0, 60 * 4096), *every_other]
+    reference = FAMILY.agree(spaced(*rows), step=1)
+    assert reference.nodes[1].extents() == 60 and len(reference.nodes[1].leaves) == 1
+    for more in (("truncate", 1, 20 * 4096), ("write", 1, 0, 60 * 4096)):
+        reference = FAMILY.agree(spaced(*rows, more, ("create", 2), ("write", 2, 0, 4096)), step=1)
+        assert not reference.nodes[1].leaves
+
+
 def test_a_directory_of_long_names():
     """In its inode, in a block, beside a leaf, and back; some names fit a block that others did not."""
     trace, files = laws.long_names()
@@ -131,10 +150,11 @@ def test_a_directory_grows_and_shrinks():
 
 
 @pytest.mark.parametrize(
-    ("device", "log"), [(1 << 18, 1 << 15), (1 << 20, 1 << 16), (1 << 29, 1 << 18), (100 << 30, 1 << 21)]
+    ("device", "log"),
+    [(1 << 18, 1 << 15), (300 << 10, 1 << 16), (1 << 20, 1 << 16), (1 << 29, 1 << 18), (100 << 30, 1 << 21)],
 )
 def test_the_log_has_the_size_that_mkfs_chooses(device: int, log: int) -> None:
-    """KiB: a 2048th of the device, at least 64 MiB unless that is more than an eighth of it, at most 2 GiB."""
+    """KiB: a 2048th of the device, at least 64 MiB and at most 2 GiB; an eighth of a device that mkfs.xfs 6.1 refuses."""
     assert 4 * default_log(device // 4) == log
 
 
