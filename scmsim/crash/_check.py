@@ -190,7 +190,7 @@ class Check(History):
                         continue
                     if other[0] in found and not found[other[0]].names:
                         continue
-                    # behind a file's end a superpage only names pages: VSM packs the tails of several files into one
+                    # past its end a file of superpages only names pages: VSM packs the tails of several files into one
                     if other[1] * PAGE >= (found[other[0]] if other[0] in found else self.files.of(other[0])).size:
                         continue
                 if other != (file, page):

@@ -141,7 +141,7 @@ class Allowed:
     """States that a crash may leave of one file.
 
     The file must equal one of `states`. If `torn`, it may mix them: the names of one state, a size between the sizes of
-    all states, and each word from any state. If `delayed`, a word behind the end of a state may also read as zeroes.
+    all states, and each word from any state. If `delayed`, a word past the end of a state may also read as zeroes.
     """
 
     states: list[FileState]
@@ -190,8 +190,8 @@ class Allowed:
                 longer = [labels(state, page) for state in self.states if state.size > found.size]
                 good[-1] |= any(have[-1] == np.broadcast_to(label, WORDS)[words - 1] for label in longer)
             if self.delayed:
-                behind = [np.broadcast_to(want, WORDS)[:words] == ABSENT for want in wanted]
-                good |= np.any(behind, axis=0) & (have == ZERO)
+                past = [np.broadcast_to(want, WORDS)[:words] == ABSENT for want in wanted]
+                good |= np.any(past, axis=0) & (have == ZERO)
             if self.torn and page in self.cleared:
                 good[self.cleared[page] :] |= have[self.cleared[page] :] == ZERO
             if not good.all():

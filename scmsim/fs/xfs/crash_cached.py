@@ -41,9 +41,7 @@ class RecoveryModel(Cached, Logged):
         """Return the writes of each event."""
         if op.op == r.FALLOCATE and op.offset + op.length <= self.cache.of(int(op.file)).size:
             op = op.copy()
-            op.flag |= (
-                r.KEEP_SIZE
-            )  # xfs_file_fallocate sets a size only behind the one in memory, ext4 behind the one on the device
+            op.flag |= r.KEEP_SIZE  # unlike ext4 it compares the end with the size in memory (xfs_file_fallocate)
         if op.op != r.TRUNCATE or op.new_size > self.cache.of(int(op.file)).size:
             return super().interpret(op, version, events)
         # a truncate stores the page of the new end, then clears the part of it that goes, and may store it again
