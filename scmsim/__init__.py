@@ -3,7 +3,7 @@
 Importing the package imports no heavy module; `scmsim.replay` and the classes in `_LAZY` load on first use.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _LAZY = {"replay": "pipeline", "Result": "result", "open_trace": "trace"}
 
