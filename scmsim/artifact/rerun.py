@@ -36,7 +36,7 @@ def arguments(kind: str, command: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(word: Any) -> str:
-    """Return a word that is neither an option nor a path out of the artifact."""
+    """Return the word; raise ValueError if it is an option or a path that leaves the artifact."""
     path = pathlib.PurePosixPath(word)
     if not word or word.startswith("-") or path.is_absolute() or ".." in path.parts:
         raise ValueError(word)

@@ -35,7 +35,7 @@ _START_S, _OPERATIONS_PER_S, _BYTES_PER_S = 8.0, 10_000.0, 10e6  # of a guest on
 
 
 class Guest(NamedTuple):
-    """One run: a file system and the number of its repeat."""
+    """One run: a file system, and which of its repeated runs it is."""
 
     fs: str
     repeat: int

@@ -41,7 +41,7 @@ class CacheStage(Stage):
             self.count(events, self.counting.bins, NO_SLICES, self.mmu.walks())
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
-        """Take events, each after the lines of its slice of touches and of its page walks."""
+        """Simulate events: for each one the lines of its touches, then those of its page walks, then its own."""
         state = self.caches.record, self.caches.arena, self.rows
         simulate_touched(*state, self.touched, slices, walked, events, bins, bins)
 

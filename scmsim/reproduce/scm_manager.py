@@ -80,7 +80,7 @@ def nanoseconds(run: Any, op: str | None, calls: int) -> float:
 
 @cache
 def micro(fs: str, size: int, medium: str = "") -> dict[str, float]:
-    """Return us per operation on a file of `size` bytes, and on a memory object of the SCM manager (Tables 2 and 3)."""
+    """Return microseconds per operation on a file of `size` bytes and on a memory object of the SCM manager (Tables 2, 3)."""
     rows = [("create", 1, 0, 0, 0, SETUP), ("unlink", 1, 0, 0, 0, SETUP)]
     calls = [("create", 0), ("close", 0), ("open", 0), ("write", size), ("read", size), ("close", 0)]
     objects = [("malloc", size), ("store", size), ("load", size), ("free", 0)]

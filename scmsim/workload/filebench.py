@@ -75,7 +75,7 @@ _ATTRIBUTES = {
 
 
 class Workload(Stream):
-    """Stream of Filebench's operations (a records.Source); see PARAMS, interval in nanoseconds.
+    """Stream of Filebench's operations (a records.Source); for the parameters see PARAMS. The interval is in nanoseconds.
 
     Raises UsageError for a file that cannot be read or contains something that is not modelled (named, with its line).
     """

@@ -51,7 +51,7 @@ _BLOCK = 1 << 14  # rows of one fill
 
 
 class Workload(Stream):
-    """Stream of fio's operations (a records.Source); see PARAMS, interval in nanoseconds.
+    """Stream of fio's operations (a records.Source); for the parameters see PARAMS. The interval is in nanoseconds.
 
     Raises UsageError for a file that cannot be read, or options that are not modelled (all are named, each with file
     and line).

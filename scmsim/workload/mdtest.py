@@ -43,7 +43,7 @@ _PAGE = 4096
 
 
 class Workload(Stream):
-    """Stream of mdtest's operations (a records.Source); see PARAMS, interval in nanoseconds.
+    """Stream of mdtest's operations (a records.Source); for the parameters see PARAMS. The interval is in nanoseconds.
 
     Raises UsageError for a flag that is not modelled, or a combination that mdtest refuses; all mistakes are named.
     """

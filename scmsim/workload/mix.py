@@ -68,7 +68,7 @@ _UNSYNCED: dict[str, float] = {
 
 
 class Workload(_stream.Stream):
-    """Stream of the mix (a records.Source); see PARAMS, interval in nanoseconds.
+    """Stream of the mix (a records.Source); for the parameters see PARAMS. The interval is in nanoseconds.
 
     Raises UsageError if there are fewer than 1 call or file, or a negative number of mappings or calls without a sync.
     """

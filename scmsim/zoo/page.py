@@ -115,7 +115,7 @@ def _lines(zoo: Zoo, picture: bool) -> Iterator[str]:
 
 
 def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
-    """Yield the section of median ratios to BESIDE."""
+    """Yield the section with each file system's median ratios to the one that `compared.BESIDE` names."""
     found = compared(rows)
     if not found:
         return

@@ -72,7 +72,7 @@ MEANING = {
     "search_entry": ("namespace", "directory entry compared with a name", "entries, scaled to rows of names"),
     "place_entry": (
         "namespace",
-        "directory entry looked at for room behind it",
+        "directory entry searched for free space after it",
         "entries, scaled to rows of names",
     ),
     "remove_entry": ("namespace", "directory entry before one that goes", "entries, scaled to rows of names"),

@@ -226,7 +226,7 @@ class _Log:
         while len(self._ready) - self._at < count:
             block = next(self._blocks, b"")
             if not block:
-                raise UsageError(f"{self._name!r} ends before all that the strace saw written to it; {_HOW}")
+                raise UsageError(f"{self._name!r} is shorter than what strace recorded as written to it; {_HOW}")
             self._ready, self._at = self._ready[self._at :] + block, 0
         piece = self._ready[self._at : self._at + count]
         self._at += count

@@ -22,7 +22,7 @@ from scmsim.trace.reading.report import Report
 SUMMARY = "any table, a read or write a line, its columns named by --columns time=ts,op=type,offset=off,length=len"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
     "columns": ("", "text", "ROLE=COLUMN,..., the same as --columns"),
-    "delimiter": ("comma", "comma|semicolon|tab|space", "what stands between the columns"),
+    "delimiter": ("comma", "comma|semicolon|tab|space", "the character between the columns"),
     "time_unit": ("s", "s|ms|us|ns", "unit of the time column"),
     "unit": (1, "bytes", "what an offset and a length count (512 for sectors)"),
     "offset_unit": (0, "bytes", "what an offset counts, where it is not `unit` (SPC, CloudPhysics: 512)"),

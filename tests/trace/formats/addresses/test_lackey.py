@@ -99,7 +99,7 @@ def test_a_strace_of_the_same_run_says_where_the_calls_are(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="saw .* bytes of 'run.lackey' written, and it has more"):
         convert(log, tmp_path, "lackey", calls=str(strace))
     log.write_text(text[:-5])
-    with pytest.raises(UsageError, match="ends before all that the strace saw"):
+    with pytest.raises(UsageError, match="is shorter than what strace recorded"):
         convert(log, tmp_path, "lackey", calls=str(strace))
 
 
