@@ -59,7 +59,8 @@ def flush_run(s, arena, out, f, page, most):
     if block == 0:
         count = add_changed(s, arena, f, page, count, 0)
         if count == 0:  # no block is left: the page is dropped (mpage_map_and_submit_extent: "Data will be lost")
-            arena[words] &= ~e.IS_DIRTY
+            arena[words] = 0
+            arena[f + e.MAPPED] -= 1
             s.reserved -= 1
             return 1
         s.reserved -= count

@@ -142,7 +142,7 @@ def extend_log(s, arena, out, row):
     checked = arena[row + state.TAIL_PAGE]
     if s.gc_row == row:
         s.gc_row = 0
-    if entries == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
+    if entries == 0 or arena[row + file_row.STATUS] & (file_row.IS_DIR | state.HOLDS_NAMES):
         return  # a directory's dentries are not tracked one by one, so the model never compacts its log
     # Pages that the live entries would fill: 5.1 takes their share of the counters, FAST'16 their bytes.
     blocks = (valid * checked + entries - 1) // entries

@@ -25,6 +25,7 @@ def add_dentry(s, arena, out, row, parent):
     fields = s.dentry_fields + name - s.reg[templates.NAME] if s.counters else length - 10
     arena[row + state.DENTRY] = append_record(s, (templates.NAMED, length, fields), arena, out, parent)
     arena[row + state.DIRECTORY] = parent
+    arena[parent + file_row.STATUS] |= state.HOLDS_NAMES
 
 
 @subroutine
@@ -108,7 +109,7 @@ def evict(s, arena, out, row):
     for i in range(arena[row + state.LOG_COUNT]):
         page = arena[arena[row + state.LOG] + i]
         cpu_lists.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
-        if not arena[row + file_row.STATUS] & file_row.IS_DIR:
+        if not arena[row + file_row.STATUS] & (file_row.IS_DIR | state.HOLDS_NAMES):
             give(s, arena, page, s.page_order)
     s.log_pages -= arena[row + state.LOG_COUNT]
     table.drop(s, arena, row + state.PAGES)

@@ -34,6 +34,7 @@ LOG_SIZE = LOG_COUNT + 6  # log pages
 DIRECTORY = LOG_COUNT + 7  # row of the directory with the newest name, 0: unknown
 NODES = LOG_COUNT + 8  # table (2 words): page / 64 -> radix node
 FILE_WORDS = NODES + 2
+HOLDS_NAMES = 4  # STATUS bit: dentries are in its log, also where the trace takes it for a file
 UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 
 # A `ref` names a write entry: arena offset of its log page << 9 | its offset in the page / 8.  The entry's fields have

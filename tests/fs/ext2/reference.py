@@ -79,6 +79,8 @@ class Slow:
             f["pointers"] = {p: dirty or p in hit for p, dirty in f["pointers"].items() if p in kept}
             if size % PAGE and size // PAGE in f["pages"]:
                 stored["zeroing"] = (PAGE - size % PAGE) * self.dax
+                if not self.dax:
+                    f["dirty"].add(size // PAGE)
         f["size"], f["changed"] = size, True
         return stored
 

@@ -201,10 +201,17 @@ class Data(Disk):
         else:
             self.fences += 2
 
-    def clear(self, node, at, length):
-        """Clear bytes inside one page."""
+    def clear(self, file, node, at, length):
+        """Clear bytes inside one page; in the page cache a page that is on the device becomes dirty by that."""
         page = node.pages.get(at // PAGE)
-        if length > 0 and page and self.dax and not page.unwritten:
+        if length <= 0 or not page or page.unwritten or page.block is None:
+            return
+        if not self.dax:
+            if not node.dirty():
+                node.since = self.now
+                self.queue.append(file)
+            page.cached = page.dirty = True
+        else:
             target = page.block * PAGE + at % PAGE
             self.zeroing += length
             self.flushes += (target + length - 1) // 64 - target // 64 + 1
@@ -214,7 +221,7 @@ class Data(Disk):
         if size <= node.size:
             self.close_window(node)
             self.free_pages(node, file, -(-size // PAGE), node.end)
-            self.clear(node, size, -size % PAGE)
+            self.clear(file, node, size, -size % PAGE)
             if not self.extents_of(node):
                 self.free_leaves(node)
         node.size = size
@@ -231,10 +238,10 @@ class Data(Disk):
             if offset >= min(end, node.size):
                 pass
             elif offset // PAGE == (end - 1) // PAGE:
-                self.clear(node, offset, length % PAGE)
+                self.clear(file, node, offset, length % PAGE)
             else:
-                self.clear(node, offset, -offset % PAGE)
-                self.clear(node, end - end % PAGE, end % PAGE)
+                self.clear(file, node, offset, -offset % PAGE)
+                self.clear(file, node, end - end % PAGE, end % PAGE)
             if offset < min(end, node.size) and -(-offset // PAGE) < end // PAGE:
                 self.close_window(node)
                 self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)

@@ -241,7 +241,8 @@ def test_cached_pages_are_read_from_the_device_once():
         events = model.feed(drive.ops(("read", 3, 0, 100_000)))
         assert drive.persistent(events, model.sites)["loaded"]["page cache"] == loaded
     events = model.feed(drive.ops(("truncate", 3, 10_000), ("write", 3, 100, 10), ("fsync", 3)))
-    assert drive.persistent(events, model.sites)["stored"]["writeback"] == PAGE
+    # the written page, and the one of which the truncate cleared a part
+    assert drive.persistent(events, model.sites)["stored"]["writeback"] == 2 * PAGE
 
 
 def test_a_partial_write_of_an_uncached_page_reads_it_first():
@@ -346,6 +347,16 @@ def test_a_full_device_takes_what_fits_of_a_write_and_then_nothing(fs):
     model.feed(drive.ops(("write", 1, 9 * PAGE, PAGE), ("write", 1, 9 * PAGE, 2 * PAGE), ("fsync", 1)))
     assert model.short == {1: PAGE} and model.space()["allocated_bytes"] == 10 * PAGE
     assert (int(model.record.failed), int(model.record.short)) == (1, 2)
+
+
+def test_a_page_that_finds_no_block_leaves_the_cache():
+    """Its block is no longer promised, also when the file is cut: the device has none for the index of the file."""
+    model = drive.Model("ext4", side(), capacity=7 << 20)
+    write = [("write", 1, 843_512, 432_593), ("write", 1, 728_829, 1_142_922), ("write", 1, 846_433, 1_451_696)]
+    model.feed(drive.ops(*write, ("fallocate", 2, 1_605_945, 1_610_484), ("fsync", 1)))
+    assert model.space()["promised_bytes"] == 0
+    model.feed(drive.ops(("truncate", 1, 5000)))
+    assert model.space()["promised_bytes"] == 0
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)

@@ -37,7 +37,8 @@ class Nova(Logs):
             self._truncate(f, offset)
         elif op == "fallocate" and length:
             self._inode_copied()
-            self._fill_holes(f, offset // PAGE, -(-(offset + length) // PAGE), zero=True)
+            grows = offset + length > f.length
+            self._fill_holes(f, offset // PAGE, -(-(offset + length) // PAGE), zero=True, grows=grows)
             f.length = max(f.length, offset + length)
         elif op == "fsync":
             self.fences["fsync"] += 1
@@ -219,11 +220,16 @@ class Nova(Logs):
                 self._invalidate(old, count)
         self._free_empty_nodes(f)
 
-    def _fill_holes(self, f, page, stop, zero):
+    def _fill_holes(self, f, page, stop, zero, grows=False):
         while page < stop:
             count = self._run_of_holes(f, page, min(256, stop - page))
             if count == 0:
-                page += 1
+                entry = f.pages[page]
+                if grows:
+                    self.loaded["entry update"] += 21 + 20
+                    self._store("entry update", 8)
+                    self._flush("entry update", entry.addr, 64)
+                page += self._covered(entry, page, stop - page)
                 continue
             block, count = self.space.take(count)
             assert count, "no block for a hole"

@@ -336,3 +336,13 @@ def test_radix_nodes_of_long_files(fs):
         ("write", 2, 60 * 4096, 40_000),
     ]
     both(fs, [*rows, ("fallocate", 3, 0, 1 << 20), ("read", 3, 0, 1 << 20), ("truncate", 3, 0), ("write", 2, 0, 1)])
+
+
+def test_the_log_of_a_file_with_names_is_kept():
+    """The trace takes file 1 for a directory, then for a file: the name of file 2 in its log is not where new tables are."""
+    model = drive.Model("nova-cow", drive.files(0, -1, 100_000, dirs=[0]), capacity=7 << 20)
+    model.feed(
+        drive.ops(("write", 1, 1_612_479, 4095), ("link", 2, 0, 0, 1), ("rmdir", 1), ("write", 1, 65_536, 361_448))
+    )
+    model.feed(drive.ops(("rename", 2, 0, 0, -1), ("unlink", 1)))
+    assert model.space()["live_bytes"] > 0
