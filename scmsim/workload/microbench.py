@@ -12,11 +12,12 @@ Source: thesis "TLB overhead of NVM file systems", Program 1 (its loop), chapter
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from scmsim.core.errors import UsageError, shown
-from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OP, OPEN, READ, SETUP, WRITE
+from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OP, OPEN, READ, SETUP, WRITE, Files
 from scmsim.core.units import is_whole
 from scmsim.workload import _stream
 
@@ -32,14 +33,14 @@ PARAMS = {
 PASSES = ("append", "rewrite", "read", "reread", "wsync")
 
 
-class Workload(_stream.Stream):
+class Workload:
     """Stream of the microbenchmark's operations (a records.Source); see PARAMS: sizes in bytes, interval in nanoseconds.
 
     Raises UsageError for an unknown pass, or sizes without a call.
     """
 
-    fresh = True
-    rows: int
+    header: dict[str, Any]
+    interval: int
 
     @_stream.declared(PARAMS)
     def __init__(self, p: _stream.Params) -> None:
@@ -61,8 +62,11 @@ class Workload(_stream.Stream):
                 f"passes = {p.passes} needs op rewrite, read or reread; {p.op} writes each file once (use --files)"
             )
         self.op, self.unit, self.calls, self.passes = p.op, p.unit, p.total // p.unit, p.passes
-        paths = ["/bench", *[f"/bench/file-{i}" for i in range(p.files)]]
-        self.files = _stream.table(paths, [0] + [-1] * p.files, [True] + [False] * p.files)
+        self.files = Files(
+            ["/bench", *[f"/bench/file-{i}" for i in range(p.files)]],
+            np.array([0] + [-1] * p.files, np.int64),
+            np.array([True] + [False] * p.files),
+        )
         self.rows = p.files * sum(count for *_, count in self._segments())
         self.header["cell"] = {"operation": p.op, "file_bytes": p.total, "unit_bytes": p.unit}
 
@@ -77,14 +81,18 @@ class Workload(_stream.Stream):
         warm = [(READ, SETUP, self.calls)] if self.op == "reread" else []
         return [*fill, (CLOSE, SETUP, 1), (OPEN, SETUP, 1), *warm, *[(passed, 0, self.calls)] * self.passes]
 
-    def pieces(self) -> Iterator[np.ndarray]:
-        """Yield each file's operations in order."""
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
+        """Yield the operations in record arrays of at most `chunk` rows."""
+        row = 0
         for file in range(1, len(self.files)):
             for code, flag, count in self._segments():
-                for first in range(0, count, _stream.PIECE):
-                    yield self._calls(code, flag, file, first, min(_stream.PIECE, count - first))
+                for first in range(0, count, chunk):
+                    batch = self._rows(code, flag, file, first, min(chunk, count - first))
+                    batch.time_ns = self.interval * np.arange(row, row + len(batch))
+                    row += len(batch)
+                    yield batch
 
-    def _calls(self, code: int, flag: int, file: int, first: int, count: int) -> np.recarray:
+    def _rows(self, code: int, flag: int, file: int, first: int, count: int) -> np.recarray:
         batch = np.zeros(count, OP).view(np.recarray)
         index = np.arange(first, first + count, dtype=np.int64)
         batch.op, batch.flag, batch.file, batch.file2 = code, flag, file, -1

@@ -44,6 +44,11 @@ def site_map(file: pathlib.Path) -> None:
     profile._read(file.stem)
 
 
+def machine(file: pathlib.Path) -> None:
+    presets._bundled.cache_clear()
+    presets.read(str(file))
+
+
 def configured(file: pathlib.Path) -> Any:
     if file.name.startswith("sweep"):
         return sweeps.load(file)
@@ -54,7 +59,7 @@ def configured(file: pathlib.Path) -> Any:
 READERS: dict[str, Callable[[pathlib.Path], Any]] = {
     "fs/*/models.toml": models,
     "fs/locks.toml": lock_table,
-    "mmu/machines/*.toml": lambda file: presets.read(str(file)),
+    "mmu/machines/*.toml": machine,
     "medium/*.toml": lambda file: medium.read(file.stem),
     "system/*.toml": lambda file: system.read(str(file)),
     "perf/events/*.toml": event_table,

@@ -62,10 +62,10 @@ def test_flushes_fences_and_stores_past_the_caches_are_those_of_the_program():
 @pytest.mark.parametrize(
     ("rows", "error", "said"),
     [
-        ([mmap(2 * KIB64), ("load", 1, KIB64, 8)], "SIGBUS", "behind the end"),
+        ([mmap(2 * KIB64), ("load", 1, KIB64, 8)], "SIGBUS", "after the end"),
         ([("load", 1, 0, 8)], "SIGSEGV", "no mapping"),
-        ([mmap(2 * KIB64), ("store", 1, KIB64, 8)], "SIGBUS", "behind the end"),
-        ([mmap(2 * KIB64), ("store", 1, KIB64 - 4, 8)], "SIGBUS", "behind the end"),  # the part within is stored
+        ([mmap(2 * KIB64), ("store", 1, KIB64, 8)], "SIGBUS", "after the end"),
+        ([mmap(2 * KIB64), ("store", 1, KIB64 - 4, 8)], "SIGBUS", "after the end"),  # the part within is stored
         (
             [
                 mmap(),
@@ -75,14 +75,14 @@ def test_flushes_fences_and_stores_past_the_caches_are_those_of_the_program():
                 ("store", 1, 3 * PAGE, 8),
             ],
             "SIGBUS",
-            "behind the end",
+            "after the end",
         ),
         ([mmap(flag=0), ("load", 1, 0, 8), ("store", 1, 0, 8)], "SIGSEGV", "does not allow"),
         ([mmap(), ("load", 1, 0, 8), ("munmap", 1, 0, KIB64), ("load", 1, 0, 8)], "SIGSEGV", "no mapping"),
         (
             [mmap(), ("load", 1, 3 * PAGE, 8), ("truncate", 1, PAGE), ("load", 1, 3 * PAGE, 8)],
             "SIGBUS",
-            "behind the end",
+            "after the end",
         ),
     ],
 )

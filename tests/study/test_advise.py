@@ -237,7 +237,7 @@ def test_the_knee_weighs_a_percent_of_walks_as_a_percent_of_space_and_of_writes(
 
 def test_a_flat_front_is_said_to_be_flat(advice):
     flat = replace(advice, costs=VARMAIL, front=np.arange(3), best=2)
-    said = "page sizes do not matter for this trace: walk cycles of all 3 combinations of the front lie between 104,996 and 106,324"
+    said = "page sizes do not matter for this trace: walk cycles of all 3 combinations of the front are between 104,996 and 106,324"
     assert any(line.startswith(said) for line in text.recommendation(flat))
     assert not advice.flat and "do not matter" not in "\n".join(text.recommendation(advice))
     assert text.table(advice)["page_sizes_matter"] and text.table(advice)["rule"] == text.RULE
