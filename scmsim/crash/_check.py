@@ -186,12 +186,11 @@ class Check(History):
                 other = taken.setdefault(device, (file, page))
                 if other == (file, page):
                     other = self.owner.get(device, other)
-                    if other[0] in found and found[other[0]].at(other[1]) != device:
-                        continue
-                    if other[0] in found and not found[other[0]].names:
+                    holder = found.get(other[0])
+                    if holder and (holder.at(other[1]) != device or not holder.names):
                         continue
                     # past its end a file of superpages only names pages: VSM packs the tails of several files into one
-                    if other[1] * PAGE >= (found[other[0]] if other[0] in found else self.files.of(other[0])).size:
+                    if other[1] * PAGE >= (holder or self.files.of(other[0])).size:
                         continue
                 if other != (file, page):
                     text = f"page {page} lies where page {other[1]} of {self.paths[other[0]]!r} lies"
