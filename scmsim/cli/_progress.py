@@ -126,9 +126,9 @@ class CompilingAhead(Progress):
 
 
 class Line:
-    """A callable that draws the text made from its arguments, unless it drew less than `every` seconds ago; erased at the end.
+    """Progress line: a call draws the text of its arguments, unless the last one did so less than `every` seconds ago.
 
-    The value of the context is None if progress is not drawn.
+    The end of the context erases it. The value of the context is None if progress is not drawn.
     """
 
     def __init__(self, text: Callable[..., str], every: float = INTERVAL) -> None:

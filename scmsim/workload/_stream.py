@@ -189,7 +189,7 @@ def table(paths: list[str], first_size: Any, is_dir: Any) -> Files:
 
 
 class Params(SimpleNamespace):
-    """The parameters of a workload by their names in PARAMS, numbers in bytes and ns."""
+    """Parameters of a workload, by their names in PARAMS; numbers are in bytes and nanoseconds."""
 
     def at_least(self, minimum: int, *names: str) -> None:
         """Raise UsageError for the first of the named parameters below `minimum`."""

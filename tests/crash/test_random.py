@@ -81,7 +81,7 @@ def test_flaws_of_the_sources(fs, rows, blame):
 
 
 def test_a_truncated_page_of_the_cache_is_written_back():
-    """The end of a file that a truncate cuts, and a write far behind then moves, reads as zeroes after the fsync."""
+    """What a truncate cuts off reads as zeroes after an fsync, if a later write makes the file grow past it."""
     rows = [("truncate", 2, 3304), ("write", 2, 10_008, 12_288), ("fsync", 2)]
     for fs in ("ext4", "ext4-linux4", "xfs"):
         source = drive.source(drive.files(0, -1, OLD, dirs=[0]), drive.ops(*rows))

@@ -35,7 +35,7 @@ _NAP_S = 0.002  # pause between two reads of the pipe, s: a read per line would 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to capture: a command, or the process that `options` names, and what to do with its calls.
+    """Capture to make, of a command or of the process that `options` names, and where its calls go.
 
     Attributes
     ----------

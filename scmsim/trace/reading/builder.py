@@ -47,7 +47,7 @@ BLOCK_NOTE = (
 
 @dataclass(frozen=True)
 class Import:
-    """What every importer is given.
+    """Input, output and options of one import, as every importer gets them.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Import:
 
 
 class TraceBuilder:
-    """A running conversion: numbers files and threads, collects rows and counts lines.
+    """Conversion in progress, which numbers files and threads, collects rows and counts lines.
 
     Parameters
     ----------

@@ -350,7 +350,7 @@ def test_a_full_device_takes_what_fits_of_a_write_and_then_nothing(fs):
 
 
 def test_a_page_that_finds_no_block_leaves_the_cache():
-    """Its block is no longer promised, also when the file is cut: the device has none for the index of the file."""
+    """Write-back drops a page that gets no block: its promised block is given back once, also if the file is cut later."""
     model = drive.Model("ext4", side(), capacity=7 << 20)
     write = [("write", 1, 843_512, 432_593), ("write", 1, 728_829, 1_142_922), ("write", 1, 846_433, 1_451_696)]
     model.feed(drive.ops(*write, ("fallocate", 2, 1_605_945, 1_610_484), ("fsync", 1)))

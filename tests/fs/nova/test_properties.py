@@ -339,7 +339,7 @@ def test_radix_nodes_of_long_files(fs):
 
 
 def test_the_log_of_a_file_with_names_is_kept():
-    """The trace takes file 1 for a directory, then for a file: the name of file 2 in its log is not where new tables are."""
+    """The trace uses file 1 as a directory, then as a file: its new tables do not overwrite the name of file 2 in its old log."""
     model = drive.Model("nova-cow", drive.files(0, -1, 100_000, dirs=[0]), capacity=7 << 20)
     model.feed(
         drive.ops(("write", 1, 1_612_479, 4095), ("link", 2, 0, 0, 1), ("rmdir", 1), ("write", 1, 65_536, 361_448))

@@ -100,7 +100,7 @@ def test_edges():
 
 @pytest.mark.parametrize(("size", "pages"), [(9_000, 8), (4_000, 1), (5_000, 2)])
 def test_a_truncate_frees_blocks_past_the_end_unless_the_file_grows(size, pages):
-    """The file has 5,000 bytes, and eight blocks by fallocate with FALLOC_FL_KEEP_SIZE."""
+    """The file has 5,000 bytes in eight blocks, because it was preallocated with FALLOC_FL_KEEP_SIZE."""
     rows = [("create", 1), ("write", 1, 0, 5_000), ("fallocate", 1, 0, 8 * 4096, -1, KEEP_SIZE), ("truncate", 1, size)]
     reference = FAMILY.agree(spaced(*rows), step=1)
     assert len(reference.nodes[1].pages) == pages
