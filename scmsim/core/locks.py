@@ -1,4 +1,4 @@
-"""Locks of file systems: which calls of a model hold which lock exclusively, and what threads must share to wait for it.
+"""Locks of file systems: which calls of a model wait for each other, and what threads must share to wait.
 
 Declared in a family's `models.toml` (`locks` names those of a row, `lock.NAME` declares one), or in `locks.toml` beside the
 families, which has the locks of Linux that several families have.
@@ -10,7 +10,7 @@ from typing import Any
 
 from scmsim.core import toml
 from scmsim.core.errors import UsageError
-from scmsim.core.schema import Rule, named, one_of, several, table, text
+from scmsim.core.schema import Rule, flag, named, number, one_of, several, table, text
 
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "locks.toml"
 WHOLE = "file system"
@@ -29,10 +29,14 @@ def _line(value: Any) -> str:
     return str(value)
 
 
+# held_ns: time of a call under the lock; without it, from the call's entry to its end.  together: one turn serves all that wait.
 DECLARED: Rule = table(
-    {"of": one_of("scope of a lock", SCOPES), "calls": several(one_of("call", CALLS)), "source": _line, "note": _line},
+    {
+        "of": one_of("scope of a lock", SCOPES), "calls": several(one_of("call", CALLS)), "source": _line, "note": _line,
+        "held_ns": number(0.1, 1e9), "together": flag,
+    },
     {"of": "say what has one", "calls": "name the calls that hold it", "source": "say where it is taken"},
-)
+)  # fmt: skip
 
 
 @functools.cache

@@ -2,10 +2,12 @@
 
 A run is the work of one core.  Of its estimated time, the bytes at the medium's full bandwidth are the share that other cores can
 be in the way of; the rest (instructions, latency, fences) each core spends for itself.  So N cores are a closed queueing network
-with the medium as a station, and each lock that the calls hold alone (`core.locks`) as another.  A medium may lose speed with
-threads (`crowd` in its file).  Every thread has its own core; what else threads have in common, the caller says.
+with the medium as a station, and each lock that the calls hold (`core.locks`) as another.  A medium may lose speed with threads
+(`crowd` in its file), and a lock does (`CONTENDED`).  Every thread has its own core; what else threads have in common, the caller
+says.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +25,10 @@ from scmsim.result.time import estimate, media_bytes
 
 MOST = 256  # threads; more would overflow the network's numbers
 MEDIUM = "medium"  # name of the station
+# How much longer a call holds a lock that another thread waits for: the lock and what it protects move between the caches of two
+# cores.  Fitted to calls of processes that share a file or directory on tmpfs, Emerald Rapids (docs/validation/load.md).
+CONTENDED = 1.5
+CHECKED = ("tmpfs", "ext4", "xfs")  # models whose scaling was compared with a machine's (docs/validation/load.md)
 SHARED = tuple(scope for scope in SCOPES if scope != WHOLE)  # what threads may share in addition to the file system
 
 
@@ -92,10 +98,23 @@ def _solved(count: int, alone: float, stations: Sequence[Station], at_medium: fl
 
 @dataclass(frozen=True)
 class Hold:
-    """Mean time under a lock per call, ns: `time` in total, `at_medium` the part for (loaded, stored) bytes."""
+    """Mean time under a lock per call, ns: `time` in total, `at_medium` the part for (loaded, stored) bytes.
+
+    `together`: whether one turn at the lock serves all threads that wait for it.
+    """
 
     time: float
     at_medium: tuple[float, float]
+    together: bool = False
+
+    def speed(self, count: int) -> float:
+        """Return the speed at which `count` threads leave the lock, relative to one thread.
+
+        One turn serves the threads that came during the turn before: about half of those at the lock.
+        """
+        if self.together:
+            return (count + 1) / 2
+        return 1.0 if count < 2 else 1 / CONTENDED
 
 
 def _networks(
@@ -110,8 +129,8 @@ def _networks(
         max(0.0, whole[0] - sum(hold.at_medium[0] for hold in locks.values())),
         max(0.0, whole[1] - sum(hold.at_medium[1] for hold in locks.values())),
     )
-    at_medium = [Station(name, max(0.0, hold.time - sum(hold.at_medium))) for name, hold in locks.items()]
-    at_locks = [Station(name, hold.time) for name, hold in locks.items()]
+    at_medium = [Station(name, max(0.0, hold.time - sum(hold.at_medium)), hold.speed) for name, hold in locks.items()]
+    at_locks = [Station(name, hold.time, hold.speed) for name, hold in locks.items()]
     return [[_station(medium, *whole), *at_medium], *([[_station(medium, *outside), *at_locks]] if locks else [])]
 
 
@@ -134,21 +153,29 @@ def declared(fs: str) -> dict[str, Any] | None:
 
 
 def in_common(fs: str, shared: Sequence[str]) -> dict[str, list[str]]:
-    """Return the locks for which threads wait, with the calls that hold each; a call with several counts at the widest."""
+    """Return the locks for which threads wait, with the calls that hold each.
+
+    A call with several counts at one: at that with the widest scope of those that it holds to its end, or else at that which it
+    holds longest.
+    """
+    known = {name: lock for name, lock in (declared(fs) or {}).items() if lock["of"] in (WHOLE, *shared)}
     found: dict[str, list[str]] = {}
     taken: set[str] = set()
-    known = declared(fs) or {}
-    for name in sorted(known, key=lambda name: SCOPES.index(known[name]["of"])):
-        if known[name]["of"] in (WHOLE, *shared):
-            found[name] = [call for call in known[name]["calls"] if call not in taken]
-            taken.update(found[name])
-    return found
+    for name in sorted(known, key=lambda name: _precedence(known[name])):
+        found[name] = [call for call in known[name]["calls"] if call not in taken]
+        taken.update(found[name])
+    return {name: calls for name, calls in found.items() if calls}
+
+
+def _precedence(lock: Mapping[str, Any]) -> tuple[float, int]:
+    return -lock.get("held_ns", math.inf), SCOPES.index(lock["of"])
 
 
 def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[str, Hold]:
     """Return the time under each lock for which threads that share `shared` wait when they run the calls of a run.
 
-    A call holds its lock from the entry of the call to its end: its share of the estimated time, by the time of its counts.
+    A call holds its lock for the lock's `held_ns`, or from the entry of the call to its end: its share of the estimated time, by
+    the time of its counts.
     """
     locks = in_common(run.fs, shared)
     if not locks:
@@ -158,15 +185,19 @@ def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[st
     machine = timing(str(run.machine))
     weights = {op: estimate(counts, machine, medium, calls=0).total_ns for op, counts in run.groups.items()}
     body = sum(ns for term, ns in run.time_ns.items() if term not in ("calls", "waits")) / run.calls
+    known = declared(run.fs) or {}
     found = {}
     for name, calls in locks.items():
         time, loads, stores = 0.0, 0.0, 0.0
         for op in run.groups.keys() & {*calls}:
-            own = body * weights[op] / (sum(weights.values()) or 1)
-            at_medium = _at_medium(run.groups[op], medium, run.calls, own)
-            time, loads, stores = time + own, loads + at_medium[0], stores + at_medium[1]
+            whole = body * weights[op] / (sum(weights.values()) or 1)
+            held = known[name].get("held_ns", math.inf) * max(1, run.group_operations.get(op, 0)) / run.calls
+            own = min(whole, held)
+            at_medium = _at_medium(run.groups[op], medium, run.calls, whole)
+            part = own / whole if whole else 0.0
+            time, loads, stores = time + own, loads + part * at_medium[0], stores + part * at_medium[1]
         if time:
-            found[name] = Hold(time, (loads, stores))
+            found[name] = Hold(time, (loads, stores), known[name].get("together", False))
     return found
 
 
@@ -233,14 +264,21 @@ def table(runs: Sequence[Run], threads: list[int], shared: Sequence[str] = (), m
     return "\n".join([title, *(line.rstrip() for line in lines), told])
 
 
-def sentences(runs: Iterable[Run], shared: Sequence[str]) -> list[str]:
-    """Return a line for each lock (models, calls that hold it), and one for the models that declare no locks."""
+def sentences(runs: Sequence[Run], shared: Sequence[str]) -> list[str]:
+    """Return a line for each lock that calls hold (models, calls), for models that declare no locks, and for unchecked models."""
     found: dict[str, list[str]] = {}
-    for fs in dict.fromkeys(run.fs for run in runs):
+    made = {run.fs: set(run.groups) for run in runs}
+    for fs in made:
         if declared(fs) is None:
             found.setdefault("locks not modelled: nothing is declared", []).append(fs)
         for name, calls in in_common(fs, shared).items():
+            if made[fs].isdisjoint(calls):
+                continue
             note = (declared(fs) or {})[name].get("note", "")
             found.setdefault(f"{name} lock, held by {', '.join(calls)}{note and f' ({note})'}", []).append(fs)
     told = [f"{', '.join(names)}: {what}" for what, names in found.items()]
-    return [*told, "unchecked: no measured scaling of a file system was compared with these figures"]
+    rest = [fs for fs in made if fs not in CHECKED]
+    return [
+        *told,
+        *([f"{', '.join(rest)}: unchecked, no measured scaling was compared with these figures"] * bool(rest)),
+    ]
