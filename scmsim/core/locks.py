@@ -4,12 +4,12 @@ Declared in a family's `models.toml` (`locks` names those of a row, `lock.NAME` 
 families, which has the locks of Linux that several families have.
 """
 
-import functools
 import pathlib
 from typing import Any
 
 from scmsim.core import toml
 from scmsim.core.errors import UsageError
+from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Rule, named, one_of, several, table, text
 
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "locks.toml"
@@ -35,8 +35,8 @@ DECLARED: Rule = table(
 )
 
 
-@functools.cache
-def shared() -> dict[str, Any]:
-    """Return the locks that several families share."""
-    found: dict[str, Any] = toml.load(SHARED, named(DECLARED))
+@per_file()
+def declared(file: pathlib.Path) -> dict[str, Any]:
+    """Return the locks that a file declares, such as SHARED."""
+    found: dict[str, Any] = toml.load(file, named(DECLARED))
     return found

@@ -1,14 +1,13 @@
 """Reader of TOML: the only module that parses TOML, so that every mistake in a file is one line with its place."""
 
-import functools
 import os
 import pathlib
-import pickle
 import re
 import tomllib
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import UsageError
+from scmsim.core.file_cache import per_file
 from scmsim.core.positions import Path, line_of, lines
 from scmsim.core.schema import Broken, Mistakes, Rule, located
 from scmsim.core.text import printable
@@ -35,6 +34,7 @@ class ConfigError(UsageError):
         super().__init__("\n".join(map(printable, said)))
 
 
+@per_file()
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     """Return the text and the table of a file.
 
@@ -58,7 +58,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(path, [Problem(line, "", "not UTF-8 text; save the file as UTF-8")]) from None
     try:
-        table = pickle.loads(_parsed(text))
+        table: dict[str, Any] | None = tomllib.loads(text)
     except ValueError as error:  # a number with thousands of digits raises ValueError, not TOMLDecodeError
         raise ConfigError(path, [_syntax(str(error), text)]) from None
     except RecursionError:
@@ -86,15 +86,6 @@ def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
         mistakes.note(at, "must be a whole number of at most 64 bits")
     elif isinstance(value, str) and "\0" in value:
         mistakes.note(at, "must be text without a NUL character")
-
-
-@functools.lru_cache(maxsize=128)
-def _parsed(text: str) -> bytes:
-    """Return the table of a text, pickled, so that each caller gets a copy of its own.
-
-    Replays read the same tables repeatedly, and parsing takes 20 times as long as unpickling.
-    """
-    return pickle.dumps(tomllib.loads(text))
 
 
 def load(path: str | os.PathLike[str], rule: Rule) -> Any:

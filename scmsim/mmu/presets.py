@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from scmsim.core import registry, toml
 from scmsim.core.errors import UsageError, expect
+from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Broken, located
 from scmsim.mmu import host, rules
 from scmsim.mmu import state as layout
@@ -22,8 +23,6 @@ from scmsim.mmu.state import ANY
 
 if TYPE_CHECKING:
     import numpy as np
-
-_FOLDER = pathlib.Path(__file__).parent
 
 
 def read(name: str) -> dict[str, Any]:
@@ -36,18 +35,13 @@ def read(name: str) -> dict[str, Any]:
         seen: dict[str, Any] = rules.machine(sources=True)(host.table(host.look()))
         return seen
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("machine", name)
-    table: dict[str, Any] = pickle.loads(_bundled(file)) if file.is_relative_to(_FOLDER) else _checked(file)
-    return table
+    return _checked(file)
 
 
-def _checked(file: pathlib.Path) -> Any:
-    return toml.load(file, rules.machine(sources=True))
-
-
-@functools.cache
-def _bundled(file: pathlib.Path) -> bytes:
-    """Return the pickled table of a bundled file, which does not change: a replay reads its machine twice, 2 ms each time."""
-    return pickle.dumps(_checked(file))
+@per_file()
+def _checked(file: pathlib.Path) -> dict[str, Any]:
+    found: dict[str, Any] = toml.load(file, rules.machine(sources=True))
+    return found
 
 
 def timing(name: "str | dict[str, Any]") -> dict[str, float]:

@@ -4,8 +4,8 @@
 decides the mechanism of a sample, so a lock or a memset counts for the mechanism that needed it.
 """
 
-import functools
 import os
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -15,6 +15,7 @@ from typing import Any
 
 from scmsim.core import registry, schema, toml
 from scmsim.core.errors import EnvironmentProblem, unknown
+from scmsim.core.file_cache import per_file
 from scmsim.perf.machine import Machine
 from scmsim.perf.script import Profile, Table, read
 from scmsim.perf.stat import STDERR, TEMPORARY, Perf, check_permission, run
@@ -57,20 +58,22 @@ def map_for(fs: str) -> str:
 def maps() -> dict[str, str]:
     """Return the name of the map for each map and for each model that has one."""
     names = registry.names("sites")
-    return {**{name: name for name in names}, **{model: name for name in names for model in _read(name)["models"]}}
+    return {
+        **{name: name for name in names},
+        **{model: name for name in names for model in _read(registry.path("sites", name))["models"]},
+    }
 
 
-@functools.cache
-def _read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = toml.load(registry.path("sites", name), _MAP)
+@per_file()
+def _read(file: pathlib.Path) -> dict[str, Any]:
+    found: dict[str, Any] = toml.load(file, _MAP)
     return found
 
 
-@functools.cache
 def rules(name: str) -> Rules:
     """Return the rules of one map."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for site, entries in _read(name)["sites"].items():
+    for site, entries in _read(registry.path("sites", name))["sites"].items():
         for entry in entries:
             symbol, _, caller = entry.partition(" < ")
             found.setdefault(symbol, []).append((caller, site))
