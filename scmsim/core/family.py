@@ -110,13 +110,6 @@ def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
     return {name: _completed(found, row) for name, row in found["model"].items()}
 
 
-@per_file()
-def _parameters(file: pathlib.Path) -> dict[str, Any]:
-    """Return the parameters that several families share."""
-    found: dict[str, Any] = toml.load(file, named(_declaration))
-    return found
-
-
 def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row merged with the keys above it."""
     row = {**above, **own}
@@ -226,6 +219,9 @@ def _declaration(value: Any) -> list[str]:
         raise UsageError('must be ["default", "unit", "meaning"]')
     parse_param(value[0], value[1])
     return value
+
+
+_parameters = toml.reader(named(_declaration))
 
 
 def _place(value: Any) -> str:

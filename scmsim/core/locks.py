@@ -9,7 +9,6 @@ from typing import Any
 
 from scmsim.core import toml
 from scmsim.core.errors import UsageError
-from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Rule, named, one_of, several, table, text
 
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "locks.toml"
@@ -35,8 +34,4 @@ DECLARED: Rule = table(
 )
 
 
-@per_file()
-def declared(file: pathlib.Path) -> dict[str, Any]:
-    """Return the locks that a file declares, such as SHARED."""
-    found: dict[str, Any] = toml.load(file, named(DECLARED))
-    return found
+declared = toml.reader(named(DECLARED))  # the locks that a file declares, such as SHARED

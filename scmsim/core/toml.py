@@ -1,9 +1,11 @@
 """Reader of TOML: the only module that parses TOML, so that every mistake in a file is one line with its place."""
 
+import functools
 import os
 import pathlib
 import re
 import tomllib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import UsageError
@@ -103,6 +105,11 @@ def load(path: str | os.PathLike[str], rule: Rule) -> Any:
         raise mistaken(path, content, broken) from None
     except UsageError as error:
         raise mistaken(path, content, Broken([((), str(error))])) from None
+
+
+def reader(rule: Rule) -> Callable[[pathlib.Path], dict[str, Any]]:
+    """Return `load` by this rule, cached while a file does not change."""
+    return per_file()(functools.partial(load, rule=rule))
 
 
 def mistaken(path: str | os.PathLike[str], content: str, broken: Broken) -> ConfigError:

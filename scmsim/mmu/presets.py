@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from scmsim.core import registry, toml
 from scmsim.core.errors import UsageError, expect
-from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Broken, located
 from scmsim.mmu import host, rules
 from scmsim.mmu import state as layout
@@ -23,6 +22,9 @@ from scmsim.mmu.state import ANY
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_checked = toml.reader(rules.machine(sources=True))
 
 
 def read(name: str) -> dict[str, Any]:
@@ -36,12 +38,6 @@ def read(name: str) -> dict[str, Any]:
         return seen
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("machine", name)
     return _checked(file)
-
-
-@per_file()
-def _checked(file: pathlib.Path) -> dict[str, Any]:
-    found: dict[str, Any] = toml.load(file, rules.machine(sources=True))
-    return found
 
 
 def timing(name: "str | dict[str, Any]") -> dict[str, float]:

@@ -5,17 +5,14 @@ decides the mechanism of a sample, so a lock or a memset counts for the mechanis
 """
 
 import os
-import pathlib
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from scmsim.core import registry, schema, toml
 from scmsim.core.errors import EnvironmentProblem, unknown
-from scmsim.core.file_cache import per_file
 from scmsim.perf.machine import Machine
 from scmsim.perf.script import Profile, Table, read
 from scmsim.perf.stat import STDERR, TEMPORARY, Perf, check_permission, run
@@ -29,6 +26,7 @@ _MAP = schema.table(
     {"summary": schema.text, "source": schema.text, "models": _NAMES, "sites": schema.named(_NAMES)},
     {"models": "name the models whose mechanisms these are", "sites": "give the functions of each mechanism"},
 )
+_read = toml.reader(_MAP)
 
 Rules = Mapping[str, Sequence[tuple[str, str]]]  # symbol -> (caller or "", site), the rules with a caller first
 
@@ -62,12 +60,6 @@ def maps() -> dict[str, str]:
         **{name: name for name in names},
         **{model: name for name in names for model in _read(registry.path("sites", name))["models"]},
     }
-
-
-@per_file()
-def _read(file: pathlib.Path) -> dict[str, Any]:
-    found: dict[str, Any] = toml.load(file, _MAP)
-    return found
 
 
 def rules(name: str) -> Rules:
