@@ -94,7 +94,10 @@ def is_name(file: pathlib.Path, at: Path) -> bool:
 def accepted(file: pathlib.Path, read: Callable[[pathlib.Path], Any], change: Any, monkeypatch: Any) -> list[str]:
     """Return the keys of a file whose change is accepted, or is not refused with lines that name the file."""
     text, table = toml.read(file)
-    original, found = toml.read, []
+    original, version, found = toml.read, file_cache._version, []
+    monkeypatch.setattr(
+        file_cache, "_version", lambda path: None if pathlib.Path(path).resolve() == file else version(path)
+    )
     for at in keys(table):
         if change is misspelled and is_name(file, at):
             continue
@@ -116,11 +119,6 @@ def accepted(file: pathlib.Path, read: Callable[[pathlib.Path], Any], change: An
         finally:
             monkeypatch.setattr(toml, "read", original)
     return found
-
-
-@pytest.fixture(autouse=True)
-def _without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_cache, "_version", lambda file: None)
 
 
 @pytest.mark.parametrize("change", [misspelled, of_another_type])
