@@ -2,10 +2,10 @@
 
     python tools/prose.py [PATH ...] [--since REV] [--count]
 
-Checked are docstrings, comments and the texts of raised errors in Python, and Markdown without code.  `--since` checks the subjects
-of the commits after a revision as well: at most 72 characters, imperative.  Without paths: scmsim, tools, docs, README.md and
-CHANGELOG.md.  The exit code is 1 if there are findings, 2 for a wrong path or revision.  The check is a help for the writer: a
-sentence without a finding can still read badly.
+Checked are docstrings, comments and the texts of raised errors in Python, comments and texts of several words in TOML, and Markdown
+without code.  `--since` checks the subjects of the commits after a revision as well: at most 72 characters, imperative.  Without
+paths: scmsim, tools, docs, README.md and CHANGELOG.md.  The exit code is 1 if there are findings, 2 for a wrong path or revision.
+The check is a help for the writer: a sentence without a finding can still read badly.
 """
 
 import argparse
@@ -76,6 +76,10 @@ _VERBS = frozenset(
     "press proceed process read seed shed speed spring string stress succeed suppress toss".split()
 )
 
+# A text or a comment of TOML.
+_TOML = re.compile(r'''""".*?"""|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*''', re.S)
+_PROSE_WORDS = 4  # a text of fewer words is a name, a value or a label
+
 
 class Text(NamedTuple):
     """A piece of prose and the line of the file at which it starts."""
@@ -110,22 +114,35 @@ def of_python(source: str) -> Iterator[Text]:
             # A string as a statement: a docstring, or the description of an attribute.
             if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(one.value.value, str):
                 yield Text(one.lineno, "\n".join(lines[one.lineno - 1 : one.end_lineno]))
-    yield from _comments(source)
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = (token for token in tokens if token.type == tokenize.COMMENT)
+    yield from _joined((token.start[0], token.string, token.line.lstrip().startswith("#")) for token in comments)
 
 
-def _comments(source: str) -> Iterator[Text]:
-    """Yield comments; successive lines with nothing but a comment are one text."""
+def of_toml(source: str) -> Iterator[Text]:
+    """Yield the comments and the texts of several words of a TOML file."""
+    comments = []
+    for match in _TOML.finditer(source):
+        line = source.count("\n", 0, match.start()) + 1
+        if match[0].startswith("#"):
+            comments.append(
+                (line, match[0], not source[source.rfind("\n", 0, match.start()) + 1 : match.start()].strip())
+            )
+        elif len(match[0].split()) >= _PROSE_WORDS:
+            yield Text(line, match[0])
+    yield from _joined(comments)
+
+
+def _joined(comments: Iterable[tuple[int, str, bool]]) -> Iterator[Text]:
+    """Yield comments (line, text, whether it is alone on its line); successive lines with nothing but a comment are one text."""
     block: list[str] = []
     first = last = 0
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT:
-            continue
-        row, alone = token.start[0], token.line.lstrip().startswith("#")
+    for row, comment, alone in comments:
         if block and not (alone and row == last + 1):
             yield Text(first, "\n".join(block))
             block = []
         first = first if block else row
-        block.append(token.string.lstrip("#").strip())
+        block.append(comment.lstrip("#").strip())
         last = row if alone else 0
     if block:
         yield Text(first, "\n".join(block))
@@ -140,6 +157,9 @@ def of_markdown(source: str) -> Iterator[Text]:
         fenced ^= fence
     text = re.sub(r"<!--.*?-->", _blanked, "\n".join(kept), flags=re.S)
     yield Text(1, re.sub(r"(?<=\])\([^)\s]*\)", _blanked, text))
+
+
+_READERS = {".py": of_python, ".toml": of_toml, ".md": of_markdown}
 
 
 def _blanked(match: "re.Match[str]") -> str:
@@ -158,17 +178,16 @@ def findings(text: Text, where: str) -> Iterator[Finding]:
 
 
 def of_file(path: pathlib.Path, where: str) -> list[Finding]:
-    """Return the findings of a Python or Markdown file, by line."""
-    source = path.read_text(encoding="utf-8")
-    texts = of_python(source) if path.suffix == ".py" else of_markdown(source)
+    """Return the findings of a Python, TOML or Markdown file, by line."""
+    texts = _READERS.get(path.suffix, of_markdown)(path.read_text(encoding="utf-8"))
     return sorted((found for text in texts for found in findings(text, where)), key=lambda found: found.line)
 
 
 def files(paths: Iterable[pathlib.Path]) -> Iterator[pathlib.Path]:
-    """Yield the Python and Markdown files of files and folders."""
+    """Yield the Python, TOML and Markdown files of files and folders."""
     for path in paths:
         if path.is_dir():
-            yield from sorted(one for one in path.rglob("*") if one.suffix in (".py", ".md"))
+            yield from sorted(one for one in path.rglob("*") if one.suffix in _READERS)
         else:
             yield path
 
@@ -217,7 +236,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     paths = given.paths or ([] if given.since else [ROOT / name for name in DEFAULT])
     if missing := [path for path in paths if not path.exists()]:
-        return _wrong(f"no file or folder {str(missing[0])!r}; give paths of Python or Markdown files")
+        return _wrong(f"no file or folder {str(missing[0])!r}; give paths of Python, TOML or Markdown files")
     found = []
     for path in map(pathlib.Path.resolve, files(paths)):
         found += of_file(path, path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path))

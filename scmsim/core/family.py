@@ -26,6 +26,7 @@ from typing import Any
 
 from scmsim.core import locks, signature, toml
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, unknown_key, whole
 from scmsim.core.units import parse_param
 
@@ -51,13 +52,9 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
+@per_file()
 def names(file: pathlib.Path) -> list[str]:
     """Return the names of a family's models, read from the headers of their rows alone."""
-    return _headers(file, file.stat().st_mtime_ns)
-
-
-@functools.cache
-def _headers(file: pathlib.Path, changed_ns: int) -> list[str]:
     return _HEADER.findall(file.read_text(encoding="utf-8"))
 
 
@@ -106,22 +103,11 @@ class _Parameters(dict[str, Any]):
         raise UsageError(f"its code needs the parameter {key!r}: name it in the row's 'parameters'")
 
 
+@per_file()
 def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
     """Return every row of a file, merged with the keys above the rows."""
-    return _read(file, file.stat().st_mtime_ns)
-
-
-@functools.cache
-def _read(file: pathlib.Path, changed_ns: int) -> dict[str, dict[str, Any]]:
     found = toml.load(file, both(_FILE, _references, functools.partial(_starts, file)))
     return {name: _completed(found, row) for name, row in found["model"].items()}
-
-
-@functools.cache
-def _shared() -> dict[str, Any]:
-    """Return the parameters that several families share."""
-    found: dict[str, Any] = toml.load(SHARED, named(_declaration))
-    return found
 
 
 def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,9 +117,9 @@ def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, An
         row[key] = {**_table(above, key), **_table(own, key)}
     row.setdefault("parameters", list(row["parameter"]))
     return row | {
-        "parameter": {**_shared(), **row["parameter"]},
+        "parameter": {**_parameters(SHARED), **row["parameter"]},
         "code": {**CODE, **row["code"]},
-        "lock": {**locks.shared(), **row["lock"]},
+        "lock": {**locks.declared(locks.SHARED), **row["lock"]},
     }
 
 
@@ -233,6 +219,9 @@ def _declaration(value: Any) -> list[str]:
         raise UsageError('must be ["default", "unit", "meaning"]')
     parse_param(value[0], value[1])
     return value
+
+
+_parameters = toml.reader(named(_declaration))
 
 
 def _place(value: Any) -> str:

@@ -4,7 +4,6 @@ Declared in a family's `models.toml` (`locks` names those of a row, `lock.NAME` 
 families, which has the locks of Linux that several families have.
 """
 
-import functools
 import pathlib
 from typing import Any
 
@@ -39,8 +38,4 @@ DECLARED: Rule = table(
 )  # fmt: skip
 
 
-@functools.cache
-def shared() -> dict[str, Any]:
-    """Return the locks that several families share."""
-    found: dict[str, Any] = toml.load(SHARED, named(DECLARED))
-    return found
+declared = toml.reader(named(DECLARED))  # the locks that a file declares, such as SHARED

@@ -22,6 +22,7 @@ from typing import Any
 
 from scmsim.core import family, syntax, toml, user_plugins
 from scmsim.core.errors import ScmsimError, UnknownName, UsageError, unknown
+from scmsim.core.file_cache import per_file
 
 _ROOT = pathlib.Path(__file__).parents[1]
 OWN_FOLDER = user_plugins.FOLDER
@@ -191,12 +192,11 @@ def path(kind: str, name: str) -> pathlib.Path:
 
 def literals(kind: str, name: str) -> dict[str, Any]:
     """Return the top-level literals of a plug-in (SUMMARY, PARAMS, SITES, ... or the TOML table), without importing it."""
-    file = path(kind, name)
-    return _literals(file, name, file.stat().st_mtime_ns)
+    return _literals(path(kind, name), name)
 
 
-@functools.cache
-def _literals(file: pathlib.Path, name: str, changed_ns: int) -> dict[str, Any]:
+@per_file()
+def _literals(file: pathlib.Path, name: str) -> dict[str, Any]:
     if file.name == family.TABLE:
         return family.literals(file, name)
     if file.suffix == ".toml":
@@ -244,7 +244,6 @@ def load(kind: str, name: str) -> Any:
     return module
 
 
-@functools.cache
 def _row(file: pathlib.Path, name: str) -> types.SimpleNamespace:
     """Return a model of a family's table, bound to its code in the family's folder or elsewhere in scmsim."""
 

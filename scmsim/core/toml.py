@@ -3,12 +3,13 @@
 import functools
 import os
 import pathlib
-import pickle
 import re
 import tomllib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import UsageError
+from scmsim.core.file_cache import per_file
 from scmsim.core.positions import Path, line_of, lines
 from scmsim.core.schema import Broken, Mistakes, Rule, located
 from scmsim.core.text import printable
@@ -35,6 +36,7 @@ class ConfigError(UsageError):
         super().__init__("\n".join(map(printable, said)))
 
 
+@per_file()
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     """Return the text and the table of a file.
 
@@ -58,7 +60,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(path, [Problem(line, "", "not UTF-8 text; save the file as UTF-8")]) from None
     try:
-        table = pickle.loads(_parsed(text))
+        table: dict[str, Any] | None = tomllib.loads(text)
     except ValueError as error:  # a number with thousands of digits raises ValueError, not TOMLDecodeError
         raise ConfigError(path, [_syntax(str(error), text)]) from None
     except RecursionError:
@@ -88,15 +90,6 @@ def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
         mistakes.note(at, "must be text without a NUL character")
 
 
-@functools.lru_cache(maxsize=128)
-def _parsed(text: str) -> bytes:
-    """Return the table of a text, pickled, so that each caller gets a copy of its own.
-
-    Replays read the same tables repeatedly, and parsing takes 20 times as long as unpickling.
-    """
-    return pickle.dumps(tomllib.loads(text))
-
-
 def load(path: str | os.PathLike[str], rule: Rule) -> Any:
     """Return the checked table of a file, as the rule converts it.
 
@@ -112,6 +105,11 @@ def load(path: str | os.PathLike[str], rule: Rule) -> Any:
         raise mistaken(path, content, broken) from None
     except UsageError as error:
         raise mistaken(path, content, Broken([((), str(error))])) from None
+
+
+def reader(rule: Rule) -> Callable[[pathlib.Path], dict[str, Any]]:
+    """Return `load` by this rule, cached while a file does not change."""
+    return per_file()(functools.partial(load, rule=rule))
 
 
 def mistaken(path: str | os.PathLike[str], content: str, broken: Broken) -> ConfigError:

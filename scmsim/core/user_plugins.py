@@ -5,7 +5,6 @@ and options need.  `mistake` finds the place of an error that is raised while th
 """
 
 import ast
-import functools
 import os
 import pathlib
 import re
@@ -15,6 +14,7 @@ from typing import Any
 
 from scmsim.core import family, syntax, toml
 from scmsim.core.errors import ScmsimError, UsageError, shown, unknown
+from scmsim.core.file_cache import per_file
 from scmsim.core.units import parse_param
 
 FOLDER = "SCMSIM_PLUGINS"
@@ -25,21 +25,17 @@ _NUMBA_NOISE = re.compile(
 )
 
 
-def problem(file: pathlib.Path, required: Iterable[str]) -> str | None:
+@per_file()
+def problem(file: pathlib.Path, required: tuple[str, ...]) -> str | None:
     """Return what is wrong with a plug-in's file, one line that begins with the place; None if nothing is wrong.
 
     Parameters
     ----------
     file : Path
         A module, a TOML table or a family's table of models.
-    required : iterable of str
+    required : tuple of str
         Names that a module must define.
     """
-    return _problem(file, file.stat().st_mtime_ns, tuple(required))
-
-
-@functools.cache
-def _problem(file: pathlib.Path, changed_ns: int, required: tuple[str, ...]) -> str | None:
     try:
         if file.name == family.TABLE:
             family.check(file)

@@ -21,9 +21,9 @@ COARSE = 2 << 20  # later pages persist in pieces of this many bytes
 
 
 class Extent:
-    """A range of lines, [low, high) in bytes, with its stores (number, write) that may not have arrived, in program order.
+    """The lines of bytes [low, high) and their stores that may not have arrived: (number, write) in program order.
 
-    `flushed` has, by CPU, how many of the first stores that CPU's next fence makes durable.
+    `flushed[cpu]` is n if the next fence of this CPU makes the first n of these stores durable.
     """
 
     __slots__ = ("flushed", "high", "low", "writes")
@@ -61,7 +61,7 @@ class Cache:
             extent.flushed[cpu] = len(extent.writes)
 
     def fence(self, cpu: int = 0) -> None:
-        """Mark all flushed and all non-temporal stores as arrived: those that this CPU flushed, as a fence orders no other's."""
+        """Make the stores durable that this CPU has flushed or stored past the cache; a fence orders no other CPU's stores."""
         arrived = []
         for extent in self.extents():
             if done := extent.flushed.pop(cpu, 0):
@@ -142,8 +142,9 @@ def _pieces(low: int, high: int) -> Iterator[tuple[int, int]]:
 def choices(extents: list[Extent], lines: int, samples: int, seed: str) -> tuple[int, Iterator[tuple[int, ...]]]:
     """Return (number of possible states, states to check): all states for at most `lines` extents, else a sample.
 
-    A sample has the states with all lost and all arrived; for up to a quarter of `samples` extents, the states with only that
-    extent lost and only that extent arrived (extents of words and records before data); then random states.
+    A sample begins with two states: all stores lost, all stores arrived.  For up to `samples` / 4 extents it has two states
+    each: only this extent lost, only this extent arrived; extents of words come before extents of data.  The rest of the
+    `samples` states is random.
     """
     most = [len(extent.writes) for extent in extents]
     total = math.prod(count + 1 for count in most)

@@ -189,7 +189,7 @@ class Check(History):
                     holder = found.get(other[0])
                     if holder and (holder.at(other[1]) != device or not holder.names):
                         continue
-                    # past its end a file of superpages only names pages: VSM packs the tails of several files into one
+                    # VSM packs the tails of several files into one superpage, so a file may name pages past its end
                     if other[1] * PAGE >= (holder or self.files.of(other[0])).size:
                         continue
                 if other != (file, page):
@@ -203,7 +203,7 @@ class _Point:
 
     def __init__(self, check: Check, op: Any, number: int, events: list[Event], before: dict[int, FileState]) -> None:
         self.check, self.op, self.number, self.events, self.before = check, op, number, events, before
-        self.worst: dict[str, Failure] = {}  # by kind if nothing is promised, else a single one with key ""
+        self.worst: dict[str, Failure] = {}  # kind of violation -> failure; one key "" if violations are failures
         self.files: set[int] = set()
 
     def look(self, at: int) -> None:
@@ -285,7 +285,7 @@ _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "
 
 
 def _lost(extent: Extent, count: int, sites: Mapping[int, str]) -> str:
-    """Return the lines of an extent and the mechanism of the first lost store without a write-back, else of the first lost one."""
+    """Return the lines of an extent and the mechanism of a lost store: the first without a write-back, or else the first."""
     flushed = max(extent.flushed.values(), default=0)
     first = flushed if count < flushed < len(extent.writes) else count
     site = sites.get(extent.writes[first][0], "an earlier call")

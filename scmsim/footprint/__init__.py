@@ -9,7 +9,6 @@ Units: addresses in bytes, x86-64 with 4-level page tables.  Source: address str
 names the kernel, the trace and the command that made it (`scmsim lab footprints`).
 """
 
-import functools
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ import numpy as np
 from scmsim.core import registry
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.file_cache import per_file
 from scmsim.core.records import OPS
 from scmsim.footprint.describe import OP_FEATURES
 from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
@@ -213,7 +213,7 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
 def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     """Read a footprint file; raise UsageError for a damaged file or a file of another format."""
     try:
-        file = _bundled(path) if path.is_relative_to(_DATA) else _arrays(path)
+        file = _arrays(path)
         header: dict[str, Any] = json.loads(str(file["header"]))
         measured, touches = file["calls"].astype(MEASURED), file["touches"]
         pages, inodes = file["pages"].astype(PAGE), file["inodes"].astype(np.int64)
@@ -241,12 +241,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}", file["often"])
 
 
-@functools.lru_cache(4)
-def _bundled(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Do `_arrays` once for a bundled file, which does not change: decompression takes 10 to 20 ms."""
-    return _arrays(path)
-
-
+@per_file(4)  # decompression takes 10 to 50 ms, and the arrays of a file 5 to 15 MB
 def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Return the arrays of a footprint file, and `often`."""
     with np.load(path, allow_pickle=False) as file:

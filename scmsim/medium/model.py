@@ -1,12 +1,16 @@
 """Count traffic to the device: bytes stored and loaded, write-backs of dirty lines, media bytes at three granules.
 
 Models a CPU cache of recent dirty lines (direct-mapped; a displaced line is written back) and a write-combining buffer in the
-device (more partial writes to a granule cost nothing while the granule is in the buffer).  A non-temporal store of at most 256
-bytes waits unless such stores wrote its granule recently (as many granules as the buffer holds); longer stores stream.  A
-granule that write-backs of the cache wrote in part does not count: the device is reading the rest of it.  A load run waits for
-the medium once, at its first line (a strided run: once per page), unless that line was recently loaded or stored; the following
-lines are prefetched, and use bandwidth.  Units: bytes, 64-byte lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as
-reported for Optane DCPMM (Yang et al., FAST 2020); the cache has the size of a 256 KiB L2.
+device (more partial writes to a granule cost nothing while the granule is in the buffer).
+
+A non-temporal store of at most 256 bytes waits, unless non-temporal stores wrote its granule recently: it is among the last
+granules that they wrote, as many as the buffer holds.  Granules that the cache wrote back are not among them, because the
+device may still read the rest of such a granule.  Longer stores stream.  A load run waits for the medium once,
+at its first line (a strided run: once per page), unless that line was recently loaded or stored; the following lines are
+prefetched, and use bandwidth.
+
+Units: bytes, 64-byte lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for Optane DCPMM (Yang et al.,
+FAST 2020); the cache has the size of a 256 KiB L2.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """Touches of a set that need no look-up, because they surely hit and no later touch depends on them.
 
-In an LRU set, take a stretch of touches to at most as many pages as the set has ways.  Whatever the set holds before, each
-page's first touch hits or misses as it would without the later touches, which all hit.  A page of the stretch never leaves
-the set.  So only the final order of the pages matters: the order of their last touches.  The first touch of each page is
-looked up, and the last one only if the order would differ without it.  A sequence is cut into stretches that are as long as
-possible.
+Consider a stretch of touches of an LRU set, to at most as many pages as the set has ways.  Once touched, a page stays in the
+set until the stretch ends.  So only the first touch of each page can miss, whatever the set holds before, and all later
+touches hit.  These hits matter only for the final order of the pages, which is the order of their last touches.  Therefore
+the first touch of each page is looked up, and the last one only if the order would differ without it.  A sequence is cut into
+stretches that are as long as possible.
 
 Under another rule of replacement, a stretch has one page: a touch that repeats the previous touch of its set changes nothing
 (Puzak's trace stripping, 1985), except under SRRIP.  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop touches for LRU

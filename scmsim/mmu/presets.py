@@ -23,7 +23,8 @@ from scmsim.mmu.state import ANY
 if TYPE_CHECKING:
     import numpy as np
 
-_FOLDER = pathlib.Path(__file__).parent
+
+_checked = toml.reader(rules.machine(sources=True))
 
 
 def read(name: str) -> dict[str, Any]:
@@ -36,18 +37,7 @@ def read(name: str) -> dict[str, Any]:
         seen: dict[str, Any] = rules.machine(sources=True)(host.table(host.look()))
         return seen
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("machine", name)
-    table: dict[str, Any] = pickle.loads(_bundled(file)) if file.is_relative_to(_FOLDER) else _checked(file)
-    return table
-
-
-def _checked(file: pathlib.Path) -> Any:
-    return toml.load(file, rules.machine(sources=True))
-
-
-@functools.cache
-def _bundled(file: pathlib.Path) -> bytes:
-    """Return the pickled table of a bundled file, which does not change: a replay reads its machine twice, 2 ms each time."""
-    return pickle.dumps(_checked(file))
+    return _checked(file)
 
 
 def timing(name: "str | dict[str, Any]") -> dict[str, float]:

@@ -107,9 +107,10 @@ def take(s, c, e):
 
 @kernel
 def relate(counts, sign):
-    """Make `l1_hit` hold -misses and `instructions` exclude loads and stores (sign -1), or undo that (sign 1).
+    """Change two counters to differences while events are replayed (sign -1), or change them back (sign 1).
 
-    A look-up that hits then changes two counters instead of five.
+    `l1_hit` becomes hits - look-ups, `instructions` becomes instructions - loads - stores.  A look-up that hits then changes
+    two counters instead of five.
     """
     for row in range(counts.size):
         at = counts[row].at

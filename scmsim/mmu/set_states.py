@@ -23,7 +23,7 @@ NONE = -1
 
 @subroutine
 def recall(s, m, sequence):
-    """Set `was` of a sequence to the current state of its set if the transition from there is known; else return False."""
+    """Put the transition of a sequence from the current state of its set into the sequence; return False if it is unknown."""
     if not sequence.is_numbered:
         return False
     now = s.known[sequence.row]
@@ -45,7 +45,10 @@ def recall(s, m, sequence):
 
 @subroutine
 def slot_of(m, first, was):
-    """Return the hash-table slot of the transition of the sequence at touch `first` from state `was`, or the empty slot for it."""
+    """Return the hash table's slot for a transition: of the sequence that begins at touch `first`, from state `was`.
+
+    The slot is empty if the transition is unknown.
+    """
     mask, mixed = m.transition_slots.size - 1, int(first) * 0x9E3779B1 + int(was) * 0x85EBCA6B
     slot = (mixed ^ mixed >> 17) & mask
     while m.transition_slots[slot] > 0:

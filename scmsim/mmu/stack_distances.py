@@ -1,10 +1,10 @@
 """Exact LRU stack distances: for each access, the number of distinct pages since the previous access to the same page.
 
 Every access has a time, and a bit for each time records whether a page was last used then: the distance is the number of set
-bits between a page's last use and now.  The bits of all future times are set, so an access only clears one bit.  512 bits are
-a row, whose count is a lane of a row of 16 counts, whose sum is a lane of the next level: a distance reads one row of each
-level, and 4 million times take half a MiB.  (A Fenwick tree of times, as in Olken 1981, takes 20 dependent steps, three times
-per access.)
+bits between a page's last use and now.  The bits of all future times are set, so an access only clears one bit.  The bits are
+counted in a tree: a row of 512 bits has one count, 16 counts are a row of the next level, and so on.  A distance reads one row
+of each level; 4 million times take half a MiB.  (A Fenwick tree of times, as in Olken 1981, takes 20 dependent steps, three
+times per access.)
 
 The last-use times of 16 neighbouring pages share a cache line; a hash table leads to the line.
 """

@@ -32,9 +32,9 @@ def recent_slot(t, at):
 
 @inlined
 def note_filled(s, at):
-    """Note that a page comes into the set at `at`, so that a flush of everything empties the set.
+    """Add the set at `at`, which receives a page, to the list of filled sets.
 
-    The list pays off because most sets are empty at most flushes.
+    A flush of everything empties only the sets of this list, because most sets are empty at most flushes.
     """
     if s.listed[at >> ROW_SHIFT] == 0:
         s.listed[at >> ROW_SHIFT] = 1

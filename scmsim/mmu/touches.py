@@ -1,8 +1,8 @@
 """Touches of pages that are known before a replay -> look-ups, without an event each.
 
-A table of touches is prepared once for a machine.  It has chunks, each a part of a call.  A slice of the table
-(records.SLICE) precedes an event: some chunks, with one look-up per touch, counted in the event's row of counters.  The
-touches of a chunk go through one set of a first-level array after another, and on to the second level in that order
+A table of touches is prepared once for a machine.  It consists of chunks; a chunk is a part of a call.  A slice of the table
+(records.SLICE) is a number of chunks that precede an event.  Each touch is one look-up, counted in the event's row of counters.
+The touches of a chunk go through one set of a first-level array after another, and on to the second level in that order
 (`sequences.py`).  The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
 All pages are in the kernel's half of the address space.
 """

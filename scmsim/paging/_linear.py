@@ -102,10 +102,10 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
 
 
 def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return log2 of the page sizes on this kernel for addresses (int64) that another kernel mapped with sizes `order`.
+    """Return log2 of the page sizes with which this kernel maps addresses (int64) that a measured kernel maps with `order`.
 
-    An address on a page of 2 MiB there may be on a page of 1 GiB here.  A page of 4 KiB stays one, unless this kernel has split
-    no page: the other kernel has 4 KiB pages because of the contents of the page or its neighbours.
+    This kernel may map a page of 2 MiB with 1 GiB.  It keeps pages of 4 KiB, because the measured kernel has them for the sake of
+    their contents or neighbours; only a kernel without pages of 4 KiB maps them with 2 MiB.
     """
     direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
     order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)

@@ -1,7 +1,7 @@
-"""Check whether each target matches its label, among three cases that look alike and must not be mixed up.
+"""Check whether the label of each target matches the mounted file system.
 
-The cases are a file system on persistent memory with direct access, the same through the page cache, and one on
-anything else.
+Three cases look alike: a file system on persistent memory with direct access, the same one through the page cache, and one on
+another device.
 """
 
 import os

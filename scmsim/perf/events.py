@@ -7,12 +7,14 @@ Sources: each table's `source`; Intel's names and codes are from intel/perfmon (
 import dataclasses
 import fnmatch
 import functools
+import pathlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from scmsim.core import registry, schema, toml
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Mistakes, Rule, listed, named, one_of, text, whole
 
 # Counted in every pass, so that each ratio is taken within one pass.
@@ -100,12 +102,16 @@ def _bind(row: Row, old: str, new: str) -> Row:
     return row._replace(raw=raw, event=raw if row.event == row.raw else f"{new}/{row.event}/")
 
 
-@functools.cache
 def table(name: str) -> Table:
     """Return the event table of a micro-architecture; raises UnknownName, or ConfigError with every mistake in its file."""
+    return _read(registry.path("events", name), name)
+
+
+@per_file()
+def _read(file: pathlib.Path, name: str) -> Table:
     from scmsim.core.counters import MEASURED, SCHEMA
 
-    literals = toml.load(registry.path("events", name), checked)
+    literals = toml.load(file, checked)
     known = {**SCHEMA, **MEASURED}
     pmu = literals["pmu"]
     rows = {}

@@ -93,7 +93,7 @@ def passes(table: events.Table, names: dict[str, str], request: Request) -> list
     groups = [list(names)] if request.multiplexed else events.passes(table, names, per_pass=PER_PASS // (1 + split))
     found = []
     for group in groups:
-        # `ALWAYS_COUNTED` are included once, for both modes: a second half would take a counter from the other events
+        # `ALWAYS_COUNTED` are counted once, for both modes together: twice would take counters from the other events
         counted = [(name, ("",) if split and name in events.ALWAYS_COUNTED else modes) for name in group]
         found.append(tuple(Event(name, _moded(names[name], m), m) for name, ms in counted for m in ms))
     return found

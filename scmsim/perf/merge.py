@@ -108,7 +108,7 @@ def _one_of(several: Sequence[Reading], notes: list[str]) -> Reading:
 
 
 def _core_types(several: Sequence[Reading], system_wide: bool, notes: list[str]) -> list[Reading]:
-    """Return the readings of one place with a task's core types summed; each core type counts a share of the task's time."""
+    """Return the readings of one place, those of a task's core types as one: their sum, weighted by their shares of the time."""
     cores = [one for one in several if one.value is not None and re.fullmatch(CORE_TYPE, one.pmu)]
     if len(cores) < 2 or system_wide or _OF_THE_SYSTEM.match(cores[0].cpu):
         return list(several)

@@ -12,7 +12,7 @@ BYTES_PER_S = 2e9
 CALLS_PER_S = 1e6
 START_S = 0.05  # perf, the program and its files
 PAUSE_S = 5e-5  # counting is off while a file is emptied between two write passes
-CELL_BYTES = 8000  # of a finished cell (a block of 4 KiB) and of its run in result.json, measured with five passes
+CELL_BYTES = 8000  # file of a finished cell (a block of 4 KiB) and its run in result.json; measured with five passes
 
 
 class Plan(NamedTuple):

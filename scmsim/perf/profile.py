@@ -4,14 +4,12 @@
 decides the mechanism of a sample, so a lock or a memset counts for the mechanism that needed it.
 """
 
-import functools
 import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from scmsim.core import registry, schema, toml
 from scmsim.core.errors import EnvironmentProblem, unknown
@@ -28,6 +26,7 @@ _MAP = schema.table(
     {"summary": schema.text, "source": schema.text, "models": _NAMES, "sites": schema.named(_NAMES)},
     {"models": "name the models whose mechanisms these are", "sites": "give the functions of each mechanism"},
 )
+_read = toml.reader(_MAP)
 
 Rules = Mapping[str, Sequence[tuple[str, str]]]  # symbol -> (caller or "", site), the rules with a caller first
 
@@ -57,20 +56,16 @@ def map_for(fs: str) -> str:
 def maps() -> dict[str, str]:
     """Return the name of the map for each map and for each model that has one."""
     names = registry.names("sites")
-    return {**{name: name for name in names}, **{model: name for name in names for model in _read(name)["models"]}}
+    return {
+        **{name: name for name in names},
+        **{model: name for name in names for model in _read(registry.path("sites", name))["models"]},
+    }
 
 
-@functools.cache
-def _read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = toml.load(registry.path("sites", name), _MAP)
-    return found
-
-
-@functools.cache
 def rules(name: str) -> Rules:
     """Return the rules of one map."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for site, entries in _read(name)["sites"].items():
+    for site, entries in _read(registry.path("sites", name))["sites"].items():
         for entry in entries:
             symbol, _, caller = entry.partition(" < ")
             found.setdefault(symbol, []).append((caller, site))

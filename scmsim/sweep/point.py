@@ -5,7 +5,6 @@ A point is a flat mapping with keys `fs` or `policy`, `trace` or `workload.kind`
 the name of a TLB array or `walk` (`machine.stlb.entries`).
 """
 
-import functools
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from scmsim.config.schema import version
 from scmsim.core import params, registry, schema
 from scmsim.core.atomic import protect
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.file_cache import per_file
 from scmsim.paging._choice import wanted
 from scmsim.result.run import CACHES, SURROUNDINGS, SYNC_AT_END
 
@@ -106,7 +106,7 @@ def _is_path(key: str, value: Any) -> bool:
     return key in ("trace", "meminfo") or str(value).endswith(".toml") or (key == "footprints" and os.path.isdir(value))
 
 
-@functools.lru_cache(64)
+@per_file()
 def _digest(path: str) -> str:
     """Return a digest of a file, or of the footprints in a folder."""
     if os.path.isdir(path):

@@ -10,7 +10,7 @@ import pytest
 
 from scmsim import config, medium, system
 from scmsim.config import matrix
-from scmsim.core import family, locks, toml
+from scmsim.core import family, file_cache, locks, toml
 from scmsim.core.errors import UsageError
 from scmsim.core.positions import Path
 from scmsim.lab import job, systems
@@ -24,31 +24,6 @@ CONFIGS = ROOT.parent / "configs"
 Table = dict[str, Any]
 
 
-def models(file: pathlib.Path) -> None:
-    family._read.cache_clear()
-    family.check(file)
-
-
-def lock_table(file: pathlib.Path) -> None:
-    locks.shared.cache_clear()
-    locks.shared()
-
-
-def event_table(file: pathlib.Path) -> None:
-    events.table.cache_clear()
-    events.table(file.stem)
-
-
-def site_map(file: pathlib.Path) -> None:
-    profile._read.cache_clear()
-    profile._read(file.stem)
-
-
-def machine(file: pathlib.Path) -> None:
-    presets._bundled.cache_clear()
-    presets.read(str(file))
-
-
 def configured(file: pathlib.Path) -> Any:
     if file.name.startswith("sweep"):
         return sweeps.load(file)
@@ -57,13 +32,13 @@ def configured(file: pathlib.Path) -> Any:
 
 # pattern of files -> what reads one of them
 READERS: dict[str, Callable[[pathlib.Path], Any]] = {
-    "fs/*/models.toml": models,
-    "fs/locks.toml": lock_table,
-    "mmu/machines/*.toml": machine,
+    "fs/*/models.toml": family.check,
+    "fs/locks.toml": locks.declared,
+    "mmu/machines/*.toml": lambda file: presets.read(str(file)),
     "medium/*.toml": lambda file: medium.read(file.stem),
     "system/*.toml": lambda file: system.read(str(file)),
-    "perf/events/*.toml": event_table,
-    "perf/sites/*.toml": site_map,
+    "perf/events/*.toml": lambda file: events.table(file.stem),
+    "perf/sites/*.toml": profile._read,
     "lab/systems.toml": systems._read,
     "lab/jobs/*.toml": lambda file: job.load(str(file), {}),
     "zoo/zoo.toml": lambda file: zoo(),
@@ -119,7 +94,10 @@ def is_name(file: pathlib.Path, at: Path) -> bool:
 def accepted(file: pathlib.Path, read: Callable[[pathlib.Path], Any], change: Any, monkeypatch: Any) -> list[str]:
     """Return the keys of a file whose change is accepted, or is not refused with lines that name the file."""
     text, table = toml.read(file)
-    original, found = toml.read, []
+    original, version, found = toml.read, file_cache._version, []
+    monkeypatch.setattr(
+        file_cache, "_version", lambda path: None if pathlib.Path(path).resolve() == file else version(path)
+    )
     for at in keys(table):
         if change is misspelled and is_name(file, at):
             continue
@@ -141,13 +119,6 @@ def accepted(file: pathlib.Path, read: Callable[[pathlib.Path], Any], change: An
         finally:
             monkeypatch.setattr(toml, "read", original)
     return found
-
-
-@pytest.fixture(autouse=True)
-def _without_caches() -> Iterator[None]:
-    yield
-    for cache in (family._read, locks.shared, events.table, profile._read):
-        cache.cache_clear()
 
 
 @pytest.mark.parametrize("change", [misspelled, of_another_type])

@@ -15,6 +15,7 @@ from scmsim.core.records import CREATE, FENCE, FLUSH, FSYNC, OP, RENAME, STORE, 
 from scmsim.fs.recovery.expected import DATA
 from scmsim.fs.recovery.observe import prologue
 from scmsim.trace import TraceWriter
+from tests.crash.histories import history
 from tests.fs import drive
 
 MIB = 1 << 20
@@ -52,8 +53,9 @@ ROWS = [
 ]  # fmt: skip
 
 
-def check(fs, rows, params=None, change=None, sizes=(0, -1, -1, -1), **more):
-    source = drive.source(drive.files(*sizes, dirs=[0]), drive.ops(*rows))
+def check(fs, trace, params=None, change=None, **more):
+    """Check a list of rows, whose files are new, or a source."""
+    source = drive.source(drive.files(0, -1, -1, -1, dirs=[0]), drive.ops(*trace)) if isinstance(trace, list) else trace
     given = {"capacity": "256MiB", **(params or {})}
     return crash.check(source, fs, params=given, change=change, **{"samples": 24, **more})
 
@@ -69,29 +71,6 @@ def without(code, site, nth=None):
     return change
 
 
-def mixed(seed, count, align):
-    random, rows, sizes = np.random.default_rng(seed), [], {}
-    while len(rows) < count:
-        file, kind = int(random.integers(1, 4)), str(random.choice(["w", "w", "w", "t", "f", "u", "s", "c"]))
-        if file not in sizes:
-            rows.append(("create", file, 0, 0, 0))
-            sizes[file] = 0
-        elif kind == "w":
-            offset = int(random.integers(0, 30_000 // align)) * align
-            length = int(random.choice([align, 512, 4096, 12_288, 40_000]))
-            rows.append(("write", file, offset, length))
-            sizes[file] = max(sizes[file], offset + length)
-        elif kind == "t":
-            sizes[file] = int(random.integers(0, sizes[file] // align + 1)) * align
-            rows.append(("truncate", file, sizes[file]))
-        elif kind == "u":
-            rows.append(("unlink", file, 0, 0, 0))
-            del sizes[file]
-        else:
-            rows.append({"f": ("fallocate", file, 8192, 8192), "s": ("fsync", file), "c": ("close", file)}[kind])
-    return rows
-
-
 RANDOM = random.Random(6)
 ENDS = [(3, 64), (0, 67), (4, 64), (3, 128), (3, 4096), (4090, 12), (61, 6), (3, 4), (1, 64)]
 ENDS += [(at, 64 * lines) for at, lines in zip(range(1, 64, 9), range(1, 8), strict=True)]
@@ -102,7 +81,7 @@ ENDS += [(RANDOM.randrange(4096), RANDOM.randrange(1, 9000)) for _ in range(12)]
 def test_what_is_promised_holds(fs, params):
     """Where ragged ends stay in the cache (below), only for writes aligned to 8 bytes."""
     ragged = not (fs.startswith(("nova", "winefs")) or fs == "ext4-dax-linux4" or "original" in params.values())
-    report = check(fs, mixed(1, 24, 1 if ragged else 8), params, sizes=(0, -1, 9000, -1))
+    report = check(fs, history(4, 24, 1 if ragged else 8), params)
     assert report.failures == [] and report.failing_states == 0
     assert report.operations == 24 and report.states > 100 and report.possible_states >= report.states
 
@@ -287,7 +266,7 @@ def test_bad_bounds_are_refused(more):
 
 
 def test_the_same_seed_gives_the_same_report():
-    reports = [check("pmfs-4k", mixed(3, 12, 1), seed=seed).to_dict() for seed in (1, 1)]
+    reports = [check("pmfs-4k", history(3, 12, 1), seed=seed).to_dict() for seed in (1, 1)]
     assert reports[0] == reports[1]
 
 

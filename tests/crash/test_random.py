@@ -1,54 +1,15 @@
 """Random traces on every system that promises something: no finding but the flaws that its source is known to have."""
 
-import numpy as np
 import pytest
 
 from scmsim import crash
+from tests.crash.histories import OLD, history
 from tests.crash.test_crash import SYSTEMS
 from tests.fs import drive
 
-LENGTHS = (8, 512, 4096, 12_288, 40_000)
-OLD = 9000  # bytes of file 2, which exists before the trace
-
-
-def history(seed, count):
-    """Return rows of random calls, all at multiples of 8 bytes, and the number of files.
-
-    A name that is created again is a new file, as the readers of traces have it.
-    """
-    random, rows, sizes, file_of = np.random.default_rng(seed), [], {2: OLD}, {1: 1, 2: 2, 3: 3}
-    files = 3
-    while len(rows) < count:
-        name, kind = int(random.integers(1, 4)), str(random.choice(list("wwwtfguuscs")))
-        file = file_of[name]
-        if file not in sizes:
-            rows.append(("create", file, 0, 0, 0))
-            sizes[file] = 0
-        elif kind == "w":
-            offset, length = 8 * int(random.integers(0, 3750)), int(random.choice(LENGTHS))
-            rows.append(("write", file, offset, length))
-            sizes[file] = max(sizes[file], offset + length)
-        elif kind == "t":
-            sizes[file] = 8 * int(random.integers(0, sizes[file] // 8 + 1))
-            rows.append(("truncate", file, sizes[file]))
-        elif kind in "fg":
-            at = 4096 if kind == "f" else 8192
-            rows.append(("fallocate", file, at, at))
-            sizes[file] = max(sizes[file], 2 * at)
-        elif kind == "u":
-            rows.append(("unlink", file, 0, 0, 0))
-            files += 1
-            file_of[name] = files
-        else:
-            rows.append(({"s": "fsync", "c": "close"}[kind], file))
-    return rows, files
-
 
 def found(fs, seed, params=None, count=24):
-    rows, files = history(seed, count)
-    sizes = [0, -1, OLD] + [-1] * (files - 2)
-    source = drive.source(drive.files(*sizes, dirs=[0]), drive.ops(*rows))
-    return crash.check(source, fs, params={"capacity": "256MiB", **(params or {})}, samples=24)
+    return crash.check(history(seed, count), fs, params={"capacity": "256MiB", **(params or {})}, samples=24)
 
 
 # PMFS with blocks of 2 MiB shows old bytes where a file was cut and grew again, also without a crash (docs/guide/crash.md)

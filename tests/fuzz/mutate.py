@@ -1,8 +1,13 @@
 """Samples of every format, ways to damage them, and what an importer must do with the result."""
 
+import argparse
 import random
+import sys
 import tempfile
 import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +59,36 @@ NUMBERS = [b"0", b"-1", b"9" * 18, b"9" * 19, b"9" * 40, b"18446744073709551615"
 PIECES = [b"", b" ", b",", b"\n", b"\r", b"\t", b"(", b")", b"<", b">", b'"', b"\\", b"=", b":", b"/", b"\xff", b"\xc3",
           b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"{", b"}", b"[", b"%s", b"../..", b"\x1b[31m"]  # fmt: skip
 SLOW_S = 20
+
+
+# (name, its samples, what judges damaged data: it returns how the data ended)
+Cases = list[tuple[str, list[bytes], Callable[[bytes], str]]]
+
+
+def fuzz(description: str, cases: Cases, hows: Sequence[str], edits: Sequence[int]) -> int:
+    """Damage the samples of each case in turn until the time is over; keep what fails; return the exit code."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    seen: Counter[tuple[str, str]] = Counter()
+    end, number, failed = time.monotonic() + options.seconds, 0, 0
+    while time.monotonic() < end and failed <= 10:
+        for name, samples, run in cases:
+            number += 1
+            draw = random.Random(f"{options.seed}:{number}")
+            data = mutated(draw.choice(samples), draw, draw.choice(edits))
+            try:
+                seen[name, run(data)] += 1
+            except Exception:
+                seen[name, "FAILED"] += 1
+                failed += 1
+                kept = Path(f"fuzz-{name}-{options.seed}-{number}.bin")
+                kept.write_bytes(data)
+                print(f"{name}: input kept as {kept}\n{traceback.format_exc()}", file=sys.stderr)
+    for name in sorted({name for name, _ in seen}):
+        print(f"{name:16}" + "".join(f"{seen[name, how]:>8} {how}" for how in (*hows, "FAILED")))
+    return 1 if failed else 0
 
 
 def mutated(data: bytes, draw: random.Random, edits: int) -> bytes:

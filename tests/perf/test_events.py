@@ -179,7 +179,8 @@ def test_a_hybrid_cpu_has_a_table_for_each_kind_of_core() -> None:
     assert bound.raw == "cpu_core/event=0x12,umask=0x10,cmask=1/"
     nameless = events.table("core2").on("cpu_x").rows["page_walks_active"]
     assert nameless.event == nameless.raw == "cpu_x/event=0x0c,umask=0x02/"
-    assert events.table("skylake").on("cpu") is events.table("skylake")
+    skylake = events.table("skylake")
+    assert skylake.on("cpu") is skylake
 
 
 def test_no_two_tables_claim_one_cpu() -> None:

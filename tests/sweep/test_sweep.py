@@ -111,7 +111,6 @@ def test_the_key_follows_the_content_of_the_trace(tmp_path):
     trace = write(tmp_path, "a", "t.parquet")
     settings = {"policy": "tps", "trace": str(trace)}
     before = point.key_of(settings)
-    point._digest.cache_clear()
     trace.write_text("b")
     assert point.key_of(settings) != before
 
@@ -123,7 +122,6 @@ def test_the_key_follows_the_footprints(tmp_path, monkeypatch):
         for file in tmp_path.glob("*.npz"):
             file.unlink()
         write(tmp_path, text, f"{name}.npz")
-        point._digest.cache_clear()
         keys.add(point.key_of(settings))
     assert len(keys) == 3
 

@@ -109,6 +109,27 @@ def test_markdown_without_code() -> None:
     assert sorted((one.line, one.words) for one in found) == [(1, "anew"), (10, "behind")]
 
 
+TABLE = '''# The last page, and what is
+# behind it.
+summary = "a table made of rows, # no comment"
+name = "made of"  # too short; this one is made anew
+notes = ["one of a few words", "a page that lies at the end"]
+long = """Some words on more than one line,
+and the file stays as it was."""
+'''
+
+
+def test_toml_texts_are_comments_and_texts_of_several_words() -> None:
+    found = [found for text in prose.of_toml(TABLE) for found in prose.findings(text, "x.toml")]
+    assert [(one.line, one.words) for one in sorted(found, key=lambda one: one.line)] == [
+        (2, "behind"),
+        (3, "made of"),
+        (4, "anew"),
+        (5, "lies at"),
+        (7, "as it was"),
+    ]
+
+
 @pytest.mark.parametrize(
     "subject",
     [

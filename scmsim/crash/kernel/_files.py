@@ -65,7 +65,7 @@ class Names:
         return any(len(self._owners[path, inode]) > 1 for _, path, inode in self.by_file[file])
 
     def _owner(self, path: str, one: SeenFile, history: History) -> int:
-        """Return the file of a path: if several had this inode and name, decide by content, else by expectation."""
+        """Return the file of a path; of several with this inode and name, one whose data it has, or else one that may exist."""
         files = self._owners[path, one.inode]
         if len(files) == 1:
             return files[0]

@@ -52,8 +52,7 @@ FIELDS = [
     *HEADER,
     *two_zone.FIELDS,
     *ranges.FIELDS,
-    ("files", "i8"),  # arena offset of the file rows
-    ("file_count", "i8"),
+    *file_row.FIELDS,
     ("inode_table", "i8"),
     ("stage", "i8"),  # stage of the current operation, NEW to EVICTING
     ("resume_at", "i8"),  # page or byte at which the operation resumes

@@ -22,7 +22,7 @@ from scmsim.fs.contiguous import templates as tpl
 from scmsim.fs.ctfs.templates import MASTER, STAGING
 from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.expected import Found
-from scmsim.fs.recovery.image import PAGE, Bulk, Image, in_words, label_of
+from scmsim.fs.recovery.image import PAGE, Bulk, Image, label_of
 from scmsim.fs.recovery.model import Guarantee, Stores, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scmfs.crash import PIECE, PTE, upper_at
@@ -72,17 +72,10 @@ class RecoveryModel(Scmfs):
         self.first.clear()
 
     def _directory(self, i: int, event: Event) -> list:
-        file = int(self.op.file)
         if event.addr % RECORD == NAME_AT:
             self.named = True
-            self.names.setdefault(file, []).append(self.version)
-            self.given.setdefault(file, []).append(self.version)
-            self.records[self.version] = event.length
-            return in_words(event.addr, event.length, ("record", self.version))
-        if self.named:
-            return self._put(event.addr, ("counted", self.version), True)
-        names = self.names.get(self.leaving.pop(0), []) if self.leaving else []
-        return self._put(event.addr, ("gone", names.pop()), True) if names else []
+            return self._named(event)
+        return self.put(event.addr, ("counted", self.version), True) if self.named else self._unnamed(event)
 
     def _inode(self, i: int, event: Event) -> list:
         file, at = divmod(event.addr - tpl.INODE_TABLE, tpl.INODE_BYTES)
@@ -92,13 +85,13 @@ class RecoveryModel(Scmfs):
             return []
         if event.length == 16:
             row = self._row(file)
-            place = self._put(event.addr + 8, ("range", file), int(row[contiguous_state.RANGE]))
-            return place + self._put(event.addr, ("size", file), 1 << int(row[contiguous_state.RANGE_ORDER]))
+            place = self.put(event.addr + 8, ("range", file), int(row[contiguous_state.RANGE]))
+            return place + self.put(event.addr, ("size", file), 1 << int(row[contiguous_state.RANGE_ORDER]))
         if file != self.op.file:
             return []
         end = int(self.op.offset + self.op.length)
         self.size[file] = int(self.op.new_size) if self.op.op == records.TRUNCATE else max(self.size.get(file, 0), end)
-        return self._put(event.addr, ("size", file), self.size[file])
+        return self.put(event.addr, ("size", file), self.size[file])
 
     def _cleared(self, i: int, event: Event) -> list:
         """Return the stores of 512 small entries that replace a superpage's entry."""
@@ -108,7 +101,7 @@ class RecoveryModel(Scmfs):
         return [
             word
             for k in range(PIECE)
-            for word in self._put(event.addr + k * PTE, ("pte", table, k), pages.get(piece * PIECE + k))
+            for word in self.put(event.addr + k * PTE, ("pte", table, k), pages.get(piece * PIECE + k))
         ]
 
     def _upper(self, i: int, event: Event) -> list:
@@ -117,7 +110,7 @@ class RecoveryModel(Scmfs):
         if after is not None and moves:
             return self._moved(event, (after.addr - tpl.INODE_TABLE) // tpl.INODE_BYTES)
         addrs = range(event.addr, event.addr + event.length, PTE)
-        return [word for addr in addrs for word in self._put(addr, ("upper", addr), self._entry(addr))]
+        return [word for addr in addrs for word in self.put(addr, ("upper", addr), self._entry(addr))]
 
     def _entry(self, addr: int) -> Any:
         """Return the meaning of a piece's entry: the piece's page of entries, its superpage, or None."""

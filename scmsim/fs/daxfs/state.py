@@ -46,8 +46,7 @@ LAST_PAGE = 0xFFFFD  # DAXFS_OVL_MAX_PGOFF
 
 FIELDS = [
     *HEADER,
-    ("files", "i8"),  # arena offset of the file rows
-    ("file_count", "i8"),
+    *file_row.FIELDS,
     ("stage", "i8"),  # of the current operation, see NEW
     ("resume_at", "i8"),  # byte or page at which the operation resumes
     ("closes", "i8"),

@@ -1,7 +1,6 @@
 """A file's row in the arena: the fields that all families share, and the rows of a trace's files.
 
-A family's additional fields start at OWN.  The state record's `files` is the offset of the first row, `file_count` the number of
-rows.
+A family's additional fields start at OWN.
 """
 
 from typing import Any
@@ -22,6 +21,8 @@ OPENS = 5  # open descriptors
 MAPPED = 6  # allocation units of the file with space on the device (the unit depends on the file-system family)
 OWN = 7  # first field of the family
 EXISTS, IS_DIR = 1, 2  # STATUS bits
+
+FIELDS = [("files", "i8"), ("file_count", "i8")]  # of the state record: arena offset of the first row, number of rows
 
 
 def add(state: State, files: Files, words: int, unnamed: int = 1) -> np.ndarray:

@@ -19,7 +19,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.disk import Disk, written_back
 from scmsim.fs.linux.groups import inode_block
 from scmsim.fs.recovery.expected import Files, Found
-from scmsim.fs.recovery.image import PAGE, Bulk, Image, Word, cleared, label_of
+from scmsim.fs.recovery.image import PAGE, Bulk, Image, cleared, label_of
 from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
@@ -87,9 +87,7 @@ class RecoveryModel(Base):
         writes = []
         for block in range(event.addr // PAGE, (event.addr + event.length) // PAGE):
             for at, (word, value) in sorted(self.memory.get(block, {}).items()):
-                if self.now.get(word) != value:
-                    self.now[word] = value
-                    writes.append(Word(block * PAGE + at, word, value))
+                writes += self.put_changed(block * PAGE + at, word, value)
         return writes
 
     def _apply(self, op: Any, version: int) -> None:

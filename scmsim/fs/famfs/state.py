@@ -39,8 +39,7 @@ FIELDS = [
     *first_fit.FIELDS,
     ("origin", "i8"),  # of the bitmap: device offset 0 (see alloc.contiguity)
     ("shift", "i8"),  # log2 of the bytes of a block of the bitmap
-    ("files", "i8"),  # arena offset of the file rows
-    ("file_count", "i8"),
+    *file_row.FIELDS,
     ("stage", "i8"),  # of the current operation, see NEW
     ("resume_at", "i8"),  # byte at which the operation resumes
     ("closes", "i8"),

@@ -31,8 +31,7 @@ FIELDS = [
     *first_fit.FIELDS,
     ("origin", "i8"),  # of the pool's bitmap: byte 0 (see alloc.contiguity)
     ("shift", "i8"),  # log2 of the bytes of a page
-    ("files", "i8"),  # arena offset of the file rows
-    ("file_count", "i8"),
+    *file_row.FIELDS,
     ("stage", "i8"),  # of the current operation, see NEW
     ("resume_at", "i8"),  # byte at which the operation resumes
     ("closes", "i8"),

@@ -13,7 +13,7 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.records import NTSTORE, STORE
 from scmsim.fs.recovery.expected import Found
-from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, cleared, in_words, label_of
 from scmsim.fs.recovery.model import Guarantee, Known, Stores, Unrecoverable, copied, has_ragged_ends, placed, source_of
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
@@ -199,10 +199,6 @@ class Call:
     def _log(self, file: int) -> list[tuple]:
         return self.a.log.setdefault(self._key(file), [])
 
-    def _put(self, addr: int, key: Any, value: Any) -> list[Word]:
-        self.a.now[key] = value
-        return [Word(addr, key, value)]
-
     def _owner(self, addr: int) -> int:
         """Return the file whose log contains the page of this address."""
         page = addr // PAGE * PAGE
@@ -281,7 +277,7 @@ class Call:
         self.me.entry_of.update(dict.fromkeys(pages, key))
         size_at = event.addr + 8 * SIZE_WORD
         marks = [mark for mark in in_words(event.addr, event.length, key) if mark.addr != size_at]
-        return [*marks, *self._put(size_at, ("size", key), self._size())]
+        return [*marks, *self.a.put(size_at, ("size", key), self._size())]
 
     def _size(self) -> tuple[int, int]:
         """Return (age, file size) as stored in a write entry."""
@@ -299,7 +295,7 @@ class Call:
             self.resized.append(self.me.entry_of[self.page])
         key = ("size", self.me.entry_of[self.page])
         self.a.sized.setdefault(self.file, []).append(key)
-        return self._put(event.addr + 8 * SIZE_WORD, key, self._size())
+        return self.a.put(event.addr + 8 * SIZE_WORD, key, self._size())
 
     def _extend(self, i: int, event: Event) -> list:
         if event.negated_page_bytes < 0:
@@ -311,13 +307,13 @@ class Call:
                 self.fresh = []
                 file = self._inode_of(event.addr)
                 self._running(file).chain = fresh
-                return self._put(event.addr, ("head", *self._key(file)), True)
+                return self.a.put(event.addr, ("head", *self._key(file)), True)
             return []
         owner, self.fresh = self._owner(event.addr), []
         self._running(owner).chain += fresh
         key = ("link", *self._key(owner), len(self._log(owner)))
         self.a.links.setdefault(self._key(owner), []).append((len(self._log(owner)), key))
-        return self._put(event.addr, key, True)
+        return self.a.put(event.addr, key, True)
 
     def _collect(self, i: int, event: Event) -> list:
         """Return a garbage collection's writes: fast GC only drops dead pages; thorough GC makes the old part one record."""
@@ -330,7 +326,7 @@ class Call:
         if event.addr % INODE_BYTES == HEAD and event.length == 16 and self._inode_of(event.addr) >= 0:
             running = self._running(self._inode_of(event.addr))
             running.chain, self.fresh = self.fresh + running.chain, []
-            return self._put(event.addr, ("collected", self._inode_of(event.addr)), number)
+            return self.a.put(event.addr, ("collected", self._inode_of(event.addr)), number)
         self.a.collected[number] += event.length
         return [Mark(event.addr, event.length, ("gc", number))]
 
@@ -338,12 +334,12 @@ class Call:
 
     def _commit(self, i: int, event: Event) -> list:
         file = self._inode_of(event.addr)
-        return self._put(event.addr, ("tail", file), (self._key(file)[1], len(self._log(file))))
+        return self.a.put(event.addr, ("tail", file), (self._key(file)[1], len(self._log(file))))
 
     def _journal(self, i: int, event: Event) -> list:
         transaction = len(self.a.undo)
         if self.a.pointers <= event.addr < self.a.pointers + PAGE:  # one call at a time: at most one journal is open
-            return self._put(event.addr, "journal tail" if event.addr % POINTER_BYTES else "journal head", transaction)
+            return self.a.put(event.addr, "journal tail" if event.addr % POINTER_BYTES else "journal head", transaction)
         before, first = self.events[i - 1], 0
         if (before.code, before.site) == (STORE, "journal"):  # the records continue at the start of the ring
             first = before.length // RECORD_BYTES
@@ -379,19 +375,19 @@ class Call:
     def _name(self, i: int, event: Event) -> list:
         if self._inode_of(event.addr) >= 0 or event.addr % PAGE >= LOG_BYTES:
             return []  # the names imply a link count; the recovery rebuilds the counters of a log page
-        return self._put(event.addr, ("dead", self._newest(self.victims.pop(0))), True)
+        return self.a.put(event.addr, ("dead", self._newest(self.victims.pop(0))), True)
 
     def _inode(self, i: int, event: Event) -> list:
         at = event.addr % INODE_BYTES
         file = self._inode_of(event.addr)
         if at == 0:
-            return self._put(event.addr, ("valid", file), False)
+            return self.a.put(event.addr, ("valid", file), False)
         if at == 1:
-            return self._put(event.addr, ("valid", file), True)
+            return self.a.put(event.addr, ("valid", file), True)
         if at == 96:
-            return self._put(event.addr, ("valid", file), self._newest(file) > 0)
+            return self.a.put(event.addr, ("valid", file), self._newest(file) > 0)
         if at == HEAD:
             self.a.life[file] = self.a.life.get(file, 0) + 1
             self.a.running[file] = Running()
-            return self._put(event.addr + 8, ("tail", file), (self.a.life[file], 0))
+            return self.a.put(event.addr + 8, ("tail", file), (self.a.life[file], 0))
         return []

@@ -63,8 +63,7 @@ STATE = np.dtype(
             *HEADER,
             *cpu_lists.FIELDS,
             *slab.FIELDS,  # of radix nodes, shared by all files
-            ("files", "i8"),  # arena offset of the file rows
-            ("file_count", "i8"),
+            *file_row.FIELDS,
             ("inplace", "i8"),  # 1: data is overwritten in place
             ("counters", "i8"),  # 1: log pages keep entry counters (5.1 lineage), 0: FAST'16
             ("entry_bytes", "i8"),

@@ -56,8 +56,7 @@ FIELDS = [
     *HEADER,
     *first_fit.FIELDS,
     *aligned_fit.FIELDS,
-    ("files", "i8"),  # arena offset of the file rows
-    ("file_count", "i8"),
+    *file_row.FIELDS,
     ("shift", "i8"),  # log2 of the data block's bytes
     ("unit", "i8"),  # device blocks per data block
     ("cow", "i8"),  # 1: overwrites go to fresh blocks

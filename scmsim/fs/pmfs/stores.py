@@ -9,7 +9,7 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import LOAD, NTSTORE, STORE
-from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.image import PAGE, Bulk, Copy, cleared, in_words, label_of
 from scmsim.fs.recovery.model import Stores, copied, placed, source_of
 from scmsim.fs.recovery.observe import Event
 
@@ -80,10 +80,6 @@ class Call:
             "journal": self._journal, "inode": self._inode, "directory": self._directory, "truncate list": self._list,
         }  # fmt: skip
 
-    def _put(self, addr: int, word: Any, value: Any) -> list[Word]:
-        self.a.now[word] = value
-        return [Word(addr, word, value)]
-
     def _inode_of(self, addr: int) -> int:
         file = (addr - self.a.inode_table) // INODE_BYTES
         return file if 0 <= file <= self.a.count else -1
@@ -129,8 +125,8 @@ class Call:
         self.pending_height = height
         if height == 1:
             old = self.a.now.get(("root", self.file))
-            return self._put(event.addr, ("slot", self.file, 0), old[1] if old else None)
-        return self._put(event.addr, ("node", self.file, height - 1, 0), True)
+            return self.a.put(event.addr, ("slot", self.file, 0), old[1] if old else None)
+        return self.a.put(event.addr, ("node", self.file, height - 1, 0), True)
 
     pending_height = -1
 
@@ -146,7 +142,7 @@ class Call:
         for level in range(self.height() - 1, 0, -1):
             word = ("node", self.file, level, block >> SHIFT * level)
             if not self.a.now.get(word):
-                return self._put(event.addr, word, True)
+                return self.a.put(event.addr, word, True)
         return []
 
     def _filled(self, event: Event) -> list:
@@ -159,7 +155,7 @@ class Call:
             self._note(block)
             # The run begins at its first new pointer; existing pointers lie between.
             at = event.addr // PAGE * PAGE + block % FAN_OUT * 8
-            writes += self._put(at, ("slot", self.file, block), (self.blocks[block], self.version))
+            writes += self.a.put(at, ("slot", self.file, block), (self.blocks[block], self.version))
         return writes
 
     def _note(self, block: int) -> None:
@@ -217,8 +213,8 @@ class Call:
             self.a.size[file] = 0
             self.a.now[("cuts", file)] = ((self.version, 0),)
             return [
-                *self._put(event.addr, ("inode", file), True), *self._put(event.addr, ("root", file), None),
-                *self._put(event.addr, ("size", file), 0), *self._put(event.addr, ("cuts", file), ((self.version, 0),)),
+                *self.a.put(event.addr, ("inode", file), True), *self.a.put(event.addr, ("root", file), None),
+                *self.a.put(event.addr, ("size", file), 0), *self.a.put(event.addr, ("cuts", file), ((self.version, 0),)),
             ]  # fmt: skip
         if file != self.file:
             return []
@@ -228,9 +224,9 @@ class Call:
             if height == 0 and first is not None:
                 self.fresh = [block for block in self.fresh if block]
                 self._note(0)
-            return self._put(event.addr, ("root", file), (height, (first, self.version) if height == 0 else None))
+            return self.a.put(event.addr, ("root", file), (height, (first, self.version) if height == 0 else None))
         if at == 24 and event.length == 8 or at == 32 and event.length == 16:
-            return self._put(event.addr, ("size", file), self._size())
+            return self.a.put(event.addr, ("size", file), self._size())
         if at == 0 and event.length == 24 and self.op.op == records.TRUNCATE:
             return self._cut(event)
         return []
@@ -262,16 +258,16 @@ class Call:
         self.a.cuts[self.file] = True
         for block in [block for block in self.known if block >= cuts[-1][1]]:
             del self.known[block]
-        return self._put(event.addr, ("cuts", self.file), cuts)
+        return self.a.put(event.addr, ("cuts", self.file), cuts)
 
     def _list(self, i: int, event: Event) -> list:
         if self.op.op != records.TRUNCATE:
             return []  # a file that lost its last name: the recovery ignores all of it
         if event.length == 16:
             self.a.cuts[self.file] = True
-            return self._put(event.addr, ("truncate", self.file), (int(self.op.new_size), self._after_cut()))
+            return self.a.put(event.addr, ("truncate", self.file), (int(self.op.new_size), self._after_cut()))
         head = self.a.now.get("truncate list")
-        return self._put(event.addr, "truncate list", None if head == self.file else self.file)
+        return self.a.put(event.addr, "truncate list", None if head == self.file else self.file)
 
     def _names_to_change(self) -> list[Any]:
         """Return the words that hold names, in the order in which the call changes them."""
@@ -307,5 +303,5 @@ class Call:
         )
         if taken:
             self.a.names.setdefault(self.file, []).append(word)
-            return self._put(event.addr, word, (self.file, self.version))
-        return self._put(event.addr, word, (-1, 0))
+            return self.a.put(event.addr, word, (self.file, self.version))
+        return self.a.put(event.addr, word, (-1, 0))

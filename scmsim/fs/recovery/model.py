@@ -4,12 +4,12 @@ A recovery model is the file `crash.py` of a family. It defines `SUMMARY`, `MODE
 literal) and either `NONE` (why there is nothing to check, a literal) or a class `RecoveryModel`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.core.records import NTSTORE, STORE
+from scmsim.core.records import FENCE, NTSTORE, RENAME, STORE
 from scmsim.fs.recovery.expected import BROKEN, Found
-from scmsim.fs.recovery.image import PAGE, Copy, Image, Write
+from scmsim.fs.recovery.image import PAGE, Copy, Image, Word, Write
 from scmsim.fs.recovery.observe import Event
 
 
@@ -95,6 +95,15 @@ class RecoveryModel:
         """Return, for each event, the writes that the event represents (none for stores that the recovery does not read)."""
         raise NotImplementedError
 
+    def put(self, addr: int, key: Hashable, value: Any) -> list[Word]:
+        """Return the write of a word, and note its value in `now`."""
+        self.now[key] = value
+        return [Word(addr, key, value)]
+
+    def put_changed(self, addr: int, key: Hashable, value: Any) -> list[Word]:
+        """Return the write of a word as `put` does, or no write if the word has this value."""
+        return self.put(addr, key, value) if self.now.get(key) != value else []
+
     def recover(self, image: Image, file: int) -> Found:
         """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         raise NotImplementedError
@@ -113,6 +122,38 @@ class RecoveryModel:
             else:
                 pages[page] = device
         return found._replace(pages={}, base=pages)
+
+
+class Names:
+    """Names of files, each known by the version that stored it."""
+
+    def __init__(self) -> None:
+        self.current: dict[int, list[int]] = {}  # file -> versions of its current names, oldest first
+        self.every: dict[int, list[int]] = {}  # file -> versions of all names that it ever had
+        self.leaving: list[int] = []  # files whose names the current call may still remove, in this order
+
+    def begin(self, op: Any) -> None:
+        """Begin a call; a rename first removes the name of the file that it replaces."""
+        replaces = (
+            op.op == RENAME and op.replaced >= 0 and op.replaced != op.file and self.current.get(int(op.replaced))
+        )
+        self.leaving = [int(op.replaced), int(op.file)] if replaces else [int(op.file)]
+
+    def add(self, file: int, version: int) -> None:
+        """Add a name."""
+        for names in (self.current, self.every):
+            names.setdefault(file, []).append(version)
+
+    def removed(self) -> int | None:
+        """Remove the name that the call removes next, and return its version; None if no such name is known."""
+        names = self.current.get(self.leaving.pop(0)) if self.leaving else None
+        return names.pop() if names else None
+
+
+def without_cache(events: Sequence[Event]) -> list[Event]:
+    """Return the events with a fence after each store: a board without a cache stores in program order."""
+    fence = Event(FENCE, "bus", 0, 1, 0)
+    return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
 
 
 def has_ragged_ends(op: Any) -> bool:

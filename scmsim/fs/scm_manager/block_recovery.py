@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scmsim.core import records
-from scmsim.core.records import FENCE, NTSTORE
+from scmsim.core.records import NTSTORE
 from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
 from scmsim.fs.recovery.image import Image, Word
-from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, without_cache
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager import state
@@ -46,8 +46,7 @@ class RecoveryModel(Base):
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events with a fence after each store."""
-        fence = Event(FENCE, "bus", 0, 1, 0)
-        return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
+        return without_cache(events)
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return, for each event, the writes that the event represents."""
@@ -70,19 +69,13 @@ class RecoveryModel(Base):
             return [Word(at + self.unit - 8, ("unit", at), self.owner[at]) for at in units]
         if event.site != "metadata write-back":
             return []
-        writes = []
-        for at in sorted(place for place in self.memory if event.addr <= place < end):
-            word, value = self.memory[at]
-            if self.now.get(word) != value:
-                self.now[word] = value
-                writes.append(Word(at, word, value))
-        return writes
+        places = sorted(place for place in self.memory if event.addr <= place < end)
+        return [word for at in places for word in self.put_changed(at, *self.memory[at])]
 
     # Contents of the running system's memory, from the model's state.
 
     def _row(self, file: int) -> Any:
-        at = int(self.state.record[0].files) + file * state.FILE_WORDS
-        return self.state.arena[at : at + state.FILE_WORDS]
+        return file_row.of(self.state, state.FILE_WORDS)[file]
 
     def units(self, row: Any, word: int) -> dict[int, int]:
         """Return the device offset of each unit of a file, by the number of the unit in the file."""

@@ -13,10 +13,10 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.errors import UsageError
-from scmsim.core.records import FENCE, NTSTORE
+from scmsim.core.records import NTSTORE
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import Image, Mark, Word
-from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Names, Stores, Unrecoverable, without_cache
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager.templates import OBJECT, WORD
@@ -43,8 +43,7 @@ class RecoveryModel(Base):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.names: dict[int, list[int]] = {}  # file -> versions of its current names
-        self.given: dict[int, list[int]] = {}  # file -> versions of all its names
+        self.names = Names()
         self.born: dict[int, int] = {}  # file -> version of its metadata object
         self.size: dict[int, int] = {}
         self.units: dict[int, int] = {}  # file -> data objects in its chain
@@ -55,8 +54,7 @@ class RecoveryModel(Base):
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events with a fence after each store, because the board has no cache before SCM."""
-        fence = Event(FENCE, "bus", 0, 1, 0)
-        return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
+        return without_cache(events)
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return, for each event, the writes that the event represents; raise UsageError for operations that are not checked."""
@@ -65,9 +63,7 @@ class RecoveryModel(Base):
                 f"{records.OPS[op.op]!r}: memory objects and links are not checked for 'scm-manager'; leave them out of the trace"
             )
         self.op, self.version, self.file, self.entered = op, version, int(op.file), False
-        self.leaving = [self.file]
-        if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file and self.names.get(int(op.replaced)):
-            self.leaving.insert(0, int(op.replaced))
+        self.names.begin(op)
         handlers: dict[str, Any] = {"directory": self._directory, "inode": self._inode, "allocation": self._chain}
         handlers |= dict.fromkeys(("data copy", "zeroing"), self._bytes)
         return [
@@ -104,14 +100,12 @@ class RecoveryModel(Base):
         return self._bytes(event)
 
     def _directory(self, event: Event) -> list[Word]:
-        adds = self.op.op in (records.CREATE, records.MKDIR) or not self.leaving
-        if adds:
+        if self.op.op in (records.CREATE, records.MKDIR) or not self.names.leaving:
             self.entered = True
-            self.names.setdefault(self.file, []).append(self.version)
-            self.given.setdefault(self.file, []).append(self.version)
+            self.names.add(self.file, self.version)
             return [Word(event.addr, ("entry", self.version), True)]
-        names = self.names.get(self.leaving.pop(0), [])
-        return [Word(event.addr, ("entry", names.pop()), False)] if names else []
+        name = self.names.removed()
+        return [] if name is None else [Word(event.addr, ("entry", name), False)]
 
     def _inode(self, event: Event) -> list[Word | Mark]:
         if event.length == OBJECT:
@@ -131,7 +125,7 @@ class RecoveryModel(Base):
 
     def recover(self, image: Image, file: int) -> Found:
         """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
-        names = frozenset(version for version in self.given.get(file, []) if image.word(("entry", version)))
+        names = frozenset(version for version in self.names.every.get(file, []) if image.word(("entry", version)))
         if not names:
             return Found(names, 0, {}, {})
         if image.marked(("object", self.born[file])) < OBJECT:

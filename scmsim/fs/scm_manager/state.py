@@ -52,8 +52,7 @@ STATE = np.dtype(
             *HEADER,
             *first_fit.FIELDS,
             *buddy.FIELDS,
-            ("files", "i8"),  # arena offset of the file rows
-            ("file_count", "i8"),
+            *file_row.FIELDS,
             ("nobody", "i8"),  # row of a parent directory that the trace does not name
             ("table", "i8"),  # row of the FAT, or of ext2's bitmaps
             ("inodes", "i8"),  # row of ext2's inode table

@@ -16,8 +16,8 @@ from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.contiguous.templates import INODE_BYTES, INODE_TABLE, TOP_BYTES, TOP_TABLES
 from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.expected import Found
-from scmsim.fs.recovery.image import PAGE, Image, Word, in_words
-from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.image import PAGE, Image, Mark, Word, in_words
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Names, Stores, Unrecoverable
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
@@ -43,8 +43,7 @@ class RecoveryModel(Base):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.names: dict[int, list[int]] = {}  # file -> versions of its current names, oldest first
-        self.given: dict[int, list[int]] = {}  # file -> versions of all its names
+        self.names = Names()
         self.records: dict[int, int] = {}  # version of a name -> bytes of its record
         self.born: dict[int, int] = {}  # file -> version of its inode
         self.size: dict[int, int] = {}
@@ -57,9 +56,7 @@ class RecoveryModel(Base):
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return, for each event, the writes that the event represents."""
         self.op, self.version, self.events = op, version, events
-        self.leaving = [int(op.file)]
-        if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file and self.names.get(int(op.replaced)):
-            self.leaving.insert(0, int(op.replaced))
+        self.names.begin(op)
         before = self.mapped.get(int(op.file), {})
         self._look()
         grows = op.op in (records.WRITE, records.FALLOCATE)
@@ -74,8 +71,7 @@ class RecoveryModel(Base):
     # Contents of the running system, from the model's state.
 
     def _row(self, file: int) -> Any:
-        at = int(self.state.record[0].files) + file * contiguous_state.FILE_WORDS
-        return self.state.arena[at : at + contiguous_state.FILE_WORDS]
+        return file_row.of(self.state, contiguous_state.FILE_WORDS)[file]
 
     def _entries(self, row: Any, word: int) -> Any:
         at, order = int(row[word]), int(row[word + 1])
@@ -98,17 +94,15 @@ class RecoveryModel(Base):
 
     # Stores.
 
-    def _put(self, addr: int, word: Any, value: Any) -> list[Word]:
-        self.now[word] = value
-        return [Word(addr, word, value)]
-
     def _directory(self, i: int, event: Event) -> list:
-        file = int(self.op.file)
-        if event.length == 8:
-            names = self.names.get(self.leaving.pop(0), []) if self.leaving else []
-            return self._put(event.addr, ("gone", names.pop()), True) if names else []
-        self.names.setdefault(file, []).append(self.version)
-        self.given.setdefault(file, []).append(self.version)
+        return self._unnamed(event) if event.length == 8 else self._named(event)
+
+    def _unnamed(self, event: Event) -> list[Word]:
+        name = self.names.removed()
+        return [] if name is None else self.put(event.addr, ("gone", name), True)
+
+    def _named(self, event: Event) -> list[Mark]:
+        self.names.add(int(self.op.file), self.version)
         self.records[self.version] = event.length
         return in_words(event.addr, event.length, ("record", self.version))
 
@@ -118,17 +112,17 @@ class RecoveryModel(Base):
             self.born[file], self.size[file] = self.version, 0
             self.first.pop(file, None)
             self._look()
-            fields = self._put(event.addr, ("range", file), None) + self._put(event.addr, ("size", file), 0)
+            fields = self.put(event.addr, ("range", file), None) + self.put(event.addr, ("size", file), 0)
             return fields + in_words(event.addr, event.length, ("inode", file, self.version))
         resizes = file == self.op.file and self.op.op in (records.WRITE, records.FALLOCATE, records.TRUNCATE)
         if at == 16 and event.length == 16 and resizes:
             end = int(self.op.offset + self.op.length)
             self.size[file] = int(self.op.new_size) if self.op.op == records.TRUNCATE else max(self.size[file], end)
-            return self._put(event.addr, ("size", file), self.size[file])
+            return self.put(event.addr, ("size", file), self.size[file])
         if at == 16 and event.length == 16 and self.version in self.records:
-            return self._put(event.addr, ("counted", self.version), True)
+            return self.put(event.addr, ("counted", self.version), True)
         if at == 8 and event.length == 8 and file < self.count:
-            return self._put(event.addr, ("range", file), int(self._row(file)[contiguous_state.RANGE]))
+            return self.put(event.addr, ("range", file), int(self._row(file)[contiguous_state.RANGE]))
         return []
 
     def _table(self, i: int, event: Event) -> list:
@@ -145,7 +139,7 @@ class RecoveryModel(Base):
             block = None
             if owner and not gone:
                 block = self.mapped.get(owner[0], {}).get(owner[1] * PIECE + first + k)
-            writes += self._put(event.addr + k * PTE, ("pte", table, first + k), block)
+            writes += self.put(event.addr + k * PTE, ("pte", table, first + k), block)
         return writes
 
     def _stores(self, i: int, step: int) -> Iterator[Event]:
@@ -165,7 +159,7 @@ class RecoveryModel(Base):
 
     def _cleared(self, i: int, event: Event) -> list:
         table = event.addr // PAGE
-        return [w for k in range(PIECE) for w in self._put(event.addr + k * PTE, ("pte", table, k), None)]
+        return [w for k in range(PIECE) for w in self.put(event.addr + k * PTE, ("pte", table, k), None)]
 
     def _upper(self, i: int, event: Event) -> list:
         before, after = next(self._stores(i, -1), None), next(self._stores(i, 1), None)
@@ -177,7 +171,7 @@ class RecoveryModel(Base):
         for k in range(event.length // PTE):
             addr = event.addr + k * PTE
             value = ("table", before.addr // PAGE) if before is not None and hung else self._super(addr)
-            writes += self._put(addr, ("upper", addr), value)
+            writes += self.put(addr, ("upper", addr), value)
         return writes
 
     def _super(self, addr: int) -> Any:
@@ -193,7 +187,7 @@ class RecoveryModel(Base):
         old, writes = self._start(file), []
         for k in range(event.length // PTE):
             addr = event.addr + k * PTE
-            writes += self._put(addr, ("upper", addr), self.now.get(("upper", upper_at(old, k))))
+            writes += self.put(addr, ("upper", addr), self.now.get(("upper", upper_at(old, k))))
         return writes
 
     def _start(self, file: int) -> int:
@@ -206,7 +200,7 @@ class RecoveryModel(Base):
     def recover(self, image: Image, file: int) -> Found:
         """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         names = set()
-        for version in self.given.get(file, []):
+        for version in self.names.every.get(file, []):
             if image.word(("counted", version)) and not image.word(("gone", version)):
                 if image.marked(("record", version)) < self.records[version]:
                     raise Unrecoverable("its directory counts a record that is not completely durable")

@@ -65,4 +65,4 @@ class RecoveryModel(Scmfs):
         pages = range(event.addr // PAGE, (event.addr + event.length - 1) // PAGE + 1)
         words = [("pte", page, k) for page in pages if page in self.tables for k in range(PIECE)]
         used = [word for word in words if self.now.get(word) is not None]
-        return [w for word in used for w in self._put(word[1] * PAGE + word[2] * PTE, word, None)]
+        return [w for word in used for w in self.put(word[1] * PAGE + word[2] * PTE, word, None)]

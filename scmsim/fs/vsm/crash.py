@@ -165,19 +165,19 @@ class VsmCall(Call):
         self.a.logs.append((event.length - STATE, []))
         number = len(self.a.logs)
         return [
-            *self._put(event.addr, ("log state", number), "begun"),
+            *self.a.put(event.addr, ("log state", number), "begun"),
             Mark(event.addr + STATE, event.length - STATE, ("log", number)),
         ]
 
     def _state(self, i: int, event: Event) -> list:
-        return self._put(
+        return self.a.put(
             event.addr, ("log state", len(self.a.logs)), "data" if event.site.endswith("commit") else "complete"
         )
 
     def _both(self, addr: int, word: Any, value: Any) -> list[Word]:
         """Return a replacement, and add it to the log."""
         self.a.logs[-1][1].append((word, value))
-        return self._put(addr, word, value)
+        return self.a.put(addr, word, value)
 
     other: Event | None = None  # first half of an exchange of entries
 

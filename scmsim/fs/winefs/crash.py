@@ -89,5 +89,5 @@ class WineCall(Call):
             last = block >> 9
             at = leaf.addr // 4096 * 4096 + block % FAN_OUT * 8
             self.blocks[block] = self.former.pop(block)
-            writes += self._put(at, ("slot", self.file, block), (self.blocks[block], self.version))
+            writes += self.a.put(at, ("slot", self.file, block), (self.blocks[block], self.version))
         return writes

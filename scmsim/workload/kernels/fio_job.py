@@ -26,34 +26,45 @@ MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
 BLOCKS, MIX, WHICH_FILE, READ_SIZE, _, ZONE, IN_ORDER = range(7)
 PARTS = 64  # most parts of bssplit
 
+# Pairs are (of reads, of writes), indexed by READING and WRITING.
 JOB = np.dtype(
     [
-        ("reads", "i8"), ("writes", "i8"), ("random", "i8"), ("how", "i8"),
-        ("least", "i8", (2,)), ("most", "i8", (2,)),  # bytes of one read and one write
+        ("reads", "i8"), ("writes", "i8"), ("random", "i8"),  # 1: the job reads, writes, seeks at random
+        ("how", "i8"),  # MAPPED to SKEWED
+        ("least", "i8", (2,)), ("most", "i8", (2,)),  # bytes of the smallest and the largest transfer
         ("mix", "i8"),  # percentage of reads
-        ("fsync", "i8"), ("fdatasync", "i8"),  # number of writes between two syncs
-        ("service", "i8"), ("service_count", "i8"),
-        ("bytes_limit", "i8"), ("ios_limit", "i8"),
-        ("next_file", "i8"), ("current", "i8"), ("left", "i8"), ("finished", "i8"),
-        ("issued", "i8", (2,)), ("bytes", "i8"),
-        ("direction", "i8"), ("direction_until", "i8"), ("synced", "i8"),
-        ("seeds", "i8", (8, 3)),
-        ("pass_limit", "i8"), ("pass_bytes", "i8"),
-        ("align", "i8", (2,)), ("unaligned", "i8"),
-        ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # bytes and per cent of each part of bssplit
-        ("sequence", "i8"), ("until_fresh", "i8"), ("repeats", "i8"), ("in_order", "i8"),  # rw=randread:N
-        ("seq_add", "i8"),  # rw=read:-8k
+        ("fsync", "i8"), ("fdatasync", "i8"),  # writes between two syncs, 0: no syncs
+        ("service", "i8"), ("service_count", "i8"),  # ROUND_ROBIN to RANDOM; calls on a file before another file is served
+        ("bytes_limit", "i8"), ("ios_limit", "i8"),  # of the whole job; ios_limit 0: no limit
+        ("next_file", "i8"),  # whose turn is next (ROUND_ROBIN, SEQUENTIAL)
+        ("current", "i8"), ("left", "i8"),  # file that is being served, -1: none; calls left before another one is
+        ("finished", "i8"),  # files that have nothing left in this pass
+        ("issued", "i8", (2,)), ("bytes", "i8"),  # transfers and bytes so far
+        ("direction", "i8"), ("direction_until", "i8"),  # of a mixed job: READING or WRITING until `issued` has this value
+        ("synced", "i8"),  # 1: the last row is a sync
+        ("seeds", "i8", (8, 3)),  # random states, BLOCKS to IN_ORDER + 1
+        ("pass_limit", "i8"), ("pass_bytes", "i8"),  # bytes of a pass over the files, and those transferred so far
+        ("align", "i8", (2,)), ("unaligned", "i8"),  # unit of random offsets, bytes; 1: any length between least and most
+        ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # of bssplit: number of parts; their bytes and percentages
+        ("sequence", "i8"), ("until_fresh", "i8"),  # rw=randread:N: N, and the transfers until the next random offset
+        ("repeats", "i8"), ("in_order", "i8"),  # 1: the N transfers have one offset; 1: the last offset was not random
+        ("seq_add", "i8"),  # bytes skipped after a sequential transfer (rw=read:-8k)
         ("percent_random", "i8", (2,)),
-        ("zoned", "i8"), ("zoned_ways", "i8", (2,)), ("zones", "i8", (2, 100, 2)),  # first and end of a zone, per cent
-        ("zone_size", "i8"), ("zone_range", "i8"), ("zone_skip", "i8"), ("zone_bytes", "i8"),  # zonemode=strided
+        # random_distribution=zoned: 1; whether a zone is given; first and end of the zone of each percent of the transfers,
+        # in percent of the file
+        ("zoned", "i8"), ("zoned_ways", "i8", (2,)), ("zones", "i8", (2, 100, 2)),
+        # zonemode=strided, bytes: to transfer in a zone (0: no zones), of a zone, between two zones; transferred in this zone
+        ("zone_size", "i8"), ("zone_range", "i8"), ("zone_skip", "i8"), ("zone_bytes", "i8"),
     ]
 )  # fmt: skip
 FILE = np.dtype(
     [
-        ("start", "i8"), ("span", "i8"), ("end", "i8"),  # first byte, bytes of the job's range, size of the file
-        ("origin", "i8"),  # the first byte before zones have moved it
-        ("position", "i8", (2,)), ("last", "i8", (2,)), ("is_open", "i8"), ("is_done", "i8"),
-        ("blocks", "i8"), ("words", "i8"), ("levels", "i8", (9,)),  # the map: first word and first word of each level
+        ("start", "i8"), ("span", "i8"), ("end", "i8"),  # first byte and bytes of the job's range, size of the file
+        ("origin", "i8"),  # `start` before zones move it
+        ("position", "i8", (2,)), ("last", "i8", (2,)),  # end of the last transfer, at first `start`; its offset, -1: none
+        ("is_open", "i8"), ("is_done", "i8"),
+        # the map of transferred blocks: its blocks, its first word in `maps`, the first word of each level and the number of words
+        ("blocks", "i8"), ("words", "i8"), ("levels", "i8", (9,)),
         ("lfsr_seed", "i8"), ("lfsr", LFSR), ("skew", DISTRIBUTION),
     ]
 )  # fmt: skip

@@ -7,6 +7,8 @@ test compares buckets.
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tests.fs.names import Names
+
 PAGE = 4096
 INODE, LIST = 0xFFFFF, 0xFFFFE
 
@@ -48,33 +50,23 @@ class Table:
         return self.probes(key)[0] in self.buckets
 
 
-class DaxFS:
+class DaxFS(Names):
     """A device of `capacity` bytes with `buckets` buckets; sums by mechanism of the last operation."""
 
     def __init__(self, sizes, dirs, capacity, buckets, *, filled=False):
         self.pool = capacity - 2 * PAGE - -(-16 * buckets // PAGE) * PAGE
         self.table, self.top, self.filled = Table(buckets), 32, filled
         self.table.buckets[((1 << 20) + INODE) % buckets] = ((1 << 20) + INODE,)
-        self.before = {i: (size, i in dirs) for i, size in enumerate(sizes)}
         self.root, self.next, self.unknown = len(sizes), 2, 0
         self.numbers = {len(sizes): 1}  # inode numbers of directories that have entries
         self.names, self.lists = {}, set()  # names with an entry; directories with a list
-        self.files: dict[int, File] = {}
         self.old: dict[int, set[int]] = {}  # gaps = filled: inode -> pages whose key is in the table
         self.free: list[int] = []
         self.refused = self.cut = self.lost = 0
-        self.closes = False
-        self.reset()
+        super().__init__(sizes, dirs)
 
     def reset(self):
         self.stored, self.loaded, self.nt, self.flushes, self.fences = (Counter() for _ in range(5))
-
-    def do(self, op, number, offset=0, length=0, file2=-1, flag=0):
-        self.reset()
-        if number not in self.files and not (op in ("create", "mkdir") and self.before[number][0] < 0):
-            self.adopt(number)
-        self.before[number] = (-1, self.before[number][1])
-        getattr(self, f"do_{op}")(number, offset, length, file2)
 
     # The table and the pool.
 
@@ -317,9 +309,6 @@ class DaxFS:
         self.files[number].opens += 1
         self.stat(number)
 
-    def do_fsync(self, *_):
-        pass
-
     def do_link(self, number, _offset, _length, directory):
         if not self.filled:
             self.refused += 1
@@ -347,19 +336,9 @@ class DaxFS:
         if there:
             self.leave(replaced)
 
-    def leave(self, number):
-        file = self.files[number]
-        if file.links > 0 or (self.closes and file.opens > 0):
-            return
-        del self.files[number]
+    def released(self, file):
         for page in sorted(file.pages):
             if self.filled:
                 self.give_back(file, page)
             else:
                 self.lost += 1
-
-    def do_close(self, number, *_):
-        self.closes = True
-        file = self.files[number]
-        file.opens = max(file.opens - 1, 0)
-        self.leave(number)

@@ -6,6 +6,8 @@ Source: famfs src/famfs_{meta.h,alloc.c,lib.c}, fs/famfs/famfs_file.c; nothing i
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tests.fs.names import Names
+
 UNIT = 2 << 20
 LINE = 64
 
@@ -20,27 +22,19 @@ class File:
     logged: bool = False
 
 
-class Famfs:
+class Famfs(Names):
     """A device of `units` units; sums by mechanism of the last operation; strips take the buckets that `order` says."""
+
+    File = File
 
     def __init__(self, sizes, dirs, units, *, log=8 << 20, grows=False):
         self.free = set(range(1 + log // UNIT, units))
         self.log, self.entries, self.grows = log, 0, grows
-        self.before = {i: (size, i in dirs) for i, size in enumerate(sizes)}
-        self.files: dict[int, File] = {}
         self.beyond = self.unsupported = self.unlinked = self.lost = 0
-        self.closes = False
-        self.reset()
+        super().__init__(sizes, dirs)
 
     def reset(self):
         self.stored, self.nt, self.flushes, self.fences = Counter(), Counter(), Counter(), Counter()
-
-    def do(self, op, number, offset=0, length=0, file2=-1, flag=0):
-        self.reset()
-        if number not in self.files and not (op in ("create", "mkdir") and self.before[number][0] < 0):
-            self.adopt(number)
-        self.before[number] = (-1, self.before[number][1])
-        getattr(self, f"do_{op}")(number, offset, length, file2)
 
     def adopt(self, number):
         size, is_dir = self.before[number]
@@ -146,31 +140,7 @@ class Famfs:
 
     # Names.
 
-    def do_create(self, number, *_):
-        if number in self.files:
-            self.files[number].opens += 1
-        else:
-            self.files[number] = File(links=1, opens=1)
-
-    def do_link(self, number, *_):
-        self.files[number].links += 1
-
-    def do_unlink(self, number, *_):
-        self.files[number].links -= 1
-        self.leave(number)
-
-    def do_rename(self, number, _offset, _length, replaced):
-        if replaced in self.files and replaced != number:
-            self.files[replaced].links -= 1
-            self.leave(replaced)
-        elif replaced >= 0 and replaced != number:
-            self.before[replaced] = (-1, self.before[replaced][1])
-
-    def leave(self, number):
-        file = self.files[number]
-        if file.links > 0 or (self.closes and file.opens > 0):
-            return
-        del self.files[number]
+    def released(self, file):
         if not file.logged:
             return
         if self.grows:
@@ -181,16 +151,5 @@ class Famfs:
             self.unlinked += 1
             self.lost += len(file.units)
 
-    def do_open(self, number, *_):
-        self.files[number].opens += 1
-
-    def do_close(self, number, *_):
-        self.closes = True
-        file = self.files[number]
-        file.opens = max(file.opens - 1, 0)
-        self.leave(number)
-
     def do_read(self, *_):
         pass
-
-    do_fsync = do_stat = do_read

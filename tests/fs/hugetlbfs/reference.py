@@ -6,6 +6,8 @@ Source: Linux 6.1 fs/hugetlbfs/inode.c, mm/hugetlb.c, drivers/dax/device.c.
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tests.fs.names import Names
+
 
 @dataclass
 class File:
@@ -17,29 +19,24 @@ class File:
     opens: int = 0
 
 
-class Pool:
+class Pool(Names):
     """A pool of `count` pages of `page` bytes; sums by mechanism of the last operation."""
+
+    File = File
 
     def __init__(self, sizes, dirs, page, count, *, device=False):
         self.page, self.free, self.device = page, set(range(count)), device
-        self.before = {i: (size, i in dirs) for i, size in enumerate(sizes)}
-        self.files: dict[int, File] = {}
         self.refused = 0
-        self.closes = False
-        self.reset()
+        super().__init__(sizes, dirs)
 
     def reset(self):
         self.moved = Counter()  # bytes loaded from and stored to pages, by mechanism
 
-    def do(self, op, number, offset=0, length=0, file2=-1, flag=0):
+    def adopt(self, number):
+        size, is_dir = self.before[number]
+        self.files[number] = File(is_dir, 0 if is_dir else max(size, 0), links=1)
+        self.take(self.files[number], 0, self.files[number].size)
         self.reset()
-        if number not in self.files and not (op in ("create", "mkdir") and self.before[number][0] < 0):
-            size, is_dir = self.before[number]
-            self.files[number] = File(is_dir, 0 if is_dir else max(size, 0), links=1)
-            self.take(self.files[number], 0, self.files[number].size)
-            self.reset()
-        self.before[number] = (-1, self.before[number][1])
-        getattr(self, f"do_{op}")(number, offset, length, file2)
 
     def span(self, offset, end):
         return range(offset // self.page, -(-end // self.page))
@@ -87,41 +84,5 @@ class Pool:
             file = self.files[number]
             file.promised |= set(self.span(offset, offset + length)) - set(file.pages)
 
-    def do_create(self, number, *_):
-        if number in self.files:
-            self.files[number].opens += 1
-        else:
-            self.files[number] = File(links=1, opens=1)
-
-    def do_open(self, number, *_):
-        self.files[number].opens += 1
-
-    def do_close(self, number, *_):
-        self.closes = True
-        self.files[number].opens = max(self.files[number].opens - 1, 0)
-        self.leave(number)
-
-    def do_link(self, number, *_):
-        self.files[number].links += 1
-
-    def do_unlink(self, number, *_):
-        self.files[number].links -= 1
-        self.leave(number)
-
-    def do_rename(self, number, _offset, _length, replaced):
-        if replaced in self.files and replaced != number:
-            self.files[replaced].links -= 1
-            self.leave(replaced)
-        elif replaced >= 0 and replaced != number:
-            self.before[replaced] = (-1, self.before[replaced][1])
-
-    def leave(self, number):
-        file = self.files[number]
-        if file.links <= 0 and not (self.closes and file.opens > 0):
-            self.free |= set(file.pages.values())
-            del self.files[number]
-
-    def do_fsync(self, *_):
-        pass
-
-    do_stat = do_fsync
+    def released(self, file):
+        self.free |= set(file.pages.values())

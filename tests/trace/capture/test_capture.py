@@ -14,32 +14,20 @@ from scmsim.trace import open_trace
 from scmsim.trace.capture import CommandError, check_command
 from scmsim.trace.capture import strace as backend
 from scmsim.trace.syscalls.conversion import CALLS
+from tests.trace.capture_helper import CAPTURE, can_trace, capture
 from tests.trace.strace_helper import convert
 
 WRITES = "import os; f = os.open('{}', os.O_RDWR | os.O_CREAT); os.write(f, b'x' * 100); os.pwrite(f, b'y', 4096)"
 
 
-def can_trace() -> bool:
-    try:
-        backend.probe()
-    except EnvironmentProblem:
-        return False
-    return True
-
-
-needs_strace = pytest.mark.skipif(not can_trace(), reason="strace is missing or may not trace here")
-
-
-def scmsim(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "scmsim", "capture", *map(str, args)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
+needs_strace = pytest.mark.skipif(not can_trace(backend), reason="strace is missing or may not trace here")
 
 
 @needs_strace
 def test_a_capture_holds_what_the_command_did(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    done = scmsim("-o", tmp_path / "t.parquet", "--under", data, "--", sys.executable, "-c", WRITES.format(data / "f"))
+    done = capture("-o", tmp_path / "t.parquet", "--under", data, "--", sys.executable, "-c", WRITES.format(data / "f"))
     assert done.returncode == 0 and done.stdout == ""
     assert done.stderr.splitlines()[-1].endswith(": 3 operations, 2 files, no blind spots")
     trace = open_trace(tmp_path / "t.parquet")
@@ -55,19 +43,19 @@ def test_a_capture_holds_what_the_command_did(tmp_path: Path) -> None:
 @needs_strace
 def test_streams_and_exit_status_pass_through(tmp_path: Path) -> None:
     code = "import sys; print(sys.stdin.read().upper()); print('oops', file=sys.stderr); sys.exit(7)"
-    done = scmsim("-o", tmp_path / "t.parquet", "--", sys.executable, "-c", code, input="hello")
+    done = capture("-o", tmp_path / "t.parquet", "--", sys.executable, "-c", code, input="hello")
     assert done.returncode == 7 and done.stdout == "HELLO\n" and done.stderr.startswith("oops\n")
     assert open_trace(tmp_path / "t.parquet").header["status"] == 7
 
 
 @needs_strace
 def test_death_by_a_signal_is_128_plus_its_number(tmp_path: Path) -> None:
-    assert scmsim("-o", tmp_path / "t.parquet", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    assert capture("-o", tmp_path / "t.parquet", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
 
 
 @needs_strace
 def test_arguments_never_pass_a_shell(tmp_path: Path) -> None:
-    done = scmsim("-o", tmp_path / "t.parquet", "--", "printf", "%s|", "a b", "$HOME", "; touch x", "*")
+    done = capture("-o", tmp_path / "t.parquet", "--", "printf", "%s|", "a b", "$HOME", "; touch x", "*")
     assert done.stdout == "a b|$HOME|; touch x|*|"
 
 
@@ -81,18 +69,7 @@ def test_signals_are_passed_to_the_command(tmp_path: Path) -> None:
         f"open({str(tmp_path / 'ready')!r}, 'w').close()\n"
         "while True: time.sleep(0.01)\n"
     )
-    argv = [
-        sys.executable,
-        "-m",
-        "scmsim",
-        "capture",
-        "-o",
-        str(tmp_path / "t.parquet"),
-        "--",
-        sys.executable,
-        "-c",
-        code,
-    ]
+    argv = [*CAPTURE, "-o", str(tmp_path / "t.parquet"), "--", sys.executable, "-c", code]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 60
@@ -111,7 +88,7 @@ def test_signals_are_passed_to_the_command(tmp_path: Path) -> None:
 @needs_strace
 def test_raw_text_is_kept_on_request_and_converts_to_the_same(tmp_path: Path) -> None:
     raw = tmp_path / "raw.txt"
-    done = scmsim("-o", tmp_path / "t.parquet", "--keep-raw", raw, "--", "cat", "/etc/passwd")
+    done = capture("-o", tmp_path / "t.parquet", "--keep-raw", raw, "--", "cat", "/etc/passwd")
     assert done.returncode == 0
     argv = [sys.executable, "-m", "scmsim", "trace", "convert", raw, tmp_path / "again.parquet"]
     subprocess.run(argv, check=True, capture_output=True)
@@ -129,7 +106,7 @@ def test_children_and_threads_are_followed(tmp_path: Path) -> None:
         "if os.fork() == 0: os.write(f, b'2' * 20); os._exit(0)\n"
         "os.wait(); os.write(f, b'3' * 30)\n"
     )
-    done = scmsim("-o", tmp_path / "t.parquet", "--under", tmp_path / "f", "--", sys.executable, "-c", code)
+    done = capture("-o", tmp_path / "t.parquet", "--under", tmp_path / "f", "--", sys.executable, "-c", code)
     assert done.returncode == 0, done.stderr
     batch = next(open_trace(tmp_path / "t.parquet").batches())
     assert [(int(r.offset), int(r.length)) for r in batch if r.length] == [(0, 10), (10, 20), (30, 30)]
@@ -152,7 +129,7 @@ def test_a_command_that_cannot_run(tmp_path: Path) -> None:
         with pytest.raises(CommandError, match=message) as caught:
             check_command([name])
         assert caught.value.exit_code == code
-    done = scmsim("-o", tmp_path / "t.parquet", "--", "no-such-command")
+    done = capture("-o", tmp_path / "t.parquet", "--", "no-such-command")
     assert done.returncode == 127 and done.stderr.count("\n") == 1 and not (tmp_path / "t.parquet").exists()
 
 
@@ -165,7 +142,7 @@ def test_a_bad_output_is_found_before_the_command_runs(tmp_path: Path) -> None:
         ["-o", tmp_path / "t.parquet", "--keep-raw", tmp_path / "t.parquet"],
         ["-o", tmp_path / "t.parquet", "--backend", "nonsense"],
     ):
-        done = scmsim(*options, "--", "touch", witness)
+        done = capture(*options, "--", "touch", witness)
         assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert not witness.exists()
     with pytest.raises(UsageError, match="no command"):
@@ -188,14 +165,14 @@ def fake_strace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_without_strace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = scmsim("-o", tmp_path / "t.parquet", "--", sys.executable, "-c", "pass")
+    done = capture("-o", tmp_path / "t.parquet", "--", sys.executable, "-c", "pass")
     assert done.returncode == 3 and "apt install strace" in done.stderr and done.stdout == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_where_tracing_is_forbidden(tmp_path: Path, fake_strace) -> None:
     fake_strace("echo 'strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted' >&2; exit 1")
-    done = scmsim("-o", tmp_path / "t.parquet", "--", "true")
+    done = capture("-o", tmp_path / "t.parquet", "--", "true")
     assert done.returncode == 3 and done.stderr.count("\n") == 1
     assert "Operation not permitted" in done.stderr and "ptrace_scope" in done.stderr
     assert not (tmp_path / "t.parquet").exists() and not list(tmp_path.glob(".t.parquet*"))
@@ -225,7 +202,7 @@ def test_a_capture_loads_no_numbers_before_the_command_starts() -> None:
 def test_the_demo_program_can_be_captured_again(tmp_path: Path) -> None:
     script = Path(__file__).parents[3] / "traces" / "make_sqlite.py"
     folder = tmp_path / "load"
-    done = scmsim("-o", tmp_path / "t.parquet", "--under", folder, "--", sys.executable, script, folder)
+    done = capture("-o", tmp_path / "t.parquet", "--under", folder, "--", sys.executable, script, folder)
     assert done.returncode == 0, done.stderr
     batches = list(open_trace(tmp_path / "t.parquet").batches())
     assert sum(int((batch.op == 4).sum()) for batch in batches) > 600  # fsync: two or more for each transaction

@@ -16,6 +16,7 @@ from scmsim.cli import main
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace import open_trace
 from scmsim.trace.capture import _run
+from tests.trace.capture_helper import capture
 
 OPEN = '1 1.0 openat(AT_FDCWD, "{}", O_RDONLY) = 3\n'
 FAKE = """#!/bin/sh
@@ -135,20 +136,7 @@ def test_a_small_disk_that_fills(tiny: Path, tmp_path: Path, backend: str, kept:
     raw = tiny / "raw.txt"
     target = ["-o", tmp_path / "t.parquet", "--keep-raw", raw] if kept else ["-o", tiny / "t.parquet"]
     program = "import os\nfor i in range(3000): os.stat('/etc/passwd'); os.close(os.dup(0))"
-    argv = [
-        sys.executable,
-        "-m",
-        "scmsim",
-        "capture",
-        *target,
-        "--backend",
-        backend,
-        "--",
-        sys.executable,
-        "-c",
-        program,
-    ]
-    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = capture(*target, "--backend", backend, "--", sys.executable, "-c", program, stdin=subprocess.DEVNULL)
     if any(sign in done.stderr for sign in ("is not installed", "may not", "does not work", "no table")):
         pytest.skip(done.stderr)
     assert done.returncode == 3 and done.stderr.count("\n") == 1, done.stderr

@@ -3,18 +3,18 @@
 import shutil
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, joined
 from scmsim.trace import open_trace
 from scmsim.trace.capture import lackey as backend
 from scmsim.trace.formats.addresses._valgrind_calls import Calls
+from tests.trace.capture_helper import can_trace, capture
 from tests.trace.formats_helper import convert, convert_text
 
 NAME = "/data/map, (1)"
@@ -26,15 +26,7 @@ ROWS = [
 ]  # fmt: skip
 
 
-def can_trace() -> bool:
-    try:
-        backend.probe()
-    except EnvironmentProblem:
-        return False
-    return True
-
-
-needs_valgrind = pytest.mark.skipif(not can_trace(), reason="valgrind is missing or does not work here")
+needs_valgrind = pytest.mark.skipif(not can_trace(backend), reason="valgrind is missing or does not work here")
 
 
 def test_calls_and_accesses_of_one_text(tmp_path: Path) -> None:
@@ -166,21 +158,8 @@ int main(int argc, char **argv) {
 def test_a_program_whose_touches_are_known(tmp_path: Path) -> None:
     (tmp_path / "touch.c").write_text(TOUCH)
     subprocess.run(["cc", "-O1", "-o", tmp_path / "touch", tmp_path / "touch.c"], check=True)
-    argv = [
-        sys.executable,
-        "-m",
-        "scmsim",
-        "capture",
-        "-o",
-        "t.parquet",
-        "--backend",
-        "lackey",
-        "--keep-raw",
-        "raw.txt",
-    ]
-    done = subprocess.run(
-        [*argv, "--under", ".", "--", "./touch", "f"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    options = ["-o", "t.parquet", "--backend", "lackey", "--keep-raw", "raw.txt", "--under", "."]
+    done = capture(*options, "--", "./touch", "f", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
     path = str(tmp_path / "f")
     wanted = [("store", 4097 * i, 1) for i in range(16)] + [("msync", 0, 65536), ("load", 8192, 100)]

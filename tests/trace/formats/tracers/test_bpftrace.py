@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from scmsim.trace.formats.tracers.bpftrace import _Text
 from scmsim.trace.reading.lines import BadLine
 from scmsim.trace.syscalls.conversion import CALLS
 from scmsim.trace.syscalls.numbers import names
+from tests.trace.capture_helper import capture
 from tests.trace.formats_helper import convert, convert_text
 
 PROGRAM = Path(backend.__file__).with_name("calls.bt").read_text(encoding="utf-8")
@@ -77,20 +77,9 @@ def test_what_is_kept_of_a_thread_or_request_goes_with_it() -> None:
         assert freed == set(re.findall(rf"@(\w+)\[(?:{keys})\] =", PROGRAM)) != set()
 
 
-def scmsim(folder: Path, backend_name: str, out: str, *command: str) -> subprocess.CompletedProcess[str]:
-    argv = [
-        sys.executable,
-        "-m",
-        "scmsim",
-        "capture",
-        "-o",
-        out,
-        "--backend",
-        backend_name,
-        "--under",
-        str(folder / "data"),
-    ]
-    return subprocess.run([*argv, "--", *command], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+def captured(folder: Path, backend_name: str, out: str, *command: str) -> subprocess.CompletedProcess[str]:
+    options = ["-o", out, "--backend", backend_name, "--under", folder / "data"]
+    return capture(*options, "--", *command, cwd=folder)
 
 
 WORK = """
@@ -119,7 +108,7 @@ def test_strace_and_bpf_give_the_same_rows(tmp_path: Path) -> None:
     found = []
     for name in ("strace", "bpf"):
         (tmp_path / "data").mkdir()
-        done = scmsim(tmp_path, name, f"{name}.parquet", "python3", "work.py", str(tmp_path / "data"))
+        done = captured(tmp_path, name, f"{name}.parquet", "python3", "work.py", str(tmp_path / "data"))
         assert done.returncode == 0, done.stderr
         trace = open_trace(tmp_path / f"{name}.parquet")
         rows = [
@@ -145,7 +134,7 @@ def test_io_uring_has_the_offsets_that_fio_says(tmp_path: Path) -> None:
         "--iodepth=4",
         f"--filename={tmp_path}/data/f",
     ]
-    done = scmsim(tmp_path, "bpf", "t.parquet", "fio", *job, f"--write_iolog={tmp_path}/log")
+    done = captured(tmp_path, "bpf", "t.parquet", "fio", *job, f"--write_iolog={tmp_path}/log")
     if "io_uring" in done.stderr + done.stdout and done.returncode:
         pytest.skip("io_uring is not allowed here")
     assert done.returncode == 0, done.stderr
