@@ -1,8 +1,8 @@
 """Writes of XFS with DAX, and the allocation and freeing of files' blocks.
 
-A write to a hole or to unwritten blocks takes one transaction for each run of at most 4 MiB, in which the blocks are
-zeroed through the block layer before the data is copied, and another one if the file grew.  Nothing is allocated beyond
-the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
+A write to a hole or to unwritten blocks takes one transaction for each run, of at most 4 MiB from the first byte of the run
+on, in which the blocks are zeroed through the block layer before the data is copied, and another one if the file grew.
+Nothing is allocated beyond the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
 xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c}, fs/xfs/libxfs/xfs_bmap.c.  Simplified: the
 extent tree has one level of leaves.
 """
@@ -112,7 +112,6 @@ def map_run(s, arena, out, f, page, count, left):
 
     `left`: blocks that the call needs from here on.
     """
-    count = min(count, n.EXTENT_PAGES)
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
     if new:
@@ -131,10 +130,22 @@ def map_run(s, arena, out, f, page, count, left):
 
 
 @subroutine
+def request_end(at):
+    """Return the page after those that one request of a write for blocks from byte `at` on maps (xfs_direct_write_iomap_begin).
+
+    A request that starts within a page has 1025 pages, because the kernel limits bytes.
+    """
+    return (at + n.EXTENT_PAGES * e.BLOCK + e.BLOCK - 1) >> 12
+
+
+@subroutine
 def write_slice(s, arena, out, op, row, f):
-    """Run part of a write() from `s.progress` on: for each run of pages, allocate missing blocks and copy."""
-    at = op.offset + s.progress
-    end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
+    """Run part of a write() from `s.progress` on: for each run of pages, allocate missing blocks and copy.
+
+    A request for blocks starts a part of its own: its limit counts from its first byte.
+    """
+    start = at = op.offset + s.progress
+    end = min(op.offset + op.length, request_end(at) << 12)
     if s.progress == 0:
         emit_template(s, out, q.WRITE)
         set_times(s, arena, out, f)
@@ -143,6 +154,8 @@ def write_slice(s, arena, out, op, row, f):
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
         if word == 0 or word & e.IS_UNWRITTEN:
+            if at > start:
+                break
             last, left = (op.offset + op.length - 1) >> 12, 0
             if s.free_blocks < 2 * (last + 1 - page) + n.MOST_BLOCKS:
                 left = holes(arena, f, page, last)

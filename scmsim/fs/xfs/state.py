@@ -107,7 +107,7 @@ SHORT_FULL = FORK_BYTES - 6
 MOST_BLOCKS = 4  # most blocks that one name may take: a node, a block of free space, a leaf, a data block
 MOST_FREED = 64  # extents that an operation may free besides those of its files: blocks of directories
 
-EXTENT_PAGES = 1024  # pages that one transaction of a write maps (XFS caps it at 4 MiB)
+EXTENT_PAGES = 1024  # one transaction of a write maps at most the bytes of so many pages (4 MiB)
 ROOM = 64  # events that each operation may need
 WORDS = 1024  # words that each operation may need besides its tables
 

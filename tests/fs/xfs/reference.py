@@ -6,6 +6,7 @@ Written from the same description as scmsim/fs/xfs/*.py, and shares no code with
 from tests.fs.xfs.reference_dirs import Dirs
 from tests.fs.xfs.reference_log import BLOCK, Item, Node
 
+REQUEST = 4 << 20  # most bytes from the first one of a request for blocks on (xfs_direct_write_iomap_begin)
 NAMES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
 
 
@@ -143,19 +144,18 @@ class Slow(Dirs):
         return count
 
     def fitting(self, node, offset, length):
-        """Return how many leading bytes of a write get blocks: in parts of 1024 pages, a run of holes gets all or none."""
-        pages, left = range(offset // BLOCK, (offset + length - 1) // BLOCK + 1), self.free_count()
-        for begin in range(0, len(pages), 1024):
-            first = begin
-            for page in pages[begin : begin + 1024]:
-                if page in node.pages:
-                    first = page + 1 - pages[0]
-                    continue
-                left -= 1
-                if left < 0:
-                    done = max(pages[first] * BLOCK - offset, 0)
-                    self.short_writes += done > 0
-                    return done
+        """Return how many leading bytes of a write get blocks: a run of holes gets all or none, of at most 4 MiB."""
+        at, end, left = offset, offset + length, self.free_count()
+        while at < end:
+            page, stop = at // BLOCK, -(-min(end, at + REQUEST) // BLOCK)
+            count = 0
+            while page + count < stop and page + count not in node.pages:
+                count += 1
+            left -= count
+            if left < 0:
+                self.short_writes += at > offset
+                return at - offset
+            at = (page + max(count, 1)) * BLOCK
         return length
 
     def write(self, node, offset, length):
@@ -168,10 +168,10 @@ class Slow(Dirs):
         end = offset + length
         while at < end:
             page = at // BLOCK
-            if at == part_end:
-                part_end = min(end, (page + 1024) * BLOCK)
-            count = self.run_of(node, page, (part_end - 1) // BLOCK)
             old = node.pages.get(page)
+            if at == part_end or old is None or old[1]:
+                part_end = min(end, -(-(at + REQUEST) // BLOCK) * BLOCK)
+            count = self.run_of(node, page, (part_end - 1) // BLOCK)
             if old is None or old[1]:
                 blocks = self.take(node, page, count) if old is None else [old[0] + i for i in range(count)]
                 count = len(blocks)

@@ -106,6 +106,34 @@ def test_a_truncate_frees_blocks_past_the_end_unless_the_file_grows(size, pages)
     assert len(reference.nodes[1].pages) == pages
 
 
+def a_hole_for_one_request(first, offset):
+    """A hole of 1500 blocks is free near file 1, which has `first` bytes; then 10 MiB are written from `offset` on."""
+    rows = [("create", 1), ("write", 1, 0, first), ("close", 1), ("create", 2), ("write", 2, 0, 1500 * 4096)]
+    rows += [("close", 2), ("create", 3), ("write", 3, 0, 16 * 4096), ("close", 3), ("unlink", 2), ("sync", -1)]
+    return spaced(*rows, ("open", 1), ("write", 1, offset, 10 << 20), ("close", 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "offset", "extents"),
+    [
+        (6144, 6144, [(0, 12, 2), (2, 24, 1024), (1026, 1540, 1536)]),
+        (4096, 4196, [(0, 12, 1), (1, 24, 1025), (1026, 1540, 1536)]),
+    ],
+    ids=["after a page with a block", "from within a page"],
+)
+def test_a_request_for_blocks_has_4_mib_from_its_first_byte(first, offset, extents):
+    """The extents (page, block, blocks) are those of Linux 6.1 on a device of 2 GiB, measured in the lab."""
+    names = ["/d", *[f"/d/{file}" for file in (1, 2, 3)]]
+    files = drive.files(0, -1, -1, -1, dirs=[0], names=names)
+    trace = a_hole_for_one_request(first, offset)
+    model = drive.Model("xfs-dax", files, capacity="2GiB")
+    model.feed(drive.ops(*[row for row, _ in trace]))
+    mine = [row for row in model.extents() if row["file"] == 1]
+    fields = ("logical", "physical", "length")
+    assert [tuple(int(row[field]) // 4096 for field in fields) for row in mine] == extents
+    assert not FAMILY.agree(trace, 80 << 20, files=files, step=1, groups=1).failed
+
+
 def test_a_leaf_of_extents_goes_when_the_inode_holds_them_again():
     """By a truncate, and by a write that joins unwritten extents to written ones."""
     every_other = [("write", 1, page * 4096, 4096) for page in range(0, 60, 2)]
