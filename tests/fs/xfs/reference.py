@@ -90,17 +90,28 @@ class Slow(Dirs):
         if leaves:
             at = 72 + 16 * min(extents // leaves, 250)
             self.change(node.leaves[min(page * leaves // max(node.end, 1), leaves - 1)], at, at + 15)
-        while extents > 21 and extents > 251 * len(node.leaves) and self.free_count() > left:
-            size = self.space.size
-            goal = self.numbers.block(node.inode) if block is None else block // size * size
-            item = self.meta_block(goal)
+        inline = self.fork // 16
+        while extents > inline and extents > 251 * len(node.leaves) and self.free_count() > left:
+            item = self.meta_block(self.leaf_place(node, block))
             node.leaves.append(item)
             self.change(item, 0, 72 + 16 * min(extents // len(node.leaves), 251))
-        self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
+        self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, inline))
+
+    def leaf_place(self, node, block):
+        """Return where the search for a leaf begins; `block` is the first of the transaction's data, if any."""
+        size, goal = self.space.size, self.numbers.block(node.inode)
+        if self.leaf_by_inode:
+            if node.leaves:
+                goal = node.leaves[-1].home
+            if block is not None:
+                goal = max(goal // size, block // size) * size + goal % size
+        elif block is not None:
+            goal = block // size * size
+        return goal
 
     def drop_leaves(self, node):
-        """Free the leaves of a file's extents, if the inode holds up to 21 again."""
-        if node.extents() <= 21:
+        """Free the leaves of a file's extents, if the inode holds them again."""
+        if node.extents() <= self.fork // 16:
             while node.leaves:
                 self.free_meta(node.leaves.pop())
 

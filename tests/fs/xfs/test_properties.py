@@ -46,10 +46,11 @@ def same_state(model, reference):
             assert blocks == [node.pages.get(page, (0,))[0] for page in range(node.end)], file
 
 
-def start(capacity=24 << 20, log=4 << 20, room=1 << 12, files=None, tick=laws.TICK, groups=4):
-    own = {"capacity": capacity, "log": log, "allocation_groups": groups}
+def start(capacity=24 << 20, log=4 << 20, room=1 << 12, files=None, tick=laws.TICK, groups=4, kernel="5.13"):
+    own = {"capacity": capacity, "log": log, "allocation_groups": groups, "kernel": kernel}
     model = drive.Model("xfs-dax", files or side(), room, timestamp_tick=tick, **own)
-    return model, Slow(files or side(), capacity, log=log // 4096, clock_tick=tick, groups=groups)
+    newer = {"fork": 192, "leaf_by_inode": True} if kernel == "6.12" else {}
+    return model, Slow(files or side(), capacity, log=log // 4096, clock_tick=tick, groups=groups, **newer)
 
 
 FAMILY = laws.ByKind(start, same_state)
@@ -143,6 +144,43 @@ def test_a_leaf_of_extents_goes_when_the_inode_holds_them_again():
     for more in (("truncate", 1, 20 * 4096), ("write", 1, 0, 60 * 4096)):
         reference = FAMILY.agree(spaced(*rows, more, ("create", 2), ("write", 2, 0, 4096)), step=1)
         assert not reference.nodes[1].leaves
+
+
+def single_pages(count):
+    """A file of eight blocks, and then `count` extents of one block each."""
+    return spaced(
+        ("create", 1), ("write", 1, 0, 8 * 4096), *[("write", 1, (9 + 2 * i) * 4096, 4096) for i in range(count)]
+    )
+
+
+@pytest.mark.parametrize(("kernel", "most"), [("6.1", 21), ("6.12", 12)])
+def test_an_inode_of_newer_kernels_has_room_for_extended_attributes(kernel, most):
+    """The most extents without a leaf are those of Debian's kernels, measured in the lab."""
+    for count in (most, most + 1):
+        reference = FAMILY.agree(single_pages(count - 1), kernel=kernel)
+        assert reference.nodes[1].extents() == count and len(reference.nodes[1].leaves) == (count > most)
+
+
+@pytest.mark.parametrize(("kernel", "leaf"), [("6.1", 12), ("6.12", 15)])
+def test_a_leaf_of_extents_is_near_the_inode_on_newer_kernels(kernel, leaf):
+    """Blocks 12 to 15 are free, and the inode is in block 16; measured in the lab."""
+    reference = FAMILY.agree(single_pages(22), kernel=kernel)
+    assert [item.home for item in reference.nodes[1].leaves] == [leaf]
+
+
+@pytest.mark.parametrize(("kernel", "most"), [("6.1", 33), ("6.12", 18)])
+def test_a_directory_in_an_inode_of_newer_kernels_has_less_room(kernel, most):
+    """An entry of two letters has ten bytes (xfs_dir2_sf_entsize)."""
+    files = drive.files(0, *[-1] * (most + 1), dirs=[0], names=["/d", *[f"/d/{i:02d}" for i in range(most + 1)]])
+    rows = [("create", i, 0, 0, 0) for i in range(1, most + 2)]
+    for count, form in ((most, "inode"), (most + 1, "block")):
+        assert FAMILY.agree(spaced(*rows[:count]), files=files, kernel=kernel).nodes[0].form == form
+
+
+@settings(max_examples=3 if NO_JIT else 40)
+@given(trace=traces)
+def test_kernels_agree_with_the_twin_of_a_newer_kernel(trace):
+    FAMILY.agree(trace, kernel="6.12")
 
 
 def test_a_directory_of_long_names():
