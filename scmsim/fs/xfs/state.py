@@ -120,6 +120,7 @@ STATE = np.dtype(
             *xfs_groups.FIELDS,
             ("inode_groups", "i8"),  # arena offset of a table of groups
             ("next_group", "i8"),  # group of the next directory
+            ("mover", "i8"),  # table row of the file that a rename puts in another's place, 0: none
             ("new_chunk", "i8"),  # set if the inode taken last is in a new chunk
             ("ag_items", "i8"),
             ("cil", "i8"),  # first item of the committed item list, 0 = none

@@ -324,7 +324,10 @@ class Slow(Dirs):
             over = file2 >= 0 and file2 != file
             if (not over or not node.known) and self.blocks_for(folder, file) > self.free_count():
                 return False
-            if over or not node.known:
+            takes_place = over and node.known > 0
+            if takes_place:
+                self.change_folder(folder)
+            elif not node.known:
                 self.remove_name(folder, file)
                 self.add_name(folder, file)
             else:
@@ -337,6 +340,8 @@ class Slow(Dirs):
             self.change_inode(node)
             if file2 >= 0 and file2 != file:
                 if file2 in self.nodes:
+                    if takes_place:
+                        self.swap_names(folder, file, file2)
                     self.remove_name(folder, file2)
                     self.lose_link(file2)
                 self.gone.add(file2)

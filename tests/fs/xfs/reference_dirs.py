@@ -166,6 +166,19 @@ class Dirs(Log):
             node.at = node.before
         self.change_folder(folder)
 
+    def swap_names(self, folder, file, replaced):
+        """Let the newest names of two files change places; the entry that now names `file` is logged."""
+        node, other = self.nodes[file], self.nodes[replaced]
+        if not other.known:
+            return
+        node.at, other.at = other.at, node.at
+        if folder.form != "inode":
+            places = [at if at[0] in folder.data else (0, 0) for at in (node.at, other.at)]
+            mine, its = (folder.data[index] for index, _ in places)
+            self.change(mine, places[0][1], places[0][1] + self.long(file) - 1)
+            mine.fill += self.long(file) - self.long(replaced)
+            its.fill -= self.long(file) - self.long(replaced)
+
     def clear_name(self, folder, file, index, at):
         """Clear the bytes and the hash of a name; free a data block or a leaf that is no longer needed."""
         if index not in folder.data:
