@@ -178,7 +178,7 @@ def test_a_directory_in_an_inode_of_newer_kernels_has_less_room(kernel, most):
 
 
 def test_a_rename_over_a_file_takes_its_place():
-    """The directory gets a block with its 19th name on 6.12 and gives it back once: the rename adds no name on the way (xfs_rename)."""
+    """On 6.12 the directory has a block for 19 names, and gives it back once: the rename adds no name on the way (xfs_rename)."""
     files = drive.files(0, *[-1] * 20, dirs=[0], names=["/d", *[f"/d/{i:02d}" for i in range(20)]])
     rows = [("create", i, 0, 0, 0) for i in range(1, 20)]
     reference = FAMILY.agree(spaced(*rows, ("rename", 1, 0, 0, 2)), files=files, step=1, kernel="6.12")
