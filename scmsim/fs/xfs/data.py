@@ -1,10 +1,10 @@
 """Writes of XFS with DAX, and the allocation and freeing of files' blocks.
 
-A write to a hole or to unwritten blocks takes one transaction for each run of at most 4 MiB, in which the blocks are
-zeroed through the block layer before the data is copied, and another one if the file grew.  Nothing is allocated beyond
-the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
-xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c}, fs/xfs/libxfs/xfs_bmap.c.  Simplified: the
-extent tree has one level of leaves.
+A write to a hole or to unwritten blocks takes one transaction for each run, of at most 4 MiB from the first byte of the run
+on, in which the blocks are zeroed through the block layer before the data is copied, and another one if the file grew.
+Nothing is allocated beyond the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c:
+xfs_file_dax_write; xfs_iomap.c: xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c},
+fs/xfs/libxfs/xfs_bmap.c.  Simplified: the extent tree has one level of leaves.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.dirs import give_block, take_block
 from scmsim.fs.xfs.goals import goal_of
 from scmsim.fs.xfs.inodes import inode_block
-from scmsim.fs.xfs.log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
+from scmsim.fs.xfs.log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode, most_inline
 from scmsim.jit import subroutine
 
 
@@ -48,7 +48,7 @@ def set_times(s, arena, out, f):
 @subroutine
 def free_leaves(s, arena, f):
     """Free the extent leaves of a file if its extents fit its inode again (xfs_bmap_btree_to_extents)."""
-    while arena[f + e.LEAF_COUNT] and arena[f + e.EXTENTS] <= n.EXTENTS_INLINE:
+    while arena[f + e.LEAF_COUNT] and arena[f + e.EXTENTS] <= most_inline(s):
         arena[f + e.LEAF_COUNT] -= 1
         give_block(s, arena, table.get(arena, f + e.LEAVES, arena[f + e.LEAF_COUNT]))
 
@@ -66,7 +66,7 @@ def log_extents(s, arena, out, f, page, goal, left):
         filled = arena[f + e.EXTENTS] // leaves
         at = n.BTREE_ROOT + n.EXTENT_BYTES * min(filled, n.EXTENTS_PER_LEAF - 1)
         log_buffer(s, arena, table.get(arena, f + e.LEAVES, leaf), at, at + n.EXTENT_BYTES - 1)
-    while wants_leaf(arena, f) and s.free_blocks > left:
+    while wants_leaf(s, arena, f) and s.free_blocks > left:
         leaves = arena[f + e.LEAF_COUNT]
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
         item = take_block(s, arena, goal)
@@ -74,20 +74,31 @@ def log_extents(s, arena, out, f, page, goal, left):
         arena[f + e.LEAF_COUNT] = leaves + 1
         filled = min(arena[f + e.EXTENTS] // (leaves + 1), n.EXTENTS_PER_LEAF)
         log_buffer(s, arena, item, 0, n.BTREE_ROOT + n.EXTENT_BYTES * filled)
-    log_fork(s, arena, out, f, fork_bytes(arena, f))
+    log_fork(s, arena, out, f, fork_bytes(s, arena, f))
 
 
 @subroutine
 def leaf_goal(s, arena, f, block):
-    """Return where a new leaf of a file's extents shall be: in the group of the new data block `block`, -1: near the inode."""
-    return inode_block(s, arena, arena[f + e.INODE]) if block < 0 else block // s.ag_blocks * s.ag_blocks
+    """Return where a new leaf of a file's extents shall be; `block`: the new data block of the transaction, -1: none.
+
+    Until Linux 6.2 it is in the group of the data block, else near the inode.  Then it is near the file's last leaf or its inode
+    (xfs_bmbt_alloc_block, xfs_bmap_extents_to_btree), or at that place of the data block's group if that group comes later
+    (xfs_alloc_vextent_start_ag: locks are taken in the order of groups).
+    """
+    if block >= 0 and not s.leaf_by_inode:
+        return block // s.ag_blocks * s.ag_blocks
+    goal, leaves = inode_block(s, arena, arena[f + e.INODE]), arena[f + e.LEAF_COUNT]
+    if leaves and s.leaf_by_inode:
+        goal = arena[table.get(arena, f + e.LEAVES, leaves - 1) + n.HOME]
+    group = block // s.ag_blocks
+    return goal if group <= goal // s.ag_blocks else group * s.ag_blocks + goal % s.ag_blocks
 
 
 @subroutine
-def wants_leaf(arena, f):
+def wants_leaf(s, arena, f):
     """Return whether the extents need one more leaf."""
     extents = arena[f + e.EXTENTS]
-    return extents > n.EXTENTS_INLINE and extents > n.EXTENTS_PER_LEAF * arena[f + e.LEAF_COUNT]
+    return extents > most_inline(s) and extents > n.EXTENTS_PER_LEAF * arena[f + e.LEAF_COUNT]
 
 
 @subroutine
@@ -112,7 +123,6 @@ def map_run(s, arena, out, f, page, count, left):
 
     `left`: blocks that the call needs from here on.
     """
-    count = min(count, n.EXTENT_PAGES)
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
     if new:
@@ -131,10 +141,22 @@ def map_run(s, arena, out, f, page, count, left):
 
 
 @subroutine
+def request_end(at):
+    """Return the page after those that one request of a write for blocks from byte `at` on maps (xfs_direct_write_iomap_begin).
+
+    A request that starts within a page has 1025 pages, because the kernel limits bytes.
+    """
+    return (at + n.EXTENT_PAGES * e.BLOCK + e.BLOCK - 1) >> 12
+
+
+@subroutine
 def write_slice(s, arena, out, op, row, f):
-    """Run part of a write() from `s.progress` on: for each run of pages, allocate missing blocks and copy."""
-    at = op.offset + s.progress
-    end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
+    """Run part of a write() from `s.progress` on: for each run of pages, allocate missing blocks and copy.
+
+    A request for blocks starts a part of its own: its limit counts from its first byte.
+    """
+    start = at = op.offset + s.progress
+    end = min(op.offset + op.length, request_end(at) << 12)
     if s.progress == 0:
         emit_template(s, out, q.WRITE)
         set_times(s, arena, out, f)
@@ -143,6 +165,8 @@ def write_slice(s, arena, out, op, row, f):
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
         if word == 0 or word & e.IS_UNWRITTEN:
+            if at > start:
+                break
             last, left = (op.offset + op.length - 1) >> 12, 0
             if s.free_blocks < 2 * (last + 1 - page) + n.MOST_BLOCKS:
                 left = holes(arena, f, page, last)

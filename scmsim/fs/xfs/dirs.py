@@ -18,7 +18,7 @@ from scmsim.fs.linux import templates as q
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs import templates
 from scmsim.fs.xfs.inodes import inode_block
-from scmsim.fs.xfs.log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
+from scmsim.fs.xfs.log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, most_inline, new_buffer
 from scmsim.jit import subroutine
 
 LAST = e.BLOCK - 1
@@ -127,10 +127,16 @@ def free_leaf(s, arena, d):
 
 
 @subroutine
+def most_short(s, arena, d):
+    """Return the bytes of entries that fit in the inode of directory `d`; the root's, made by mkfs.xfs, always has FORK_BYTES."""
+    return (n.FORK_BYTES if arena[d + e.INODE] == n.ROOT_INODE else s.fork) - n.SHORT_HEADER
+
+
+@subroutine
 def blocks_to_add(s, arena, row, d):
     """Return the most blocks by which directory `d` grows when it takes the entry of the file of table row `row`."""
     if arena[d + n.FORM] == n.IN_INODE:
-        return 1 if arena[d + e.ENTRIES] + short_bytes(arena, row) > n.SHORT_FULL else 0
+        return 1 if arena[d + e.ENTRIES] + short_bytes(arena, row) > most_short(s, arena, d) else 0
     return n.MOST_BLOCKS
 
 
@@ -296,7 +302,7 @@ def log_directory(s, arena, out, d):
         log_fork(s, arena, out, d, (arena[d + e.ENTRIES] + 9) & ~3)
         return
     blocks = arena[d + e.PAGE_COUNT] + arena[d + e.LEAF_COUNT] + (2 if arena[d + n.FORM] == n.WITH_NODE else 0)
-    log_fork(s, arena, out, d, n.EXTENT_BYTES * min(blocks, n.EXTENTS_INLINE))
+    log_fork(s, arena, out, d, n.EXTENT_BYTES * min(blocks, most_inline(s)))
 
 
 @subroutine
@@ -310,7 +316,7 @@ def add_entry(s, arena, out, row, d):
     arena[arena[row] + n.ENTRY] = 0
     form = arena[d + n.FORM]
     if form == n.IN_INODE:
-        if arena[d + e.ENTRIES] > n.SHORT_FULL:
+        if arena[d + e.ENTRIES] > most_short(s, arena, d):
             turn_into_block(s, arena, d)
     elif form == n.IN_BLOCK and fits_block(arena, d):
         item = table.get(arena, d + e.PAGES, 0)
@@ -357,7 +363,7 @@ def forget_entry(s, arena, out, row, d):
     arena[d + n.NAMES] = max(arena[d + n.NAMES] - 1, 0)
     arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - short_bytes(arena, row), 0)
     arena[d + n.DATA_BYTES] = max(arena[d + n.DATA_BYTES] - entry_bytes(arena, row), 0)
-    if arena[d + n.FORM] != n.IN_INODE and (arena[d + e.ENTRIES] <= n.SHORT_FULL):
+    if arena[d + n.FORM] != n.IN_INODE and arena[d + e.ENTRIES] <= most_short(s, arena, d):
         to_inode(s, arena, d)
     if arena[d + n.FORM] != n.IN_INODE:
         clear_entry(s, arena, row, d)

@@ -92,11 +92,17 @@ def log_inode(s, arena, out, f):
 
 
 @subroutine
-def fork_bytes(arena, f):
+def most_inline(s):
+    """Return how many extents fit in an inode."""
+    return s.fork // n.EXTENT_BYTES
+
+
+@subroutine
+def fork_bytes(s, arena, f):
     """Return the bytes of a file's extents in its inode, or of the root of their tree."""
     if arena[f + e.LEAF_COUNT]:
         return n.BTREE_ROOT + n.EXTENT_BYTES * arena[f + e.LEAF_COUNT]
-    return n.EXTENT_BYTES * min(arena[f + e.EXTENTS], n.EXTENTS_INLINE)
+    return n.EXTENT_BYTES * min(arena[f + e.EXTENTS], most_inline(s))
 
 
 @subroutine

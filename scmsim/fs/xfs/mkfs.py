@@ -36,8 +36,20 @@ def default_groups(blocks: int) -> int:
     return 4 if blocks < 1 << 30 else -(-blocks // (1 << 28))
 
 
-def start(params: dict[str, int], files: Files, *, table: str, dax: bool = True) -> State:
-    """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
+def start(
+    params: dict[str, int],
+    files: Files,
+    *,
+    table: str,
+    dax: bool = True,
+    fork: int = n.FORK_BYTES,
+    leaf_by_inode: bool = False,
+) -> State:
+    """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`.
+
+    `table` names the costs; `fork` is the room for extents or entries in a new inode; `leaf_by_inode` selects where
+    the leaves of a file's extents are.
+    """
     kind = templates if dax else cached_templates
     blocks = params["capacity"] // e.BLOCK
     groups = params["allocation_groups"] or default_groups(blocks)
@@ -72,6 +84,8 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool = True)
     own |= {
         "dax": int(dax),
         "intents": int(dax),
+        "fork": fork,
+        "leaf_by_inode": int(leaf_by_inode),
         "dirty_expire": params.get("dirty_expire", 0),
         "folio_order": LARGEST_FOLIO if params.get("folios") == "always" else 0,
         "next_flush": e.FLUSHER_PERIOD,

@@ -16,10 +16,19 @@ from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.files import call
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import add_blocks, unreserved
-from scmsim.fs.xfs.dirs import add_entry, blocks_to_add, remove_entry, to_inode
+from scmsim.fs.xfs.dirs import (
+    add_entry,
+    blocks_to_add,
+    entry_bytes,
+    log_directory,
+    remove_entry,
+    show_block,
+    to_inode,
+)
 from scmsim.fs.xfs.inodes import give_inode, inode_block, take_inode
 from scmsim.fs.xfs.log import (
     add_bytes,
+    log_buffer,
     log_free_space,
     log_inode,
     log_inode_use,
@@ -135,14 +144,16 @@ def unlinked(s, arena, out, f):
 
 @subroutine
 def move_entry(s, arena, out, row, d, replaces):
-    """Run rename: add the new name, then remove the old one; or replace another entry.  Returns the outcome."""
+    """Run rename: add the new name, then remove the old one; or leave another entry's place to `give_way`.  Returns the outcome."""
     f = arena[row]
-    adds_first = not replaces and arena[f + n.KNOWN] > 0
-    takes_room = not replaces or arena[f + n.KNOWN] == 0  # else the name takes the place of what goes
-    if takes_room and blocks_to_add(s, arena, row, d) > unreserved(s):
+    s.mover = row if replaces and arena[f + n.KNOWN] else 0
+    if not s.mover and blocks_to_add(s, arena, row, d) > unreserved(s):
         return FULL
     call(s, arena, out, f, q.RENAME)
-    if not adds_first:
+    if s.mover:
+        show_block(s, arena, out, d)
+        log_directory(s, arena, out, d)
+    elif arena[f + n.KNOWN] == 0:
         remove_entry(s, arena, out, row, d)
         add_entry(s, arena, out, row, d)
     else:
@@ -154,6 +165,35 @@ def move_entry(s, arena, out, row, d, replaces):
         arena[f + n.OLDER_ENTRY] = before
     log_inode(s, arena, out, f)
     return DONE
+
+
+@subroutine
+def data_item(arena, d, entry):
+    """Return the item of the data block of an entry of directory `d`, and the entry's byte there."""
+    item = table.get(arena, d + e.PAGES, entry >> 12)
+    if item == 0:  # the name moved when the directory changed its form
+        return table.get(arena, d + e.PAGES, 0), 0
+    return item, entry & 4095
+
+
+@subroutine
+def give_way(s, arena, out, row, d):
+    """Remove the name of a file (table row `row`) that a rename has replaced.
+
+    The other file's entry takes its place, and the one of the old name goes (xfs_rename: xfs_dir_replace, xfs_dir_removename).
+    So a directory never has a name more or less on the way, which might change its form.
+    """
+    if s.mover and arena[arena[row] + n.KNOWN]:
+        f, g = arena[s.mover], arena[row]
+        arena[f + n.ENTRY], arena[g + n.ENTRY] = arena[g + n.ENTRY], arena[f + n.ENTRY]
+        if arena[d + n.FORM] != n.IN_INODE:
+            item, at = data_item(arena, d, arena[f + n.ENTRY])
+            more = entry_bytes(arena, s.mover) - entry_bytes(arena, row)
+            arena[item + n.FILL] += more
+            log_buffer(s, arena, item, at, at + entry_bytes(arena, s.mover) - 1)
+            item, at = data_item(arena, d, arena[g + n.ENTRY])
+            arena[item + n.FILL] -= more
+    remove_entry(s, arena, out, row, d)
 
 
 @subroutine
@@ -183,6 +223,6 @@ HOOKS = {
     "remove_entry": remove_entry,
     "unlinked": unlinked,
     "move_entry": move_entry,
-    "give_way": remove_entry,
+    "give_way": give_way,
     "words_needed": words_needed,
 }

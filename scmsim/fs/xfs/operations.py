@@ -16,7 +16,7 @@ from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import change_names
 from scmsim.fs.linux.pages import fallocate
 from scmsim.fs.xfs import state as n
-from scmsim.fs.xfs.data import PAGES, truncate, write_slice
+from scmsim.fs.xfs.data import PAGES, request_end, truncate, write_slice
 from scmsim.fs.xfs.log import checkpoint, push_all
 from scmsim.fs.xfs.names import HOOKS as NAMES
 from scmsim.fs.xfs.names import destroy, touch
@@ -99,24 +99,24 @@ def longest_fitting_prefix(s, arena, op):
     """
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     page, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
-    left, stop = s.free_blocks, page + n.EXTENT_PAGES
+    left = s.free_blocks
     while page <= last:
+        stop = request_end(max(op.offset, page << 12))
         count = page_run(s, arena, f, page, min(last, stop - 1))
         if page >= arena[f + e.PAGE_COUNT] or arena[arena[f + e.PAGES] + page] == 0:
             left -= count
             if left < 0:
                 break
         page += count
-        stop += n.EXTENT_PAGES * (page == stop)
     return max((page << 12) - op.offset, 0)
 
 
 @subroutine
 def slice_fits(s, arena, out, op, f):
     """Return whether the next part of a read or write surely fits; grow the file's page table for it."""
-    first = (op.offset + s.progress) >> 12
-    is_write = op.op == r.WRITE
-    last = min((op.offset + op.length - 1) >> 12, first + (n.EXTENT_PAGES if is_write else e.SLICE_PAGES) - 1)
+    at = op.offset + s.progress
+    is_write, first = op.op == r.WRITE, at >> 12
+    last = min((op.offset + op.length - 1) >> 12, (request_end(at) if is_write else first + e.SLICE_PAGES) - 1)
     if not reserve_events(s, out, n.ROOM + (PAGE_EVENTS if is_write else 4) * (last - first + 1)):
         return False
     if is_write:

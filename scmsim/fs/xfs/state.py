@@ -38,7 +38,6 @@ CHUNK_SHIFT = 7  # XFS_BLF_SHIFT
 INODE_FORMAT = 56 + 176 + 2 * OP_HEADER  # xfs_inode_log_format, xfs_log_dinode
 EXTENT_BYTES = 16  # xfs_bmbt_rec
 FORK_BYTES = 336  # room for extents or entries in a 512-byte inode: 512 - 176
-EXTENTS_INLINE = 21
 EXTENTS_PER_LEAF = 251  # (4096 - 72) / 16
 BTREE_ROOT = 72  # header of the in-core root of a file's extent tree
 ICREATE = 28 + OP_HEADER  # xfs_icreate_log
@@ -103,11 +102,11 @@ LEAF_ENTRY = 8
 LEAF_FULL = 504  # (4096 - 64) / 8
 ONE_LEAF = 500  # entries of the only leaf, which also holds the free space of data blocks
 LEAF_FILL = LEAF_FULL // 2
-SHORT_FULL = FORK_BYTES - 6
+SHORT_HEADER = 6  # xfs_dir2_sf_hdr
 MOST_BLOCKS = 4  # most blocks that one name may take: a node, a block of free space, a leaf, a data block
 MOST_FREED = 64  # extents that an operation may free besides those of its files: blocks of directories
 
-EXTENT_PAGES = 1024  # pages that one transaction of a write maps (XFS caps it at 4 MiB)
+EXTENT_PAGES = 1024  # pages of the bytes that one transaction of a write maps at most (4 MiB)
 ROOM = 64  # events that each operation may need
 WORDS = 1024  # words that each operation may need besides its tables
 
@@ -121,6 +120,7 @@ STATE = np.dtype(
             *xfs_groups.FIELDS,
             ("inode_groups", "i8"),  # arena offset of a table of groups
             ("next_group", "i8"),  # group of the next directory
+            ("mover", "i8"),  # table row of the file that a rename puts in another's place, 0: none
             ("new_chunk", "i8"),  # set if the inode taken last is in a new chunk
             ("ag_items", "i8"),
             ("cil", "i8"),  # first item of the committed item list, 0 = none
@@ -138,6 +138,8 @@ STATE = np.dtype(
             ("log_unit", "i8"),
             ("log_buffer", "i8"),
             ("sync_interval", "i8"),
+            ("leaf_by_inode", "i8"),  # set if a leaf's place follows the file's inode (from Linux 6.3 on)
+            ("fork", "i8"),  # bytes for extents or entries in an inode; the root directory's has FORK_BYTES
             ("old_size", "i8"),  # bytes: length of a file before the current operation; -1: the operation cleared bytes
             ("next_flush", "i8"),  # ns: when the flusher thread runs next (page cache)
             ("push", "i8"),  # set when all logged metadata must be written in place

@@ -6,6 +6,7 @@ Written from the same description as scmsim/fs/xfs/*.py, and shares no code with
 from tests.fs.xfs.reference_dirs import Dirs
 from tests.fs.xfs.reference_log import BLOCK, Item, Node
 
+REQUEST = 4 << 20  # most bytes from the first one of a request for blocks on (xfs_direct_write_iomap_begin)
 NAMES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
 
 
@@ -89,17 +90,28 @@ class Slow(Dirs):
         if leaves:
             at = 72 + 16 * min(extents // leaves, 250)
             self.change(node.leaves[min(page * leaves // max(node.end, 1), leaves - 1)], at, at + 15)
-        while extents > 21 and extents > 251 * len(node.leaves) and self.free_count() > left:
-            size = self.space.size
-            goal = self.numbers.block(node.inode) if block is None else block // size * size
-            item = self.meta_block(goal)
+        inline = self.fork // 16
+        while extents > inline and extents > 251 * len(node.leaves) and self.free_count() > left:
+            item = self.meta_block(self.leaf_place(node, block))
             node.leaves.append(item)
             self.change(item, 0, 72 + 16 * min(extents // len(node.leaves), 251))
-        self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
+        self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, inline))
+
+    def leaf_place(self, node, block):
+        """Return where the search for a leaf begins; `block` is the first of the transaction's data, if any."""
+        size, goal = self.space.size, self.numbers.block(node.inode)
+        if self.leaf_by_inode:
+            if node.leaves:
+                goal = node.leaves[-1].home
+            if block is not None:
+                goal = max(goal // size, block // size) * size + goal % size
+        elif block is not None:
+            goal = block // size * size
+        return goal
 
     def drop_leaves(self, node):
-        """Free the leaves of a file's extents, if the inode holds up to 21 again."""
-        if node.extents() <= 21:
+        """Free the leaves of a file's extents, if the inode holds them again."""
+        if node.extents() <= self.fork // 16:
             while node.leaves:
                 self.free_meta(node.leaves.pop())
 
@@ -143,19 +155,18 @@ class Slow(Dirs):
         return count
 
     def fitting(self, node, offset, length):
-        """Return how many leading bytes of a write get blocks: in parts of 1024 pages, a run of holes gets all or none."""
-        pages, left = range(offset // BLOCK, (offset + length - 1) // BLOCK + 1), self.free_count()
-        for begin in range(0, len(pages), 1024):
-            first = begin
-            for page in pages[begin : begin + 1024]:
-                if page in node.pages:
-                    first = page + 1 - pages[0]
-                    continue
-                left -= 1
-                if left < 0:
-                    done = max(pages[first] * BLOCK - offset, 0)
-                    self.short_writes += done > 0
-                    return done
+        """Return how many leading bytes of a write get blocks: a run of holes gets all or none, of at most 4 MiB."""
+        at, end, left = offset, offset + length, self.free_count()
+        while at < end:
+            page, stop = at // BLOCK, -(-min(end, at + REQUEST) // BLOCK)
+            count = 0
+            while page + count < stop and page + count not in node.pages:
+                count += 1
+            left -= count
+            if left < 0:
+                self.short_writes += at > offset
+                return at - offset
+            at = (page + max(count, 1)) * BLOCK
         return length
 
     def write(self, node, offset, length):
@@ -168,10 +179,10 @@ class Slow(Dirs):
         end = offset + length
         while at < end:
             page = at // BLOCK
-            if at == part_end:
-                part_end = min(end, (page + 1024) * BLOCK)
-            count = self.run_of(node, page, (part_end - 1) // BLOCK)
             old = node.pages.get(page)
+            if at == part_end or old is None or old[1]:
+                part_end = min(end, -(-(at + REQUEST) // BLOCK) * BLOCK)
+            count = self.run_of(node, page, (part_end - 1) // BLOCK)
             if old is None or old[1]:
                 blocks = self.take(node, page, count) if old is None else [old[0] + i for i in range(count)]
                 count = len(blocks)
@@ -313,7 +324,10 @@ class Slow(Dirs):
             over = file2 >= 0 and file2 != file
             if (not over or not node.known) and self.blocks_for(folder, file) > self.free_count():
                 return False
-            if over or not node.known:
+            takes_place = over and node.known > 0
+            if takes_place:
+                self.change_folder(folder)
+            elif not node.known:
                 self.remove_name(folder, file)
                 self.add_name(folder, file)
             else:
@@ -326,6 +340,8 @@ class Slow(Dirs):
             self.change_inode(node)
             if file2 >= 0 and file2 != file:
                 if file2 in self.nodes:
+                    if takes_place:
+                        self.swap_names(folder, file, file2)
                     self.remove_name(folder, file2)
                     self.lose_link(file2)
                 self.gone.add(file2)

@@ -17,10 +17,14 @@ class Dirs(Log):
         """Return the bytes of a name in a block."""
         return -(-(self.name_length[file] + 12) // 8) * 8
 
+    def most_short(self, folder):
+        """Return the bytes of names that a directory's inode holds; the root's has no room for extended attributes."""
+        return (336 if folder is self.nodes[self.root] else self.fork) - 6
+
     def blocks_for(self, folder, file):
         """Return how many blocks must be free before a name is added."""
         if folder.form == "inode":
-            return int(folder.short + self.short(file) > 330)
+            return int(folder.short + self.short(file) > self.most_short(folder))
         return 4
 
     def after(self, item):
@@ -86,7 +90,7 @@ class Dirs(Log):
         node.known += 1
         node.before, node.at = node.at, (0, 0)
         if folder.form == "inode":
-            if folder.short > 330:
+            if folder.short > self.most_short(folder):
                 folder.form = "block"
                 self.add_data(folder, 0)
                 item = folder.data[0]
@@ -138,7 +142,7 @@ class Dirs(Log):
             self.change_inode(folder, -(-(folder.short + 6) // 4) * 4)
         else:
             blocks = folder.end + len(folder.leaves) + 2 * (folder.form == "node")
-            self.change_inode(folder, 16 * min(blocks, 21))
+            self.change_inode(folder, 16 * min(blocks, self.fork // 16))
 
     def empty_folder(self, folder):
         """Free all blocks of a directory."""
@@ -155,12 +159,25 @@ class Dirs(Log):
             folder.names = max(folder.names - 1, 0)
             folder.short = max(folder.short - self.short(file), 0)
             folder.long = max(folder.long - self.long(file), 0)
-            if folder.form != "inode" and folder.short <= 330:
+            if folder.form != "inode" and folder.short <= self.most_short(folder):
                 self.empty_folder(folder)
             if folder.form != "inode":
                 self.clear_name(folder, file, *node.at)
             node.at = node.before
         self.change_folder(folder)
+
+    def swap_names(self, folder, file, replaced):
+        """Let the newest names of two files change places; the entry that now names `file` is logged."""
+        node, other = self.nodes[file], self.nodes[replaced]
+        if not other.known:
+            return
+        node.at, other.at = other.at, node.at
+        if folder.form != "inode":
+            places = [at if at[0] in folder.data else (0, 0) for at in (node.at, other.at)]
+            mine, its = (folder.data[index] for index, _ in places)
+            self.change(mine, places[0][1], places[0][1] + self.long(file) - 1)
+            mine.fill += self.long(file) - self.long(replaced)
+            its.fill -= self.long(file) - self.long(replaced)
 
     def clear_name(self, folder, file, index, at):
         """Clear the bytes and the hash of a name; free a data block or a leaf that is no longer needed."""

@@ -63,7 +63,10 @@ class Log:
         buffer=32768,
         interval=30 * SECONDS,
         clock_tick=SECONDS // 250,
+        fork=336,
+        leaf_by_inode=False,
     ):
+        self.fork, self.leaf_by_inode = fork, leaf_by_inode
         blocks = capacity // BLOCK
         self.log_bytes = BLOCK * (log or max(min(max(blocks // 2048, 16384), 1 << 19, blocks // 8), 512))
         self.space = Groups(blocks, groups, mkfs(blocks, groups, self.log_bytes // BLOCK))

@@ -46,10 +46,11 @@ def same_state(model, reference):
             assert blocks == [node.pages.get(page, (0,))[0] for page in range(node.end)], file
 
 
-def start(capacity=24 << 20, log=4 << 20, room=1 << 12, files=None, tick=laws.TICK, groups=4):
-    own = {"capacity": capacity, "log": log, "allocation_groups": groups}
+def start(capacity=24 << 20, log=4 << 20, room=1 << 12, files=None, tick=laws.TICK, groups=4, kernel="5.13"):
+    own = {"capacity": capacity, "log": log, "allocation_groups": groups, "kernel": kernel}
     model = drive.Model("xfs-dax", files or side(), room, timestamp_tick=tick, **own)
-    return model, Slow(files or side(), capacity, log=log // 4096, clock_tick=tick, groups=groups)
+    newer = {"fork": 192, "leaf_by_inode": True} if kernel == "6.12" else {}
+    return model, Slow(files or side(), capacity, log=log // 4096, clock_tick=tick, groups=groups, **newer)
 
 
 FAMILY = laws.ByKind(start, same_state)
@@ -106,6 +107,34 @@ def test_a_truncate_frees_blocks_past_the_end_unless_the_file_grows(size, pages)
     assert len(reference.nodes[1].pages) == pages
 
 
+def a_hole_for_one_request(first, offset):
+    """A hole of 1500 blocks is free near file 1, which has `first` bytes; then 10 MiB are written from `offset` on."""
+    rows = [("create", 1), ("write", 1, 0, first), ("close", 1), ("create", 2), ("write", 2, 0, 1500 * 4096)]
+    rows += [("close", 2), ("create", 3), ("write", 3, 0, 16 * 4096), ("close", 3), ("unlink", 2), ("sync", -1)]
+    return spaced(*rows, ("open", 1), ("write", 1, offset, 10 << 20), ("close", 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "offset", "extents"),
+    [
+        (6144, 6144, [(0, 12, 2), (2, 24, 1024), (1026, 1540, 1536)]),
+        (4096, 4196, [(0, 12, 1), (1, 24, 1025), (1026, 1540, 1536)]),
+    ],
+    ids=["after a page with a block", "from within a page"],
+)
+def test_a_request_for_blocks_has_4_mib_from_its_first_byte(first, offset, extents):
+    """The extents (page, block, blocks) are those of Linux 6.1 on a device of 2 GiB, measured in the lab."""
+    names = ["/d", *[f"/d/{file}" for file in (1, 2, 3)]]
+    files = drive.files(0, -1, -1, -1, dirs=[0], names=names)
+    trace = a_hole_for_one_request(first, offset)
+    model = drive.Model("xfs-dax", files, capacity="2GiB")
+    model.feed(drive.ops(*[row for row, _ in trace]))
+    mine = [row for row in model.extents() if row["file"] == 1]
+    fields = ("logical", "physical", "length")
+    assert [tuple(int(row[field]) // 4096 for field in fields) for row in mine] == extents
+    assert not FAMILY.agree(trace, 80 << 20, files=files, step=1, groups=1).failed
+
+
 def test_a_leaf_of_extents_goes_when_the_inode_holds_them_again():
     """By a truncate, and by a write that joins unwritten extents to written ones."""
     every_other = [("write", 1, page * 4096, 4096) for page in range(0, 60, 2)]
@@ -115,6 +144,52 @@ def test_a_leaf_of_extents_goes_when_the_inode_holds_them_again():
     for more in (("truncate", 1, 20 * 4096), ("write", 1, 0, 60 * 4096)):
         reference = FAMILY.agree(spaced(*rows, more, ("create", 2), ("write", 2, 0, 4096)), step=1)
         assert not reference.nodes[1].leaves
+
+
+def single_pages(count):
+    """A file of eight blocks, and then `count` extents of one block each."""
+    return spaced(
+        ("create", 1), ("write", 1, 0, 8 * 4096), *[("write", 1, (9 + 2 * i) * 4096, 4096) for i in range(count)]
+    )
+
+
+@pytest.mark.parametrize(("kernel", "most"), [("6.1", 21), ("6.12", 12)])
+def test_an_inode_of_newer_kernels_has_room_for_extended_attributes(kernel, most):
+    """The most extents without a leaf are those of Debian's kernels, measured in the lab."""
+    for count in (most, most + 1):
+        reference = FAMILY.agree(single_pages(count - 1), kernel=kernel)
+        assert reference.nodes[1].extents() == count and len(reference.nodes[1].leaves) == (count > most)
+
+
+@pytest.mark.parametrize(("kernel", "leaf"), [("6.1", 12), ("6.12", 15)])
+def test_a_leaf_of_extents_is_near_the_inode_on_newer_kernels(kernel, leaf):
+    """Blocks 12 to 15 are free, and the inode is in block 16; measured in the lab."""
+    reference = FAMILY.agree(single_pages(22), kernel=kernel)
+    assert [item.home for item in reference.nodes[1].leaves] == [leaf]
+
+
+@pytest.mark.parametrize(("kernel", "most"), [("6.1", 33), ("6.12", 18)])
+def test_a_directory_in_an_inode_of_newer_kernels_has_less_room(kernel, most):
+    """An entry of two letters has ten bytes (xfs_dir2_sf_entsize)."""
+    files = drive.files(0, *[-1] * (most + 1), dirs=[0], names=["/d", *[f"/d/{i:02d}" for i in range(most + 1)]])
+    rows = [("create", i, 0, 0, 0) for i in range(1, most + 2)]
+    for count, form in ((most, "inode"), (most + 1, "block")):
+        assert FAMILY.agree(spaced(*rows[:count]), files=files, kernel=kernel).nodes[0].form == form
+
+
+def test_a_rename_over_a_file_takes_its_place():
+    """On 6.12 the directory has a block for 19 names, and gives it back once: the rename adds no name on the way (xfs_rename)."""
+    files = drive.files(0, *[-1] * 20, dirs=[0], names=["/d", *[f"/d/{i:02d}" for i in range(20)]])
+    rows = [("create", i, 0, 0, 0) for i in range(1, 20)]
+    reference = FAMILY.agree(spaced(*rows, ("rename", 1, 0, 0, 2)), files=files, step=1, kernel="6.12")
+    freed = [extent for group in reference.space.busy for extent in group.extents()]
+    assert reference.nodes[0].form == "inode" and sum(end - start for start, end in freed) == 1
+
+
+@settings(max_examples=3 if NO_JIT else 40)
+@given(trace=traces)
+def test_kernels_agree_with_the_twin_of_a_newer_kernel(trace):
+    FAMILY.agree(trace, kernel="6.12")
 
 
 def test_a_directory_of_long_names():
