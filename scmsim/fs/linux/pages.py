@@ -201,7 +201,10 @@ def punch_hole(s, arena, out, row, f, at, end):
         change_part(s, arena, out, row, f, end & ~4095, end & 4095)
     if (at + 4095) >> 12 < end >> 12:
         placement.discard_preallocations(s, arena, f)
-    free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
+    first, last = (at + 4095) >> 12, (end >> 12) - 1
+    if first <= last < arena[f + e.PAGE_COUNT]:
+        index.to_punch(s, arena, f, first, last)
+    free_pages(s, arena, out, f, first, last)
     index.punched(s, arena, f)
 
 
@@ -229,7 +232,6 @@ def fallocate(s, arena, out, op, row, f):
         punch_hole(s, arena, out, row, f, op.offset, end)
     else:
         fill_holes(s, arena, out, f, first, last)
-        index.ensure_index(s, arena, f)
         if not op.flag & r.KEEP_SIZE:
             arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
     note_change(s, arena, out, f)

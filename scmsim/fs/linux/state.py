@@ -98,7 +98,6 @@ STATE = np.dtype(
             ("now", "i8"),  # time of the current operation, ns
             ("needs_slow_path", "i8"),  # set when the fast path leaves something to the slow path
             ("slow_path_blocked", "i8"),  # set when the slow path has no room left for events or words
-            ("grow_file", "i8"),  # record of a file whose extents need another leaf, 0 = none
             ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
             ("new_pages", "i8"),  # pages that entered the cache in this slice
             ("new_pointers", "i8"),  # pointer blocks that the last allocation added to a file

@@ -75,8 +75,9 @@ def add_zeroed(s, arena, out, f, page, count):
         zeroed = count
     else:
         first, zeroed, splits = index.to_write(s, arena, f, page, count)
+        extents = arena[f + e.EXTENTS]
         write_extents(arena, f, first, zeroed)
-        index.merged(s, arena, f)
+        index.converted(s, arena, f, not splits and arena[f + e.EXTENTS] == extents)
     block = arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT
     group = block // e.GROUP_BLOCKS
     s.reg[q.BITMAP] = q.BUFFERS + block_bitmap(s, group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
@@ -339,8 +340,6 @@ def transfer(s, arena, out, op, row):
                 return DONE
         else:
             write_slice(s, arena, out, op, row, f)
-            if not index.ensure_index(s, arena, f):
-                return NO_ROOM
     if s.uncut_page >= 0:
         placement.discard_preallocations(s, arena, f)  # ext4_truncate after a write in part
     return DONE

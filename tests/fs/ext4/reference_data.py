@@ -18,7 +18,6 @@ class Data(Disk):
             self.flush_step(node)
             if not node.dirty():
                 self.queue.remove(file)
-            self.grow_leaves(node)
 
     def flush_step(self, node):
         """Write back up to CHUNK dirty pages, lowest first."""
@@ -41,6 +40,7 @@ class Data(Disk):
             for number in run:
                 node.pages[number].dirty = node.pages[number].unwritten = False
             if changed:
+                self.grow_leaves(node)
                 self.merge_leaf(node)
             self.data += PAGE * len(run)
             left = left[len(run) :]
@@ -76,7 +76,6 @@ class Data(Disk):
             else:
                 self.write_cached(file, node, at, stop)
             at = stop
-            self.grow_leaves(node)
         if self.uncut >= 0:
             self.close_window(node)
         self.uncut = -1
@@ -104,10 +103,13 @@ class Data(Disk):
                     own = range(page, page + count)
                     self.change_leaf(node, page)
                     zeroed = own if self.by_dax_io else self.zeroed_with(node, own)
+                    extents, joins = self.extents_of(node), self.joins_written(node, own)
                     for number in zeroed:
                         node.pages[number].unwritten = False
                     self.zeroing += PAGE * (len(zeroed) - count)
-                    self.merge_leaf(node)
+                    self.grow_leaves(node)
+                    if not joins or self.extents_of(node) < extents:  # else pages moved to the neighbour
+                        self.merge_leaf(node)
                 if not self.by_dax_io:
                     self.zeroing += PAGE * count
                 else:
@@ -139,12 +141,18 @@ class Data(Disk):
             low -= 1
         while alike(high + 1, True):
             high += 1
-        joins = alike(own[0] - 1, False) or alike(own[-1] + 1, False)
+        joins = self.joins_written(node, own)
         inside = high < max(-(-node.size // PAGE), own[-1] + 1)
         if joins or high == own[-1] or not inside:
             return own
         last = high if high - own[0] < 8 else own[-1]
         return range(low if last - low < 7 else own[0], last + 1)
+
+    def joins_written(self, node, own):
+        """Return whether pages of an unwritten extent continue written blocks before or after them."""
+        shift = node.pages[own[0]].block - own[0]
+        near = [(number, node.pages.get(number)) for number in (own[0] - 1, own[-1] + 1)]
+        return any(page is not None and page.block == number + shift and not page.unwritten for number, page in near)
 
     def clear_edges(self, target, head, stop):
         """Clear and write back the bytes before `head` and after `stop` in new blocks from `target` on (dax_io)."""
@@ -216,6 +224,13 @@ class Data(Disk):
             self.zeroing += length
             self.flushes += (target + length - 1) // 64 - target // 64 + 1
 
+    def split_after(self, node, last):
+        """Split an extent that goes on after the page `last`, before the pages up to there are freed."""
+        page, following = node.pages.get(last), node.pages.get(last + 1)
+        if page is not None and following is not None:
+            if (page.block + 1, page.unwritten) == (following.block, following.unwritten):
+                self.grow_leaves(node, 1)
+
     def truncate(self, file, node, size):
         """Perform truncate."""
         if size <= node.size:
@@ -244,10 +259,10 @@ class Data(Disk):
                 self.clear(file, node, end - end % PAGE, end % PAGE)
             if offset < min(end, node.size) and -(-offset // PAGE) < end // PAGE:
                 self.close_window(node)
+                self.split_after(node, end // PAGE - 1)
                 self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
                 if not self.extents_of(node) and len(node.leaves) == 1:
                     self.free_leaves(node)
-                self.grow_leaves(node)
         else:
             numbers = range(offset // PAGE, (end - 1) // PAGE + 1)
             asked = numbers[-1]
@@ -264,7 +279,6 @@ class Data(Disk):
                     count = self.allocate(node, at, count, unwritten=True)
                     self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
                 at += max(count, 1)
-            self.grow_leaves(node)
             if not keep_size:
                 node.size = max(node.size, end)
         self.change_inode(node)

@@ -93,8 +93,11 @@ class Disk:
 
     def available(self):
         """Return how many blocks can still be reserved."""
-        promised = sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
-        return self.free_count() - promised - self.allocator.reserved
+        return self.free_count() - self.promised() - self.allocator.reserved
+
+    def promised(self):
+        """Return how many pages wait for a block of their own."""
+        return sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
 
     def neighbour(self, node, page, step):
         """Return the nearest page with a block before or after `page`, and its block; (0, 0) if there is none."""
@@ -113,7 +116,11 @@ class Disk:
         goal = self.home(node)
         if left[1] or right[1]:
             goal = left[1] + page - left[0] if left[1] else right[1] - (right[0] - page)
-        request = Request(node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten)
+        # write-back claimed its blocks when its pages became dirty (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
+        claimed = not node.is_dir and not unwritten and self.promised() > 0
+        request = Request(
+            node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten, reserved=claimed
+        )
         return self.served(node, request)
 
     def take_leaf(self, node):
@@ -159,6 +166,7 @@ class Disk:
             self.join(self.layout.groups[group].block_bitmap)
             self.join(1 + group // 64)
         self.change_leaf(node, page)
+        self.grow_leaves(node)
 
     def change_leaf(self, node, page):
         """Change the extent leaf over `page`."""
@@ -174,9 +182,10 @@ class Disk:
             last = now
         return found
 
-    def grow_leaves(self, node):
-        """Add leaves for extents that do not fit in the inode or the existing leaves."""
-        while self.extents_of(node) > max(4, 340 * len(node.leaves)) and self.available() + self.allocator.reserved > 0:
+    def grow_leaves(self, node, more=0):
+        """Add leaves for extents, and `more` to come, that do not fit in the inode or the existing leaves."""
+        extents = self.extents_of(node) + more
+        while extents > max(4, 340 * len(node.leaves)) and self.available() + self.allocator.reserved > 0:
             block = self.take_leaf(node)
             node.leaves.append(block)
             self.join(block)
