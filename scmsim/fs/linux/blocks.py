@@ -6,7 +6,7 @@ another count as one extent, of any length.
 
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.table import reserve, words_to_hold
-from scmsim.fs.linux import index, metadata, placement
+from scmsim.fs.linux import index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
@@ -145,7 +145,10 @@ def reserve_besides(s, arena, f, last, more):
         words += words_to_hold(arena, f + e.LEAVES, slots)
     if words and not has_room(s, arena, words + more):
         return False
-    reserve(s, arena, f + e.PAGES, last + 1)
+    pages = last + 1
+    if not lookups.ready(s, arena, f, pages):
+        return False
+    reserve(s, arena, f + e.PAGES, pages)
     if slots:
         reserve(s, arena, f + e.LEAVES, slots)
     return True

@@ -6,7 +6,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}.
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, metadata, placement
+from scmsim.fs.linux import index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -14,6 +14,7 @@ from scmsim.fs.linux.blocks import (
     blocks_left,
     blocks_needed,
     change_groups,
+    page_run,
     reserve_pages,
     starts_at_ends,
 )
@@ -126,7 +127,10 @@ def truncate(s, arena, out, op, row, f):
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE] or (AT_SAME_SIZE and size == arena[f + e.SIZE]):
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
+        if size & 4095:
+            lookups.looked_up(s, arena, f, size >> 12, 1)
         placement.discard_preallocations(s, arena, f)
+        lookups.forget(s, arena, f, (size + 4095) >> 12, e.MOST_PAGES)
         free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
         change_part(s, arena, out, row, f, size, -size & 4095)
         free_leaves(s, arena, f, index.blocks_kept(arena, f))
@@ -149,12 +153,24 @@ def last_that_fits(s, arena, f, first, last):
 
 
 @subroutine
+def pass_over(s, arena, f, page, last):
+    """Look up a page that has a block, and those after it; return how many pages the call goes on by."""
+    if not s.dax:
+        return 1
+    count = lookups.looked_up(s, arena, f, page, page_run(s, arena, f, page, last))
+    if arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN:
+        lookups.learn_root(s, arena, f)
+        lookups.learn(s, arena, f, page, page + count)
+    return count
+
+
+@subroutine
 def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT], following = 0, -1
     while page <= last:
         if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page]:
-            page, following = page + 1, -1
+            page, following = page + pass_over(s, arena, f, page, last), -1
             continue
         count, wanted = 1, max(last, s.uncut_page)
         known = min(wanted + 1, arena[f + e.PAGE_COUNT])
@@ -162,8 +178,11 @@ def fill_holes(s, arena, out, f, page, last):
             count += 1
         if page + count >= arena[f + e.PAGE_COUNT]:
             count = wanted + 1 - page  # no page after the table's last one has blocks
+        count = lookups.looked_up(s, arena, f, page, count)
+        lookups.learn_root(s, arena, f)
         count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
         arena[f + e.MAPPED] += count
+        lookups.learn(s, arena, f, page, page + count)
         block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
         s.reg[q.COUNT] += block != following
         following = block + count
@@ -199,8 +218,13 @@ def punch_hole(s, arena, out, row, f, at, end):
     else:
         change_part(s, arena, out, row, f, at, -at & 4095)
         change_part(s, arena, out, row, f, end & ~4095, end & 4095)
+    if at & 4095:
+        lookups.looked_up(s, arena, f, at >> 12, 1)
+    if end & 4095 and (end >> 12 != at >> 12 or at & 4095 == 0):
+        lookups.looked_up(s, arena, f, end >> 12, 1)
     if (at + 4095) >> 12 < end >> 12:
         placement.discard_preallocations(s, arena, f)
+        lookups.forget(s, arena, f, (at + 4095) >> 12, end >> 12)
     first, last = (at + 4095) >> 12, (end >> 12) - 1
     if first <= last < arena[f + e.PAGE_COUNT]:
         index.to_punch(s, arena, f, first, last)

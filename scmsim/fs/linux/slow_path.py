@@ -7,7 +7,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.linux import metadata
+from scmsim.fs.linux import lookups, metadata
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import PREALLOCATION
@@ -16,6 +16,8 @@ from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import subroutine
+
+MOST_LEARNED = 2  # pages at the ends of a range that a truncate or a punched hole looks up
 
 
 @subroutine
@@ -85,6 +87,8 @@ def step(s, arena, out, op, row):
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.CLOSE:
         f = touch(s, arena, row)
         if f == 0:
+            return NO_ROOM
+        if not lookups.ready(s, arena, f, MOST_LEARNED):
             return NO_ROOM
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)

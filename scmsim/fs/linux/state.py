@@ -86,6 +86,7 @@ ENTRY_REMOVED, ENTRY_ADDED, ENTRY_RENAMED = 0, 1, 2  # changes of a directory en
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads a directory's entries over its leaves
 LARGEST = 16 << 40  # bytes
+MOST_PAGES = 0xFFFFFFFF  # page after the last one of any file (EXT_MAX_BLOCKS)
 
 STATE = np.dtype(
     (

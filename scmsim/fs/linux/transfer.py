@@ -11,7 +11,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, metadata, placement
+from scmsim.fs.linux import index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -65,18 +65,26 @@ def find_blocks(s, out, page, count):
 
 
 @subroutine
-def add_zeroed(s, arena, out, f, page, count):
-    """DAX: give zeroed blocks to the first of `count` pages from `page` on, holes or unwritten; return their number."""
+def add_zeroed(s, arena, out, f, page, count, last):
+    """DAX: give zeroed blocks to the first of `count` pages from `page` on, holes or unwritten; return their number.
+
+    `last` is the last page of the whole call.  A hole gets the blocks for up to `MOST_NEW` pages of the call at once.
+    """
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
-        want = count if s.uncut_page < 0 else page_run(s, arena, f, page, s.uncut_page)
-        count = add_changed(s, arena, f, page, min(want, MOST_NEW), s.page_bits)
+        count = lookups.looked_up(s, arena, f, page, page_run(s, arena, f, page, max(last, s.uncut_page)))
+        lookups.learn_root(s, arena, f)
+        count = add_changed(s, arena, f, page, min(count, MOST_NEW), s.page_bits)
+        lookups.learn(s, arena, f, page, page + count)
         arena[f + e.MAPPED] += count
         zeroed = count
     else:
+        count = lookups.looked_up(s, arena, f, page, count)
+        lookups.learn_root(s, arena, f)
         first, zeroed, splits = index.to_write(s, arena, f, page, count)
         extents = arena[f + e.EXTENTS]
         write_extents(arena, f, first, zeroed)
+        lookups.learn(s, arena, f, first, first + zeroed)
         index.converted(s, arena, f, not splits and arena[f + e.EXTENTS] == extents)
     block = arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT
     group = block // e.GROUP_BLOCKS
@@ -184,10 +192,11 @@ def write_slice(s, arena, out, op, row, f):
         word = arena[arena[f + e.PAGES] + page]
         if s.dax:
             if word == 0 or word & e.IS_UNWRITTEN:
-                count = add_zeroed(s, arena, out, f, page, count)
+                count = add_zeroed(s, arena, out, f, page, count, (op.offset + op.length - 1) >> 12)
                 s.changed = 1
                 fill_new(s, arena, out, f, at, min(end, (page + count) << 12))
             else:
+                lookups.looked_through(s, arena, f, page, count)
                 use_pages(s, arena, f, page, count)
         else:
             if word & e.IS_CACHED == 0:
@@ -274,6 +283,8 @@ def read_slice(s, arena, out, op, f):
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = 0
+        if s.dax:
+            lookups.looked_through(s, arena, f, page, count)
         if page < arena[f + e.PAGE_COUNT]:
             word = arena[arena[f + e.PAGES] + page]
             if word and not s.dax and not word & e.IS_CACHED:
@@ -315,7 +326,11 @@ def slice_fits(s, arena, out, op, f):
     if not reserve_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
         return False
     words = PREALLOCATION * (last - first + 1)
-    return op.op != r.WRITE or (has_room(s, arena, words) and reserve_besides(s, arena, f, last, words))
+    if op.op != r.WRITE:
+        return lookups.ready(s, arena, f, last - first + 1)
+    if s.dax:  # a request may go on past the slice
+        last = min(last + MOST_NEW, (op.offset + op.length - 1) >> 12)
+    return has_room(s, arena, words) and reserve_besides(s, arena, f, last, words)
 
 
 @subroutine

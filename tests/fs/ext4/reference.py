@@ -237,7 +237,14 @@ class Slow(Data):
         if length > 0 and node.stamp >= node.read_stamp != self.file_time():
             node.read_stamp = self.file_time()
             self.change_inode(node)
-        for number in range(offset // PAGE, -(-min(offset + length, node.size) // PAGE)):
+        number, end = offset // PAGE, -(-min(offset + length, node.size) // PAGE)
+        while self.dax and number < end:
+            count = 1
+            while number + count < end and self.follows(node.pages.get(number), node.pages.get(number + count), count):
+                count += 1
+            self.look_through(node, number, count)
+            number += count
+        for number in range(offset // PAGE, end):
             if number in node.pages:
                 node.pages[number].cached = True
 

@@ -3,10 +3,11 @@
 Written from the same description as scmsim/fs/linux/transfer.py, and shares no code with it.
 """
 
-from tests.fs.ext4.reference_disk import CHUNK, PAGE, Disk, Page
+from tests.fs.ext4.reference_disk import CHUNK, PAGE, Page
+from tests.fs.ext4.reference_known import END, Known
 
 
-class Data(Disk):
+class Data(Known):
     """The operations on the content of files."""
 
     def write_back(self, file):
@@ -72,7 +73,7 @@ class Data(Disk):
         while at < end:
             stop = min(end, (at // PAGE + 4096) * PAGE)
             if self.dax:
-                self.write_dax(node, at, stop)
+                self.write_dax(node, at, stop, max(self.uncut, (end - 1) // PAGE))
             else:
                 self.write_cached(file, node, at, stop)
             at = stop
@@ -81,8 +82,8 @@ class Data(Disk):
         self.uncut = -1
         return True
 
-    def write_dax(self, node, at, end):
-        """Write one slice, at most 16 MiB, past the page cache."""
+    def write_dax(self, node, at, end, final):
+        """Write one slice, at most 16 MiB, past the page cache; `final` is the last page of the call."""
         grows = end > node.size
         changed = grows
         while at < end:
@@ -95,17 +96,23 @@ class Data(Disk):
             if first is None or first.unwritten:
                 changed = True
                 if first is None:
-                    while self.uncut >= page + count and page + count not in node.pages:
+                    while final >= page + count and page + count not in node.pages:
                         count += 1
+                    count = self.looked_up(node, page, count)
+                    self.learn_root(node)
                     count = self.allocate(node, page, min(count, 4096))
+                    self.learn(node, page, count)
                     self.change_blocks(node, page, [node.pages[page + i].block for i in range(count)])
                 else:
+                    count = self.looked_up(node, page, count)
+                    self.learn_root(node)
                     own = range(page, page + count)
                     self.change_leaf(node, page)
                     zeroed = own if self.by_dax_io else self.zeroed_with(node, own)
                     extents, joins = self.extents_of(node), self.joins_written(node, own)
                     for number in zeroed:
                         node.pages[number].unwritten = False
+                    self.learn(node, zeroed[0], len(zeroed))
                     self.zeroing += PAGE * (len(zeroed) - count)
                     self.grow_leaves(node)
                     if not joins or self.extents_of(node) < extents:  # else pages moved to the neighbour
@@ -116,6 +123,8 @@ class Data(Disk):
                     self.clear_edges(
                         node.pages[page].block * PAGE, at % PAGE, min(end, (page + count) * PAGE) - page * PAGE
                     )
+            else:
+                self.look_through(node, page, count)
             stop = min(end, (page + count) * PAGE)
             self.copy(node.pages[page].block * PAGE + at % PAGE, stop - at)
             self.fences += 1  # sfence at the end of the kernel's copy routine
@@ -231,10 +240,30 @@ class Data(Disk):
             if (page.block + 1, page.unwritten) == (following.block, following.unwritten):
                 self.grow_leaves(node, 1)
 
+    def look_at(self, node, number):
+        """Look one page up, which a truncate or a punched hole clears in part."""
+        self.looked_up(node, number, 1)
+
+    def passed_over(self, node, at, last):
+        """Return how many pages with blocks a fallocate passes over at once."""
+        if not self.dax:
+            return 1
+        count, first = 1, node.pages[at]
+        while at + count <= last and self.follows(first, node.pages.get(at + count), count):
+            count += 1
+        count = self.looked_up(node, at, count)
+        if first.unwritten:
+            self.learn_root(node)
+            self.learn(node, at, count)
+        return count
+
     def truncate(self, file, node, size):
         """Perform truncate."""
         if size <= node.size:
+            if size % PAGE:
+                self.look_at(node, size // PAGE)
             self.close_window(node)
+            self.unlearn(node, -(-size // PAGE), END)
             self.free_pages(node, file, -(-size // PAGE), node.end)
             self.clear(file, node, size, -size % PAGE)
             if not self.extents_of(node):
@@ -257,8 +286,12 @@ class Data(Disk):
             else:
                 self.clear(file, node, offset, -offset % PAGE)
                 self.clear(file, node, end - end % PAGE, end % PAGE)
+            if offset < min(end, node.size):
+                for partial in sorted({at // PAGE for at in (offset, end) if at % PAGE}):
+                    self.look_at(node, partial)
             if offset < min(end, node.size) and -(-offset // PAGE) < end // PAGE:
                 self.close_window(node)
+                self.unlearn(node, -(-offset // PAGE), end // PAGE)
                 self.split_after(node, end // PAGE - 1)
                 self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
                 if not self.extents_of(node) and len(node.leaves) == 1:
@@ -272,13 +305,18 @@ class Data(Disk):
                 return False
             end, whole, at = min(end, (numbers[-1] + 1) * PAGE), numbers[-1] == asked, numbers[0]
             while at <= numbers[-1]:
+                if at in node.pages:
+                    at += self.passed_over(node, at, numbers[-1])
+                    continue
                 count = 0
                 while at + count <= asked and at + count not in node.pages:
                     count += 1
-                if count:
-                    count = self.allocate(node, at, count, unwritten=True)
-                    self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
-                at += max(count, 1)
+                count = self.looked_up(node, at, count)
+                self.learn_root(node)
+                count = self.allocate(node, at, count, unwritten=True)
+                self.learn(node, at, count)
+                self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
+                at += count
             if not keep_size:
                 node.size = max(node.size, end)
         self.change_inode(node)

@@ -10,6 +10,7 @@ from tests.reference.ext4_layout import mkfs
 from tests.reference.ext4_layout.hashing import seed_of
 from tests.reference.ext4_layout.inodes import Inodes
 from tests.reference.ext4_layout.mballoc import Mballoc, NoSpaceLeft, Request
+from tests.reference.ext4_layout.status import StatusTree
 
 PAGE = 4096
 GROUP = 32768
@@ -52,6 +53,7 @@ class Node:
     preallocations: list = field(default_factory=list)
     writers: int = 1
     leaves: list[int] = field(default_factory=list)
+    known: StatusTree = field(default_factory=StatusTree)  # what look-ups of blocks are remembered
 
     @property
     def number(self):
