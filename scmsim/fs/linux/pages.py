@@ -26,7 +26,35 @@ from scmsim.jit import subroutine
 AT_SAME_SIZE = True  # whether a truncate to the file's size frees the blocks past it (ext4_setattr)
 ENDS_AT_SIZE = True  # whether a hole is punched up to the page that contains the file's end, at most
 DOES_A_PART = True  # whether fallocate keeps the blocks that it got before the device was full
+FROM_END = False  # whether extents lose their blocks from the last one on (ext4_ext_remove_space)
 SEPARATE = e.IS_UNWRITTEN  # flags that must be equal in all pages of an extent
+
+
+@subroutine
+def is_same(word, other, distance):
+    """Return whether a page belongs to the extent of another page, `distance` pages before it."""
+    return other >> e.BLOCK_SHIFT == (word >> e.BLOCK_SHIFT) + distance and other & SEPARATE == word & SEPARATE
+
+
+@subroutine
+def extent_after(arena, f, page, end):
+    """Return (page, pages) of the extent from `page` on, up to `end`; a page without a block counts alone."""
+    words, count = arena[f + e.PAGES] + page, 1
+    if arena[words] >> e.BLOCK_SHIFT:
+        while page + count < end and is_same(arena[words], arena[words + count], count):
+            count += 1
+    return page, count
+
+
+@subroutine
+def extent_before(arena, f, page, end):
+    """Return (first page, pages) of the extent that ends before `end`, from `page` on; a page without a block counts alone."""
+    at = arena[f + e.PAGES] + end - 1
+    count, last = 1, arena[at]
+    if last >> e.BLOCK_SHIFT:
+        while end - count > page and is_same(arena[at - count], last, count):
+            count += 1
+    return end - count, count
 
 
 @subroutine
@@ -35,17 +63,12 @@ def free_pages(s, arena, out, f, page, last):
     last = min(last, arena[f + e.PAGE_COUNT] - 1)
     was_dirty = arena[f + e.DIRTY]
     s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
-    at = page
-    while at <= last:
-        words = arena[f + e.PAGES] + at
+    left, right = page, last + 1
+    while left < right:
+        at, count = extent_before(arena, f, left, right) if FROM_END else extent_after(arena, f, left, right)
+        words, before = arena[f + e.PAGES] + at, 0
         block = arena[words] >> e.BLOCK_SHIFT
-        count, before = 1, 0
         if block:
-            state = arena[words] & SEPARATE
-            while at + count <= last and arena[words + count] >> e.BLOCK_SHIFT == block + count:
-                if arena[words + count] & SEPARATE != state:
-                    break
-                count += 1
             before = starts_at_ends(arena, f, at, count)
             change_groups(s, arena, block, count)
             index.freed(s, arena, f, at, count)
@@ -61,7 +84,10 @@ def free_pages(s, arena, out, f, page, last):
             arena[i] = 0
         if block:
             arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count) - before
-        at += count
+        if FROM_END:
+            right = at
+        else:
+            left = at + count
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
     if last == arena[f + e.PAGE_COUNT] - 1:

@@ -213,7 +213,7 @@ class Disk:
         last = min(last, node.end - 1)
         numbers = [number for number in sorted(node.pages) if first <= number <= last]
         was_dirty = bool(node.dirty())
-        run = []
+        run, freed = [], []
         for number in [*numbers, None]:
             block = node.pages[number].block if number is not None else None
             unwritten = number is not None and node.pages[number].unwritten
@@ -221,10 +221,12 @@ class Disk:
             follows = follows and unwritten == node.pages[run[-1][0]].unwritten
             if run and not follows:
                 self.change_blocks(node, run[0][0], [b for _, b in run])
-                self.allocator.free_blocks(run[0][1], len(run))
+                freed.append((run[0][1], len(run)))
                 run = []
             if block is not None:
                 run.append((number, block))
+        for block, count in reversed(freed):  # the kernel frees the last extent first
+            self.allocator.free_blocks(block, count)
         for number in numbers:
             del node.pages[number]
         if was_dirty and not node.dirty():
