@@ -94,7 +94,7 @@ def forget(s, arena, f, page, end):
 
 @subroutine
 def word_at(arena, f, page):
-    """Return a page's word, 0 past the file's table."""
+    """Return the packed word of a page, 0 past the file's table."""
     return arena[arena[f + e.PAGES] + page] if page < arena[f + e.PAGE_COUNT] else 0
 
 

@@ -91,7 +91,7 @@ def give_blocks(s, arena, out, f, page, count):
         return NO_ROOM, 0
     if blocks_needed(arena, record, page, last) > blocks_left(s):
         return FULL, 0
-    count = add_zeroed(s, arena, out, record, page, count, last)
+    count = add_zeroed(s, arena, out, record, page, count)
     note_change(s, arena, out, record)
     metadata.charge_joins(s, out)
     return DONE, count

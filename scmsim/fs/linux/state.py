@@ -127,6 +127,7 @@ STATE = np.dtype(
             ("windowed", "i8"),  # unused blocks of all preallocations
             # last page of the current request, of which only the first pages fit on the device; -1: none
             ("uncut_page", "i8"),
+            ("last_page", "i8"),  # last page of the current write, whose requests go on past a slice; 0: they do not
             ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("group_count", "i8"),
             ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group

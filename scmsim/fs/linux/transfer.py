@@ -31,6 +31,7 @@ from scmsim.jit import subroutine
 
 NOTHING = q.OTHER  # template of a call that transfers no byte
 MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
+WHOLE_REQUESTS = False  # whether the request for a hole's blocks goes on past the slice (ext4_iomap_begin)
 
 
 # Hooks that a family may bind (see `scmsim.jit.binding`); by default they do nothing.
@@ -65,14 +66,14 @@ def find_blocks(s, out, page, count):
 
 
 @subroutine
-def add_zeroed(s, arena, out, f, page, count, last):
-    """DAX: give zeroed blocks to the first of `count` pages from `page` on, holes or unwritten; return their number.
-
-    `last` is the last page of the whole call.  A hole gets the blocks for up to `MOST_NEW` pages of the call at once.
-    """
+def add_zeroed(s, arena, out, f, page, count):
+    """DAX: give zeroed blocks to the first of `count` pages from `page` on, holes or unwritten; return their number."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
-        count = lookups.looked_up(s, arena, f, page, page_run(s, arena, f, page, max(last, s.uncut_page)))
+        last = max(page + count - 1, s.last_page, s.uncut_page)
+        if last >= page + count:
+            count = page_run(s, arena, f, page, last)
+        count = lookups.looked_up(s, arena, f, page, count)
         lookups.learn_root(s, arena, f)
         count = add_changed(s, arena, f, page, min(count, MOST_NEW), s.page_bits)
         lookups.learn(s, arena, f, page, page + count)
@@ -186,13 +187,14 @@ def write_slice(s, arena, out, op, row, f):
             dirty_inode(s, arena, out, f)
             arena[f + e.TID] = s.tid
     s.new_pages, s.changed, s.reading, s.pages_dirtied = 0, 0, 0, 0
+    s.last_page = (op.offset + op.length - 1) >> 12 if WHOLE_REQUESTS and s.dax else 0
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
         if s.dax:
             if word == 0 or word & e.IS_UNWRITTEN:
-                count = add_zeroed(s, arena, out, f, page, count, (op.offset + op.length - 1) >> 12)
+                count = add_zeroed(s, arena, out, f, page, count)
                 s.changed = 1
                 fill_new(s, arena, out, f, at, min(end, (page + count) << 12))
             else:
@@ -328,7 +330,7 @@ def slice_fits(s, arena, out, op, f):
     words = PREALLOCATION * (last - first + 1)
     if op.op != r.WRITE:
         return lookups.ready(s, arena, f, last - first + 1)
-    if s.dax:  # a request may go on past the slice
+    if WHOLE_REQUESTS and s.dax:
         last = min(last + MOST_NEW, (op.offset + op.length - 1) >> 12)
     return has_room(s, arena, words) and reserve_besides(s, arena, f, last, words)
 
