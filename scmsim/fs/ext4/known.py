@@ -21,15 +21,33 @@ INLINE = 4  # extents that the inode holds
 
 
 @subroutine
-def ready(s, arena, f, pages):
-    """Make room for what an operation on `pages` pages learns; return False if the arena must grow."""
+def entries_for(arena, f, pages):
+    """Return the entries of the table that surely hold what an operation on `pages` pages learns."""
+    return 2 * min(arena[f + COUNT] + 2 * pages + 2 * INLINE + 1, MOST) + 4
+
+
+@subroutine
+def words_for(s, arena, f, pages):
+    """Return the arena words that `reserve` takes."""
     if not s.remembers or arena[f + e.IS_DIR]:
-        return True
-    entries = 2 * min(arena[f + COUNT] + 2 * pages + 2 * INLINE + 1, MOST) + 4
-    words = table.words_to_hold(arena, f + RUNS, entries)
+        return 0
+    return table.words_to_hold(arena, f + RUNS, entries_for(arena, f, pages))
+
+
+@subroutine
+def reserve(s, arena, f, pages):
+    """Make room for what an operation on `pages` pages learns."""
+    if s.remembers and arena[f + e.IS_DIR] == 0:
+        table.reserve(s, arena, f + RUNS, entries_for(arena, f, pages))
+
+
+@subroutine
+def ready(s, arena, f, pages):
+    """Run `reserve`; return False if the arena must grow first."""
+    words = words_for(s, arena, f, pages)
     if words and not has_room(s, arena, words):
         return False
-    table.reserve(s, arena, f + RUNS, entries)
+    reserve(s, arena, f, pages)
     return True
 
 
@@ -192,6 +210,8 @@ def looked_through(s, arena, f, page, count):
 
 
 HOOKS = {
+    "words_for": words_for,
+    "reserve": reserve,
     "ready": ready,
     "drop": drop,
     "forget": forget,

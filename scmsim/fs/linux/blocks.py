@@ -141,14 +141,13 @@ def reserve_besides(s, arena, f, last, more):
     # a call that is done in part requests the blocks of the whole call, and gets at most those of a group at once
     last = last_of_folio(s, min(max(last, s.uncut_page), last + e.GROUP_BLOCKS))
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
+    words += lookups.words_for(s, arena, f, last + 1)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)
     if words and not has_room(s, arena, words + more):
         return False
-    pages = last + 1
-    if not lookups.ready(s, arena, f, pages):
-        return False
-    reserve(s, arena, f + e.PAGES, pages)
+    reserve(s, arena, f + e.PAGES, last + 1)
+    lookups.reserve(s, arena, f, last + 1)
     if slots:
         reserve(s, arena, f + e.LEAVES, slots)
     return True

@@ -7,8 +7,19 @@ from scmsim.jit import subroutine
 
 
 @subroutine
+def words_for(s, arena, f, pages):
+    """Return the arena words that `reserve` takes."""
+    return 0
+
+
+@subroutine
+def reserve(s, arena, f, pages):
+    """Make room for what an operation on `pages` pages learns."""
+
+
+@subroutine
 def ready(s, arena, f, pages):
-    """Make room for what an operation on `pages` pages learns; return False if the arena must grow."""
+    """Run `reserve`; return False if the arena must grow first."""
     return True
 
 
