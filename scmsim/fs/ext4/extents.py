@@ -58,7 +58,8 @@ def add_leaves(s, arena, f, extents):
     """Give a file the leaves that `extents` extents need, while blocks are left.
 
     The table of leaves has room for those of all pages (`slots`).  An extent that does not fit gets its leaf when it is inserted
-    (ext4_ext_insert_extent), so before the next extent of the same call gets blocks.
+    (ext4_ext_insert_extent), so before the next extent of the same call gets blocks.  The call's blocks were counted without
+    the leaf, so as many of those kept for leaves are lent to it.
     """
     while extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF and blocks_left(s) + s.kept_blocks > 0:
         leaves = arena[f + e.LEAF_COUNT]
@@ -66,6 +67,8 @@ def add_leaves(s, arena, f, extents):
         arena[arena[f + e.LEAVES] + leaves] = leaf
         arena[f + e.LEAF_COUNT] += 1
         s.meta_blocks += 1
+        s.lent = s.lent + 1 if s.lent_to == s.seen else 1
+        s.lent_to = s.seen
         join(s, arena, leaf)
         change_groups(s, arena, leaf, 1)
 

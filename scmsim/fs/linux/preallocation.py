@@ -238,6 +238,8 @@ def serve(s, arena, f, page, want, bits):
     # (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
     if s.reserved > 0 and is_file and not bits & e.IS_UNWRITTEN:
         left += s.kept_blocks
+    if s.lent_to == s.seen:
+        left += s.lent
     while want > left:
         want >>= 1
     block = take_own(s, arena, f, page, want) if is_file else -1

@@ -173,6 +173,8 @@ ON_DEVICE = np.dtype(
             *mballoc.FIELDS,
             *descriptors.FIELDS,
             ("kept_blocks", "i8"),  # free blocks that only index blocks may take (s_resv_clusters)
+            ("lent", "i8"),  # blocks of them that an operation may take for data, and the operation
+            ("lent_to", "i8"),
             ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)

@@ -197,7 +197,7 @@ class Slow(Data):
     def apply(self, name, file, offset=0, length=0, flags=(), file2=-1, time_ns=0):
         """Perform one operation; return (data, metadata, log, zeroing, flushed lines, fences)."""
         self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
-        self.now = time_ns
+        self.now, self.lent = time_ns, 0
         self.settle()
         if not self.run(name, file, offset, length, flags, file2):
             self.failed += 1

@@ -79,6 +79,7 @@ class Disk:
         self.nodes, self.gone, self.begun = {}, set(), None
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
         self.held, self.checkpoint_since, self.log_used = set(), 0, 0
+        self.lent = 0  # leaves that the current operation took, whose blocks it may take of those kept for leaves
         self.uncut = -1  # last page of a request that does not fit as a whole
         self.queue = []  # dirty files, oldest first
         self.tick, self.now, self.closes, self.commits, self.failed, self.short_writes = 5 * SECONDS, 0, 0, 0, 0, 0
@@ -123,7 +124,11 @@ class Disk:
         request = Request(
             node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten, reserved=claimed
         )
-        return self.served(node, request)
+        self.allocator.reserved -= self.lent
+        try:
+            return self.served(node, request)
+        finally:
+            self.allocator.reserved += self.lent
 
     def take_leaf(self, node):
         """Take a block for an extent leaf."""
@@ -189,6 +194,7 @@ class Disk:
         extents = self.extents_of(node) + more
         while extents > max(4, 340 * len(node.leaves)) and self.available() + self.allocator.reserved > 0:
             block = self.take_leaf(node)
+            self.lent += 1
             node.leaves.append(block)
             self.join(block)
             self.join(self.layout.groups[block // GROUP].block_bitmap)
