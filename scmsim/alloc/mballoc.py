@@ -31,7 +31,8 @@ FIELDS = [
     ("stream_block", "i8"),  # first block that the last request of a large file got (s_mb_last_group, s_mb_last_start)
     ("freed_bits", "i8"),  # arena offset of the bitmap of blocks that the running transaction freed
     ("freed_blocks", "i8"),  # number of blocks that the running transaction freed
-    ("freed_runs", "i8"),  # arena offset of their first runs, in the order of a commit: first block and blocks each
+    # With a journal: arena offset of their first runs, in the order of a commit (first block and blocks each), and how many
+    ("freed_runs", "i8"),
     ("freed_run_count", "i8"),
     # The current request: blocks wanted, block to start at, whether to try exactly that block first, and purpose
     ("want", "i8"),
@@ -65,7 +66,7 @@ CONTINUE, FOUND, GIVEN_UP = range(3)
 def arena_words(blocks: int) -> int:
     """Return the arena words of the bitmaps and the table for `blocks` blocks."""
     groups = -(-blocks // GROUP)
-    return groups * (2 * GROUP_BITS_WORDS + GROUP_WORDS) + 2 * MOST_FREED_RUNS
+    return groups * (2 * GROUP_BITS_WORDS + GROUP_WORDS)
 
 
 def attach(state, used, stored, blocks: int) -> None:
@@ -79,8 +80,7 @@ def attach(state, used, stored, blocks: int) -> None:
     record.group_count = groups
     record.bits, record.freed_bits = record.arena_top, record.arena_top + groups * GROUP_BITS_WORDS
     record.group_table = record.freed_bits + groups * GROUP_BITS_WORDS
-    record.freed_runs = record.group_table + groups * GROUP_WORDS
-    record.arena_top = record.freed_runs + 2 * MOST_FREED_RUNS
+    record.arena_top = record.group_table + groups * GROUP_WORDS
     set_bits(arena, record.bits, 0, blocks, True)
     for start, count in used:
         set_bits(arena, record.bits, start, min(count, blocks - start), False)
