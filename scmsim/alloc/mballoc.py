@@ -22,6 +22,7 @@ ORDERS = 14  # MB_NUM_ORDERS: chunks of 1 to 8192 blocks
 LEAST_SCAN, MOST_SCAN = 10, 200  # free runs that the search looks at (s_mb_min_to_scan, s_mb_max_to_scan)
 ORDER_REQUEST = 2  # requests of 2**(ORDER_REQUEST - 1) blocks or more are searched by order (s_mb_order2_reqs)
 RESERVED_FLEX_SHIFT = 2  # log2 of EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME
+MOST_FREED_RUNS = 1024  # runs of freed blocks whose order is kept until the commit; more become free group by group
 LISTS_FROM = 16  # groups: from here on, groups are in lists by order (mb_optimize_scan's default)
 
 FIELDS = [
@@ -30,6 +31,9 @@ FIELDS = [
     ("stream_block", "i8"),  # first block that the last request of a large file got (s_mb_last_group, s_mb_last_start)
     ("freed_bits", "i8"),  # arena offset of the bitmap of blocks that the running transaction freed
     ("freed_blocks", "i8"),  # number of blocks that the running transaction freed
+    # With a journal: arena offset of their first runs, in the order of a commit (first block and blocks each), and how many
+    ("freed_runs", "i8"),
+    ("freed_run_count", "i8"),
     # The current request: blocks wanted, block to start at, whether to try exactly that block first, and purpose
     ("want", "i8"),
     ("goal", "i8"),
@@ -53,7 +57,7 @@ AVERAGE = 4  # order of the mean free run, -1 = none
 AVERAGE_SINCE = 5
 IS_LOADED = 6  # the kernel has read the group's bitmap
 IS_STORED = 7  # 1: the bitmap is on the device, 0: the kernel computes it (EXT4_BG_BLOCK_UNINIT)
-HAS_FREED = 8  # the running transaction freed blocks
+HAS_FREED = 8  # the running transaction freed blocks that are in none of the listed runs
 GROUP_WORDS = 9
 
 CONTINUE, FOUND, GIVEN_UP = range(3)
@@ -281,7 +285,7 @@ def take_run(s, arena, count):
 
 
 @kernel
-def _mark_free(s, arena, block, count):
+def mark_free(s, arena, block, count):
     """Free `count` blocks of one group (mb_free_blocks)."""
     group = block >> GROUP_SHIFT
     load(s, arena, group)
@@ -304,49 +308,5 @@ def release(s, arena, block, count):
     at, end = block, block + count
     while at < end:
         stop = min(end, ((at >> GROUP_SHIFT) + 1) << GROUP_SHIFT)
-        _mark_free(s, arena, at, stop - at)
+        mark_free(s, arena, at, stop - at)
         at = stop
-
-
-@kernel
-def release_at_commit(s, arena, block, count):
-    """Free a run of blocks as soon as the running transaction commits (ext4_mb_free_metadata)."""
-    set_bits(arena, s.freed_bits, block, count, True)
-    for group in range(block >> GROUP_SHIFT, ((block + count - 1) >> GROUP_SHIFT) + 1):
-        arena[s.group_table + group * GROUP_WORDS + HAS_FREED] = 1
-    s.freed_blocks += count
-
-
-@kernel
-def commit(s, arena):
-    """Free the blocks that the committed transaction freed (ext4_process_freed_data)."""
-    if s.freed_blocks == 0:
-        return
-    for group in range(s.group_count):
-        row = s.group_table + group * GROUP_WORDS
-        if arena[row + HAS_FREED]:
-            arena[row + HAS_FREED] = 0
-            _commit_group(s, arena, group)
-    s.freed_blocks = 0
-
-
-@kernel
-def _commit_group(s, arena, group):
-    """Free the blocks of one group that the committed transaction freed."""
-    first = group * GROUP_BITS_WORDS
-    start, length = 0, 0
-    for w in range(first, first + GROUP_BITS_WORDS):
-        word = arena[s.freed_bits + w]
-        if word == 0:
-            continue
-        arena[s.freed_bits + w] = 0
-        for bit in range(64):
-            if (word >> bit) & 1:
-                at = (w << 6) + bit
-                if at != start + length or length == 0:
-                    if length:
-                        _mark_free(s, arena, start, length)
-                    start, length = at, 0
-                length += 1
-    if length:
-        _mark_free(s, arena, start, length)

@@ -37,6 +37,7 @@ DIFFERENT = {
         (FETCH, 1, "4KiB 2MiB"): ((8, 8), None), (FETCH, 1, "4KiB"): (None, (128, 8)), (FETCH, 1, "2MiB"): (None, (16, 8)),
     },
     "sapphire-rapids": {(("load",), 1, "4KiB"): ((64, 4), (96, 6))},
+    "emerald-rapids": {(("load",), 1, "4KiB"): ((64, 4), (96, 6))},
     "zen1": GUIDE, "zen2": GUIDE,
 }  # fmt: skip
 Registers = dict[tuple[int, int], tuple[int, int, int, int]]

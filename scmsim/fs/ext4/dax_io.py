@@ -25,6 +25,6 @@ def count_slice(s, arena, out, pages, grown):
 
 
 HOOKS = {
-    transfer: {"fill_new": transfer.clear_edges, "count_slice": count_slice},
+    transfer: {"fill_new": transfer.clear_edges, "count_slice": count_slice, "WHOLE_REQUESTS": True},
     index: extents.HOOKS | {"to_write": extents.write_alone},
 }

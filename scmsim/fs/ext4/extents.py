@@ -3,8 +3,6 @@
 Source: Linux fs/ext4/extents.c.
 """
 
-from scmsim.fs.engine import table
-from scmsim.fs.engine.arena import has_room
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import metadata, placement
 from scmsim.fs.linux import state as e
@@ -50,40 +48,65 @@ def merged(s, arena, f):
 
 
 @subroutine
-def punched(s, arena, f):
-    """Free the file's only leaf if no extent is left; request a leaf if the extents that a split added need one."""
-    if arena[f + e.LEAF_COUNT] == 1 and arena[f + e.EXTENTS] == 0:
-        drop_leaf(s, arena, f)
-    ensure_index(s, arena, f)
+def slots(page):
+    """Return the most leaves that a file needs if each page up to `page` is an extent."""
+    return page // PER_LEAF + 1
 
 
 @subroutine
-def ensure_index(s, arena, f):
-    """Return whether the file's extents fit; if another leaf is needed, request the slow path, which adds it."""
-    extents = arena[f + e.EXTENTS]
-    if extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF:
-        s.grow_file, s.needs_slow_path = f, 1
-        return False
-    return True
+def add_leaves(s, arena, f, extents):
+    """Give a file the leaves that `extents` extents need, while blocks are left.
 
-
-@subroutine
-def grow(s, arena):
-    """Give the file `s.grow_file` the leaves that it needs, while blocks are left; return False if the arena must grow."""
-    f = s.grow_file
-    while f and not ensure_index(s, arena, f) and blocks_left(s) + s.kept_blocks > 0:
+    The table of leaves has room for those of all pages (`slots`).  An extent that does not fit gets its leaf when it is inserted
+    (ext4_ext_insert_extent), so before the next extent of the same call gets blocks.  The call's blocks were counted without
+    the leaf, so as many of those kept for leaves are lent to it.
+    """
+    while extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF and blocks_left(s) + s.kept_blocks > 0:
         leaves = arena[f + e.LEAF_COUNT]
-        if not has_room(s, arena, 4 * leaves + e.ROOM):
-            return False
-        table.reserve(s, arena, f + e.LEAVES, leaves + 1)
         leaf = placement.take_index_block(s, arena, f, arena[f + e.PAGE_COUNT], leaves)
         arena[arena[f + e.LEAVES] + leaves] = leaf
         arena[f + e.LEAF_COUNT] += 1
         s.meta_blocks += 1
+        s.lent = s.lent + 1 if s.lent_to == s.seen else 1
+        s.lent_to = s.seen
         join(s, arena, leaf)
         change_groups(s, arena, leaf, 1)
-    s.grow_file = 0
-    return True
+
+
+@subroutine
+def added(s, arena, f, page, count):
+    """Record the change of the leaf over new blocks, and add a leaf for their extent if no leaf has room."""
+    change_leaf(s, arena, f, page, count)
+    add_leaves(s, arena, f, arena[f + e.EXTENTS])
+
+
+@subroutine
+def converted(s, arena, f, is_moved):
+    """Add a leaf for the extents that a split made; or move the extents of the only leaf into the inode if they fit.
+
+    `is_moved`: pages moved to a neighbouring extent, which leaves the tree as it is (ext4_ext_convert_to_initialized).
+    """
+    add_leaves(s, arena, f, arena[f + e.EXTENTS])
+    if not is_moved:
+        merged(s, arena, f)
+
+
+@subroutine
+def to_punch(s, arena, f, page, last):
+    """Split the extent that goes on after the hole [page, last], before its pages are freed (ext4_ext_remove_space).
+
+    The split takes a leaf if the extents, with the new one, do not fit; the leaf stays when fewer are left.
+    """
+    words = arena[f + e.PAGES] + last
+    if last + 1 < arena[f + e.PAGE_COUNT] and arena[words] and arena[words + 1] == arena[words] + e.ONE_BLOCK:
+        add_leaves(s, arena, f, arena[f + e.EXTENTS] + 1)
+
+
+@subroutine
+def punched(s, arena, f):
+    """Free the file's only leaf if no extent is left."""
+    if arena[f + e.LEAF_COUNT] == 1 and arena[f + e.EXTENTS] == 0:
+        drop_leaf(s, arena, f)
 
 
 @subroutine
@@ -141,12 +164,13 @@ def write_short(s, arena, f, page, count):
 
 
 HOOKS = {
-    "added": change_leaf,
+    "slots": slots,
+    "added": added,
     "merged": merged,
+    "converted": converted,
+    "to_punch": to_punch,
     "punched": punched,
     "to_write": write_short,
     "freed": change_leaf,
     "blocks_kept": blocks_kept,
-    "ensure_index": ensure_index,
-    "grow": grow,
 }

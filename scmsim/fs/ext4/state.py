@@ -5,6 +5,7 @@ Units: bytes, blocks of 4096 bytes, ns.
 
 import numpy as np
 
+from scmsim.alloc.mballoc import MOST_FREED_RUNS
 from scmsim.core.errors import UsageError
 from scmsim.core.records import NEVER, Files
 from scmsim.core.units import format_bytes
@@ -35,6 +36,7 @@ STATE = np.dtype(
             ("checkpoint_length", "i8"),
             ("log_head", "i8"),  # next log block, and number of log blocks in use
             ("log_used", "i8"),
+            ("remembers", "i8"),  # whether look-ups are remembered, see `known`: with DAX
             ("folder_barriers", "i8"),  # whether an fsync treats a directory as a file, as before Linux 5.10
         ],
     )
@@ -63,8 +65,8 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool, folder
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
     own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
-    own["folder_barriers"] = folder_barriers
-    lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"])}
+    own["folder_barriers"], own["remembers"] = folder_barriers, dax
+    lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"]), "freed_runs": 2 * MOST_FREED_RUNS}
     state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state

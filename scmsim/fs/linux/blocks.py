@@ -6,7 +6,7 @@ another count as one extent, of any length.
 
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.table import reserve, words_to_hold
-from scmsim.fs.linux import index, metadata, placement
+from scmsim.fs.linux import index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
@@ -141,11 +141,13 @@ def reserve_besides(s, arena, f, last, more):
     # a call that is done in part requests the blocks of the whole call, and gets at most those of a group at once
     last = last_of_folio(s, min(max(last, s.uncut_page), last + e.GROUP_BLOCKS))
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
+    words += lookups.words_for(s, arena, f, last + 1)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)
     if words and not has_room(s, arena, words + more):
         return False
     reserve(s, arena, f + e.PAGES, last + 1)
+    lookups.reserve(s, arena, f, last + 1)
     if slots:
         reserve(s, arena, f + e.LEAVES, slots)
     return True

@@ -104,7 +104,7 @@ def end(s, out):
     """Reset the per-operation state for the next operation."""
     metadata.charge_joins(s, out)
     s.settled = s.progress = 0
-    s.uncut_page = -1
+    s.uncut_page, s.last_page = -1, 0
 
 
 HOOKS = {

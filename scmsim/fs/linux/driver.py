@@ -8,7 +8,7 @@ from types import ModuleType
 
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.events import reserve_events
-from scmsim.fs.linux import calls, fast_path, index, metadata, slow_path
+from scmsim.fs.linux import calls, fast_path, metadata, slow_path
 from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
@@ -21,17 +21,15 @@ slow_loop = bind("linux_slow", operations, {**_HOOKS, calls: slow_path.HOOKS}).l
 def run_fast_path(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events until one does not fit or belongs to the slow path; return its index."""
     s = state[0]
-    s.needs_slow_path = s.grow_file != 0
-    return i if s.needs_slow_path else fast_loop(s, arena, ops, i, out)
+    s.needs_slow_path = 0
+    return fast_loop(s, arena, ops, i, out)
 
 
 @kernel
 def run_slow_path(state, arena, ops, i, out):
-    """Do the work left by the fast path (index blocks, a checkpoint), then run rare operations from `ops[i]` on."""
+    """Do the work left by the fast path (a checkpoint), then run rare operations from `ops[i]` on."""
     s = state[0]
     s.needs_slow_path, s.slow_path_blocked = 0, 1
-    if s.grow_file and not index.grow(s, arena):
-        return i
     if s.want_checkpoint:
         if not reserve_events(s, out, 2 * s.checkpoint_blocks + 2):
             return i

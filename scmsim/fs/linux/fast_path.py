@@ -8,7 +8,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import entries, index, inodes, metadata, placement
+from scmsim.fs.linux import entries, inodes, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import PREALLOCATION
@@ -49,8 +49,6 @@ def sync_file(s, arena, out, op, f):
         if not reserve_events(s, out, 64 + 2 * pages) or not has_room(s, arena, PREALLOCATION * pages):
             return NO_ROOM
         flush_pages(s, arena, out, f)
-        if not index.ensure_index(s, arena, f):
-            return NO_ROOM
     return metadata.sync(s, arena, out, op, f)
 
 

@@ -47,8 +47,18 @@ def merged(s, arena, f):
 
 
 @subroutine
+def converted(s, arena, f, is_moved):
+    """Add or free index blocks after unwritten pages became written; `is_moved`: they only moved to a neighbouring extent."""
+
+
+@subroutine
+def to_punch(s, arena, f, page, last):
+    """Add the index blocks that a hole at the pages [page, last] needs, before these lose their blocks."""
+
+
+@subroutine
 def punched(s, arena, f):
-    """Free the index blocks that lead to no page any more, or set `s.grow_file`, after a hole was punched."""
+    """Free the index blocks that lead to no page any more, after a hole was punched."""
 
 
 @subroutine
@@ -75,16 +85,3 @@ def above(slot):
 def blocks_kept(arena, f):
     """Return the number of index blocks that a file needs after a truncation."""
     return 0
-
-
-@subroutine
-def ensure_index(s, arena, f):
-    """Return whether the index holds all extents of a file; if not, set `s.grow_file` and the slow path, so that `grow` runs."""
-    return True
-
-
-@subroutine
-def grow(s, arena):
-    """Give the file `s.grow_file` the index blocks that it needs; return False if the arena has no room."""
-    s.grow_file = 0
-    return True

@@ -9,7 +9,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, metadata, transfer
+from scmsim.fs.linux import metadata, transfer
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import PREALLOCATION, blocks_left, blocks_needed, page_word, reserve_besides
@@ -32,9 +32,9 @@ def begin(s, op):
 
 @subroutine
 def has_background_work(s):
-    """Return whether a commit, a write-back or an index block is due (see `run_background_work` of a family)."""
+    """Return whether a commit or a write-back is due (see `run_background_work` of a family)."""
     old = s.now - s.txn_since >= s.commit_interval or s.txn_length > s.txn_limit
-    return s.grow_file != 0 or s.now >= s.next_tick or (s.txn_length > 0 and old)
+    return s.now >= s.next_tick or (s.txn_length > 0 and old)
 
 
 @subroutine
@@ -94,7 +94,6 @@ def give_blocks(s, arena, out, f, page, count):
     count = add_zeroed(s, arena, out, record, page, count)
     note_change(s, arena, out, record)
     metadata.charge_joins(s, out)
-    index.ensure_index(s, arena, record)
     return DONE, count
 
 
@@ -169,7 +168,6 @@ def make_dirty(s, arena, out, f, page):
     first, count = folio_of(arena, record, page)
     mark_dirty(s, arena, f, record, first, count)
     metadata.charge_joins(s, out)
-    index.ensure_index(s, arena, record)
     return DONE
 
 

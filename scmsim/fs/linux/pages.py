@@ -6,7 +6,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}.
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, metadata, placement
+from scmsim.fs.linux import index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -14,6 +14,7 @@ from scmsim.fs.linux.blocks import (
     blocks_left,
     blocks_needed,
     change_groups,
+    page_run,
     reserve_pages,
     starts_at_ends,
 )
@@ -25,7 +26,35 @@ from scmsim.jit import subroutine
 AT_SAME_SIZE = True  # whether a truncate to the file's size frees the blocks past it (ext4_setattr)
 ENDS_AT_SIZE = True  # whether a hole is punched up to the page that contains the file's end, at most
 DOES_A_PART = True  # whether fallocate keeps the blocks that it got before the device was full
+FROM_END = False  # whether extents lose their blocks from the last one on (ext4_ext_remove_space)
 SEPARATE = e.IS_UNWRITTEN  # flags that must be equal in all pages of an extent
+
+
+@subroutine
+def is_same(word, other, distance):
+    """Return whether a page belongs to the extent of another page, `distance` pages before it."""
+    return other >> e.BLOCK_SHIFT == (word >> e.BLOCK_SHIFT) + distance and other & SEPARATE == word & SEPARATE
+
+
+@subroutine
+def extent_after(arena, f, page, end):
+    """Return (page, pages) of the extent from `page` on, up to `end`; a page without a block counts alone."""
+    words, count = arena[f + e.PAGES] + page, 1
+    if arena[words] >> e.BLOCK_SHIFT:
+        while page + count < end and is_same(arena[words], arena[words + count], count):
+            count += 1
+    return page, count
+
+
+@subroutine
+def extent_before(arena, f, page, end):
+    """Return (first page, pages) of the extent that ends before `end`, from `page` on; a page without a block counts alone."""
+    at = arena[f + e.PAGES] + end - 1
+    count, last = 1, arena[at]
+    if last >> e.BLOCK_SHIFT:
+        while end - count > page and is_same(arena[at - count], last, count):
+            count += 1
+    return end - count, count
 
 
 @subroutine
@@ -34,17 +63,12 @@ def free_pages(s, arena, out, f, page, last):
     last = min(last, arena[f + e.PAGE_COUNT] - 1)
     was_dirty = arena[f + e.DIRTY]
     s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
-    at = page
-    while at <= last:
-        words = arena[f + e.PAGES] + at
+    left, right = page, last + 1
+    while left < right:
+        at, count = extent_before(arena, f, left, right) if FROM_END else extent_after(arena, f, left, right)
+        words, before = arena[f + e.PAGES] + at, 0
         block = arena[words] >> e.BLOCK_SHIFT
-        count, before = 1, 0
         if block:
-            state = arena[words] & SEPARATE
-            while at + count <= last and arena[words + count] >> e.BLOCK_SHIFT == block + count:
-                if arena[words + count] & SEPARATE != state:
-                    break
-                count += 1
             before = starts_at_ends(arena, f, at, count)
             change_groups(s, arena, block, count)
             index.freed(s, arena, f, at, count)
@@ -60,7 +84,10 @@ def free_pages(s, arena, out, f, page, last):
             arena[i] = 0
         if block:
             arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count) - before
-        at += count
+        if FROM_END:
+            right = at
+        else:
+            left = at + count
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
     if last == arena[f + e.PAGE_COUNT] - 1:
@@ -126,7 +153,10 @@ def truncate(s, arena, out, op, row, f):
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE] or (AT_SAME_SIZE and size == arena[f + e.SIZE]):
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
+        if size & 4095:
+            lookups.looked_up(s, arena, f, size >> 12, 1)
         placement.discard_preallocations(s, arena, f)
+        lookups.forget(s, arena, f, (size + 4095) >> 12, e.MOST_PAGES)
         free_pages(s, arena, out, f, (size + 4095) >> 12, arena[f + e.PAGE_COUNT])
         change_part(s, arena, out, row, f, size, -size & 4095)
         free_leaves(s, arena, f, index.blocks_kept(arena, f))
@@ -149,12 +179,24 @@ def last_that_fits(s, arena, f, first, last):
 
 
 @subroutine
+def pass_over(s, arena, f, page, last):
+    """Look up a page that has a block, and those after it; return how many pages the call goes on by."""
+    if not s.dax:
+        return 1
+    count = lookups.looked_up(s, arena, f, page, page_run(s, arena, f, page, last))
+    if arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN:
+        lookups.learn_root(s, arena, f)
+        lookups.learn(s, arena, f, page, page + count)
+    return count
+
+
+@subroutine
 def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT], following = 0, -1
     while page <= last:
         if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page]:
-            page, following = page + 1, -1
+            page, following = page + pass_over(s, arena, f, page, last), -1
             continue
         count, wanted = 1, max(last, s.uncut_page)
         known = min(wanted + 1, arena[f + e.PAGE_COUNT])
@@ -162,8 +204,11 @@ def fill_holes(s, arena, out, f, page, last):
             count += 1
         if page + count >= arena[f + e.PAGE_COUNT]:
             count = wanted + 1 - page  # no page after the table's last one has blocks
+        count = lookups.looked_up(s, arena, f, page, count)
+        lookups.learn_root(s, arena, f)
         count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
         arena[f + e.MAPPED] += count
+        lookups.learn(s, arena, f, page, page + count)
         block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
         s.reg[q.COUNT] += block != following
         following = block + count
@@ -199,9 +244,17 @@ def punch_hole(s, arena, out, row, f, at, end):
     else:
         change_part(s, arena, out, row, f, at, -at & 4095)
         change_part(s, arena, out, row, f, end & ~4095, end & 4095)
+    if at & 4095:
+        lookups.looked_up(s, arena, f, at >> 12, 1)
+    if end & 4095 and (end >> 12 != at >> 12 or at & 4095 == 0):
+        lookups.looked_up(s, arena, f, end >> 12, 1)
     if (at + 4095) >> 12 < end >> 12:
         placement.discard_preallocations(s, arena, f)
-    free_pages(s, arena, out, f, (at + 4095) >> 12, (end >> 12) - 1)
+        lookups.forget(s, arena, f, (at + 4095) >> 12, end >> 12)
+    first, last = (at + 4095) >> 12, (end >> 12) - 1
+    if first <= last < arena[f + e.PAGE_COUNT]:
+        index.to_punch(s, arena, f, first, last)
+    free_pages(s, arena, out, f, first, last)
     index.punched(s, arena, f)
 
 
@@ -229,7 +282,6 @@ def fallocate(s, arena, out, op, row, f):
         punch_hole(s, arena, out, row, f, op.offset, end)
     else:
         fill_holes(s, arena, out, f, first, last)
-        index.ensure_index(s, arena, f)
         if not op.flag & r.KEEP_SIZE:
             arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
     note_change(s, arena, out, f)

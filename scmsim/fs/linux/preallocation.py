@@ -5,7 +5,7 @@ ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_
 processor, so one locality group.  On a full device, blocks that wait for a commit become free at once.
 """
 
-from scmsim.alloc import mballoc
+from scmsim.alloc import mballoc, mballoc_freed
 from scmsim.alloc.mballoc import bit_length
 from scmsim.alloc.mballoc_search import allocate
 from scmsim.fs.engine.arena import give, take
@@ -216,7 +216,7 @@ def find(s, arena, want):
     while block < 0 and discard_for_space(s, arena, want):
         block = allocate(s, arena)
     if block < 0:
-        mballoc.commit(s, arena)
+        mballoc_freed.commit(s, arena)
         block = allocate(s, arena)
     return block
 
@@ -238,6 +238,8 @@ def serve(s, arena, f, page, want, bits):
     # (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
     if s.reserved > 0 and is_file and not bits & e.IS_UNWRITTEN:
         left += s.kept_blocks
+    if s.lent_to == s.seen:
+        left += s.lent
     while want > left:
         want >>= 1
     block = take_own(s, arena, f, page, want) if is_file else -1
@@ -359,7 +361,7 @@ def release_at_once(s, arena, block, count):
 def release_at_commit(s, arena, block, count):
     """Free the blocks [block, block + count) as soon as the running transaction commits."""
     count_blocks(s, arena, block, count, 1)
-    mballoc.release_at_commit(s, arena, block, count)
+    mballoc_freed.release_at_commit(s, arena, block, count)
 
 
 @subroutine
@@ -375,4 +377,4 @@ HOOKS = {
     "discard_preallocations": discard_preallocations,
     "blocks_to_come": blocks_to_come,
 }
-JOURNAL_HOOKS = HOOKS | {"release_blocks": release_at_commit, "committed": mballoc.commit}
+JOURNAL_HOOKS = HOOKS | {"release_blocks": release_at_commit, "committed": mballoc_freed.commit}

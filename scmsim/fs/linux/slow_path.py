@@ -1,6 +1,5 @@
 """The rare operations: all names except create, truncate, fallocate, sync, timed write-back, checkpoints, first touches.
 
-Extent leaves are added here, too.
 Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback.c.
 """
 
@@ -8,7 +7,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.linux import index, metadata
+from scmsim.fs.linux import lookups, metadata
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import PREALLOCATION
@@ -17,6 +16,8 @@ from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import subroutine
+
+MOST_LEARNED = 2  # pages at the ends of a range that a truncate or a punched hole looks up
 
 
 @subroutine
@@ -42,18 +43,12 @@ def write_back(s, arena, out, limit):
         if not reserve_events(s, out, 64 + 2 * pages) or not has_room(s, arena, PREALLOCATION * pages):
             return False
         flush_pages(s, arena, out, f)
-        # blocks allocated by the write-back may need more index blocks
-        s.grow_file = f
-        if not index.grow(s, arena):
-            return False
     return True
 
 
 @subroutine
 def run_background_work(s, arena, out):
     """Run timed write-back, checkpoints and commits due since the last operation; return False if they are not finished."""
-    if s.grow_file and not index.grow(s, arena):  # left by the operation before
-        return False
     while s.now >= s.next_tick:
         # nothing waits to be stored: skip all ticks up to now
         if s.oldest < 0 and s.checkpoint_blocks == 0:
@@ -92,6 +87,8 @@ def step(s, arena, out, op, row):
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.CLOSE:
         f = touch(s, arena, row)
         if f == 0:
+            return NO_ROOM
+        if not lookups.ready(s, arena, f, MOST_LEARNED):
             return NO_ROOM
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)

@@ -86,6 +86,7 @@ ENTRY_REMOVED, ENTRY_ADDED, ENTRY_RENAMED = 0, 1, 2  # changes of a directory en
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads a directory's entries over its leaves
 LARGEST = 16 << 40  # bytes
+MOST_PAGES = 0xFFFFFFFF  # page after the last one of any file (EXT_MAX_BLOCKS)
 
 STATE = np.dtype(
     (
@@ -98,7 +99,6 @@ STATE = np.dtype(
             ("now", "i8"),  # time of the current operation, ns
             ("needs_slow_path", "i8"),  # set when the fast path leaves something to the slow path
             ("slow_path_blocked", "i8"),  # set when the slow path has no room left for events or words
-            ("grow_file", "i8"),  # record of a file whose extents need another leaf, 0 = none
             ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
             ("new_pages", "i8"),  # pages that entered the cache in this slice
             ("new_pointers", "i8"),  # pointer blocks that the last allocation added to a file
@@ -127,6 +127,7 @@ STATE = np.dtype(
             ("windowed", "i8"),  # unused blocks of all preallocations
             # last page of the current request, of which only the first pages fit on the device; -1: none
             ("uncut_page", "i8"),
+            ("last_page", "i8"),  # last page of the current write, whose requests go on past a slice; 0: they do not
             ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("group_count", "i8"),
             ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
@@ -172,6 +173,8 @@ ON_DEVICE = np.dtype(
             *mballoc.FIELDS,
             *descriptors.FIELDS,
             ("kept_blocks", "i8"),  # free blocks that only index blocks may take (s_resv_clusters)
+            ("lent", "i8"),  # blocks of them that an operation may take for data, and the operation
+            ("lent_to", "i8"),
             ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)

@@ -11,7 +11,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, metadata, placement
+from scmsim.fs.linux import index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -31,6 +31,7 @@ from scmsim.jit import subroutine
 
 NOTHING = q.OTHER  # template of a call that transfers no byte
 MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
+WHOLE_REQUESTS = False  # whether the request for a hole's blocks goes on past the slice (ext4_iomap_begin)
 
 
 # Hooks that a family may bind (see `scmsim.jit.binding`); by default they do nothing.
@@ -69,14 +70,23 @@ def add_zeroed(s, arena, out, f, page, count):
     """DAX: give zeroed blocks to the first of `count` pages from `page` on, holes or unwritten; return their number."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
-        want = count if s.uncut_page < 0 else page_run(s, arena, f, page, s.uncut_page)
-        count = add_changed(s, arena, f, page, min(want, MOST_NEW), s.page_bits)
+        last = max(page + count - 1, s.last_page, s.uncut_page)
+        if last >= page + count:
+            count = page_run(s, arena, f, page, last)
+        count = lookups.looked_up(s, arena, f, page, count)
+        lookups.learn_root(s, arena, f)
+        count = add_changed(s, arena, f, page, min(count, MOST_NEW), s.page_bits)
+        lookups.learn(s, arena, f, page, page + count)
         arena[f + e.MAPPED] += count
         zeroed = count
     else:
+        count = lookups.looked_up(s, arena, f, page, count)
+        lookups.learn_root(s, arena, f)
         first, zeroed, splits = index.to_write(s, arena, f, page, count)
+        extents = arena[f + e.EXTENTS]
         write_extents(arena, f, first, zeroed)
-        index.merged(s, arena, f)
+        lookups.learn(s, arena, f, first, first + zeroed)
+        index.converted(s, arena, f, not splits and arena[f + e.EXTENTS] == extents)
     block = arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT
     group = block // e.GROUP_BLOCKS
     s.reg[q.BITMAP] = q.BUFFERS + block_bitmap(s, group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
@@ -177,6 +187,7 @@ def write_slice(s, arena, out, op, row, f):
             dirty_inode(s, arena, out, f)
             arena[f + e.TID] = s.tid
     s.new_pages, s.changed, s.reading, s.pages_dirtied = 0, 0, 0, 0
+    s.last_page = (op.offset + op.length - 1) >> 12 if WHOLE_REQUESTS and s.dax else 0
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
@@ -187,6 +198,7 @@ def write_slice(s, arena, out, op, row, f):
                 s.changed = 1
                 fill_new(s, arena, out, f, at, min(end, (page + count) << 12))
             else:
+                lookups.looked_through(s, arena, f, page, count)
                 use_pages(s, arena, f, page, count)
         else:
             if word & e.IS_CACHED == 0:
@@ -273,6 +285,8 @@ def read_slice(s, arena, out, op, f):
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = 0
+        if s.dax:
+            lookups.looked_through(s, arena, f, page, count)
         if page < arena[f + e.PAGE_COUNT]:
             word = arena[arena[f + e.PAGES] + page]
             if word and not s.dax and not word & e.IS_CACHED:
@@ -314,7 +328,11 @@ def slice_fits(s, arena, out, op, f):
     if not reserve_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
         return False
     words = PREALLOCATION * (last - first + 1)
-    return op.op != r.WRITE or (has_room(s, arena, words) and reserve_besides(s, arena, f, last, words))
+    if op.op != r.WRITE:
+        return lookups.ready(s, arena, f, last - first + 1)
+    if WHOLE_REQUESTS and s.dax:
+        last = min(last + MOST_NEW, (op.offset + op.length - 1) >> 12)
+    return has_room(s, arena, words) and reserve_besides(s, arena, f, last, words)
 
 
 @subroutine
@@ -339,8 +357,6 @@ def transfer(s, arena, out, op, row):
                 return DONE
         else:
             write_slice(s, arena, out, op, row, f)
-            if not index.ensure_index(s, arena, f):
-                return NO_ROOM
     if s.uncut_page >= 0:
         placement.discard_preallocations(s, arena, f)  # ext4_truncate after a write in part
     return DONE

@@ -78,7 +78,7 @@ def flush_run(s, arena, out, f, page, most):
         at += frames
     if bits & e.IS_UNWRITTEN:
         write_extents(arena, f, page, count)
-        index.merged(s, arena, f)
+        index.converted(s, arena, f, False)
     for i in range(words, words + count):
         arena[i] &= ~e.IS_DIRTY
     return count

@@ -24,8 +24,8 @@ library_loop = bind("splitfs_library", operations, _LIBRARY).loop
 def library(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events until one does not fit or needs the kernel; return its index."""
     s = state[0]
-    s.needs_slow_path, s.passed = s.grow_file != 0, 0
-    return i if s.needs_slow_path else library_loop(s, arena, ops, i, out)
+    s.needs_slow_path, s.passed = 0, 0
+    return library_loop(s, arena, ops, i, out)
 
 
 _kernels = bind("splitfs", sys.modules[__name__], HOOKS)

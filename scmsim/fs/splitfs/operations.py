@@ -10,7 +10,7 @@ scratch area; which block of an exchanged pair a file has afterwards is not foll
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.ext4.extents import change_leaf, ensure_index
+from scmsim.fs.ext4.extents import add_leaves, change_leaf
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
@@ -63,8 +63,7 @@ def flush(s, arena, out, op, f):
     emit_template(s, out, x.USER_CALL)
     if arena[f + n.STAGED_END]:
         relink(s, arena, out, f)
-        if not ensure_index(s, arena, f):
-            return NO_ROOM
+        add_leaves(s, arena, f, arena[f + e.EXTENTS])
     return DONE
 
 

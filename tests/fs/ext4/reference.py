@@ -197,7 +197,7 @@ class Slow(Data):
     def apply(self, name, file, offset=0, length=0, flags=(), file2=-1, time_ns=0):
         """Perform one operation; return (data, metadata, log, zeroing, flushed lines, fences)."""
         self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
-        self.now = time_ns
+        self.now, self.lent = time_ns, 0
         self.settle()
         if not self.run(name, file, offset, length, flags, file2):
             self.failed += 1
@@ -237,7 +237,14 @@ class Slow(Data):
         if length > 0 and node.stamp >= node.read_stamp != self.file_time():
             node.read_stamp = self.file_time()
             self.change_inode(node)
-        for number in range(offset // PAGE, -(-min(offset + length, node.size) // PAGE)):
+        number, end = offset // PAGE, -(-min(offset + length, node.size) // PAGE)
+        while self.dax and number < end:
+            count = 1
+            while number + count < end and self.follows(node.pages.get(number), node.pages.get(number + count), count):
+                count += 1
+            self.look_through(node, number, count)
+            number += count
+        for number in range(offset // PAGE, end):
             if number in node.pages:
                 node.pages[number].cached = True
 

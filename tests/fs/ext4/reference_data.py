@@ -3,10 +3,11 @@
 Written from the same description as scmsim/fs/linux/transfer.py, and shares no code with it.
 """
 
-from tests.fs.ext4.reference_disk import CHUNK, PAGE, Disk, Page
+from tests.fs.ext4.reference_disk import CHUNK, PAGE, Page
+from tests.fs.ext4.reference_known import END, Known
 
 
-class Data(Disk):
+class Data(Known):
     """The operations on the content of files."""
 
     def write_back(self, file):
@@ -18,7 +19,6 @@ class Data(Disk):
             self.flush_step(node)
             if not node.dirty():
                 self.queue.remove(file)
-            self.grow_leaves(node)
 
     def flush_step(self, node):
         """Write back up to CHUNK dirty pages, lowest first."""
@@ -41,6 +41,7 @@ class Data(Disk):
             for number in run:
                 node.pages[number].dirty = node.pages[number].unwritten = False
             if changed:
+                self.grow_leaves(node)
                 self.merge_leaf(node)
             self.data += PAGE * len(run)
             left = left[len(run) :]
@@ -72,18 +73,17 @@ class Data(Disk):
         while at < end:
             stop = min(end, (at // PAGE + 4096) * PAGE)
             if self.dax:
-                self.write_dax(node, at, stop)
+                self.write_dax(node, at, stop, max(self.uncut, (end - 1) // PAGE))
             else:
                 self.write_cached(file, node, at, stop)
             at = stop
-            self.grow_leaves(node)
         if self.uncut >= 0:
             self.close_window(node)
         self.uncut = -1
         return True
 
-    def write_dax(self, node, at, end):
-        """Write one slice, at most 16 MiB, past the page cache."""
+    def write_dax(self, node, at, end, final):
+        """Write one slice, at most 16 MiB, past the page cache; `final` is the last page of the call."""
         grows = end > node.size
         changed = grows
         while at < end:
@@ -96,24 +96,35 @@ class Data(Disk):
             if first is None or first.unwritten:
                 changed = True
                 if first is None:
-                    while self.uncut >= page + count and page + count not in node.pages:
+                    while final >= page + count and page + count not in node.pages:
                         count += 1
+                    count = self.looked_up(node, page, count)
+                    self.learn_root(node)
                     count = self.allocate(node, page, min(count, 4096))
+                    self.learn(node, page, count)
                     self.change_blocks(node, page, [node.pages[page + i].block for i in range(count)])
                 else:
+                    count = self.looked_up(node, page, count)
+                    self.learn_root(node)
                     own = range(page, page + count)
                     self.change_leaf(node, page)
                     zeroed = own if self.by_dax_io else self.zeroed_with(node, own)
+                    extents, joins = self.extents_of(node), self.joins_written(node, own)
                     for number in zeroed:
                         node.pages[number].unwritten = False
+                    self.learn(node, zeroed[0], len(zeroed))
                     self.zeroing += PAGE * (len(zeroed) - count)
-                    self.merge_leaf(node)
+                    self.grow_leaves(node)
+                    if not joins or self.extents_of(node) < extents:  # else pages moved to the neighbour
+                        self.merge_leaf(node)
                 if not self.by_dax_io:
                     self.zeroing += PAGE * count
                 else:
                     self.clear_edges(
                         node.pages[page].block * PAGE, at % PAGE, min(end, (page + count) * PAGE) - page * PAGE
                     )
+            else:
+                self.look_through(node, page, count)
             stop = min(end, (page + count) * PAGE)
             self.copy(node.pages[page].block * PAGE + at % PAGE, stop - at)
             self.fences += 1  # sfence at the end of the kernel's copy routine
@@ -139,12 +150,18 @@ class Data(Disk):
             low -= 1
         while alike(high + 1, True):
             high += 1
-        joins = alike(own[0] - 1, False) or alike(own[-1] + 1, False)
+        joins = self.joins_written(node, own)
         inside = high < max(-(-node.size // PAGE), own[-1] + 1)
         if joins or high == own[-1] or not inside:
             return own
         last = high if high - own[0] < 8 else own[-1]
         return range(low if last - low < 7 else own[0], last + 1)
+
+    def joins_written(self, node, own):
+        """Return whether pages of an unwritten extent continue written blocks before or after them."""
+        shift = node.pages[own[0]].block - own[0]
+        near = [(number, node.pages.get(number)) for number in (own[0] - 1, own[-1] + 1)]
+        return any(page is not None and page.block == number + shift and not page.unwritten for number, page in near)
 
     def clear_edges(self, target, head, stop):
         """Clear and write back the bytes before `head` and after `stop` in new blocks from `target` on (dax_io)."""
@@ -216,10 +233,37 @@ class Data(Disk):
             self.zeroing += length
             self.flushes += (target + length - 1) // 64 - target // 64 + 1
 
+    def split_after(self, node, last):
+        """Split an extent that goes on after the page `last`, before the pages up to there are freed."""
+        page, following = node.pages.get(last), node.pages.get(last + 1)
+        if page is not None and following is not None:
+            if (page.block + 1, page.unwritten) == (following.block, following.unwritten):
+                self.grow_leaves(node, 1)
+
+    def look_at(self, node, number):
+        """Look one page up, which a truncate or a punched hole clears in part."""
+        self.looked_up(node, number, 1)
+
+    def passed_over(self, node, at, last):
+        """Return how many pages with blocks a fallocate passes over at once."""
+        if not self.dax:
+            return 1
+        count, first = 1, node.pages[at]
+        while at + count <= last and self.follows(first, node.pages.get(at + count), count):
+            count += 1
+        count = self.looked_up(node, at, count)
+        if first.unwritten:
+            self.learn_root(node)
+            self.learn(node, at, count)
+        return count
+
     def truncate(self, file, node, size):
         """Perform truncate."""
         if size <= node.size:
+            if size % PAGE:
+                self.look_at(node, size // PAGE)
             self.close_window(node)
+            self.unlearn(node, -(-size // PAGE), END)
             self.free_pages(node, file, -(-size // PAGE), node.end)
             self.clear(file, node, size, -size % PAGE)
             if not self.extents_of(node):
@@ -242,12 +286,16 @@ class Data(Disk):
             else:
                 self.clear(file, node, offset, -offset % PAGE)
                 self.clear(file, node, end - end % PAGE, end % PAGE)
+            if offset < min(end, node.size):
+                for partial in sorted({at // PAGE for at in (offset, end) if at % PAGE}):
+                    self.look_at(node, partial)
             if offset < min(end, node.size) and -(-offset // PAGE) < end // PAGE:
                 self.close_window(node)
+                self.unlearn(node, -(-offset // PAGE), end // PAGE)
+                self.split_after(node, end // PAGE - 1)
                 self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
                 if not self.extents_of(node) and len(node.leaves) == 1:
                     self.free_leaves(node)
-                self.grow_leaves(node)
         else:
             numbers = range(offset // PAGE, (end - 1) // PAGE + 1)
             asked = numbers[-1]
@@ -257,14 +305,18 @@ class Data(Disk):
                 return False
             end, whole, at = min(end, (numbers[-1] + 1) * PAGE), numbers[-1] == asked, numbers[0]
             while at <= numbers[-1]:
+                if at in node.pages:
+                    at += self.passed_over(node, at, numbers[-1])
+                    continue
                 count = 0
                 while at + count <= asked and at + count not in node.pages:
                     count += 1
-                if count:
-                    count = self.allocate(node, at, count, unwritten=True)
-                    self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
-                at += max(count, 1)
-            self.grow_leaves(node)
+                count = self.looked_up(node, at, count)
+                self.learn_root(node)
+                count = self.allocate(node, at, count, unwritten=True)
+                self.learn(node, at, count)
+                self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
+                at += count
             if not keep_size:
                 node.size = max(node.size, end)
         self.change_inode(node)

@@ -10,6 +10,7 @@ from tests.reference.ext4_layout import mkfs
 from tests.reference.ext4_layout.hashing import seed_of
 from tests.reference.ext4_layout.inodes import Inodes
 from tests.reference.ext4_layout.mballoc import Mballoc, NoSpaceLeft, Request
+from tests.reference.ext4_layout.status import StatusTree
 
 PAGE = 4096
 GROUP = 32768
@@ -52,6 +53,7 @@ class Node:
     preallocations: list = field(default_factory=list)
     writers: int = 1
     leaves: list[int] = field(default_factory=list)
+    known: StatusTree = field(default_factory=StatusTree)  # what look-ups of blocks are remembered
 
     @property
     def number(self):
@@ -77,6 +79,7 @@ class Disk:
         self.nodes, self.gone, self.begun = {}, set(), None
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
         self.held, self.checkpoint_since, self.log_used = set(), 0, 0
+        self.lent = 0  # leaves that the current operation took, whose blocks it may take of those kept for leaves
         self.uncut = -1  # last page of a request that does not fit as a whole
         self.queue = []  # dirty files, oldest first
         self.tick, self.now, self.closes, self.commits, self.failed, self.short_writes = 5 * SECONDS, 0, 0, 0, 0, 0
@@ -93,8 +96,11 @@ class Disk:
 
     def available(self):
         """Return how many blocks can still be reserved."""
-        promised = sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
-        return self.free_count() - promised - self.allocator.reserved
+        return self.free_count() - self.promised() - self.allocator.reserved
+
+    def promised(self):
+        """Return how many pages wait for a block of their own."""
+        return sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
 
     def neighbour(self, node, page, step):
         """Return the nearest page with a block before or after `page`, and its block; (0, 0) if there is none."""
@@ -113,8 +119,16 @@ class Disk:
         goal = self.home(node)
         if left[1] or right[1]:
             goal = left[1] + page - left[0] if left[1] else right[1] - (right[0] - page)
-        request = Request(node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten)
-        return self.served(node, request)
+        # write-back claimed its blocks when its pages became dirty (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
+        claimed = not node.is_dir and not unwritten and self.promised() > 0
+        request = Request(
+            node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten, reserved=claimed
+        )
+        self.allocator.reserved -= self.lent
+        try:
+            return self.served(node, request)
+        finally:
+            self.allocator.reserved += self.lent
 
     def take_leaf(self, node):
         """Take a block for an extent leaf."""
@@ -159,6 +173,7 @@ class Disk:
             self.join(self.layout.groups[group].block_bitmap)
             self.join(1 + group // 64)
         self.change_leaf(node, page)
+        self.grow_leaves(node)
 
     def change_leaf(self, node, page):
         """Change the extent leaf over `page`."""
@@ -174,10 +189,12 @@ class Disk:
             last = now
         return found
 
-    def grow_leaves(self, node):
-        """Add leaves for extents that do not fit in the inode or the existing leaves."""
-        while self.extents_of(node) > max(4, 340 * len(node.leaves)) and self.available() + self.allocator.reserved > 0:
+    def grow_leaves(self, node, more=0):
+        """Add leaves for extents, and `more` to come, that do not fit in the inode or the existing leaves."""
+        extents = self.extents_of(node) + more
+        while extents > max(4, 340 * len(node.leaves)) and self.available() + self.allocator.reserved > 0:
             block = self.take_leaf(node)
+            self.lent += 1
             node.leaves.append(block)
             self.join(block)
             self.join(self.layout.groups[block // GROUP].block_bitmap)
@@ -202,7 +219,7 @@ class Disk:
         last = min(last, node.end - 1)
         numbers = [number for number in sorted(node.pages) if first <= number <= last]
         was_dirty = bool(node.dirty())
-        run = []
+        run, freed = [], []
         for number in [*numbers, None]:
             block = node.pages[number].block if number is not None else None
             unwritten = number is not None and node.pages[number].unwritten
@@ -210,10 +227,12 @@ class Disk:
             follows = follows and unwritten == node.pages[run[-1][0]].unwritten
             if run and not follows:
                 self.change_blocks(node, run[0][0], [b for _, b in run])
-                self.allocator.free_blocks(run[0][1], len(run))
+                freed.append((run[0][1], len(run)))
                 run = []
             if block is not None:
                 run.append((number, block))
+        for block, count in reversed(freed):  # the kernel frees the last extent first
+            self.allocator.free_blocks(block, count)
         for number in numbers:
             del node.pages[number]
         if was_dirty and not node.dirty():

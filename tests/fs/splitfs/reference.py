@@ -23,6 +23,10 @@ class Split(Slow):
         self.allocator.claim(taken)
         self.staged, self.to_copy, self.relinks = {}, {}, 0  # by node identity: pages [first, end); bytes to copy
 
+    def remembers(self, node):
+        """Return that no look-up is remembered: the library changes files past them."""
+        return False
+
     def destroy(self, file):
         """Destroy a file and forget its staged pages."""
         node = self.nodes[file]

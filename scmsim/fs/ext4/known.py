@@ -1,0 +1,222 @@
+"""What the kernel remembers of a file's blocks, which cuts later requests: runs of pages, all holes or all of one extent.
+
+A look-up that hits a run ends where the run ends, even if the hole or the extent goes on there.  So a request for the blocks of
+a hole is split where an earlier look-up ended, if blocks next to it were freed since.  The content of a run is that of the file's
+page table; only the runs' borders are kept here.  With DAX only, for regular files.
+
+Source: Linux 6.1 fs/ext4/{extents_status.c; inode.c: ext4_map_blocks; extents.c: ext4_ext_put_gap_in_cache, ext4_cache_extents}.
+Simplified: at most `MOST` runs of a file, of which those at the file's end are forgotten; no shrinker.
+"""
+
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.linux import state as e
+from scmsim.jit import subroutine
+
+# Words of a regular file's record that only a directory uses otherwise:
+RUNS = e.SLOTS  # table (2 words): runs in order, two entries each: first page, page after the last
+COUNT = e.GAP  # runs
+MOST = 128
+INLINE = 4  # extents that the inode holds
+
+
+@subroutine
+def entries_for(arena, f, pages):
+    """Return the entries of the table that surely hold what an operation on `pages` pages learns."""
+    return 2 * min(arena[f + COUNT] + 2 * pages + 2 * INLINE + 1, MOST) + 4
+
+
+@subroutine
+def words_for(s, arena, f, pages):
+    """Return the arena words that `reserve` takes."""
+    if not s.remembers or arena[f + e.IS_DIR]:
+        return 0
+    return table.words_to_hold(arena, f + RUNS, entries_for(arena, f, pages))
+
+
+@subroutine
+def reserve(s, arena, f, pages):
+    """Make room for what an operation on `pages` pages learns."""
+    if s.remembers and arena[f + e.IS_DIR] == 0:
+        table.reserve(s, arena, f + RUNS, entries_for(arena, f, pages))
+
+
+@subroutine
+def ready(s, arena, f, pages):
+    """Run `reserve`; return False if the arena must grow first."""
+    words = words_for(s, arena, f, pages)
+    if words and not has_room(s, arena, words):
+        return False
+    reserve(s, arena, f, pages)
+    return True
+
+
+@subroutine
+def drop(s, arena, f):
+    """Forget all of a file, and free the table."""
+    if arena[f + e.IS_DIR] == 0:
+        table.drop(s, arena, f + RUNS)
+        arena[f + COUNT] = 0
+
+
+@subroutine
+def run_after(arena, f, page):
+    """Return the number of the first run that ends after a page; the number of runs if there is none."""
+    low, high, runs = 0, arena[f + COUNT], arena[f + RUNS]
+    while low < high:
+        middle = (low + high) >> 1
+        if arena[runs + 2 * middle + 1] > page:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@subroutine
+def move(arena, f, first, by):
+    """Move the runs from number `first` on by `by` places."""
+    runs, last = arena[f + RUNS], arena[f + COUNT]
+    if by > 0:
+        for i in range(2 * last - 1, 2 * first - 1, -1):
+            arena[runs + i + 2 * by] = arena[runs + i]
+    else:
+        for i in range(2 * first, 2 * last):
+            arena[runs + i + 2 * by] = arena[runs + i]
+    arena[f + COUNT] += by
+
+
+@subroutine
+def forget(s, arena, f, page, end):
+    """Forget the pages [page, end) (ext4_es_remove_extent)."""
+    if not s.remembers or arena[f + e.IS_DIR] or arena[f + COUNT] == 0 or page >= end:
+        return
+    runs, i = arena[f + RUNS], run_after(arena, f, page)
+    if i == arena[f + COUNT] or arena[runs + 2 * i] >= end:
+        return
+    if arena[runs + 2 * i] < page:
+        if arena[runs + 2 * i + 1] > end:  # the run loses its middle
+            move(arena, f, i, 1)
+            arena[runs + 2 * i + 1], arena[runs + 2 * i + 2] = page, end
+            arena[f + COUNT] = min(arena[f + COUNT], MOST)
+            return
+        arena[runs + 2 * i + 1] = page
+        i += 1
+    after = i
+    while after < arena[f + COUNT] and arena[runs + 2 * after + 1] <= end:
+        after += 1
+    if after < arena[f + COUNT]:
+        arena[runs + 2 * after] = max(arena[runs + 2 * after], end)
+    if after > i:
+        move(arena, f, after, i - after)
+
+
+@subroutine
+def word_at(arena, f, page):
+    """Return the packed word of a page, 0 past the file's table."""
+    return arena[arena[f + e.PAGES] + page] if page < arena[f + e.PAGE_COUNT] else 0
+
+
+@subroutine
+def continues(arena, f, page):
+    """Return whether a page continues the hole or the extent of the page before it."""
+    word = word_at(arena, f, page)
+    before = word_at(arena, f, page - 1)
+    return word == before + e.ONE_BLOCK if word and before else word == before
+
+
+@subroutine
+def learn(s, arena, f, page, end):
+    """Remember the pages [page, end), all a hole or all of an extent; equal neighbours join them (ext4_es_insert_extent)."""
+    if not s.remembers or arena[f + e.IS_DIR] or page >= end:
+        return
+    forget(s, arena, f, page, end)
+    runs, i = arena[f + RUNS], run_after(arena, f, page)
+    joins_next = i < arena[f + COUNT] and arena[runs + 2 * i] == end and continues(arena, f, end)
+    if i > 0 and arena[runs + 2 * i - 1] == page and continues(arena, f, page):
+        arena[runs + 2 * i - 1] = end
+        if joins_next:
+            arena[runs + 2 * i - 1] = arena[runs + 2 * i + 1]
+            move(arena, f, i + 1, -1)
+    elif joins_next:
+        arena[runs + 2 * i] = page
+    else:
+        move(arena, f, i, 1)
+        arena[runs + 2 * i], arena[runs + 2 * i + 1] = page, end
+        arena[f + COUNT] = min(arena[f + COUNT], MOST)
+
+
+@subroutine
+def end_of(arena, f, page):
+    """Return the page after the hole or the extent of a page, at most the end of the file's table of pages."""
+    at, end = page, arena[f + e.PAGE_COUNT]
+    i = run_after(arena, f, page)
+    while True:
+        runs = arena[f + RUNS]
+        while i < arena[f + COUNT] and arena[runs + 2 * i + 1] <= at:
+            i += 1
+        # a known run is alike as a whole
+        at = arena[runs + 2 * i + 1] if i < arena[f + COUNT] and arena[runs + 2 * i] <= at else at + 1
+        if at >= end or not continues(arena, f, at):
+            return min(at, end)
+
+
+@subroutine
+def learn_root(s, arena, f):
+    """Remember the extents in the inode and the holes between them, unless something of one is known (ext4_cache_extents).
+
+    A search of the tree reads the inode each time; a leaf only when it is not in memory.
+    """
+    if not s.remembers or arena[f + e.IS_DIR] or arena[f + e.LEAF_COUNT]:
+        return
+    at, is_after, end = 0, False, arena[f + e.PAGE_COUNT]
+    while at < end:
+        stop, is_extent = end_of(arena, f, at), arena[arena[f + e.PAGES] + at] != 0
+        if is_extent or (is_after and stop < end):
+            i = run_after(arena, f, at)
+            if i == arena[f + COUNT] or arena[arena[f + RUNS] + 2 * i] >= stop:
+                learn(s, arena, f, at, stop)
+        is_after |= is_extent
+        at = stop
+
+
+@subroutine
+def looked_up(s, arena, f, page, count):
+    """Look up `count` pages, all a hole or all of an extent; return how many the answer covers, and remember it."""
+    if not s.remembers or arena[f + e.IS_DIR]:
+        return count
+    i = run_after(arena, f, page)
+    if i < arena[f + COUNT] and arena[arena[f + RUNS] + 2 * i] <= page:
+        return min(count, arena[arena[f + RUNS] + 2 * i + 1] - page)
+    learn_root(s, arena, f)
+    if word_at(arena, f, page):
+        learn(s, arena, f, page, page + count)
+        return count
+    start, stop, end = page, page, arena[f + e.PAGE_COUNT]
+    while start > 0 and word_at(arena, f, start - 1) == 0:
+        start -= 1
+    while stop < end and word_at(arena, f, stop) == 0:
+        stop += 1
+    learn(s, arena, f, start, stop if stop < end else e.MOST_PAGES)
+    return count
+
+
+@subroutine
+def looked_through(s, arena, f, page, count):
+    """Look up `count` pages that need no block, answer by answer."""
+    if s.remembers:
+        done = 0
+        while done < count:
+            done += looked_up(s, arena, f, page + done, count - done)
+
+
+HOOKS = {
+    "words_for": words_for,
+    "reserve": reserve,
+    "ready": ready,
+    "drop": drop,
+    "forget": forget,
+    "learn_root": learn_root,
+    "learn": learn,
+    "looked_up": looked_up,
+    "looked_through": looked_through,
+}

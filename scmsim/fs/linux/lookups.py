@@ -1,0 +1,54 @@
+"""What the kernel remembers of the blocks that it has looked up: hooks of a family (see `scmsim.jit.binding`).
+
+By default it remembers nothing, so that only the index limits a request.  ext4 binds the cache of extents (`fs/ext4/known.py`).
+"""
+
+from scmsim.jit import subroutine
+
+
+@subroutine
+def words_for(s, arena, f, pages):
+    """Return the arena words that `reserve` takes."""
+    return 0
+
+
+@subroutine
+def reserve(s, arena, f, pages):
+    """Make room for what an operation on `pages` pages learns."""
+
+
+@subroutine
+def ready(s, arena, f, pages):
+    """Run `reserve`; return False if the arena must grow first."""
+    return True
+
+
+@subroutine
+def drop(s, arena, f):
+    """Forget all of a file that goes."""
+
+
+@subroutine
+def forget(s, arena, f, page, end):
+    """Forget the pages [page, end), which are about to lose their blocks."""
+
+
+@subroutine
+def learn_root(s, arena, f):
+    """Remember what a search of the file's index comes across."""
+
+
+@subroutine
+def learn(s, arena, f, page, end):
+    """Remember the pages [page, end), which just got blocks or became written."""
+
+
+@subroutine
+def looked_up(s, arena, f, page, count):
+    """Look up `count` pages, all a hole or all of an extent; return how many of them the answer covers."""
+    return count
+
+
+@subroutine
+def looked_through(s, arena, f, page, count):
+    """Look up `count` pages that need no block, answer by answer."""
