@@ -13,6 +13,8 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
+SINGLE_END = map.DIRECT + (1 << map.FAN_SHIFT)  # page after those of the single-indirect block
+
 
 @subroutine
 def forget(s, arena, block):
@@ -55,6 +57,25 @@ def reach(s, arena, f, page, want):
     before = s.new_pointers
     count = map.reach(s, arena, f, page, want)
     return count if s.new_pointers > before else 1
+
+
+@subroutine
+def piece_after(page, end, start, stop):
+    """Return the piece of [page, end) that loses its blocks after the piece [start, stop) (ext4_ind_truncate).
+
+    The pages of the inode's pointers go first, those of the single-indirect block next, then those of the block that also has
+    pages that stay; of the other blocks the last one goes first (ext4_free_branches).
+    """
+    if stop == 0 and page != SINGLE_END:
+        return page, min(end, map.end_of_block(page))
+    if stop and start < map.DIRECT:
+        return map.DIRECT, min(end, SINGLE_END)
+    if stop == 0 or start < SINGLE_END or start == page != SINGLE_END:
+        last = map.DIRECT + (end - 1 - map.DIRECT >> map.FAN_SHIFT << map.FAN_SHIFT)
+        return (last, end) if last >= max(SINGLE_END, stop) else (end, end)
+    before = start - (1 << map.FAN_SHIFT)
+    least = SINGLE_END if page <= SINGLE_END else map.end_of_block(page)
+    return (before, start) if before >= least else (end, end)
 
 
 HOOKS = {**metadata.HOOKS, "forget": forget, "sync": sync}

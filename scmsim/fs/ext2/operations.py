@@ -19,7 +19,7 @@ BY_EXT4 = {
     entries: hashed_dirs.HOOKS,
     inodes: {**orlov.HOOKS, **waiting_inodes.HOOKS, "note_change": ext4_driver.note_change},
     linux_metadata: ext4_driver.HOOKS,
-    index: {**map.HOOKS, "reach": ext4_driver.reach},
+    index: {**map.HOOKS, "reach": ext4_driver.reach, "piece_after": ext4_driver.piece_after},
     pages: {},
 }
 emit = driver.emitter(bind("ext2", driver, HOOKS))

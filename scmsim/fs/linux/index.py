@@ -76,6 +76,15 @@ def freed(s, arena, f, page, count):
 
 
 @subroutine
+def piece_after(page, end, start, stop):
+    """Return (first page, page after) of the piece of [page, end) that loses its blocks after the piece [start, stop).
+
+    `stop` is 0 before the first piece; after the last one the result is empty.
+    """
+    return (page, end) if stop == 0 else (end, end)
+
+
+@subroutine
 def above(slot):
     """Return the slot of the index block that points to the index block in `slot`; -1 if the inode does."""
     return -1
