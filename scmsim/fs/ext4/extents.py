@@ -6,7 +6,7 @@ Source: Linux fs/ext4/extents.c.
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import metadata, placement
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import blocks_left, change_groups
+from scmsim.fs.linux.blocks import change_groups
 from scmsim.jit import subroutine
 
 INLINE = 4  # extents that the inode holds
@@ -54,6 +54,12 @@ def slots(page):
 
 
 @subroutine
+def leaf_fits(s):
+    """Return whether a block is left for a leaf, one of those kept for leaves included."""
+    return s.free_blocks + placement.blocks_to_come(s) + s.kept_blocks - s.reserved > 0
+
+
+@subroutine
 def add_leaves(s, arena, f, extents):
     """Give a file the leaves that `extents` extents need, while blocks are left.
 
@@ -61,7 +67,7 @@ def add_leaves(s, arena, f, extents):
     (ext4_ext_insert_extent), so before the next extent of the same call gets blocks.  The call's blocks were counted without
     the leaf, so as many of those kept for leaves are lent to it.
     """
-    while extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF and blocks_left(s) + s.kept_blocks > 0:
+    while extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF and leaf_fits(s):
         leaves = arena[f + e.LEAF_COUNT]
         leaf = placement.take_index_block(s, arena, f, arena[f + e.PAGE_COUNT], leaves)
         arena[arena[f + e.LEAVES] + leaves] = leaf

@@ -56,8 +56,11 @@ def blocks_needed(arena, f, first, last):
 
 @subroutine
 def blocks_left(s):
-    """Return the number of blocks that are neither allocated nor reserved; preallocated blocks count as free."""
-    return s.free_blocks + placement.blocks_to_come(s) - s.reserved
+    """Return the number of blocks that are neither allocated nor reserved; preallocated blocks count as free.
+
+    None are left, too, where index blocks took some of those that are kept for them.
+    """
+    return max(s.free_blocks + placement.blocks_to_come(s) - s.reserved, 0)
 
 
 @subroutine
