@@ -189,8 +189,6 @@ def judge(fs: str, source: drive.Any, params: dict) -> str:
         else:
             run = replay.run(False, None)
             broken, space = laws(run), run.space
-        if reuses_folder(source, rows):  # their blocks may then be subtracted once too often
-            space.pop("allocated_bytes", None)
         broken += laws_of_space(space, PARTS[1:] if reuses_folder(source, rows) else PARTS)
         broken += laws_of_data(model, counting, Loop(model, [], source.files).failing.replace(rows))
     except ScmsimError as error:

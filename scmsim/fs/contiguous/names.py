@@ -182,9 +182,12 @@ def drop_null(s, arena, out):
 def create(s, arena, out, op, row, parent):
     """Run create or mkdir."""
     is_dir = op.op == records.MKDIR
+    held = arena[row + file_row.MAPPED]  # blocks of a directory whose number a file gets, or of a file
+    page_map.count_blocks(s, arena, row, -held)
     arena[row + file_row.STATUS] = (
         arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
     )
+    page_map.count_blocks(s, arena, row, held)
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     emit_template(s, out, templates.MKDIR if is_dir else templates.CREATE)
     if not is_dir:
