@@ -58,39 +58,45 @@ def extent_before(arena, f, page, end):
 
 
 @subroutine
+def free_run(s, arena, f, at, count):
+    """Free the pages of one extent, or one page without a block."""
+    words, before = arena[f + e.PAGES] + at, 0
+    block = arena[words] >> e.BLOCK_SHIFT
+    if block:
+        before = starts_at_ends(arena, f, at, count)
+        change_groups(s, arena, block, count)
+        index.freed(s, arena, f, at, count)
+        placement.release_blocks(s, arena, block, count)
+        s.data_blocks -= count
+        s.reg[q.COUNT] += 1
+    for i in range(words, words + count):
+        if arena[i]:
+            arena[f + e.MAPPED] -= 1
+            arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
+            s.reserved -= block == 0  # a page without a block holds a reserved one (delayed allocation)
+            s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
+        arena[i] = 0
+    if block:
+        arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count) - before
+
+
+@subroutine
 def free_pages(s, arena, out, f, page, last):
     """Free the pages [page, last]; emits at most 2 events."""
     last = min(last, arena[f + e.PAGE_COUNT] - 1)
     was_dirty = arena[f + e.DIRTY]
     s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
-    left, right = index.piece_after(page, last + 1, 0, 0)
-    while left < right:
-        start, stop = left, right
+    start, stop = index.piece_after(page, last + 1, 0, 0)
+    while start < stop:
+        left, right = start, stop
         while left < right:
             at, count = extent_before(arena, f, left, right) if FROM_END else extent_after(arena, f, left, right)
-            words, before = arena[f + e.PAGES] + at, 0
-            block = arena[words] >> e.BLOCK_SHIFT
-            if block:
-                before = starts_at_ends(arena, f, at, count)
-                change_groups(s, arena, block, count)
-                index.freed(s, arena, f, at, count)
-                placement.release_blocks(s, arena, block, count)
-                s.data_blocks -= count
-                s.reg[q.COUNT] += 1
-            for i in range(words, words + count):
-                if arena[i]:
-                    arena[f + e.MAPPED] -= 1
-                    arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
-                    s.reserved -= block == 0  # a page without a block holds a reserved one (delayed allocation)
-                    s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
-                arena[i] = 0
-            if block:
-                arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count) - before
+            free_run(s, arena, f, at, count)
             if FROM_END:
                 right = at
             else:
                 left = at + count
-        left, right = index.piece_after(page, last + 1, start, stop)
+        start, stop = index.piece_after(page, last + 1, start, stop)
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
     if last == arena[f + e.PAGE_COUNT] - 1:
