@@ -16,9 +16,7 @@ MEASURED = scaling.rates(scaling.MEASURED)
 def test_speeds_of_several_processes_are_within_a_half_of_the_machines(fs, case, place):
     assert (fs, case, place) not in scaling.FITTED
     counts = [2, 4, 8, 16]
-    one, *more = under_load(
-        scaling.replayed(fs, case), [1, *counts], ["file", "directory"] if place == "shared" else []
-    )
+    one, *more = under_load(scaling.replayed(fs, case), [1, *counts], scaling.in_common(case, place))
     real = MEASURED[fs, case, place]
     for count, state in zip(counts, more, strict=True):
         assert 1 / 1.5 < state.calls_per_ns / one.calls_per_ns / (real[count] / real[1]) < 1.5

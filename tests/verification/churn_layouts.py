@@ -205,26 +205,30 @@ def _keep(fs: str, part: list[int], plans: list[Plan], every: np.ndarray, system
         mine["file"][mine["file"] != layout._FREE] -= first
         measured = Measured(np.zeros(0), b"", {}, 0.0, extents=mine)
         with whole(_stored(options.output, fs, seed, options.kernel)) as draft, draft.open("wb") as file:
-            np.savez(file, extents=layout.extents(measured, system), took=_took(fs, history(fs, seed)))
+            np.savez(file, extents=layout.extents(measured, system), took=took(fs, history(fs, seed)))
         first += len(its.files)
 
 
-def _took(fs: str, source: Any) -> int:
+def took(fs: str, source: Any) -> int:
     """Return about how many ns, one per instruction, a guest needs for a history."""
     rows = np.concatenate([batch.view(np.ndarray) for batch in source.batches()])
     per_call, per_byte = _NS[fs.partition("-")[0]]
     return int(per_call * len(rows) + per_byte * rows["length"][rows["op"] == WRITE].sum())
 
 
+def of_model(fs: str, seed: int, took: int, version: str = "6.1") -> np.ndarray:
+    """Return the extents of a seed's history on a model of a kernel's version; the guest took `took` ns for it."""
+    source, known = history(fs, seed), registry.literals("fs", fs)["PARAMS"]
+    given = judge.by_the_guests_clock(source, {"instructions": took}, known) | parameters(fs, seed)
+    model = judge.of_model(source, fs, taken_from(f"{version}.0", [fs], {fs: given}, None).params[fs])
+    assert not isinstance(model, str), model
+    return model[0]
+
+
 def _judge(fs: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     stored = np.load(_stored(options.output, fs, seed, options.kernel))
-    source, known = history(fs, seed), registry.literals("fs", fs)["PARAMS"]
-    clock = judge.by_the_guests_clock(source, {"instructions": int(stored["took"])}, known)
-    given = clock | parameters(fs, seed)
-    params = taken_from(f"{options.kernel}.0", [fs], {fs: given}, None).params[fs]
-    model = judge.of_model(source, fs, params)
-    assert not isinstance(model, str), model
-    return judge.compared(stored["extents"], model[0], source.files)
+    found = of_model(fs, seed, int(stored["took"]), options.kernel)
+    return judge.compared(stored["extents"], found, history(fs, seed).files)
 
 
 def _told(cell: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ Run: python3 tests/verification/thread_scaling.py measure FOLDER --fs NAME [--cp
 import argparse
 import collections
 import csv
+import functools
 import pathlib
 import shutil
 import statistics
@@ -125,11 +126,8 @@ def speeds(measured: dict[tuple[str, str, str], dict[int, float]]) -> None:
         f"| file system | calls | files and directories | {' | '.join(map(str, shown))} | fitted |\n" + "|---" * 8 + "|"
     )
     ratios = []
-    runs: dict[tuple[str, str], object] = {}
     for (fs, case, place), counts in measured.items():
-        run = runs.get((fs, case)) or runs.setdefault((fs, case), replayed(fs, case))
-        shared = ["file", "directory", *(["process"] if case == "mmap" else [])] if place == "shared" else []
-        one, *more = under_load(run, [1, *shown], shared)  # type: ignore[arg-type]
+        one, *more = under_load(replayed(fs, case), [1, *shown], in_common(case, place))
         pairs = [
             (counts[count] / counts[1], state.calls_per_ns / one.calls_per_ns)
             for count, state in zip(shown, more, strict=True)
@@ -146,6 +144,13 @@ def speeds(measured: dict[tuple[str, str, str], dict[int, float]]) -> None:
         print(f"{place}: {len(some)} values were not fitted: {told}; median ratio {statistics.median(some):.2f}")
 
 
+def in_common(case: str, place: str) -> list[str]:
+    """Return what the processes of a case share, as `--shared` names it."""
+    if place == "private":
+        return []
+    return ["file", "directory", *(["process"] if case == "mmap" else [])]
+
+
 def times(measured: dict[tuple[str, str, str], dict[int, float]]) -> None:
     """Print ns per call of one process, measured and estimated."""
     print("| file system | calls | measured, ns | estimated, ns | ratio | fitted |\n" + "|---" * 6 + "|")
@@ -159,6 +164,7 @@ def times(measured: dict[tuple[str, str, str], dict[int, float]]) -> None:
             )
 
 
+@functools.cache
 def replayed(fs: str, case: str):  # type: ignore[no-untyped-def]  # Run needs NumPy, which `measure` does without
     """Return the run of a case's calls on a model."""
     import scmsim

@@ -9,9 +9,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from scmsim.core import registry
 from scmsim.study.layout import judge
-from scmsim.study.tlb.judge import taken_from
 from tests.verification import churn_layouts
 
 MEASURED = {
@@ -28,18 +26,15 @@ MEASURED = {
 }
 
 
-def digest(found, files):
-    """Return a digest of extents, those of directories left out."""
-    is_dir = np.append(np.asarray(files.is_dir, bool), False)  # the last entry is for free extents
+def digest(fs, seed):
+    """Return a digest of a history's extents on a model, those of directories left out."""
+    source = churn_layouts.history(fs, seed)
+    found = churn_layouts.of_model(fs, seed, churn_layouts.took(fs, source))
+    is_dir = np.append(np.asarray(source.files.is_dir, bool), False)  # the last entry is for free extents
     rows = sorted(tuple(map(int, row)) for row in found[~is_dir[found["file"]]][list(judge.PLACED)])
     return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
 
 
 @pytest.mark.parametrize("seed", MEASURED)
 def test_extents_of_a_random_history_are_those_of_linux_6_1(seed):
-    source, known = churn_layouts.history("ext4-dax", seed), registry.literals("fs", "ext4-dax")["PARAMS"]
-    clock = judge.by_the_guests_clock(source, {"instructions": churn_layouts._took("ext4-dax", source)}, known)
-    given = clock | churn_layouts.parameters("ext4-dax", seed)
-    params = taken_from("6.1.0", ["ext4-dax"], {"ext4-dax": given}, None).params["ext4-dax"]
-    found = judge.of_model(source, "ext4-dax", params)
-    assert digest(found[0], source.files) == MEASURED[seed]
+    assert digest("ext4-dax", seed) == MEASURED[seed]
