@@ -460,23 +460,6 @@ def test_an_empty_write_beyond_the_end_leaves_the_length(tmp_path: Path) -> None
     assert ops(case)[-1] == ("write", 0, 5, APPENDS)
 
 
-def test_a_child_seen_before_its_fork_is_reported(tmp_path: Path) -> None:
-    """strace -z prints no first half of vfork, so the lines of the child come before the line that explains them."""
-    child = [
-        "101 fsync(3) = 0",
-        '101 open("/d/g", O_RDONLY) = 4',
-        "100 vfork() = 101",
-        "101 fsync(4) = 0",
-        "101 fsync(3) = 0",
-    ]
-    case = convert_lines(tmp_path, '100 open("/d/f", O_RDWR) = 3', *child)
-    assert [row[:2] for row in case.rows[2:]] == [("fsync", "/d/g"), ("fsync", "/d/f")]
-    assert case.report.blind_spots == [
-        "1 processes made calls before the line of the call that made them (strace -z); those on descriptors and paths of "
-        "their parents may be missing or wrong"
-    ]
-
-
 def test_mappings(tmp_path: Path) -> None:
     case = convert_lines(
         tmp_path,

@@ -5,6 +5,7 @@ import os
 from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.lines import byte_blocks
 from scmsim.trace.reading.report import Report
+from scmsim.trace.syscalls.births import in_order
 from scmsim.trace.syscalls.conversion import Conversion
 from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.names import Names
@@ -25,6 +26,6 @@ def convert(job: Import, cwd: str = "") -> Report:
     """Convert strace output and close the writer; `cwd` is the working directory of the first process, if known."""
     conversion = Conversion(job.given.path, job.strict, Importer(Names(job.under), cwd))
     for block in byte_blocks(job.given, _FORMAT, job.progress, _BLOCK):
-        conversion.take(block)
+        conversion.take(in_order(block))
         conversion.imp.drain(job.writer)
     return conversion.finish(job.writer)
