@@ -84,7 +84,11 @@ experiment such as quickstart.""",
     ".parquet.",
 )
 @click.option("--accesses-format", metavar="NAME", help="Format of --accesses.  [default: by the file's name]")
-@click.option("--jobs", type=click.IntRange(1), help="File systems to replay at once.  [default: as many as CPUs]")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="CPUs to use: file systems at once, two CPUs each if there are enough.  [default: all]",
+)
 @click.option("--sync-at-end", is_flag=True, help="Write back all dirty data at the end, as sync(2) does; count it.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."

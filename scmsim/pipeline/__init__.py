@@ -111,7 +111,8 @@ def replay(
     progress : callable(fs, rows done, rows), optional
         With several jobs, the jobs' threads call it, one at a time, with the sum of the rows that all jobs have done.
     jobs : int
-        Models to replay at once, each on its own thread; results do not depend on `jobs`.
+        Threads: models to replay at once, and two threads for each model if `jobs` is twice the number of models or more.
+        Results do not depend on `jobs`.
     chunk : int
         Operations and events in flight; results do not depend on `chunk`.
 
@@ -149,7 +150,7 @@ def replay(
         kernels.check(kernel)
     chosen = kernels.choose(kernel, names, params, footprints)
     expect("sync_at_end", sync_at_end, bool, "True or False")
-    for name, value, what in (("chunk", chunk, "operations"), ("jobs", jobs, "models")):
+    for name, value, what in (("chunk", chunk, "operations"), ("jobs", jobs, "threads")):
         if not is_whole(value) or not 1 <= value <= _MOST:
             raise UsageError(f"{name} must be a whole number of {what} from 1 to {_MOST:,}, not {shown(value)}")
     known = models_of(names, machine, paging)
@@ -161,6 +162,7 @@ def replay(
     if caches not in cache.SETTINGS:
         raise unknown("setting of caches", caches, cache.SETTINGS)
     expect("system", system, str, "the name of a system")
+    from scmsim.pipeline import trailing
     from scmsim.pipeline.at_once import at_once
     from scmsim.pipeline.run import Replay
     from scmsim.result import provenance
@@ -174,7 +176,8 @@ def replay(
     elif accesses_format is not None:
         raise UsageError("accesses_format without accesses (--accesses); give the file to write, too")
 
-    threads = [1]
+    of_trace, threads = [1], jobs // len(names)
+    chunk = min(chunk, trailing.CHUNK) if threads > 1 else chunk
 
     def one(name: str, progress: Progress) -> Run:
         progress(name, 0, rows)
@@ -183,13 +186,13 @@ def replay(
         if recording:
             run = recording.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)
         else:
-            run = model.run(sync_at_end, progress)
-        threads.append(model.counting.threads)
+            run = model.run(sync_at_end, progress, threads)
+        of_trace.append(model.counting.threads)
         return run
 
     runs = at_once(names, one, jobs, progress)
     written: dict[str, Any] = {"accesses": {"file": os.fspath(recording.path), **recording.counts}} if recording else {}
-    written |= {"trace_threads": max(threads)} if max(threads) > 1 else {}
+    written |= {"trace_threads": max(of_trace)} if max(of_trace) > 1 else {}
     replayed = {**({"trace": os.fspath(inputs[0])} if inputs else {"workload": source.header.get("workload")}), **given}
     return Result(provenance.build(inputs, trace=source.header, replays=[replayed], **written), runs)
 

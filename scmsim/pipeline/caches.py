@@ -21,6 +21,8 @@ class CacheStage(Stage):
     and stores of the kernel's code are counted as unchecked all the same: most of them hit lines that footprints name once.
     """
 
+    trails = True
+
     def __init__(self, machine: Mapping[str, Any], counting: CounterIndex, setting: str) -> None:
         self.caches, self.counting = cache.build(machine, setting, by_device=True), counting
         self.levels, self.setting = len(machine["cache"]), setting
@@ -36,9 +38,9 @@ class CacheStage(Stage):
         self.touched = book.bounds, book.lines, blocks
         return len(blocks) > 0
 
-    def take(self, events: np.ndarray) -> None:
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         if self.mmu:
-            self.count(events, self.counting.bins, NO_SLICES, self.mmu.walks())
+            self.count(events, bins, NO_SLICES, self.mmu.walks())
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
         """Simulate events: for each one the lines of its touches, then those of its page walks, then its own."""

@@ -165,10 +165,11 @@ def _stages(policies: Sequence[str]) -> None:
     placed = [Placement(policy, model_params("paging", policy, {})) for policy in policies]
     machine, kind = machine_table(_MACHINE), read(_MEDIUM)
     alone = Mmu(machine, counting)
-    alone.take(np.zeros(0, EVENT))
+    none, bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
+    alone.take(none, bins)
     touched = footprint.load(footprint.kernels()[0], footprint.GENERAL, ["none"])
     touching = [FootprintStage(alone, touched, placed[0], side)] if placed else []
     for stage in (counting, *placed, *touching, Medium(kind, ["none"], counting)):
         stage.begin(batch)
-        stage.take(np.zeros(0, EVENT))
+        stage.take(none, bins)
         stage.done(batch)

@@ -24,6 +24,8 @@ class FootprintStage(Stage):
     lines of the touches if the footprints have lines.
     """
 
+    trails = True
+
     def __init__(
         self,
         mmu: Mmu,
@@ -52,8 +54,7 @@ class FootprintStage(Stage):
         self.mmu.begin(batch)
         begin_batch(self.footprints.state)
 
-    def take(self, events: np.ndarray) -> None:
-        bins = self.mmu.counting.bins[: len(events)]
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         first, last = lengths_of_ends(events, int(self.held["op"][0]) if len(self.held) else NONE)
         if len(self.held):
             self.held = joined([self.held, events[:first]])

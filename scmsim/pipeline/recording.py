@@ -68,8 +68,8 @@ class RecordedMedium(Medium):
     def begin(self, batch: np.recarray) -> None:
         self.first, self.next, self.threads = self.next, self.next + len(batch), batch.thread
 
-    def take(self, events: np.ndarray) -> None:
-        counters, bins = self.counting.counters, self.counting.bins[: len(events)]
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
+        counters = self.counting.counters
         for part, event, first, end in recorded.simulate(self.state, counters, events, bins):
             some = events[part]
             operations = some["op"].astype(np.int64)

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from scmsim.pipeline.stages import (
     RepStrings,
     Stage,
 )
+from scmsim.pipeline.trailing import trailing
 from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run, intervals
 from scmsim.result.run import CACHES
 from scmsim.trace.reading.report import missed, rough
@@ -131,8 +133,8 @@ class Replay:
         self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
         self.medium, self.skips_passes = medium, False
 
-    def run(self, sync_at_end: bool, progress: Progress | None) -> Run:
-        """Replay the whole trace and collect the counts."""
+    def run(self, sync_at_end: bool, progress: Progress | None, threads: int = 1) -> Run:
+        """Replay the whole trace, on up to two threads, and collect the counts."""
         run = self.result
         run.params |= {**self.params, **self.paging.params}
         if self.footprints:
@@ -143,11 +145,13 @@ class Replay:
             run.warnings.append(f"the trace is rough: {reason}")
         cell = self.source.header.get("cell")
         run.cell = cell if isinstance(cell, dict) else {}
-        for batches, times in parts(self.source, self.chunk):
-            run.repeated += self._part(batches, times, progress)
-        if sync_at_end:
-            self._sync()
-            run.params[SYNC_AT_END] = 1
+        with trailing(self.loop) if threads > 1 else nullcontext():
+            for batches, times in parts(self.source, self.chunk):
+                run.repeated += self._part(batches, times, progress)
+            if sync_at_end:
+                self._sync()
+                run.params[SYNC_AT_END] = 1
+        self.counting.check()
         self._sums(run)
         self._counts(run)
         run.space = self.model.space()
@@ -184,6 +188,8 @@ class Replay:
                 if progress:
                     progress(self.model.fs, int(sums["rows"]), self.source.rows)
             times -= 1
+            self.loop.settle()
+            self.counting.check()
             failing = self.loop.failing  # PeriodDetector does not multiply counts of failing calls
             if detector and times and not (failing.counts or failing.long):
                 before = int(sums["operations"])

@@ -35,13 +35,15 @@ MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
 
 class Stage:
-    """A consumer of events."""
+    """A consumer of events; one that `trails` may take them later than the others, on another thread."""
+
+    trails = False
 
     def begin(self, batch: np.recarray) -> None:
         """Prepare for the events of a batch of operations."""
 
-    def take(self, events: np.ndarray) -> None:
-        """Process the events of one buffer, in order."""
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
+        """Process the events of one buffer, in order; `bins` has the row of the counters for each event."""
         raise NotImplementedError
 
     def done(self, batch: np.recarray) -> None:
@@ -49,6 +51,9 @@ class Stage:
 
     def end(self) -> None:
         """Finish a batch, after its last event."""
+
+    def settle(self) -> None:
+        """Wait until the work that the stage was given is done."""
 
     def watched(self) -> list[Watched]:
         """Return the stage's state, which must recur for passes to be skipped."""
@@ -65,6 +70,7 @@ class Loop:
     def __init__(self, model: Model, stages: Sequence[Stage], files: Files) -> None:
         self.model, self.stages = model, stages
         self.failing = FailingCalls(files, getattr(model.module, "LARGEST_FILE", LARGEST_FILE))
+        self.bins = np.zeros(len(model.out), np.int64)
 
     def take(self, batch: np.recarray) -> None:
         """Replay all operations of a batch."""
@@ -72,18 +78,26 @@ class Loop:
         for stage in self.stages:
             stage.begin(batch)
         for events in self.model.events(batch):
+            if len(events) > len(self.bins):
+                self.bins = np.zeros(len(self.model.out), np.int64)
+            bins = self.bins[: len(events)]
             for stage in self.stages:
-                stage.take(events)
+                stage.take(events, bins)
         done = self.model.done(batch)
         for stage in self.stages:
             stage.done(done)
             stage.end()
 
+    def settle(self) -> None:
+        """Wait until all stages have done their work."""
+        for stage in self.stages:
+            stage.settle()
+
 
 class CounterIndex(Stage):
     """Stage that chooses the row of counters for each event: (operation or file of its cause) x (site).
 
-    The last row is for events that do not count.  `by` is a breakdown of GROUPS; `bins` has the rows of the latest events.
+    The last row is for events that do not count.  `by` is a breakdown of GROUPS.
     """
 
     def __init__(self, files: Files, sites: Sequence[str], by: str) -> None:
@@ -98,7 +112,6 @@ class CounterIndex(Stage):
         self.threads = 0  # threads of the operations that count, at least: one more than the highest number
         self.ended = np.zeros(1, np.int64)  # trace time of the last operation, ns
         self.rows = np.zeros(0, np.int64)  # first row of each operation of this batch
-        self.bins = np.zeros(ROOM, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
         """Find the first row of each operation's group, -1 if it does not count; sum up what the operations request."""
@@ -111,15 +124,13 @@ class CounterIndex(Stage):
         self.threads = max(self.threads, 1 + int(batch.thread[rows >= 0].max(initial=-1)))
         self.ended[0] = batch[-1]["time_ns"]
 
-    def take(self, events: np.ndarray) -> None:
-        if len(events) > len(self.bins):
-            self.bins = np.zeros(len(events), np.int64)
-        assign_bins(events, len(events), self.rows, len(self.counters) - 1, self.bins)
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
+        assign_bins(events, len(events), self.rows, len(self.counters) - 1, bins)
 
     def done(self, batch: np.recarray) -> None:
         follow_sizes(batch.view(np.ndarray), self.sizes, self.sums)
 
-    def end(self) -> None:
+    def check(self) -> None:
         """Raise UsageError if a sum has overflowed int64: instructions, in thousandths, are the largest."""
         if min(self.counters["instructions"].min(), self.sums["written"][0], self.sums["read"][0]) < 0:
             raise UsageError("the sums of this trace pass 2^63 (instructions in thousandths, or bytes); cut the trace")
@@ -138,7 +149,7 @@ class Placement(Stage):
         self.policy = registry.load("paging", policy)
         self.pages = self.policy.start(params).view(np.ndarray)
 
-    def take(self, events: np.ndarray) -> None:
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         self.policy.place(self.pages, events, len(events))
 
     def measured_orders(self, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -152,6 +163,8 @@ class Placement(Stage):
 class Mmu(Stage):
     """TLBs and page walks of a machine."""
 
+    trails = True
+
     def __init__(self, machine: dict[str, Any], counting: CounterIndex) -> None:
         self.state, self.counting = presets.machine(machine).view(np.ndarray), counting
         self.known, self.walked = touches.NOTHING, np.zeros(0, LOGGED)
@@ -163,8 +176,8 @@ class Mmu(Stage):
         places["kind"], places["which"] = np.divmod(book.pages["cache"], OPEN_FILE)[::-1]
         self.known = touches.table(self.state, places, book.touches, book.bounds, book.inodes)
 
-    def take(self, events: np.ndarray) -> None:
-        self.count(events, self.counting.bins, NO_SLICES)
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
+        self.count(events, bins, NO_SLICES)
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
         """Replay each event and the touches ahead of it, and count both in the event's row."""
@@ -201,9 +214,9 @@ class Faults(Stage):
     def __init__(self, status: np.ndarray, counting: CounterIndex) -> None:
         self.status, self.counting = status, counting
 
-    def take(self, events: np.ndarray) -> None:
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         if self.status[0]["maps"]:
-            count_faults(self.counting.counters, events, self.counting.bins, len(events))
+            count_faults(self.counting.counters, events, bins, len(events))
 
 
 class BackgroundStage(Mmu):
@@ -259,13 +272,14 @@ class BackgroundStage(Mmu):
 class RepStrings(Stage):
     """Stage that corrects the counts of rep-strings for perf and the TLB; the MMU counts one access per page."""
 
+    trails = True
+
     def __init__(self, system: Mapping[str, Any], sites: Mapping[str, str], mmu: Mmu) -> None:
         self.system, self.counting = system, mmu.counting
         self.kinds, self.shift = rep_strings.kinds_of(sites), mmu.state[0]["page"]["order"]
 
-    def take(self, events: np.ndarray) -> None:
-        counting = self.counting
-        rep_strings.count(counting.counters, self.system, self.kinds, self.shift, events, counting.bins)
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
+        rep_strings.count(self.counting.counters, self.system, self.kinds, self.shift, events, bins)
 
 
 class Medium(Stage):
@@ -275,8 +289,8 @@ class Medium(Stage):
         self.state = medium.start(list(kinds), table["buffer"]).view(np.ndarray)
         self.counting = counting
 
-    def take(self, events: np.ndarray) -> None:
-        medium.simulate(self.state, self.counting.counters, events, self.counting.bins, len(events))
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
+        medium.simulate(self.state, self.counting.counters, events, bins, len(events))
 
     def watched(self) -> list[Watched]:
         return [Watched(self.state, counts=("stored",))]
@@ -289,6 +303,6 @@ class Touches(Stage):
         self.counting = counting
         self.addresses: list[np.ndarray] = []  # the caller empties this list
 
-    def take(self, events: np.ndarray) -> None:
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         trash = len(self.counting.counters) - 1
-        self.addresses.append(addresses(events, self.counting.bins, len(events), trash))
+        self.addresses.append(addresses(events, bins, len(events), trash))

@@ -53,7 +53,7 @@ class _Snapshots(Stage):
         self.operations.append(len(batch))
         self.keep(int(batch[0]["time_ns"]))
 
-    def take(self, events: np.ndarray) -> None:
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         pass
 
     def keep(self, now: int) -> None:

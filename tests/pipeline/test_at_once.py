@@ -63,5 +63,5 @@ def test_progress_is_the_sum_of_all():
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, "2", None])
 def test_what_is_no_number_of_jobs(jobs):
-    with pytest.raises(UsageError, match="jobs must be a whole number of models from 1"):
+    with pytest.raises(UsageError, match="jobs must be a whole number of threads from 1"):
         scmsim.replay("x.parquet", "ext4", jobs=jobs)

@@ -107,7 +107,7 @@ class _Calls(Stage):
         describe(self.inodes, self.known, batch.view(np.ndarray), self.operations)
         self.sites, self.amounts = self.operations["sites"].copy(), self.operations["freed"].copy()
 
-    def take(self, events: np.ndarray) -> None:
+    def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         np.bitwise_or.at(self.sites, events["op"], np.left_shift(1, events["site"].astype(np.int64)))
         moves = events[events["code"] != WORK]
         np.add.at(self.amounts, moves["op"], LINE + np.maximum(moves["length"], 0))
