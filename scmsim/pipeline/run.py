@@ -189,7 +189,6 @@ class Replay:
                     progress(self.model.fs, int(sums["rows"]), self.source.rows)
             times -= 1
             self.loop.settle()
-            self.counting.check()
             failing = self.loop.failing  # PeriodDetector does not multiply counts of failing calls
             if detector and times and not (failing.counts or failing.long):
                 before = int(sums["operations"])

@@ -18,9 +18,8 @@ from scmsim.pipeline.stages import Loop, Stage
 # Operations of a batch, so that the events on their way from one CPU to the other fit in its caches: with 1 << 16, nova-cow on two
 # CPUs was 1.3 times as fast as on one, with 1 << 14 1.5 to 1.7 times.
 CHUNK = 1 << 14
-_BUFFERS = (
-    4  # of events that wait or are in work, besides the one that the model fills; with 2, a CPU waits between batches
-)
+# Buffers of events that wait or are in work, besides the one that the model fills; with 2, a CPU waits between batches.
+_BUFFERS = 4
 _Buffers = tuple[np.ndarray, np.ndarray]  # events of the model, and rows of the counters
 
 
