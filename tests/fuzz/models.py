@@ -15,7 +15,6 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
 from resource import RUSAGE_SELF, getrusage
 from types import FrameType
 
@@ -110,16 +109,10 @@ def laws(run: drive.Any) -> list[str]:
     return found
 
 
-def reuses_folder(source: drive.Any, rows: np.ndarray) -> bool:
-    """Return whether a trace makes a file with the id of a directory: ctFS, SCMFS and SIMFS take its blocks for none of either."""
-    folders = {*np.flatnonzero(source.files.is_dir).tolist(), *rows["file"][rows["op"] == records.MKDIR].tolist()}
-    return not folders.isdisjoint(rows["file"][rows["op"] == records.CREATE].tolist())
-
-
-def laws_of_space(space: dict[str, int], parts: Sequence = PARTS) -> list[str]:
+def laws_of_space(space: dict[str, int]) -> list[str]:
     """Return which laws a space report breaks: no figure is negative, and none is above what it is part of."""
     found = [f"{name} is {figure}" for name, figure in space.items() if figure < 0]
-    for part, wholes in parts:
+    for part, wholes in PARTS:
         if space.get(part, 0) > sum(space.get(whole, 0) for whole in wholes):
             found.append(f"{part} is above {' and '.join(wholes)}")
     return found
@@ -189,7 +182,7 @@ def judge(fs: str, source: drive.Any, params: dict) -> str:
         else:
             run = replay.run(False, None)
             broken, space = laws(run), run.space
-        broken += laws_of_space(space, PARTS[1:] if reuses_folder(source, rows) else PARTS)
+        broken += laws_of_space(space)
         broken += laws_of_data(model, counting, Loop(model, [], source.files).failing.replace(rows))
     except ScmsimError as error:
         message = str(error)
