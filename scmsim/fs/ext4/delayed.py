@@ -71,7 +71,7 @@ def served(s, arena, f):
 
 @subroutine
 def emptied(arena, f):
-    """Note that a file was cut to nothing: its next close stores it, in case a program writes it anew (ext4_truncate)."""
+    """Note that a file was cut to nothing: its next close stores it, in case a program writes it again (ext4_truncate)."""
     arena[f + EMPTIED] = 1
 
 

@@ -141,11 +141,7 @@ def is_next(word, other, step):
 def continued(arena, f, page, step, most):
     """Return how many pages, at most `most`, continue the extent of a page after it (step 1) or before it (step -1)."""
     count, at, word = 0, page + step, arena[arena[f + e.PAGES] + page]
-    while (
-        count < most
-        and 0 <= at < arena[f + e.PAGE_COUNT]
-        and is_next(word, arena[arena[f + e.PAGES] + at], step)
-    ):
+    while count < most and 0 <= at < arena[f + e.PAGE_COUNT] and is_next(word, arena[arena[f + e.PAGES] + at], step):
         count, at, word = count + 1, at + step, arena[arena[f + e.PAGES] + at]
     return count
 

@@ -2,8 +2,8 @@
 
 A look-up that hits a run ends where the run ends, even if the hole or the extent goes on there.  So a request for the blocks of
 a hole is split where an earlier look-up ended, if blocks next to it were freed since.  The content of a run is that of the file's
-page table; only the runs' borders are kept here.  For regular files only.  Pages without a block are of two kinds: holes, and dirty pages
-that are promised a block.
+page table; only the runs' borders are kept here.  For regular files only.  Pages without a block are of two kinds: holes,
+and dirty pages that are promised a block.
 
 Source: Linux 6.1 fs/ext4/{extents_status.c; inode.c: ext4_map_blocks; extents.c: ext4_ext_put_gap_in_cache, ext4_cache_extents}.
 Simplified: at most `MOST` runs of a file, of which those at the file's end are forgotten; no shrinker.

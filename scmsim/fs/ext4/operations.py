@@ -18,8 +18,8 @@ from scmsim.fs.linux import (
 from scmsim.jit.binding import bind
 
 HOOKS = {
-    entries: dirs.HOOKS, index: extents.HOOKS, inodes: orlov.HOOKS, linux_delayed: delayed.HOOKS, lookups: known.HOOKS, metadata: jbd2.HOOKS,
-    placement: preallocation.JOURNAL_HOOKS, pages: {"FROM_END": True}, transfer: {"WHOLE_REQUESTS": True},
+    linux_delayed: delayed.HOOKS, entries: dirs.HOOKS, index: extents.HOOKS, inodes: orlov.HOOKS, lookups: known.HOOKS,
+    metadata: jbd2.HOOKS, placement: preallocation.JOURNAL_HOOKS, pages: {"FROM_END": True}, transfer: {"WHOLE_REQUESTS": True},
 }  # fmt: skip
 emit = driver.emitter(bind("ext4", driver, HOOKS))
 emit_by_dax_io = driver.emitter(bind("ext4_dax_io", driver, HOOKS | dax_io.HOOKS))

@@ -149,7 +149,9 @@ def step(s, arena, out, op, row):
 @subroutine
 def closes_here(arena, f):
     """Return whether a close of a file is a rare one: the last of a file without a name, or one that stores the file first."""
-    return (arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1) or (arena[f + e.LINKS] > 0 and delayed.closes_late(arena, f))
+    return (arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1) or (
+        arena[f + e.LINKS] > 0 and delayed.closes_late(arena, f)
+    )
 
 
 @subroutine

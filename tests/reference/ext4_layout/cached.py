@@ -1,8 +1,8 @@
 """A mounted ext4 with the page cache: blocks are allocated when dirty pages are written back, not when they are written.
 
-Linux 6.1, fs/ext4/inode.c: ext4_da_write_begin, ext4_da_map_blocks, ext4_writepages; fs/fs-writeback.c.  Write-back happens at fsync, at
-sync, before a hole is punched, where ext4 hurries (a file that was cut to nothing is closed; one replaces another) and where few
-blocks are left; never by time.  One page has one block.
+Linux 6.1, fs/ext4/inode.c: ext4_da_write_begin, ext4_da_map_blocks, ext4_writepages; fs/fs-writeback.c.  Write-back happens at
+fsync, at sync, before a hole is punched, where ext4 hurries (a file that was cut to nothing is closed; one replaces another) and
+where few blocks are left; never by time.  One page has one block.
 """
 
 from dataclasses import dataclass, field
@@ -56,7 +56,10 @@ class CachedLayout(Ext4Layout):
         return self.pages.setdefault(file, Pages(file))
 
     def _few_blocks(self) -> bool:
-        """Return whether a page needs its block at once; write everything back if half of the space is promised: ext4_nonda_switch."""
+        """Return whether a page needs its block at once; if half of the space is promised, write everything back first.
+
+        Mirrors ext4_nonda_switch.
+        """
         free, promised = max(self.mballoc.free.rough, 0), max(self.mballoc.promised.rough, 0)
         if promised and free < 2 * promised:
             self._write_all_back()

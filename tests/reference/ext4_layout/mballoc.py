@@ -81,7 +81,9 @@ class Mballoc:
         self.preallocations = Preallocations(self.groups)
         self.group_blocks = -(-_GROUP_BLOCKS // self.stripe) * self.stripe if self.stripe else _GROUP_BLOCKS
         self.free = Counter(sum(group.disk_free for group in self.groups.all))
-        self.promised = Counter(0)  # blocks that requests in progress and dirty pages will get (s_dirtyclusters_counter)
+        self.promised = Counter(
+            0
+        )  # blocks that requests in progress and dirty pages will get (s_dirtyclusters_counter)
         self.reserved = min(disk.blocks // 50, 4096)
         self.transaction = 1 if "has_journal" in options.features else -1
 

@@ -5,7 +5,6 @@ It decides how far a lookup reaches, and so how long the requests for blocks are
 
 from dataclasses import dataclass
 
-
 PROMISED = "unwritten, promised"  # a fallocate gave blocks to dirty pages that were promised some
 
 
