@@ -180,6 +180,8 @@ def write_slice(s, arena, out, op, row, f):
     """Run one slice of a write() from `s.progress` on: for each run of pages, add missing blocks or cached pages, then copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
+    if not s.dax:
+        end = min(end, ((at >> 12) + delayed.pages_before_short(s)) << 12)
     size = arena[f + e.SIZE]
     first = at >> 12
     if s.progress == 0:
@@ -353,6 +355,8 @@ def transfer(s, arena, out, op, row):
     elif s.progress == 0 and not has_blocks(s, arena, op, f):
         return FULL
     while s.progress == 0 or s.progress < total:  # a read at the end of the file runs once, too
+        if op.op == r.WRITE and not s.dax and delayed.is_short(s):
+            return NO_ROOM
         if not slice_fits(s, arena, out, op, f):
             return NO_ROOM
         if op.op == r.READ:

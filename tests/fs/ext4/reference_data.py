@@ -221,15 +221,23 @@ class Data(Known):
 
     def write_cached(self, file, node, at, end):
         """Write one slice, at most 16 MiB, to the page cache."""
-        self.become_dirty(file, node)
         for number in range(at // PAGE, (end - 1) // PAGE + 1):
+            if self.promised() and self.free_count() < 2 * self.promised():
+                self.grow(node, min(number * PAGE, end))
+                while self.queue:
+                    self.write_back(self.queue[0])
+            self.become_dirty(file, node)
             if number not in node.pages or not node.pages[number].dirty:
                 self.looked_up(node, number, 1)
             page = node.pages.setdefault(number, Page())
             page.cached = page.dirty = True
             if page.block is None:
                 self.learn(node, number, 1)
-        node.end = max(node.end, (end - 1) // PAGE + 1)
+            node.end = max(node.end, number + 1)
+        self.grow(node, end)
+
+    def grow(self, node, end):
+        """Set the size of a file that was written up to `end`."""
         if end > node.size:
             node.size = end
             self.change_inode(node)
