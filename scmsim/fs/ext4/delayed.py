@@ -24,7 +24,7 @@ def blocks_free(s):
 @subroutine
 def is_short(s):
     """Return whether half of the free blocks are promised (ext4_nonda_switch); if so, leave the storing to the slow path."""
-    if s.reserved > 0 and blocks_free(s) < 2 * s.reserved:
+    if s.store_all or (s.reserved > 0 and blocks_free(s) < 2 * s.reserved):
         s.store_all = s.needs_slow_path = 1
         return True
     return False

@@ -179,12 +179,26 @@ def truncate(s, arena, out, op, row, f):
 
 
 @subroutine
+def blocks_asked(arena, f, first, last):
+    """Return the blocks that a fallocate of the pages [first, last] needs.
+
+    A page that is promised a block gets one before its promise ends, so one more must be left (ext4_claim_free_clusters).
+    """
+    count = blocks_needed(arena, f, first, last)
+    if delayed.is_promised(arena, f):
+        for at in range(arena[f + e.PAGES] + first, arena[f + e.PAGES] + min(last + 1, arena[f + e.PAGE_COUNT])):
+            if arena[at] and arena[at] >> e.BLOCK_SHIFT == 0:
+                return count + 1
+    return count
+
+
+@subroutine
 def last_that_fits(s, arena, f, first, last):
     """Return the last page of [first, last] up to which the device has blocks for the holes; first - 1: it has none."""
     low, high = first, last
     while low <= high:
         middle = (low + high) >> 1
-        if blocks_needed(arena, f, first, middle) <= blocks_left(s):
+        if blocks_asked(arena, f, first, middle) <= blocks_left(s):
             low = middle + 1
         else:
             high = middle - 1
@@ -242,7 +256,7 @@ def fill_holes(s, arena, out, f, page, last):
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
     """Make room for the pages [first, last], whose holes will get blocks; return an outcome."""
-    if blocks_needed(arena, f, first, last) > blocks_left(s):
+    if blocks_asked(arena, f, first, last) > blocks_left(s):
         return FULL
     return DONE if reserve_pages(s, arena, f, last) else NO_ROOM
 

@@ -309,6 +309,11 @@ class Data(Known):
         self.change_inode(node)
         node.data_tid = self.tid
 
+    def blocks_asked(self, node, numbers):
+        """Return how many blocks a fallocate needs: one for each hole, and one more if pages wait for blocks."""
+        waits = any(number in node.pages and node.pages[number].block is None for number in numbers)
+        return sum(number not in node.pages for number in numbers) + waits
+
     def lacks_the_same(self, node, at, number):
         """Return whether two pages, the first without a block, are both holes or both promised a block."""
         one, other = node.pages.get(at), node.pages.get(number)
@@ -342,7 +347,7 @@ class Data(Known):
         else:
             numbers = range(offset // PAGE, (end - 1) // PAGE + 1)
             asked = numbers[-1]
-            while len(numbers) and sum(number not in node.pages for number in numbers) > self.available():
+            while len(numbers) and self.blocks_asked(node, numbers) > self.available():
                 numbers = numbers[:-1]
             if not len(numbers):
                 return False

@@ -131,11 +131,12 @@ class Disk:
         request = Request(
             node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten, reserved=claimed
         )
-        self.allocator.reserved -= self.lent
+        kept = self.promised() * unwritten - self.lent
+        self.allocator.reserved += kept
         try:
             return self.served(node, request)
         finally:
-            self.allocator.reserved += self.lent
+            self.allocator.reserved -= kept
 
     def take_leaf(self, node):
         """Take a block for an extent leaf."""

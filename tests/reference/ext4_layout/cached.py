@@ -39,18 +39,30 @@ class CachedLayout(Ext4Layout):
         """Dirty the pages of a write, one by one; return how many bytes fit."""
         end = offset + length
         self._change(file)
-        self.order.setdefault(file)
         for block in range(offset // self.block, (end - 1) // self.block + 1):
             at_once = self._few_blocks()
+            self.order.setdefault(file)
             dirty = self._pages(file).dirty
             if block not in dirty:
+                begin = self._written_at_once if at_once else self._delay
+                reached = min(end, (block + 1) * self.block)
                 try:
-                    state = self._written_at_once(file, block) if at_once else self._delay(file, block)
+                    dirty[block] = self._retried(lambda at=block, to=reached, act=begin: self._begun(file, at, to, act))
                 except NoSpaceLeft:
                     return max(block * self.block - offset, 0)
-                dirty[block] = state
             file.size = max(file.size, min(end, (block + 1) * self.block))
         return length
+
+    def _begun(self, file: File, block: int, reached: int, begin) -> str:
+        """Prepare a page for a write; without room, drop what is beyond the file's end: ext4_truncate_failed_write."""
+        try:
+            return begin(file, block)
+        except NoSpaceLeft:
+            if reached > file.size:
+                before = reserved(file)
+                self._truncate(file)
+                self.mballoc.promised.add(reserved(file) - before)
+            raise
 
     def _pages(self, file: File) -> Pages:
         return self.pages.setdefault(file, Pages(file))
@@ -69,14 +81,14 @@ class CachedLayout(Ext4Layout):
         """Promise a block to a page that has none; return what the page lacks: ext4_da_map_blocks."""
         state = file.lookup(block, 1).state
         if state == "hole":
-            self._retried(self.mballoc.promise)
+            self.mballoc.promise()
             file.known.insert(block, 1, 0, "delayed")
             return "delayed"
         return state.partition(",")[0]
 
     def _written_at_once(self, file: File, block: int) -> str:
         """Give a page its block: ext4_write_begin."""
-        return self._retried(lambda: file.map(block, 1, _AT_ONCE)).state
+        return file.map(block, 1, _AT_ONCE).state
 
     def write_back(self, file: File, first: int = 0, end: int = 1 << 32) -> None:
         """Write a file's dirty pages of [first, end) and allocate what they lack: ext4_writepages."""

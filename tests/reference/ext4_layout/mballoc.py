@@ -95,7 +95,15 @@ class Mballoc:
         NoSpaceLeft
             If no block is free.
         """
-        length = request.length if request.promised else self._affordable(request.length, request.reserved)
+        claimed = 0 if request.promised else self._affordable(request.length, request.reserved)
+        self.promised.add(claimed)
+        try:
+            return self._serve(request, claimed or request.length)
+        finally:
+            self.promised.add(-claimed)
+
+    def _serve(self, request: Request, length: int) -> tuple[int, int]:
+        """Return the blocks of a request that the file system can afford."""
         length = min(length, self.disk.blocks_per_group)
         ac = self._context(request, length)
         if not self._use_preallocated(ac):
