@@ -138,7 +138,8 @@ class File:
         physical, found = self.mballoc.allocate(request)
         length = min(found, length)
         try:
-            self.tree.insert(path, Extent(logical, length, physical, create.unwritten), merge=not create.before_io)
+            new = Extent(logical, length, physical, create.unwritten)
+            self.tree.insert(path, new, merge=not create.before_io, reserved=create.promised)
         except NoSpaceLeft:  # for the tree itself
             self.mballoc.preallocations.discard(self)
             self.mballoc.free_blocks(physical, found)
