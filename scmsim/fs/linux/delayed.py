@@ -14,7 +14,7 @@ MERGES_LATE = False  # whether a step of write-back goes on to the end of its la
 
 @subroutine
 def is_short(s):
-    """Return whether so many blocks are promised that all files must be stored before more are; if so, leave that to the slow path."""
+    """Return whether all files must be stored before more blocks are promised; if so, leave that to the slow path."""
     return False
 
 
