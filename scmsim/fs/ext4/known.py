@@ -129,14 +129,17 @@ def continues(arena, f, page):
     word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
     if before >> e.BLOCK_SHIFT == 0:
         return word >> e.BLOCK_SHIFT == 0 and is_hole(word) == is_hole(before)
-    return word >> e.BLOCK_SHIFT == (before >> e.BLOCK_SHIFT) + 1 and (word ^ before) & e.IS_UNWRITTEN == 0
+    is_next = word >> e.BLOCK_SHIFT == (before >> e.BLOCK_SHIFT) + 1
+    return is_next and (word ^ before) & (e.IS_UNWRITTEN | e.IS_PROMISED) == 0
 
 
 @subroutine
 def continues_on_disk(arena, f, page):
-    """Return the same for what the index says, in which promised blocks are holes."""
-    no_blocks = word_at(arena, f, page) >> e.BLOCK_SHIFT == 0 and word_at(arena, f, page - 1) >> e.BLOCK_SHIFT == 0
-    return no_blocks or continues(arena, f, page)
+    """Return the same by the index alone, which has holes where blocks are promised."""
+    word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
+    if before >> e.BLOCK_SHIFT == 0:
+        return word >> e.BLOCK_SHIFT == 0
+    return word >> e.BLOCK_SHIFT == (before >> e.BLOCK_SHIFT) + 1 and (word ^ before) & e.IS_UNWRITTEN == 0
 
 
 @subroutine

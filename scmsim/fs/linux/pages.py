@@ -239,7 +239,8 @@ def fill_holes(s, arena, out, f, page, last):
             count = wanted + 1 - page  # no page after the table's last one has blocks
         count = lookups.looked_up(s, arena, f, page, count)
         lookups.learn_root(s, arena, f)
-        count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
+        bits = e.IS_UNWRITTEN | e.IS_PROMISED if word else e.IS_UNWRITTEN | s.page_bits
+        count = add_changed(s, arena, f, page, count, bits)
         if word:  # dirty pages that were only promised blocks
             s.reserved -= count
             delayed.promise(s, arena, f, -count)

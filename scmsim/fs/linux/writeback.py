@@ -13,6 +13,7 @@ from scmsim.fs.linux.files import dirty_inode
 from scmsim.jit import subroutine
 
 END = e.MOST_PAGES
+STATE = e.IS_UNWRITTEN | e.IS_DIRTY | e.IS_PROMISED  # equal in the pages of a run (BH_FLAGS)
 
 
 @subroutine
@@ -20,10 +21,10 @@ def alike(arena, f, page, most):
     """Return how many dirty pages from `page` on, at most `most`, lack the same: adjacent blocks, or all no blocks."""
     words = arena[f + e.PAGES] + page
     block = arena[words] >> e.BLOCK_SHIFT
-    bits = arena[words] & e.IS_UNWRITTEN | e.IS_DIRTY
+    bits = arena[words] & STATE
     count = 1
     stop = min(most, arena[f + e.PAGE_COUNT] - page)
-    while count < stop and arena[words + count] & (e.IS_UNWRITTEN | e.IS_DIRTY) == bits:
+    while count < stop and arena[words + count] & STATE == bits:
         if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
             break
         count += 1
@@ -85,9 +86,10 @@ def flush_run(s, arena, out, f, page, most):
         index.to_store(s, arena, f, page, count)
         write_extents(arena, f, page, count)
         index.converted(s, arena, f, False)
-        lookups.learn(s, arena, f, page, page + count)
     for i in range(words, words + count):
-        arena[i] &= ~e.IS_DIRTY
+        arena[i] &= ~(e.IS_DIRTY | e.IS_PROMISED)
+    if bits & e.IS_UNWRITTEN:
+        lookups.learn(s, arena, f, page, page + count)
     return count
 
 

@@ -59,7 +59,8 @@ class Data(Known):
             page, expected = node.pages[number], None
             if first.block is not None:
                 expected = first.block + len(run)
-            if number != run[-1] + 1 or page.block != expected or page.unwritten != first.unwritten:
+            state, before = (page.unwritten, page.promised), (first.unwritten, first.promised)
+            if number != run[-1] + 1 or page.block != expected or state != before:
                 break
             run.append(number)
         return run
@@ -71,7 +72,7 @@ class Data(Known):
             node, sum(self.follows(node.pages[at], node.pages.get(number), step) for number, at, step in near)
         )
         for number in run:
-            node.pages[number].unwritten = False
+            node.pages[number].unwritten = node.pages[number].promised = False
         self.grow_leaves(node)
         self.merge_leaf(node)
         self.learn(node, run[0], len(run))
@@ -361,7 +362,10 @@ class Data(Known):
                     count += 1
                 count = self.looked_up(node, at, count)
                 self.learn_root(node)
+                waited = at in node.pages
                 count = self.allocate(node, at, count, unwritten=True)
+                for number in range(at, at + count):
+                    node.pages[number].promised = waited
                 self.learn(node, at, count)
                 self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
                 at += count

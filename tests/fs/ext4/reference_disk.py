@@ -26,6 +26,7 @@ class Page:
     dirty: bool = False
     cached: bool = False
     unwritten: bool = False
+    promised: bool = False  # a fallocate gave it its block while it waited for one
 
 
 @dataclass

@@ -5,6 +5,7 @@ scmsim/fs/ext4/known.py.
 """
 
 from tests.fs.ext4.reference_disk import Disk
+from tests.reference.ext4_layout.status import PROMISED
 
 END = 0xFFFFFFFF
 MOST = 128  # runs
@@ -37,6 +38,7 @@ class Known(Disk):
         if self.remembers(node) and count > 0:
             page = node.pages[first]
             state = "delayed" if page.block is None else "unwritten" if page.unwritten else "written"
+            state = PROMISED if page.promised else state
             node.known.insert(first, count, page.block or 0, state)
             del node.known.runs[MOST:]
 
