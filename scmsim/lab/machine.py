@@ -57,6 +57,7 @@ class Setting:
     machine: str | None = None
     boots: bool = False  # whether each repeat of a guest is another boot (qemu.arguments)
     boot: int = 1
+    words: tuple[str, ...] = ()  # more words of the kernel's command line
     stop: threading.Event = field(default_factory=threading.Event)
 
     def version(self) -> str:
@@ -198,6 +199,7 @@ def _command(setting: Setting, folder: pathlib.Path, mailbox: int, plugin: Seque
         erms=setting.erms,
         cpus=setting.cpus,
         boot=setting.boot,
+        words=setting.words,
         **{name: str(folder / file) for name, file in paths.items()},
     )
 

@@ -74,6 +74,7 @@ def arguments(
     erms: bool,
     cpus: int = 1,
     boot: int = 1,
+    words: Sequence[str] = (),
 ) -> list[str]:
     """Return the command line of the guest.
 
@@ -92,11 +93,14 @@ def arguments(
     boot : int
         Seed of the guest's random numbers.  From 2 on its free memory is in random order, too, so that the kernel's objects
         are elsewhere, as on a real machine from boot to boot.
+    words : sequence of str
+        More words of the kernel's command line.
     """
     memory = f"memmap={PM_BYTES // _MIB}M!{PM_AT // _MIB}M memmap={mailbox // _MIB}M!{MAILBOX_AT // _MIB}M"
     started = " maxcpus=1" if cpus > 1 else ""  # the guest's program starts the other CPUs: see guest_threads.c
     shuffled = " page_alloc.shuffle=1" if boot > 1 else ""
     kernel = f"console=ttyS0 quiet nokaslr {memory} tsc=reliable init_on_alloc=0 panic=-1{started}{shuffled}"
+    kernel = " ".join([kernel, *words])
     return [
         qemu.path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-smp", str(cpus),
         "-m", f"{RAM_BYTES // _MIB}M", "-machine", "q35,memory-backend=ram",

@@ -87,6 +87,21 @@ def added(s, arena, f, page, count):
 
 
 @subroutine
+def inserted(s, arena, f, page, count, extents):
+    """Record the change of the leaf over new blocks, and add a leaf if `extents` extents need one (ext4_ext_insert_extent)."""
+    change_leaf(s, arena, f, page, count)
+    add_leaves(s, arena, f, extents)
+
+
+@subroutine
+def to_store(s, arena, f, page, count):
+    """Split the unwritten extent of pages that will be stored, which may take a leaf (ext4_split_convert_extents)."""
+    last = page + count - 1
+    before, after = continued(arena, f, page, -1, 1), continued(arena, f, last, 1, 1)
+    add_leaves(s, arena, f, arena[f + e.EXTENTS] + before + after)
+
+
+@subroutine
 def converted(s, arena, f, is_moved):
     """Add a leaf for the extents that a split made; or move the extents of the only leaf into the inode if they fit.
 
@@ -104,7 +119,7 @@ def to_punch(s, arena, f, page, last):
     The split takes a leaf if the extents, with the new one, do not fit; the leaf stays when fewer are left.
     """
     words = arena[f + e.PAGES] + last
-    if last + 1 < arena[f + e.PAGE_COUNT] and arena[words] and arena[words + 1] == arena[words] + e.ONE_BLOCK:
+    if last + 1 < arena[f + e.PAGE_COUNT] and is_next(arena[words], arena[words + 1], 1):
         add_leaves(s, arena, f, arena[f + e.EXTENTS] + 1)
 
 
@@ -116,15 +131,18 @@ def punched(s, arena, f):
 
 
 @subroutine
+def is_next(word, other, step):
+    """Return whether two pages, `step` pages apart, belong to one extent."""
+    block = word >> e.BLOCK_SHIFT
+    return block != 0 and other >> e.BLOCK_SHIFT == block + step and (word ^ other) & e.IS_UNWRITTEN == 0
+
+
+@subroutine
 def continued(arena, f, page, step, most):
     """Return how many pages, at most `most`, continue the extent of a page after it (step 1) or before it (step -1)."""
     count, at, word = 0, page + step, arena[arena[f + e.PAGES] + page]
-    while (
-        count < most
-        and 0 <= at < arena[f + e.PAGE_COUNT]
-        and arena[arena[f + e.PAGES] + at] == word + step * e.ONE_BLOCK
-    ):
-        count, at, word = count + 1, at + step, word + step * e.ONE_BLOCK
+    while count < most and 0 <= at < arena[f + e.PAGE_COUNT] and is_next(word, arena[arena[f + e.PAGES] + at], step):
+        count, at, word = count + 1, at + step, arena[arena[f + e.PAGES] + at]
     return count
 
 
@@ -172,6 +190,8 @@ def write_short(s, arena, f, page, count):
 HOOKS = {
     "slots": slots,
     "added": added,
+    "inserted": inserted,
+    "to_store": to_store,
     "merged": merged,
     "converted": converted,
     "to_punch": to_punch,

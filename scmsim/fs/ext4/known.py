@@ -2,7 +2,8 @@
 
 A look-up that hits a run ends where the run ends, even if the hole or the extent goes on there.  So a request for the blocks of
 a hole is split where an earlier look-up ended, if blocks next to it were freed since.  The content of a run is that of the file's
-page table; only the runs' borders are kept here.  With DAX only, for regular files.
+page table; only the runs' borders are kept here.  For regular files only.  Pages without a block are of two kinds: holes,
+and dirty pages that are promised a block.
 
 Source: Linux 6.1 fs/ext4/{extents_status.c; inode.c: ext4_map_blocks; extents.c: ext4_ext_put_gap_in_cache, ext4_cache_extents}.
 Simplified: at most `MOST` runs of a file, of which those at the file's end are forgotten; no shrinker.
@@ -117,11 +118,28 @@ def word_at(arena, f, page):
 
 
 @subroutine
+def is_hole(word):
+    """Return whether a page has no block, and none is promised to it."""
+    return word >> e.BLOCK_SHIFT == 0 and word & e.IS_DIRTY == 0
+
+
+@subroutine
 def continues(arena, f, page):
     """Return whether a page continues the hole or the extent of the page before it."""
-    word = word_at(arena, f, page)
-    before = word_at(arena, f, page - 1)
-    return word == before + e.ONE_BLOCK if word and before else word == before
+    word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
+    if before >> e.BLOCK_SHIFT == 0:
+        return word >> e.BLOCK_SHIFT == 0 and is_hole(word) == is_hole(before)
+    is_next = word >> e.BLOCK_SHIFT == (before >> e.BLOCK_SHIFT) + 1
+    return is_next and (word ^ before) & (e.IS_UNWRITTEN | e.IS_PROMISED) == 0
+
+
+@subroutine
+def continues_on_disk(arena, f, page):
+    """Return the same by the index alone, which has holes where blocks are promised."""
+    word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
+    if before >> e.BLOCK_SHIFT == 0:
+        return word >> e.BLOCK_SHIFT == 0
+    return word >> e.BLOCK_SHIFT == (before >> e.BLOCK_SHIFT) + 1 and (word ^ before) & e.IS_UNWRITTEN == 0
 
 
 @subroutine
@@ -156,7 +174,7 @@ def end_of(arena, f, page):
             i += 1
         # a known run is alike as a whole
         at = arena[runs + 2 * i + 1] if i < arena[f + COUNT] and arena[runs + 2 * i] <= at else at + 1
-        if at >= end or not continues(arena, f, at):
+        if at >= end or not continues_on_disk(arena, f, at):
             return min(at, end)
 
 
@@ -170,7 +188,7 @@ def learn_root(s, arena, f):
         return
     at, is_after, end = 0, False, arena[f + e.PAGE_COUNT]
     while at < end:
-        stop, is_extent = end_of(arena, f, at), arena[arena[f + e.PAGES] + at] != 0
+        stop, is_extent = end_of(arena, f, at), arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT != 0
         if is_extent or (is_after and stop < end):
             i = run_after(arena, f, at)
             if i == arena[f + COUNT] or arena[arena[f + RUNS] + 2 * i] >= stop:
@@ -188,13 +206,16 @@ def looked_up(s, arena, f, page, count):
     if i < arena[f + COUNT] and arena[arena[f + RUNS] + 2 * i] <= page:
         return min(count, arena[arena[f + RUNS] + 2 * i + 1] - page)
     learn_root(s, arena, f)
-    if word_at(arena, f, page):
+    if word_at(arena, f, page) >> e.BLOCK_SHIFT:
         learn(s, arena, f, page, page + count)
+    if not is_hole(word_at(arena, f, page)):
         return count
     start, stop, end = page, page, arena[f + e.PAGE_COUNT]
-    while start > 0 and word_at(arena, f, start - 1) == 0:
+    while start > 0 and is_hole(word_at(arena, f, start - 1)):
         start -= 1
-    while stop < end and word_at(arena, f, stop) == 0:
+    if start > 0 and word_at(arena, f, start - 1) >> e.BLOCK_SHIFT == 0:
+        start = page  # a promised block before the page hides the hole's start (ext4_ext_put_gap_in_cache)
+    while stop < end and is_hole(word_at(arena, f, stop)):
         stop += 1
     learn(s, arena, f, start, stop if stop < end else e.MOST_PAGES)
     return count
@@ -209,7 +230,38 @@ def looked_through(s, arena, f, page, count):
             done += looked_up(s, arena, f, page + done, count - done)
 
 
+@subroutine
+def before_dirty(s, arena, f, page, count):
+    """Look up the first of `count` pages before they become dirty; return how many that covers (ext4_da_map_blocks)."""
+    if arena[f + e.IS_DIR]:
+        return count
+    words, like = arena[f + e.PAGES] + page, 1
+    if arena[words] & e.IS_DIRTY:
+        while like < count and arena[words + like] & e.IS_DIRTY:
+            like += 1
+        return like
+    block = arena[words] >> e.BLOCK_SHIFT
+    while like < count and is_alike(arena[words], arena[words + like], block + like if block else 0):
+        like += 1
+    return looked_up(s, arena, f, page, like)
+
+
+@subroutine
+def is_alike(word, other, block):
+    """Return whether a page has a given block, 0: none, and the state of another page."""
+    return other >> e.BLOCK_SHIFT == block and (word ^ other) & (e.IS_DIRTY | e.IS_UNWRITTEN) == 0
+
+
+@subroutine
+def dirtied(s, arena, f, page, count):
+    """Remember the promised blocks of `count` pages that became dirty (ext4_insert_delayed_block)."""
+    if arena[f + e.IS_DIR] == 0 and arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT == 0:
+        learn(s, arena, f, page, page + count)
+
+
 HOOKS = {
+    "before_dirty": before_dirty,
+    "dirtied": dirtied,
     "words_for": words_for,
     "reserve": reserve,
     "ready": ready,

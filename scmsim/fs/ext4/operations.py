@@ -1,6 +1,7 @@
 """Operations of ext4 and ext4-dax: those of Linux's file systems, with extents, hashed directories and a journal."""
 
-from scmsim.fs.ext4 import dax_io, dirs, extents, jbd2, known
+from scmsim.fs.ext4 import dax_io, delayed, dirs, extents, jbd2, known
+from scmsim.fs.linux import delayed as linux_delayed
 from scmsim.fs.linux import (
     driver,
     entries,
@@ -17,8 +18,8 @@ from scmsim.fs.linux import (
 from scmsim.jit.binding import bind
 
 HOOKS = {
-    entries: dirs.HOOKS, index: extents.HOOKS, inodes: orlov.HOOKS, lookups: known.HOOKS, metadata: jbd2.HOOKS,
-    placement: preallocation.JOURNAL_HOOKS, pages: {"FROM_END": True}, transfer: {"WHOLE_REQUESTS": True},
+    linux_delayed: delayed.HOOKS, entries: dirs.HOOKS, index: extents.HOOKS, inodes: orlov.HOOKS, lookups: known.HOOKS,
+    metadata: jbd2.HOOKS, placement: preallocation.JOURNAL_HOOKS, pages: {"FROM_END": True}, transfer: {"WHOLE_REQUESTS": True},
 }  # fmt: skip
 emit = driver.emitter(bind("ext4", driver, HOOKS))
 emit_by_dax_io = driver.emitter(bind("ext4_dax_io", driver, HOOKS | dax_io.HOOKS))

@@ -36,7 +36,8 @@ STATE = np.dtype(
             ("checkpoint_length", "i8"),
             ("log_head", "i8"),  # next log block, and number of log blocks in use
             ("log_used", "i8"),
-            ("remembers", "i8"),  # whether look-ups are remembered, see `known`: with DAX
+            ("remembers", "i8"),  # whether look-ups are remembered, see `known`
+            ("store_all", "i8"),  # set when all files must be stored before more blocks are promised
             ("folder_barriers", "i8"),  # whether an fsync treats a directory as a file, as before Linux 5.10
         ],
     )
@@ -65,7 +66,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool, folder
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
     own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
-    own["folder_barriers"], own["remembers"] = folder_barriers, dax
+    own["folder_barriers"], own["remembers"] = folder_barriers, 1
     lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"]), "freed_runs": 2 * MOST_FREED_RUNS}
     state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))

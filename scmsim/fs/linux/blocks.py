@@ -127,6 +127,17 @@ def add_changed(s, arena, f, page, want, bits):
 
 
 @subroutine
+def add_promised(s, arena, f, page, want):
+    """Give blocks to up to `want` dirty pages from `page` on, whose extent joins none yet; return the number of new blocks."""
+    s.new_pointers, extents = 0, arena[f + e.EXTENTS]
+    count = add_blocks(s, arena, f, page, want, 0)
+    if count:
+        change_groups(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT, count)
+        index.inserted(s, arena, f, page, count, extents + 1)
+    return count
+
+
+@subroutine
 def last_of_folio(s, page):
     """Return the last page of the largest folio that may contain a page."""
     return page | (1 << s.folio_order) - 1

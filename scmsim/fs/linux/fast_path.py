@@ -6,15 +6,13 @@ traces need is compiled when a trace first needs it.
 
 from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import entries, inodes, metadata, placement
+from scmsim.fs.linux import delayed, entries, inodes, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import PREALLOCATION
 from scmsim.fs.linux.calls import data_call, plain_call
 from scmsim.fs.linux.files import call, enter, make
-from scmsim.fs.linux.writeback import flush_pages
+from scmsim.fs.linux.writeback import END, flush_pages, ready
 from scmsim.jit import subroutine
 
 
@@ -45,10 +43,9 @@ def sync_file(s, arena, out, op, f):
         # the transaction must not outgrow the log while pages are written back
         if s.txn_length > s.txn_limit and not metadata.commit(s, arena, out):
             return NO_ROOM
-        pages = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
-        if not reserve_events(s, out, 64 + 2 * pages) or not has_room(s, arena, PREALLOCATION * pages):
+        if not ready(s, arena, out, f):
             return NO_ROOM
-        flush_pages(s, arena, out, f)
+        flush_pages(s, arena, out, f, 0, END)
     return metadata.sync(s, arena, out, op, f)
 
 
@@ -73,12 +70,15 @@ def create_known(s, arena, out, op, row):
 @subroutine
 def close(s, arena, out, f):
     """Run close if the file stays; else leave it to the slow path."""
-    if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
+    gone = arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1
+    if gone or (arena[f + e.LINKS] > 0 and delayed.closes_late(arena, f)):
         s.needs_slow_path = 1
         return NO_ROOM
     s.closes += 1
     arena[f + e.OPENS] -= 1
-    placement.discard_preallocations(s, arena, f)
+    delayed.closed(arena, f)
+    if not delayed.is_promised(arena, f):
+        placement.discard_preallocations(s, arena, f)
     call(s, arena, out, f, q.CLOSE)
     return DONE
 

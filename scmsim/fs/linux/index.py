@@ -42,6 +42,17 @@ def added(s, arena, f, page, count):
 
 
 @subroutine
+def inserted(s, arena, f, page, count, extents):
+    """Record the same for pages that are an extent of their own yet, so that there are `extents` extents."""
+    added(s, arena, f, page, count)
+
+
+@subroutine
+def to_store(s, arena, f, page, count):
+    """Add the index blocks that are needed before `count` unwritten pages from `page` on, of one extent, are stored."""
+
+
+@subroutine
 def merged(s, arena, f):
     """Free the index block that a file does not need any more, after pages got blocks or became written."""
 

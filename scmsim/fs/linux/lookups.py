@@ -50,5 +50,16 @@ def looked_up(s, arena, f, page, count):
 
 
 @subroutine
+def before_dirty(s, arena, f, page, count):
+    """Page cache: look up the first of `count` pages from `page` on before they become dirty; return how many that covers."""
+    return count
+
+
+@subroutine
+def dirtied(s, arena, f, page, count):
+    """Page cache: remember `count` pages from `page` on, covered by one look-up, that became dirty."""
+
+
+@subroutine
 def looked_through(s, arena, f, page, count):
     """Look up `count` pages that need no block, answer by answer."""

@@ -10,7 +10,7 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import entries, index, inodes, lookups, metadata, pages, placement
+from scmsim.fs.linux import delayed, entries, index, inodes, lookups, metadata, pages, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -87,6 +87,7 @@ def destroy(s, arena, out, row, f):
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)
     lookups.drop(s, arena, f)
+    delayed.forget(s, arena, f)
     give(s, arena, f, e.RECORD_ORDER)
     arena[row + e.ROW_RECORD], arena[row + e.ROW_SIZE], arena[row + e.ROW_DIR] = 0, e.REMOVED, 0
 
@@ -227,6 +228,7 @@ def as_directory(s, arena, d):
     if arena[d + e.SIZE] or arena[d + e.PAGE_COUNT]:
         return arena[s.rows + (s.row_count - 1) * e.ROW_WORDS]
     lookups.drop(s, arena, d)
+    delayed.forget(s, arena, d)
     arena[d + e.IS_DIR] = 1
     return d
 

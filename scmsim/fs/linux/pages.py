@@ -6,7 +6,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}.
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, lookups, metadata, placement
+from scmsim.fs.linux import delayed, index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -14,13 +14,12 @@ from scmsim.fs.linux.blocks import (
     blocks_left,
     blocks_needed,
     change_groups,
-    page_run,
+    page_word,
     reserve_pages,
     starts_at_ends,
 )
 from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.transfer import cache_page, mark_dirty
-from scmsim.fs.linux.writeback import unqueue_clean
 from scmsim.jit import subroutine
 
 AT_SAME_SIZE = True  # whether a truncate to the file's size frees the blocks past it (ext4_setattr)
@@ -73,7 +72,9 @@ def free_run(s, arena, f, at, count):
         if arena[i]:
             arena[f + e.MAPPED] -= 1
             arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
-            s.reserved -= block == 0  # a page without a block holds a reserved one (delayed allocation)
+            if block == 0:  # a page without a block holds a reserved one (delayed allocation)
+                s.reserved -= 1
+                delayed.promise(s, arena, f, -1)
             s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
         arena[i] = 0
     if block:
@@ -98,7 +99,7 @@ def free_pages(s, arena, out, f, page, last):
                 left = at + count
         start, stop = index.piece_after(page, last + 1, start, stop)
     if was_dirty and arena[f + e.DIRTY] == 0:
-        unqueue_clean(s, arena, f)
+        delayed.left_clean(s, arena, f)
     if last == arena[f + e.PAGE_COUNT] - 1:
         arena[f + e.PAGE_COUNT] = min(arena[f + e.PAGE_COUNT], page)
     emit_template(s, out, q.FREED)
@@ -170,8 +171,25 @@ def truncate(s, arena, out, op, row, f):
         change_part(s, arena, out, row, f, size, -size & 4095)
         free_leaves(s, arena, f, index.blocks_kept(arena, f))
     arena[f + e.SIZE] = size
+    if size == 0:
+        delayed.emptied(arena, f)
+    delayed.changed(s, arena, row, f)
     metadata.join_orphans(s, arena)  # ext4_truncate is on the orphan list while it runs
     note_change(s, arena, out, f)
+
+
+@subroutine
+def blocks_asked(arena, f, first, last):
+    """Return the blocks that a fallocate of the pages [first, last] needs.
+
+    A page that is promised a block gets one before its promise ends, so one more must be left (ext4_claim_free_clusters).
+    """
+    count = blocks_needed(arena, f, first, last)
+    if delayed.is_promised(arena, f):
+        for at in range(arena[f + e.PAGES] + first, arena[f + e.PAGES] + min(last + 1, arena[f + e.PAGE_COUNT])):
+            if arena[at] and arena[at] >> e.BLOCK_SHIFT == 0:
+                return count + 1
+    return count
 
 
 @subroutine
@@ -180,7 +198,7 @@ def last_that_fits(s, arena, f, first, last):
     low, high = first, last
     while low <= high:
         middle = (low + high) >> 1
-        if blocks_needed(arena, f, first, middle) <= blocks_left(s):
+        if blocks_asked(arena, f, first, middle) <= blocks_left(s):
             low = middle + 1
         else:
             high = middle - 1
@@ -190,9 +208,8 @@ def last_that_fits(s, arena, f, first, last):
 @subroutine
 def pass_over(s, arena, f, page, last):
     """Look up a page that has a block, and those after it; return how many pages the call goes on by."""
-    if not s.dax:
-        return 1
-    count = lookups.looked_up(s, arena, f, page, page_run(s, arena, f, page, last))
+    count = extent_after(arena, f, page, min(last + 1, arena[f + e.PAGE_COUNT]))[1]
+    count = lookups.looked_up(s, arena, f, page, count)
     if arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN:
         lookups.learn_root(s, arena, f)
         lookups.learn(s, arena, f, page, page + count)
@@ -200,23 +217,35 @@ def pass_over(s, arena, f, page, last):
 
 
 @subroutine
+def is_hole_like(word, other):
+    """Return whether a page has no block, and is a hole, or is promised a block, like another page."""
+    return other >> e.BLOCK_SHIFT == 0 and (word == 0) == (other == 0)
+
+
+@subroutine
 def fill_holes(s, arena, out, f, page, last):
     """Allocate unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT], following = 0, -1
     while page <= last:
-        if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page]:
+        word = page_word(arena, f, page)
+        if word >> e.BLOCK_SHIFT:
             page, following = page + pass_over(s, arena, f, page, last), -1
             continue
         count, wanted = 1, max(last, s.uncut_page)
         known = min(wanted + 1, arena[f + e.PAGE_COUNT])
-        while page + count < known and arena[arena[f + e.PAGES] + page + count] == 0:
+        while page + count < known and is_hole_like(word, arena[arena[f + e.PAGES] + page + count]):
             count += 1
-        if page + count >= arena[f + e.PAGE_COUNT]:
+        if page + count >= arena[f + e.PAGE_COUNT] and word == 0:
             count = wanted + 1 - page  # no page after the table's last one has blocks
         count = lookups.looked_up(s, arena, f, page, count)
         lookups.learn_root(s, arena, f)
-        count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
-        arena[f + e.MAPPED] += count
+        bits = e.IS_UNWRITTEN | e.IS_PROMISED if word else e.IS_UNWRITTEN | s.page_bits
+        count = add_changed(s, arena, f, page, count, bits)
+        if word:  # dirty pages that were only promised blocks
+            s.reserved -= count
+            delayed.promise(s, arena, f, -count)
+        else:
+            arena[f + e.MAPPED] += count
         lookups.learn(s, arena, f, page, page + count)
         block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
         s.reg[q.COUNT] += block != following
@@ -228,7 +257,7 @@ def fill_holes(s, arena, out, f, page, last):
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
     """Make room for the pages [first, last], whose holes will get blocks; return an outcome."""
-    if blocks_needed(arena, f, first, last) > blocks_left(s):
+    if blocks_asked(arena, f, first, last) > blocks_left(s):
         return FULL
     return DONE if reserve_pages(s, arena, f, last) else NO_ROOM
 
@@ -293,5 +322,7 @@ def fallocate(s, arena, out, op, row, f):
         fill_holes(s, arena, out, f, first, last)
         if not op.flag & r.KEEP_SIZE:
             arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
+    if not punches or op.offset < arena[f + e.SIZE]:
+        delayed.changed(s, arena, row, f)
     note_change(s, arena, out, f)
     return outcome

@@ -238,6 +238,8 @@ def serve(s, arena, f, page, want, bits):
     # (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
     if s.reserved > 0 and is_file and not bits & e.IS_UNWRITTEN:
         left += s.kept_blocks
+    elif bits & e.IS_UNWRITTEN:
+        left -= s.reserved
     if s.lent_to == s.seen:
         left += s.lent
     while want > left:

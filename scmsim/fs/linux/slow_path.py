@@ -4,17 +4,14 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.fs.linux import lookups, metadata
+from scmsim.fs.linux import delayed, lookups, metadata, placement, writeback
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import PREALLOCATION
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
-from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import subroutine
 
 MOST_LEARNED = 2  # pages at the ends of a range that a truncate or a punched hole looks up
@@ -33,16 +30,60 @@ def make_room(s, arena, out):
 
 
 @subroutine
+def store(s, arena, out, f, first, end):
+    """Store a file's dirty pages of [first, end); return False if that is not finished."""
+    while writeback.is_dirty_in(arena, f, first, end):
+        if s.txn_length > s.txn_limit and not make_room(s, arena, out):
+            return False
+        if not writeback.ready(s, arena, out, f):
+            return False
+        writeback.flush_pages(s, arena, out, f, first, end)
+    return True
+
+
+@subroutine
+def store_first(s, arena, out, op, row):
+    """Store the pages that a rename over a file, or a punched hole, does not leave dirty; return False if that is not finished.
+
+    Source: Linux fs/ext4/{namei.c: ext4_rename; inode.c: ext4_punch_hole}.
+    """
+    f = arena[row]
+    if s.dax or f == 0 or arena[f + e.DIRTY] == 0:
+        return True
+    if op.op == r.RENAME:
+        other = s.rows + op.replaced * e.ROW_WORDS
+        replaces = op.replaced >= 0 and other != row and (arena[other] or arena[other + e.ROW_SIZE] >= 0)
+        return not (replaces and delayed.is_promised(arena, f)) or store(s, arena, out, f, 0, writeback.END)
+    if op.flag & r.PUNCH_HOLE and op.length > 0 and op.offset >= 0:
+        return store(s, arena, out, f, op.offset >> 12, ((op.offset + op.length - 1) >> 12) + 1)
+    return True
+
+
+@subroutine
+def close(s, arena, out, row, f):
+    """Run the last close of a file without a name, or a close that stores the file first; return the outcome."""
+    if arena[f + e.LINKS] > 0:
+        if not store(s, arena, out, f, 0, writeback.END) or not reserve_events(s, out, e.ROOM):
+            return NO_ROOM
+        arena[f + e.OPENS] -= 1
+        delayed.closed(arena, f)
+        placement.discard_preallocations(s, arena, f)
+    s.closes += 1
+    call(s, arena, out, f, q.CLOSE)
+    if arena[f + e.LINKS] <= 0:
+        emit_template(s, out, q.ORPHAN)
+        destroy(s, arena, out, row, f)
+    return DONE
+
+
+@subroutine
 def write_back(s, arena, out, limit):
     """Write back the files that became dirty at `limit` or earlier; return False if that is not finished."""
     while s.oldest >= 0 and arena[arena[s.oldest] + e.DIRTY_SINCE_NS] <= limit:
         f = arena[s.oldest]
-        if s.txn_length > s.txn_limit and not make_room(s, arena, out):
+        if not store(s, arena, out, f, 0, writeback.END):
             return False
-        pages = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
-        if not reserve_events(s, out, 64 + 2 * pages) or not has_room(s, arena, PREALLOCATION * pages):
-            return False
-        flush_pages(s, arena, out, f)
+        delayed.stored(s, arena, f)
     return True
 
 
@@ -84,6 +125,9 @@ def step(s, arena, out, op, row):
     """Run or resume a rare operation; return its outcome."""
     if op.op == r.SYNC:
         return sync_all(s, arena, out)
+    if delayed.HURRIES and (op.op == r.RENAME or op.op == r.FALLOCATE):
+        if not store_first(s, arena, out, op, row) or not reserve_events(s, out, e.ROOM):
+            return NO_ROOM
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.CLOSE:
         f = touch(s, arena, row)
         if f == 0:
@@ -96,13 +140,18 @@ def step(s, arena, out, op, row):
             return fallocate(s, arena, out, op, row, f)
         elif op.op == r.TRUNCATE:
             truncate(s, arena, out, op, row, f)
-        else:  # the last close of a file without a name
-            s.closes += 1
-            call(s, arena, out, f, q.CLOSE)
-            emit_template(s, out, q.ORPHAN)
-            destroy(s, arena, out, row, f)
+        else:
+            return close(s, arena, out, row, f)
         return DONE
     return change_names(s, arena, out, op, row)
+
+
+@subroutine
+def closes_here(arena, f):
+    """Return whether a close of a file is a rare one: the last of a file without a name, or one that stores the file first."""
+    return (arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1) or (
+        arena[f + e.LINKS] > 0 and delayed.closes_late(arena, f)
+    )
 
 
 @subroutine
@@ -115,7 +164,7 @@ def handled_here(s, arena, op):
         s.slow_path_blocked = 0
         return False
     f = arena[row + e.ROW_RECORD]
-    if f and code == r.CLOSE and arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
+    if f and code == r.CLOSE and closes_here(arena, f):
         return True
     if f == 0 and code == r.CREATE and arena[row + e.ROW_SIZE] < 0:
         return True

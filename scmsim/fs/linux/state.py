@@ -67,7 +67,8 @@ REMOVED = -2
 # write-back.
 IS_DIRTY, IS_CACHED, IS_UNWRITTEN = 1, 2, 4
 IS_TAIL = 8  # page cache: the page entered in the same folio as the page before
-FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frame numbers repeat after 64 GiB
+FRAME_SHIFT, FRAME_MASK = 4, (1 << 23) - 1  # frame numbers repeat after 32 GiB
+IS_PROMISED = 1 << 27  # page cache: a fallocate gave an unwritten block to a dirty page that was promised one
 ONE_FRAME = 1 << FRAME_SHIFT
 BLOCK_SHIFT = 28
 ONE_BLOCK = 1 << BLOCK_SHIFT

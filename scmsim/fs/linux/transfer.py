@@ -11,7 +11,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import index, lookups, metadata, placement
+from scmsim.fs.linux import delayed, index, lookups, metadata, placement
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import (
@@ -26,7 +26,6 @@ from scmsim.fs.linux.blocks import (
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import order_at
 from scmsim.fs.linux.groups import block_bitmap
-from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.jit import subroutine
 
 NOTHING = q.OTHER  # template of a call that transfers no byte
@@ -132,21 +131,26 @@ def add_cached(s, arena, out, op, f, span):
 def mark_dirty(s, arena, row, f, page, count):
     """Mark `count` cached pages from `page` on as dirty; reserve a block for each page without one."""
     if arena[f + e.DIRTY] == 0:
-        queue_dirty(s, arena, row, f)
+        delayed.began_dirty(s, arena, row, f)
         arena[f + e.FIRST_DIRTY_PAGE] = page
     arena[f + e.FIRST_DIRTY_PAGE] = min(arena[f + e.FIRST_DIRTY_PAGE], page)
-    words = arena[f + e.PAGES]
-    for at in range(words + page, words + page + count):
-        word = arena[at]
-        if not word & e.IS_DIRTY:
-            s.pages_dirtied += 1
-            arena[f + e.DIRTY] += 1
-            # delayed allocation: the block is only reserved (ext4_da_reserve_space)
-            if word >> e.BLOCK_SHIFT == 0:
-                s.reserved += 1
-                arena[f + e.MAPPED] += 1
-            arena[at] = word | e.IS_DIRTY
     arena[f + e.PAGE_COUNT] = max(arena[f + e.PAGE_COUNT], page + count)
+    words, first, end = arena[f + e.PAGES], page, page + count
+    while first < end:
+        count = lookups.before_dirty(s, arena, f, first, end - first)
+        for at in range(words + first, words + first + count):
+            word = arena[at]
+            if not word & e.IS_DIRTY:
+                s.pages_dirtied += 1
+                arena[f + e.DIRTY] += 1
+                # delayed allocation: the block is only reserved (ext4_da_reserve_space)
+                if word >> e.BLOCK_SHIFT == 0:
+                    s.reserved += 1
+                    delayed.promise(s, arena, f, 1)
+                    arena[f + e.MAPPED] += 1
+                arena[at] = word | e.IS_DIRTY
+        lookups.dirtied(s, arena, f, first, count)
+        first += count
 
 
 @subroutine
@@ -176,6 +180,8 @@ def write_slice(s, arena, out, op, row, f):
     """Run one slice of a write() from `s.progress` on: for each run of pages, add missing blocks or cached pages, then copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
+    if not s.dax:
+        end = min(end, ((at >> 12) + delayed.pages_before_short(s)) << 12)
     size = arena[f + e.SIZE]
     first = at >> 12
     if s.progress == 0:
@@ -349,6 +355,8 @@ def transfer(s, arena, out, op, row):
     elif s.progress == 0 and not has_blocks(s, arena, op, f):
         return FULL
     while s.progress == 0 or s.progress < total:  # a read at the end of the file runs once, too
+        if op.op == r.WRITE and not s.dax and delayed.is_short(s):
+            return NO_ROOM
         if not slice_fits(s, arena, out, op, f):
             return NO_ROOM
         if op.op == r.READ:

@@ -1,43 +1,51 @@
-"""Write-back of the page cache: the queue of dirty files, and how a file's dirty pages are stored.
+"""Write-back of the page cache: how a file's dirty pages are stored.
 
 Source: Linux 5.13 fs/fs-writeback.c, fs/ext4/inode.c: ext4_writepages, mpage_prepare_extent_to_map.
 """
 
-from scmsim.fs.engine.events import emit_template
-from scmsim.fs.linux import index
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import emit_template, reserve_events
+from scmsim.fs.linux import delayed, index, lookups
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
-from scmsim.fs.linux.blocks import add_changed, page_run, write_extents
+from scmsim.fs.linux.blocks import PREALLOCATION, add_promised, page_run, write_extents
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.jit import subroutine
 
-
-@subroutine
-def queue_dirty(s, arena, row, f):
-    """Append a file that just became dirty to the queue of dirty files."""
-    arena[f + e.DIRTY_SINCE_NS] = s.now
-    arena[f + e.OLDER] = s.newest
-    arena[f + e.NEWER] = -1
-    if s.newest >= 0:
-        arena[arena[s.newest] + e.NEWER] = row
-    else:
-        s.oldest = row
-    s.newest = row
+END = e.MOST_PAGES
+STATE = e.IS_UNWRITTEN | e.IS_DIRTY | e.IS_PROMISED  # equal in the pages of a run (BH_FLAGS)
 
 
 @subroutine
-def unqueue_clean(s, arena, f):
-    """Remove a file without dirty pages from the queue of dirty files."""
-    older = arena[f + e.OLDER]
-    newer = arena[f + e.NEWER]
-    if older >= 0:
-        arena[arena[older] + e.NEWER] = newer
-    else:
-        s.oldest = newer
-    if newer >= 0:
-        arena[arena[newer] + e.OLDER] = older
-    else:
-        s.newest = older
+def alike(arena, f, page, most):
+    """Return how many dirty pages from `page` on, at most `most`, lack the same: adjacent blocks, or all no blocks."""
+    words = arena[f + e.PAGES] + page
+    block = arena[words] >> e.BLOCK_SHIFT
+    bits = arena[words] & STATE
+    count = 1
+    stop = min(most, arena[f + e.PAGE_COUNT] - page)
+    while count < stop and arena[words + count] & STATE == bits:
+        if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
+            break
+        count += 1
+    return count
+
+
+@subroutine
+def give_blocks(s, arena, f, page, count):
+    """Give blocks to the first of `count` dirty pages from `page` on, none of which has one; return to how many.
+
+    They are unwritten until their data is stored, so their extent joins its neighbours only then (ext4_convert_unwritten_extents).
+    """
+    lookups.learn_root(s, arena, f)
+    count = add_promised(s, arena, f, page, count)
+    if count:
+        s.reserved -= count
+        delayed.promise(s, arena, f, -count)
+        delayed.served(s, arena, f)
+        index.merged(s, arena, f)
+        lookups.learn(s, arena, f, page, page + count)
+    return count
 
 
 @subroutine
@@ -49,21 +57,18 @@ def flush_run(s, arena, out, f, page, most):
     words = arena[f + e.PAGES] + page
     block = arena[words] >> e.BLOCK_SHIFT
     bits = arena[words] & e.IS_UNWRITTEN | e.IS_DIRTY
-    count = 1
-    stop = min(most, arena[f + e.PAGE_COUNT] - page)
-    while count < stop and arena[words + count] & (e.IS_UNWRITTEN | e.IS_DIRTY) == bits:
-        if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
-            break
-        count += 1
+    count = alike(arena, f, page, most)
+    if block == 0 or bits & e.IS_UNWRITTEN:
+        count = lookups.looked_up(s, arena, f, page, count)
     # delayed allocation: the run gets its blocks only now
     if block == 0:
-        count = add_changed(s, arena, f, page, count, 0)
+        count = give_blocks(s, arena, f, page, count)
         if count == 0:  # no block is left: the page is dropped (mpage_map_and_submit_extent: "Data will be lost")
             arena[words] = 0
             arena[f + e.MAPPED] -= 1
             s.reserved -= 1
+            delayed.promise(s, arena, f, -1)
             return 1
-        s.reserved -= count
     # new blocks, and unwritten blocks that become written, change the extent tree
     s.changed += block == 0 or bits != e.IS_DIRTY
     s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
@@ -77,36 +82,61 @@ def flush_run(s, arena, out, f, page, most):
         emit_template(s, out, q.FLUSH_LOAD)
         at += frames
     if bits & e.IS_UNWRITTEN:
+        lookups.learn_root(s, arena, f)
+        index.to_store(s, arena, f, page, count)
         write_extents(arena, f, page, count)
         index.converted(s, arena, f, False)
     for i in range(words, words + count):
-        arena[i] &= ~e.IS_DIRTY
+        arena[i] &= ~(e.IS_DIRTY | e.IS_PROMISED)
+    if bits & e.IS_UNWRITTEN:
+        lookups.learn(s, arena, f, page, page + count)
     return count
 
 
 @subroutine
-def flush_pages(s, arena, out, f):
-    """Run one step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first.
+def is_dirty_in(arena, f, first, end):
+    """Return whether a file has a dirty page in [first, end)."""
+    if arena[f + e.DIRTY] == 0:
+        return False
+    page, end = max(first, arena[f + e.FIRST_DIRTY_PAGE]), min(end, arena[f + e.PAGE_COUNT])
+    while page < end and not arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
+        page += 1
+    return page < end
 
-    Emits at most 16 + 2 * pages events.
+
+@subroutine
+def ready(s, arena, out, f):
+    """Return whether a step of write-back surely fits; make room for what it learns."""
+    pages = min(arena[f + e.DIRTY], 2 * e.FLUSH_PAGES)
+    if not reserve_events(s, out, 64 + 2 * pages) or not lookups.ready(s, arena, f, pages):
+        return False
+    return has_room(s, arena, PREALLOCATION * pages)
+
+
+@subroutine
+def flush_pages(s, arena, out, f, first, end):
+    """Run one step of write-back: store dirty pages of [first, end), lowest first, until FLUSH_PAGES or more are stored.
+
+    A run of pages that get blocks has up to FLUSH_PAGES.  Emits at most 16 + 2 * pages events.
     """
-    left = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
-    arena[f + e.DIRTY] -= left
-    pages = left
-    page = arena[f + e.FIRST_DIRTY_PAGE]
+    done, start = 0, max(first, arena[f + e.FIRST_DIRTY_PAGE])
+    page, end = start, min(end, arena[f + e.PAGE_COUNT])
     s.changed = 0
-    while left:
+    while arena[f + e.DIRTY] and done < e.FLUSH_PAGES and page < end:
         if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
-            count = flush_run(s, arena, out, f, page, left)
-            left -= count
+            most = e.FLUSH_PAGES if delayed.MERGES_LATE else e.FLUSH_PAGES - done
+            count = flush_run(s, arena, out, f, page, min(most, end - page))
+            arena[f + e.DIRTY] -= count
+            done += count
             page += count
         else:
             page += 1
-    arena[f + e.FIRST_DIRTY_PAGE] = page
-    s.reg[q.PAGES], s.reg[q.NEW] = pages, s.changed
+    if start == arena[f + e.FIRST_DIRTY_PAGE]:
+        arena[f + e.FIRST_DIRTY_PAGE] = page
+    s.reg[q.PAGES], s.reg[q.NEW] = done, s.changed
     emit_template(s, out, q.FLUSHED)
     if s.changed:
         dirty_inode(s, arena, out, f)
         arena[f + e.DATA_TID] = s.tid
     if arena[f + e.DIRTY] == 0:
-        unqueue_clean(s, arena, f)
+        delayed.left_clean(s, arena, f)

@@ -11,8 +11,8 @@ from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes, last_of_folio, page_run, page_word
+from scmsim.fs.linux.dirty_queue import queue_dirty
 from scmsim.fs.linux.transfer import add_cached, cache_page, copy_in
-from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import set_times, unreserved
 from scmsim.fs.xfs.delayed import PIECE, most_pages, reserve_blocks

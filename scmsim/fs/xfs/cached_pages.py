@@ -13,8 +13,8 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes, page_word, starts_at_ends
+from scmsim.fs.linux.dirty_queue import unqueue_clean
 from scmsim.fs.linux.files import call
-from scmsim.fs.linux.writeback import unqueue_clean
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.cached import PAGE_EVENTS, clear_range, pages_to_clear
 from scmsim.fs.xfs.data import add_blocks, free_leaves, leaf_goal, log_extents, note_change, unreserved

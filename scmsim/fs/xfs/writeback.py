@@ -8,7 +8,7 @@ from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import page_run
-from scmsim.fs.linux.writeback import unqueue_clean
+from scmsim.fs.linux.dirty_queue import unqueue_clean
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.delayed import convert_delayed, finish_storing
 from scmsim.jit import subroutine

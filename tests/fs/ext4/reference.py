@@ -118,8 +118,10 @@ class Slow(Data):
             for page in node.pages.values():
                 self.forget(page.block)
         self.close_window(node)
-        self.free_pages(node, file, 0, node.end)
+        self.free_pages(node, 0, node.end)
         self.free_leaves(node)
+        if file in self.queue:
+            self.queue.remove(file)
         self.inodes.give(node.inode, node.is_dir)
         del self.nodes[file]
         self.gone.add(file)
@@ -208,6 +210,9 @@ class Slow(Data):
         if name == "sync":
             self.sync()
             return True
+        if name == "rename" and file in self.nodes and file2 >= 0 and file2 != file and self.exists(file2):
+            if self.nodes[file].waits():
+                self.store(self.nodes[file])
         if name in ("create", "mkdir", "unlink", "rmdir", "rename", "link"):
             return self.change_names(name, file, file2)
         node = self.node(file)
@@ -250,12 +255,16 @@ class Slow(Data):
 
     def close(self, file, node):
         """Perform close: destroy an unlinked file at its last close."""
+        if node.links > 0 and node.emptied and node.waits() and not node.is_dir:
+            self.store(node)
         self.closes += 1
         if node.links <= 0 and node.opens <= 1:
             self.destroy(file)
         else:
             node.opens -= 1
-            self.close_window(node)
+            node.emptied = False
+            if not node.waits():
+                self.close_window(node)
 
     def change_names(self, name, file, file2):
         """Perform a namespace operation; return False if there is no room."""

@@ -10,44 +10,72 @@ from tests.fs.ext4.reference_known import END, Known
 class Data(Known):
     """The operations on the content of files."""
 
+    def become_dirty(self, file, node):
+        """Append a file to the queue of dirty files, unless it is there."""
+        if not self.dax and file not in self.queue:
+            node.since = self.now
+            self.queue.append(file)
+
     def write_back(self, file):
-        """Write back all dirty pages of a file."""
-        node = self.nodes[file]
-        while node.dirty():
+        """Store all dirty pages of a file as the flusher thread does: the file leaves the queue."""
+        self.store(self.nodes[file])
+        self.queue.remove(file)
+
+    def store(self, node, first=0, end=END):
+        """Store the dirty pages of [first, end)."""
+        while any(first <= number < end for number in node.dirty()):
             if self.full():
                 self.commit()
-            self.flush_step(node)
-            if not node.dirty():
-                self.queue.remove(file)
+            self.flush_step(node, first, end)
 
-    def flush_step(self, node):
-        """Write back up to CHUNK dirty pages, lowest first."""
-        left, changed = node.dirty()[:CHUNK], False
-        while left:
-            first = node.pages[left[0]]
-            run = [left[0]]
-            for number in left[1:]:
-                page, expected = node.pages[number], None
-                if first.block is not None:
-                    expected = first.block + len(run)
-                if number != run[-1] + 1 or page.block != expected or page.unwritten != first.unwritten:
-                    break
-                run.append(number)
-            if first.block is None:
-                run = run[: self.allocate(node, run[0], len(run))]
-                self.change_blocks(node, run[0], [node.pages[number].block for number in run])
+    def flush_step(self, node, first, end):
+        """Store dirty pages of [first, end), lowest first, until CHUNK or more are stored."""
+        left, changed, done = [number for number in node.dirty() if first <= number < end], False, 0
+        while left and done < CHUNK:
+            run = self.alike(node, left[:CHUNK])
+            page = node.pages[run[0]]
+            if page.block is None or page.unwritten:
+                run = run[: self.looked_up(node, run[0], len(run))]
+                self.learn_root(node)
                 changed = True
-            changed |= first.unwritten
+            if page.block is None:
+                run = run[: self.keep_promise(node, run[0], len(run))]
+                self.learn(node, run[0], len(run))
+            elif page.unwritten:
+                self.convert(node, run)
             for number in run:
-                node.pages[number].dirty = node.pages[number].unwritten = False
-            if changed:
-                self.grow_leaves(node)
-                self.merge_leaf(node)
+                node.pages[number].dirty = False
             self.data += PAGE * len(run)
+            done += len(run)
             left = left[len(run) :]
         if changed:
             self.change_inode(node)
             node.data_tid = self.tid
+
+    def alike(self, node, numbers):
+        """Return the first of some pages and those that follow it with adjacent blocks, or without blocks."""
+        first, run = node.pages[numbers[0]], numbers[:1]
+        for number in numbers[1:]:
+            page, expected = node.pages[number], None
+            if first.block is not None:
+                expected = first.block + len(run)
+            state, before = (page.unwritten, page.promised), (first.unwritten, first.promised)
+            if number != run[-1] + 1 or page.block != expected or state != before:
+                break
+            run.append(number)
+        return run
+
+    def convert(self, node, run):
+        """Make unwritten pages written: their extent is split first, which may take a leaf."""
+        near = [(run[0] - 1, run[0], -1), (run[-1] + 1, run[-1], 1)]
+        self.grow_leaves(
+            node, sum(self.follows(node.pages[at], node.pages.get(number), step) for number, at, step in near)
+        )
+        for number in run:
+            node.pages[number].unwritten = node.pages[number].promised = False
+        self.grow_leaves(node)
+        self.merge_leaf(node)
+        self.learn(node, run[0], len(run))
 
     def fitting(self, node, offset, length):
         """Return how many leading bytes of a write get blocks, page by page until no block is left."""
@@ -194,13 +222,23 @@ class Data(Known):
 
     def write_cached(self, file, node, at, end):
         """Write one slice, at most 16 MiB, to the page cache."""
-        if not node.dirty():
-            node.since = self.now
-            self.queue.append(file)
         for number in range(at // PAGE, (end - 1) // PAGE + 1):
+            if self.promised() and self.free_count() < 2 * self.promised():
+                self.grow(node, min(number * PAGE, end))
+                while self.queue:
+                    self.write_back(self.queue[0])
+            self.become_dirty(file, node)
+            if number not in node.pages or not node.pages[number].dirty:
+                self.looked_up(node, number, 1)
             page = node.pages.setdefault(number, Page())
             page.cached = page.dirty = True
-        node.end = max(node.end, (end - 1) // PAGE + 1)
+            if page.block is None:
+                self.learn(node, number, 1)
+            node.end = max(node.end, number + 1)
+        self.grow(node, end)
+
+    def grow(self, node, end):
+        """Set the size of a file that was written up to `end`."""
         if end > node.size:
             node.size = end
             self.change_inode(node)
@@ -208,8 +246,7 @@ class Data(Known):
 
     def fsync(self, file, node, data_only=False):
         """Perform fsync or fdatasync; of a directory, since Linux 5.10, a full commit or nothing."""
-        if node.dirty():
-            self.write_back(file)
+        self.store(node)
         if node.is_dir and not self.by_dax_io:
             if self.txn_joins:
                 self.commit()
@@ -224,9 +261,9 @@ class Data(Known):
         if length <= 0 or not page or page.unwritten or page.block is None:
             return
         if not self.dax:
-            if not node.dirty():
-                node.since = self.now
-                self.queue.append(file)
+            self.become_dirty(file, node)
+            if not page.dirty:
+                self.looked_up(node, at // PAGE, 1)
             page.cached = page.dirty = True
         else:
             target = page.block * PAGE + at % PAGE
@@ -246,8 +283,6 @@ class Data(Known):
 
     def passed_over(self, node, at, last):
         """Return how many pages with blocks a fallocate passes over at once."""
-        if not self.dax:
-            return 1
         count, first = 1, node.pages[at]
         while at + count <= last and self.follows(first, node.pages.get(at + count), count):
             count += 1
@@ -264,18 +299,32 @@ class Data(Known):
                 self.look_at(node, size // PAGE)
             self.close_window(node)
             self.unlearn(node, -(-size // PAGE), END)
-            self.free_pages(node, file, -(-size // PAGE), node.end)
+            self.free_pages(node, -(-size // PAGE), node.end)
             self.clear(file, node, size, -size % PAGE)
             if not self.extents_of(node):
                 self.free_leaves(node)
         node.size = size
+        node.emptied |= size == 0
+        self.become_dirty(file, node)
         self.join(0)
         self.change_inode(node)
         node.data_tid = self.tid
 
+    def blocks_asked(self, node, numbers):
+        """Return how many blocks a fallocate needs: one for each hole, and one more if pages wait for blocks."""
+        waits = any(number in node.pages and node.pages[number].block is None for number in numbers)
+        return sum(number not in node.pages for number in numbers) + waits
+
+    def lacks_the_same(self, node, at, number):
+        """Return whether two pages, the first without a block, are both holes or both promised a block."""
+        one, other = node.pages.get(at), node.pages.get(number)
+        return (one is None) == (other is None) and (other is None or other.block is None)
+
     def fallocate(self, file, node, offset, length, keep_size, punch):
         """Perform fallocate; return False if the device is full."""
         end = offset + length
+        if punch and not self.dax:
+            self.store(node, offset // PAGE, (end - 1) // PAGE + 1)
         if punch:
             if end > node.size:
                 end = node.size // PAGE * PAGE + PAGE
@@ -293,32 +342,37 @@ class Data(Known):
                 self.close_window(node)
                 self.unlearn(node, -(-offset // PAGE), end // PAGE)
                 self.split_after(node, end // PAGE - 1)
-                self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
+                self.free_pages(node, -(-offset // PAGE), end // PAGE - 1)
                 if not self.extents_of(node) and len(node.leaves) == 1:
                     self.free_leaves(node)
         else:
             numbers = range(offset // PAGE, (end - 1) // PAGE + 1)
             asked = numbers[-1]
-            while len(numbers) and sum(number not in node.pages for number in numbers) > self.available():
+            while len(numbers) and self.blocks_asked(node, numbers) > self.available():
                 numbers = numbers[:-1]
             if not len(numbers):
                 return False
             end, whole, at = min(end, (numbers[-1] + 1) * PAGE), numbers[-1] == asked, numbers[0]
             while at <= numbers[-1]:
-                if at in node.pages:
+                if at in node.pages and node.pages[at].block is not None:
                     at += self.passed_over(node, at, numbers[-1])
                     continue
                 count = 0
-                while at + count <= asked and at + count not in node.pages:
+                while at + count <= asked and self.lacks_the_same(node, at, at + count):
                     count += 1
                 count = self.looked_up(node, at, count)
                 self.learn_root(node)
+                waited = at in node.pages
                 count = self.allocate(node, at, count, unwritten=True)
+                for number in range(at, at + count):
+                    node.pages[number].promised = waited
                 self.learn(node, at, count)
                 self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
                 at += count
             if not keep_size:
                 node.size = max(node.size, end)
+        if not punch or offset < node.size:
+            self.become_dirty(file, node)
         self.change_inode(node)
         node.data_tid = self.tid
         return punch or whole

@@ -26,6 +26,7 @@ class Page:
     dirty: bool = False
     cached: bool = False
     unwritten: bool = False
+    promised: bool = False  # a fallocate gave it its block while it waited for one
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Node:
     stamp: int = -1
     read_stamp: int = 0
     since: int = 0
+    emptied: bool = False  # cut to nothing since it was last closed
     pages: dict[int, Page] = field(default_factory=dict)
     preallocations: list = field(default_factory=list)
     writers: int = 1
@@ -63,6 +65,10 @@ class Node:
     def dirty(self):
         """Return the numbers of the dirty pages in order."""
         return sorted(number for number, page in self.pages.items() if page.dirty)
+
+    def waits(self):
+        """Return whether a dirty page waits for a block."""
+        return any(page.block is None for page in self.pages.values())
 
 
 class Disk:
@@ -80,6 +86,7 @@ class Disk:
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
         self.held, self.checkpoint_since, self.log_used = set(), 0, 0
         self.lent = 0  # leaves that the current operation took, whose blocks it may take of those kept for leaves
+        self.inserting = 0  # blocks of the extent that is being inserted, which still count as promised
         self.uncut = -1  # last page of a request that does not fit as a whole
         self.queue = []  # dirty files, oldest first
         self.tick, self.now, self.closes, self.commits, self.failed, self.short_writes = 5 * SECONDS, 0, 0, 0, 0, 0
@@ -100,7 +107,8 @@ class Disk:
 
     def promised(self):
         """Return how many pages wait for a block of their own."""
-        return sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
+        waiting = sum(page.block is None for node in self.nodes.values() for page in node.pages.values())
+        return waiting + self.inserting
 
     def neighbour(self, node, page, step):
         """Return the nearest page with a block before or after `page`, and its block; (0, 0) if there is none."""
@@ -124,11 +132,12 @@ class Disk:
         request = Request(
             node, page, want, goal, not node.is_dir, left, right, no_preallocation=unwritten, reserved=claimed
         )
-        self.allocator.reserved -= self.lent
+        kept = self.promised() * unwritten - self.lent
+        self.allocator.reserved += kept
         try:
             return self.served(node, request)
         finally:
-            self.allocator.reserved += self.lent
+            self.allocator.reserved -= kept
 
     def take_leaf(self, node):
         """Take a block for an extent leaf."""
@@ -166,6 +175,24 @@ class Disk:
         node.end = max(node.end, page + len(taken))
         self.merge_leaf(node)
         return len(taken)
+
+    def keep_promise(self, node, page, want):
+        """Give blocks to dirty pages, whose extent joins its neighbours only when it is stored; return how many got one."""
+        before = self.extents_of(node)
+        blocks = self.take(node, page, want)
+        for number, block in enumerate(blocks, page):
+            node.pages[number].block = block
+        self.inserting = len(blocks)
+        for group in sorted({block // GROUP for block in blocks}):
+            self.join(self.layout.groups[group].block_bitmap)
+            self.join(1 + group // 64)
+        self.change_leaf(node, page)
+        self.grow_leaves(node, before + 1 - self.extents_of(node))
+        self.inserting = 0
+        if not node.waits() and self.closes and not node.opens:
+            self.close_window(node)
+        self.merge_leaf(node)
+        return len(blocks)
 
     def change_blocks(self, node, page, blocks):
         """Change the bitmaps and descriptors of blocks, and the leaf over `page`."""
@@ -214,11 +241,10 @@ class Disk:
             self.forget(block)
         node.leaves = []
 
-    def free_pages(self, node, file, first, last):
+    def free_pages(self, node, first, last):
         """Free the pages [first, last]."""
         last = min(last, node.end - 1)
         numbers = [number for number in sorted(node.pages) if first <= number <= last]
-        was_dirty = bool(node.dirty())
         run, freed = [], []
         for number in [*numbers, None]:
             block = node.pages[number].block if number is not None else None
@@ -235,8 +261,6 @@ class Disk:
             self.allocator.free_blocks(block, count)
         for number in numbers:
             del node.pages[number]
-        if was_dirty and not node.dirty():
-            self.queue.remove(file)
         if last == node.end - 1:
             node.end = min(node.end, first)
 

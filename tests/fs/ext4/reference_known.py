@@ -5,22 +5,25 @@ scmsim/fs/ext4/known.py.
 """
 
 from tests.fs.ext4.reference_disk import Disk
+from tests.reference.ext4_layout.status import PROMISED
 
 END = 0xFFFFFFFF
 MOST = 128  # runs
 
 
 class Known(Disk):
-    """Look-ups of blocks; with DAX and for files only."""
+    """Look-ups of blocks, for files only."""
 
     def remembers(self, node):
         """Return whether look-ups of a file are remembered."""
-        return self.dax and not node.is_dir
+        return not node.is_dir
 
     def states(self, node):
         """Yield a file's extents in order: first page, pages, first block, state."""
         found = []
         for number, page in sorted(node.pages.items()):
+            if page.block is None:
+                continue
             state = "unwritten" if page.unwritten else "written"
             if found:
                 first, count, block, before = found[-1]
@@ -34,7 +37,9 @@ class Known(Disk):
         """Remember pages that are all a hole or all of an extent."""
         if self.remembers(node) and count > 0:
             page = node.pages[first]
-            node.known.insert(first, count, page.block, "unwritten" if page.unwritten else "written")
+            state = "delayed" if page.block is None else "unwritten" if page.unwritten else "written"
+            state = PROMISED if page.promised else state
+            node.known.insert(first, count, page.block or 0, state)
             del node.known.runs[MOST:]
 
     def unlearn(self, node, first, end):
@@ -65,9 +70,12 @@ class Known(Disk):
             return min(count, run.length)
         self.learn_root(node)
         if page in node.pages:
-            self.learn(node, page, count)
+            if node.pages[page].block is not None:
+                self.learn(node, page, count)
         else:
             start = max((number + 1 for number in node.pages if number < page), default=0)
+            if start and node.pages[start - 1].block is None:  # a promised block hides the start of the hole
+                start = page
             end = min((number for number in node.pages if number > page), default=END)
             node.known.insert(start, end - start, 0, "hole")
             del node.known.runs[MOST:]

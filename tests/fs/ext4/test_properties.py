@@ -128,6 +128,14 @@ def large_writes():
     return [*rows, (("fsync", 2), 40 * SECOND), (("stat", 1), SECOND), (("unlink", 1), SECOND), (("sync", -1), SECOND)]
 
 
+def short_of_blocks():
+    """More than half of the free blocks promised, by several files, one of them cut to nothing before its close."""
+    rows = [("create", 1), ("create", 2), ("write", 1, 0, 3 << 20), ("truncate", 1, 0), ("write", 1, 5000, 2 << 20)]
+    rows += [("close", 1), ("fallocate", 2, 1 << 20, 1 << 20), ("write", 2, 0, 7 << 20), ("write", 1, 3 << 20, 9 << 20)]
+    rows += [("create", 3), ("write", 3, 0, 12 << 20), ("write", 2, 5 << 20, 9 << 20), ("sync", -1)]
+    return spaced(*rows, ("write", 3, 1 << 20, 3 << 20), ("rename", 3, 0, 0, 2), ("write", 1, 0, 100), ("fsync", 1))
+
+
 @pytest.mark.parametrize("fs", SYSTEMS)
 @pytest.mark.parametrize(
     ("trace", "capacity"),
@@ -137,8 +145,9 @@ def large_writes():
         (interleaved(300), 64 << 20),
         (fallocated(1000), 64 << 20),
         (large_writes(), 300 << 20),
+        (short_of_blocks(), 64 << 20),
     ],
-    ids=["log wraps", "leaves", "windows", "fallocated", "large"],
+    ids=["log wraps", "leaves", "windows", "fallocated", "large", "short of blocks"],
 )
 def test_long_traces_agree_with_the_twin(fs, trace, capacity):
     reference = FAMILY.agree(trace, fs, capacity)

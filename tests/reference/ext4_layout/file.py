@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.reference.ext4_layout.mballoc import Mballoc, NoSpaceLeft, Request
 from tests.reference.ext4_layout.preallocation import Preallocation
 from tests.reference.ext4_layout.search import FLEX_DIR_SCHEME
-from tests.reference.ext4_layout.status import StatusTree
+from tests.reference.ext4_layout.status import PROMISED, StatusTree
 from tests.reference.ext4_layout.tree import END, UNWRITTEN_MOST, WRITTEN_MOST, Extent, ExtentTree, Path
 
 _ZEROED_BYTES = 32 << 10  # s_extent_max_zeroout_kb: parts of unwritten extents that are cheaper to zero than to split
@@ -21,6 +21,7 @@ class Create:
     unwritten: bool = False  # fallocate
     normalize: bool = True
     before_io: bool = False  # write-back: the blocks stay unwritten until the data is there
+    promised: bool = False  # write-back of delayed blocks, which were counted when they were written
 
 
 @dataclass
@@ -68,14 +69,15 @@ class File:
         """Return what is mapped at a block, at most `length` blocks: ext4_map_blocks without CREATE."""
         run = self.known.lookup(logical)
         if run:
-            return Mapped(min(length, run.length), run.physical, run.state)
+            return Mapped(min(length, run.length), run.physical, run.state.partition(",")[0])
         path = self.tree.find(logical)
         extent = path[-1].entry
         if extent is not None and extent.covers(logical):
             length = min(length, extent.end - logical)
             physical = extent.physical + logical - extent.logical
-            self.known.insert(logical, length, physical, _state(extent))
-            return Mapped(length, physical, _state(extent))
+            found = Mapped(length, physical, _state(extent))
+            self._learn(logical, found, False)
+            return found
         start, end = 0, END
         if extent is not None and logical < extent.logical:
             start, end = logical, extent.logical
@@ -104,8 +106,13 @@ class File:
                 made = self._write_unwritten(path, logical, found.length, create)
         else:
             made = self._allocate(path, logical, found.length, create)
-        self.known.insert(logical, made.length, made.physical, made.state)
+        self._learn(logical, made, create.promised)
         return made
+
+    def _learn(self, logical: int, made: Mapped, promised: bool) -> None:
+        """Remember a run; unwritten blocks of dirty pages that were only promised some are not like others: ext4_map_blocks."""
+        waits = made.state == "unwritten" and not promised and self.known.waits(logical, made.length)
+        self.known.insert(logical, made.length, made.physical, PROMISED if waits else made.state)
 
     def _write_unwritten(self, path: Path, logical: int, length: int, create: Create) -> Mapped:
         extent = path[-1].entry
@@ -126,11 +133,13 @@ class File:
         request = Request(
             self, logical, length, self.tree.goal(path, logical), self.regular,
             self.tree.left_of(path, logical), self.tree.right_of(path, logical), not create.normalize,
+            promised=create.promised,
         )  # fmt: skip
         physical, found = self.mballoc.allocate(request)
         length = min(found, length)
         try:
-            self.tree.insert(path, Extent(logical, length, physical, create.unwritten), merge=not create.before_io)
+            new = Extent(logical, length, physical, create.unwritten)
+            self.tree.insert(path, new, merge=not create.before_io, reserved=create.promised)
         except NoSpaceLeft:  # for the tree itself
             self.mballoc.preallocations.discard(self)
             self.mballoc.free_blocks(physical, found)

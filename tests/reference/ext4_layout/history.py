@@ -98,7 +98,7 @@ class Replay:
         self.layout.fsync(self._opened(descriptor))
 
     def _sync(self) -> None:
-        self.layout.commit()
+        self.layout.sync()
 
     def _unlink(self, path: str) -> None:
         self.layout.unlink(*self._place(path), self._file(path))

@@ -197,6 +197,10 @@ class Ext4Layout:
         if self.changed.get(file.number) == self.mballoc.transaction:
             self.commit()
 
+    def sync(self) -> None:
+        """Commit the running transaction."""
+        self.commit()
+
     def commit(self) -> None:
         """Commit the running transaction: what it freed can be used."""
         self.mballoc.commit()

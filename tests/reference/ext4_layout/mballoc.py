@@ -46,6 +46,7 @@ class Request:
     no_preallocation: bool = False
     try_goal: bool = False
     reserved: bool = False  # may use the blocks that are kept for changes of extent trees
+    promised: bool = False  # the blocks were counted when pages became dirty (EXT4_MB_DELALLOC_RESERVED)
 
 
 @dataclass
@@ -80,6 +81,9 @@ class Mballoc:
         self.preallocations = Preallocations(self.groups)
         self.group_blocks = -(-_GROUP_BLOCKS // self.stripe) * self.stripe if self.stripe else _GROUP_BLOCKS
         self.free = Counter(sum(group.disk_free for group in self.groups.all))
+        self.promised = Counter(
+            0
+        )  # blocks that requests in progress and dirty pages will get (s_dirtyclusters_counter)
         self.reserved = min(disk.blocks // 50, 4096)
         self.transaction = 1 if "has_journal" in options.features else -1
 
@@ -91,7 +95,16 @@ class Mballoc:
         NoSpaceLeft
             If no block is free.
         """
-        length = self._affordable(request)
+        claimed = 0 if request.promised else self._affordable(request.length, request.reserved)
+        self.promised.add(claimed)
+        try:
+            return self._serve(request, claimed or request.length)
+        finally:
+            self.promised.add(-claimed)
+
+    def _serve(self, request: Request, length: int) -> tuple[int, int]:
+        """Return the blocks of a request that the file system can afford."""
+        length = min(length, self.disk.blocks_per_group)
         ac = self._context(request, length)
         if not self._use_preallocated(ac):
             self._normalize(ac, request)
@@ -136,14 +149,19 @@ class Mballoc:
             self.groups.commit(self.transaction)
             self.transaction += 1
 
-    def _affordable(self, request: Request) -> int:
+    def promise(self) -> None:
+        """Promise a block to a dirty page: ext4_da_reserve_space."""
+        self._affordable(1, False)
+        self.promised.add(1)
+
+    def _affordable(self, length: int, all_of_them: bool) -> int:
         """Return how many blocks the file system can promise, as root: ext4_claim_free_clusters."""
-        length, kept = request.length, 0 if request.reserved else self.reserved
+        kept = self.promised.exact + (0 if all_of_them else self.reserved)
         while length and self.free.exact < length + kept:
             length >>= 1
         if not length:
             raise NoSpaceLeft
-        return min(length, self.disk.blocks_per_group)
+        return length
 
     def _context(self, request: Request, length: int) -> Context:
         goal = request.goal

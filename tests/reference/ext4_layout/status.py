@@ -5,10 +5,12 @@ It decides how far a lookup reaches, and so how long the requests for blocks are
 
 from dataclasses import dataclass
 
+PROMISED = "unwritten, promised"  # a fallocate gave blocks to dirty pages that were promised some
+
 
 @dataclass
 class Status:
-    """The state of a run of a file's blocks: "written", "unwritten", or "hole" and "delayed" (physical 0)."""
+    """The state of a run of a file's blocks: "written", "unwritten", PROMISED, or "hole" and "delayed" (physical 0)."""
 
     logical: int
     length: int
@@ -23,7 +25,7 @@ class Status:
     def from_block(self, logical: int) -> "Status":
         """Return the part from a block on."""
         skipped = logical - self.logical
-        physical = self.physical + skipped if self.state in ("written", "unwritten") else 0
+        physical = 0 if self.state in ("hole", "delayed") else self.physical + skipped
         return Status(logical, self.length - skipped, physical, self.state)
 
 
@@ -39,6 +41,11 @@ class StatusTree:
             if run.logical <= logical < run.end:
                 return run.from_block(logical)
         return None
+
+    def waits(self, logical: int, length: int) -> bool:
+        """Return whether a block of a range belongs to a dirty page and was promised (ext4_es_is_delayed)."""
+        end = logical + length
+        return any(run.state in ("delayed", PROMISED) and run.logical < end and run.end > logical for run in self.runs)
 
     def insert(self, logical: int, length: int, physical: int, state: str) -> None:
         """State a run, whatever was known of it."""

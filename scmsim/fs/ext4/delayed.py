@@ -1,0 +1,142 @@
+"""Delayed allocation of ext4 with the page cache: what waits for blocks, and which calls do not let it wait.
+
+A file stays in the queue of dirty files until the flusher thread has stored it, even if an fsync did so before, and changes of its
+inode put it there, too.  Source: Linux 6.1 fs/ext4/{inode.c: ext4_da_update_reserve_space, ext4_alloc_da_blocks; file.c:
+ext4_release_file}, fs/fs-writeback.c: __mark_inode_dirty.
+"""
+
+from scmsim.fs.linux import placement
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.dirty_queue import queue_dirty, unqueue_clean
+from scmsim.jit import subroutine
+
+# Words of a regular file's record that only a directory uses otherwise:
+PROMISED = e.FIRST_ENTRY_SLOT  # dirty pages without a block (i_reserved_data_blocks)
+EMPTIED = e.LAST_GROUP  # 1: cut to nothing since it was closed last (EXT4_STATE_DA_ALLOC_CLOSE)
+
+
+@subroutine
+def blocks_free(s):
+    """Return the free blocks, preallocated ones and those that wait for a commit included (s_freeclusters_counter)."""
+    return s.free_blocks + s.windowed + s.freed_blocks
+
+
+@subroutine
+def is_short(s):
+    """Return whether half of the free blocks are promised (ext4_nonda_switch); if so, leave the storing to the slow path."""
+    if s.store_all or (s.reserved > 0 and blocks_free(s) < 2 * s.reserved):
+        s.store_all = s.needs_slow_path = 1
+        return True
+    return False
+
+
+@subroutine
+def pages_before_short(s):
+    """Return how many pages may become dirty until `is_short`."""
+    return max((blocks_free(s) >> 1) + 1 - s.reserved, 1)
+
+
+@subroutine
+def store_all_now(s):
+    """Return whether `is_short` left the storing of all files to the slow path."""
+    return s.store_all != 0
+
+
+@subroutine
+def all_stored(s):
+    """Note that the slow path has stored all files."""
+    s.store_all = 0
+
+
+@subroutine
+def began_dirty(s, arena, row, f):
+    """Note a file's first dirty page."""
+    if arena[f + e.OLDER] == 0:
+        queue_dirty(s, arena, row, f)
+
+
+@subroutine
+def changed(s, arena, row, f):
+    """Note a change of a file's inode other than by a write."""
+    if not s.dax and arena[f + e.OLDER] == 0:
+        queue_dirty(s, arena, row, f)
+
+
+@subroutine
+def left_clean(s, arena, f):
+    """Note that a file has no dirty page any more: it stays in the queue (filemap_write_and_wait_range)."""
+
+
+@subroutine
+def stored(s, arena, f):
+    """Note that the flusher thread has stored all pages of a file."""
+    unqueue_clean(s, arena, f)
+
+
+@subroutine
+def forget(s, arena, f):
+    """Forget a file that goes."""
+    if s.dax or arena[f + e.IS_DIR]:
+        return
+    if arena[f + e.OLDER]:
+        unqueue_clean(s, arena, f)
+    arena[f + PROMISED], arena[f + EMPTIED] = 0, 0
+
+
+@subroutine
+def promise(s, arena, f, count):
+    """Add to the blocks that a file's dirty pages are promised; `count` may be negative."""
+    arena[f + PROMISED] += count
+
+
+@subroutine
+def is_promised(arena, f):
+    """Return whether a dirty page of a file waits for a block."""
+    return arena[f + e.IS_DIR] == 0 and arena[f + PROMISED] > 0
+
+
+@subroutine
+def served(s, arena, f):
+    """Drop the preallocations of a closed file whose pages all have blocks (ext4_da_update_reserve_space)."""
+    if arena[f + PROMISED] == 0 and s.closes > 0 and arena[f + e.OPENS] == 0:
+        placement.discard_preallocations(s, arena, f)
+
+
+@subroutine
+def emptied(arena, f):
+    """Note that a file was cut to nothing: its next close stores it, in case a program writes it again (ext4_truncate)."""
+    arena[f + EMPTIED] = 1
+
+
+@subroutine
+def closed(arena, f):
+    """Note a close of a file (ext4_release_file)."""
+    if arena[f + e.IS_DIR] == 0:
+        arena[f + EMPTIED] = 0
+
+
+@subroutine
+def closes_late(arena, f):
+    """Return whether a close of the file must store its pages first (ext4_release_file)."""
+    return arena[f + e.IS_DIR] == 0 and arena[f + EMPTIED] and arena[f + PROMISED] > 0
+
+
+HOOKS = {
+    "HURRIES": True,
+    "MERGES_LATE": True,
+    "is_short": is_short,
+    "pages_before_short": pages_before_short,
+    "store_all_now": store_all_now,
+    "all_stored": all_stored,
+    "began_dirty": began_dirty,
+    "changed": changed,
+    "left_clean": left_clean,
+    "stored": stored,
+    "forget": forget,
+    "promise": promise,
+    "is_promised": is_promised,
+    "served": served,
+    "emptied": emptied,
+    "closed": closed,
+    "closes_late": closes_late,
+}
