@@ -60,8 +60,18 @@ def test_an_object_without_a_size_is_a_page() -> None:
 def test_ticks_are_at_the_interrupted_calls_and_in_long_gaps() -> None:
     lengths, ticks = np.ones(100), np.array([9, 19, 39, 49])
     ticked = clock.times(lengths, ticks) // clock.TICK_NS
-    assert ticked[[0, 8, 9, 18, 19, 28, 29, 38, 39, 49, 99]].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 10]
+    assert ticked[[0, 8, 9, 18, 19, 28, 29, 38, 39, 49, 99]].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 9]
 
 
 def test_without_interrupts_time_stands_still() -> None:
     assert clock.times(np.ones(4), np.array([1, 2])).tolist() == [0, 0, 0, 0]
+
+
+def test_new_pages_are_filled_by_one_call() -> None:
+    whole, page = (1 << 64) - 1, np.array([1, 1, 2, 3, 4, 5, 5])
+    call, lines = (
+        np.array([7, 7, 7, 8, 8, 8, 9]),
+        np.array([whole >> 32, whole << 32 & whole, whole, whole, 1, whole, 1], np.uint64),
+    )
+    store = np.array([True, True, True, False, True, True, False])
+    assert objects.new_pages(page, call, store, lines).tolist() == [0, 0, 1, -1, -1, -1, -1]

@@ -50,9 +50,8 @@ _USER, _WHOLE, _BULK = map(
 # any page of a cache that the calls on an object touch at least this often, relative to the page that they touch most,
 # may be the object's page
 SHARE = 0.8
-FILLED = 48  # lines of a page that a call stores to at least if it takes a new page and fills it
 INTERRUPT = -2  # call number of the touches of a timer interrupt
-REGION = layout()
+_REGION = layout()
 MOST_PAGES = 1 << 15  # pages that the 15 bits of a touch can distinguish; the 16th bit marks a store
 
 
@@ -335,7 +334,9 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
         is_own, turned = objects.own(objects.Lines(call, file, line, small, start, size))
         np.bitwise_or.at(own, at[is_own], np.uint64(1) << turned[is_own].astype(np.uint64))
         np.bitwise_and.at(lines, at[is_own], ~(np.uint64(1) << line[is_own].astype(np.uint64)))
-    new = _new_pages(touched)
+    new = np.full(len(kinds), NONE)
+    loose = np.flatnonzero((touched.cache == "") & (_REGION.of(touched.small.view(np.uint64)) == DIRECT_MAP))
+    new[loose] = objects.new_pages(*(column[loose] for column in (touched.small, touched.call, touched.store, lines)))
     kinds[new >= 0] = NEW_PAGE
     own, lines = np.where(new >= 0, lines, own), np.where(new >= 0, np.uint64(0), lines)
     both = (own > 0) & (lines > 0)
@@ -345,29 +346,6 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     small = np.where(is_own, np.maximum(new[row], 0), touched.small[row])
     found = touched.of(row)._replace(lines=np.where(is_own, own[row], lines[row]), small=small)
     return found, np.where(is_own, kinds[row], 0)
-
-
-def _new_pages(touched: _Touched) -> np.ndarray:
-    """Return the number of each touch's page among the pages that its call takes and fills; NONE for a page that stays in use.
-
-    Such a page has no slab, only one call touches it, and that call stores to nearly all its lines.
-    """
-    found = np.full(len(touched.call), NONE)
-    loose = np.flatnonzero((touched.cache == "") & (REGION.of(touched.small.view(np.uint64)) == DIRECT_MAP))
-    pages, which = np.unique(touched.small[loose], return_inverse=True)
-    stored = np.zeros(len(pages), np.uint64)
-    is_store = touched.store[loose]
-    np.bitwise_or.at(stored, which[is_store], touched.lines[loose][is_store])
-    first = np.full(len(pages), np.iinfo(np.int32).max, np.int64)
-    last = np.full(len(pages), NONE, np.int64)
-    np.minimum.at(first, which, touched.call[loose])
-    np.maximum.at(last, which, touched.call[loose])
-    new = np.flatnonzero((first == last) & (first >= 0) & (np.bitwise_count(stored) >= FILLED))
-    number = np.full(len(pages), NONE, np.int64)
-    order = new[np.argsort(first[new], kind="stable")]
-    number[order] = np.arange(len(order)) - np.searchsorted(first[order], first[order])
-    found[loose] = number[which]
-    return found
 
 
 def _lines(touched: _Touched, kind: np.ndarray) -> dict[str, np.ndarray]:

@@ -14,6 +14,8 @@ PAGE_LINES = 64
 CHANGES = 0.6  # an object belongs to files if at most this share of its calls follow a call on another file
 SHARE = 0.5  # it belongs to a file from the file's first call on it to the last, if at least this share of the calls are on it
 
+FILLED = 48  # lines of a page that a call stores to at least if it takes a new page and fills it
+
 
 class Lines(NamedTuple):
     """Single touched lines: the call, the call's file, and the line within its page of 4 KiB.
@@ -77,3 +79,21 @@ def _ranks(place: np.ndarray, file: np.ndarray, is_own: np.ndarray) -> np.ndarra
     rank[order] = np.arange(len(order)) - np.searchsorted(files, files)
     found[is_own] = rank[which.reshape(-1)]
     return found
+
+
+def new_pages(page: np.ndarray, call: np.ndarray, store: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """Return the number of each touch's page among the pages that its call takes and fills; -1 for a page that stays in use.
+
+    The touches are on pages without a slab.  A call fills a page that no other call touches; `lines` has a bit for each line.
+    """
+    pages, which = np.unique(page, return_inverse=True)
+    stored, last = np.zeros(len(pages), np.uint64), np.full(len(pages), -1, np.int64)
+    first = np.full(len(pages), np.iinfo(np.int32).max, np.int64)
+    np.bitwise_or.at(stored, which[store], lines[store])
+    np.minimum.at(first, which, call)
+    np.maximum.at(last, which, call)
+    new = np.flatnonzero((first == last) & (first >= 0) & (np.bitwise_count(stored) >= FILLED))
+    order = new[np.argsort(first[new], kind="stable")]
+    number = np.full(len(pages), -1, np.int64)
+    number[order] = np.arange(len(order)) - np.searchsorted(first[order], first[order])
+    return number[which]
