@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.core.records import SETUP, Source
+from scmsim.pipeline import CHUNK
 from scmsim.study.tlb.replay import GUEST_HZ
 
 TICK_NS = 10**9 // GUEST_HZ
@@ -28,10 +29,10 @@ class Timed:
             times,
         )
 
-    def batches(self) -> Iterator[np.recarray]:
+    def batches(self, chunk: int = CHUNK) -> Iterator[np.recarray]:
         """Yield the batches of the trace."""
         done, times = 0, np.append(0, self.times)
-        for batch in self.source.batches():
+        for batch in self.source.batches(chunk):
             batch = batch.copy()
             counted = done + np.cumsum(batch.flag & SETUP == 0)
             batch.time_ns = times[np.minimum(counted, len(times) - 1)]
