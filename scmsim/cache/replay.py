@@ -49,9 +49,11 @@ from scmsim.jit.vectors import fetch_ahead
 _SOON = 8  # accesses ahead: the distance at which slots of the last level are prefetched
 _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
-_OPEN_FILE = 128  # footprint.interleave.OPEN_FILE
+_NEW_PAGE, _OPEN_FILE = 127, 128  # of footprint.interleave
+_NEW_PAGES = 16  # most such pages of a call that differ
 OBJECTS = 1 << 48  # line of the first object: no address has it, and it is not in persistent memory
 WALKS = 1 << 50  # first line of page-table entries: outside of the lines of objects and of kernel addresses
+_NUMBERS = (1 << 24) - 1
 _BETWEEN = 17  # lines from one inode to the next: ext4's have 1,088 bytes, xfs' 1,024
 
 
@@ -74,6 +76,8 @@ def simulate_touched(caches, arena, counts, touched, slices, walked, events, bin
     s, k, w = caches[0], 0, 0
     bounds, which, blocks = touched
     for i in range(events.size):
+        if k < slices.size and slices[k].event == i and events[i].op != s.op:
+            s.op, s.new_pages, s.is_used = events[i].op, s.new_pages + _NEW_PAGES * s.is_used, 0
         while k < slices.size and slices[k].event == i:
             for at in range(bounds[slices[k].first], bounds[slices[k].end]):
                 block = blocks[which[at]]
@@ -98,9 +102,13 @@ def read_entry(s, arena, c, line):
 
 @inlined
 def touch(s, arena, c, block, piece):
-    """Look up the lines of a block: of its page, or of the inode or open file of a slice."""
+    """Look up the lines of a block: of its page, of the inode or open file of a slice, or of a page that is new in the call."""
     first, at, lines = (block.vaddr & ADDRESS) >> 6, 0, block.lines
-    if block.cache != 0:
+    if block.cache == _NEW_PAGE:
+        number = (s.new_pages + block.vaddr % _NEW_PAGES) & _NUMBERS
+        s.is_used = 1
+        first = OBJECTS + (block.cache << 24 | number) * _PAGE_LINES
+    elif block.cache != 0:
         number = piece.objects[1] if block.cache >= _OPEN_FILE else piece.objects[0]
         # each object has its own page; objects begin on different lines of their pages, as in a slab
         first, at = OBJECTS + (block.cache << 24 | number) * _PAGE_LINES, number * _BETWEEN

@@ -65,6 +65,10 @@ CACHES = np.dtype(
             ("prefetch", "i8"),  # index into PREFETCHES
             ("stream", "i8", (STREAMS,)),  # lines of the latest misses in as many pages, EMPTY: none
             ("next_stream", "i8"),  # element of `stream` that the next new page replaces
+            # footprints: operation of the latest touches, number of its first new page, and whether it has any
+            ("op", "i8"),
+            ("new_pages", "i8"),
+            ("is_used", "i8"),
             ("level", LEVEL, (LEVELS,)),
         ],
     )

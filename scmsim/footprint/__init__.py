@@ -47,10 +47,10 @@ LINES = np.dtype(  # lines of one page of 4 KiB that a touch represents
     (
         np.record,
         [
-            ("vaddr", "i8"),  # address of the page; 0 if `cache` is not 0
+            ("vaddr", "i8"),  # address of the page; 0 if `cache` is not 0; for NEW_PAGE its number in the call
             ("lines", "u8"),  # a bit for each line: of the page, or of an object from its most touched line on
             ("store", "u1"),
-            ("cache", "u1"),  # as in PAGE
+            ("cache", "u1"),  # as in PAGE, or a kind of object beyond PAGE's, or interleave.NEW_PAGE
         ],
     )
 )

@@ -29,6 +29,7 @@ CALL = np.dtype(  # a measured call
         ],
     )
 )
+NEW_PAGE = 127  # in LINES: a page that each call takes from the free memory and fills, such as a block of the journal
 OPEN_FILE = 128
 PAGE = np.dtype(
     (

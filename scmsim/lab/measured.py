@@ -6,6 +6,7 @@ import numpy as np
 
 from scmsim.lab.calls import NODE
 from scmsim.lab.faults import EXTENT, FAULTS
+from scmsim.lab.slab import Page
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Measured:
     cells: np.ndarray | None = None  # number of the row of each record of the stream, 0 for none
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     touches: np.ndarray | None = None
-    caches: dict[int, str] = field(default_factory=dict)  # slab cache of each touched page
+    caches: dict[int, Page] = field(default_factory=dict)  # slab cache of each touched page
     faults: np.ndarray = field(default_factory=lambda: np.zeros(0, FAULTS))  # of mapped files, by number of the region
     extents: np.ndarray = field(default_factory=lambda: np.zeros(0, EXTENT))  # of the files that the plan requests
     sizes_told: bool = False  # whether the kernel's page table could be read

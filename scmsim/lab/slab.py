@@ -1,13 +1,18 @@
 """The slab cache of each page of the kernel's memory at the end of a run, read from the file that backs the guest's memory.
 
+Also where the page's objects begin: a slab has objects of one size, one after another from its first page.
+
 Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, and its name is before its list head; a
 page of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page
-refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first cache.
+refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first cache.  The size of an object with
+its padding is before the size without: the field is found with the caches of kmalloc, whose names have the size.
 Intel SDM volume 3, 4.5: page tables of 4 levels.
 """
 
 import collections
 import pathlib
+import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +25,19 @@ _FRAME = 0x000FFFFFFFFFF000
 _WORDS = 8  # 64-bit fields of a struct page
 _MOST_CACHES = 4096
 _BEHIND = 512  # most bytes of a kmem_cache before its list head
+_FIELDS = 64  # first bytes of a kmem_cache, with the size of its objects
+_KMALLOC = re.compile(r"kmalloc-(\d+)(k?)")
+
+
+class Page(NamedTuple):
+    """A page of a slab: its cache, the bytes from one object to the next (0: unknown), and its own offset in the slab."""
+
+    cache: str
+    size: int
+    start: int
+
+
+NO_PAGE = Page("", 0, 0)
 
 
 class Memory:
@@ -62,19 +80,36 @@ class Memory:
         return None
 
 
-def caches(ram: pathlib.Path, symbols: bytes, pages: np.ndarray) -> dict[int, str]:
-    """Return the name of the slab cache of pages of the direct map (their 4 KiB addresses); pages of no slab are left out."""
+def caches(ram: pathlib.Path, symbols: bytes, pages: np.ndarray) -> dict[int, Page]:
+    """Return the slab caches of pages of the direct map (by their 4 KiB addresses); pages of no slab are left out."""
     top, heads = symbol_address(symbols, "init_top_pgt"), symbol_address(symbols, "slab_caches")
     if top is None or heads is None:
         return {}
     memory = Memory(ram, top - TEXT_MAP)
     known = _listed(memory, heads)
-    structs = {int(page): words for page in pages if (words := _head(memory, int(page))) is not None}
-    place = _place(list(structs.values()), list(known))
+    heads_of = {int(page): found for page in pages if (found := _head(memory, int(page))) is not None}
+    place = _place([words for _, words in heads_of.values()], list(known))
     if place is None:
         return {}
     word, offset = place
-    return {page: known[words[word] + offset] for page, words in structs.items() if words[word] + offset in known}
+    named = {node - offset: name for node, name in known.items()}
+    sizes = _sizes(memory, named)
+    return {
+        page: Page(named[words[word]], sizes[words[word]], page - head)
+        for page, (head, words) in heads_of.items()
+        if words[word] in named
+    }
+
+
+def _sizes(memory: Memory, named: dict[int, str]) -> dict[int, int]:
+    """Return the bytes from one object of each cache to the next, 0 for all if the field is not found."""
+    fields = {at: np.frombuffer((memory.read(at, _FIELDS) or b"")[:_FIELDS], "<u4") for at in named}
+    votes = np.zeros(_FIELDS // 4, np.int64)
+    for at, name in named.items():
+        if (match := _KMALLOC.fullmatch(name)) and len(fields[at]) == len(votes):
+            votes += fields[at] == int(match[1]) * (1024 if match[2] else 1)
+    field = int(np.argmax(votes))
+    return {at: int(found[field]) if votes[field] and len(found) > field else 0 for at, found in fields.items()}
 
 
 def _listed(memory: Memory, heads: int) -> dict[int, str]:
@@ -89,11 +124,18 @@ def _listed(memory: Memory, heads: int) -> dict[int, str]:
     return found
 
 
-def _head(memory: Memory, page: int) -> tuple[int, ...] | None:
-    """Return the struct page of a page, or of the head page if the page is a tail."""
-    at = _VMEMMAP + (page - qemu.DIRECT_MAP) // 4096 * _STRUCT_PAGE
-    words = memory.words(at, _WORDS)
-    return memory.words(words[1] - 1, _WORDS) if words and words[1] & 1 else words
+def _head(memory: Memory, page: int) -> tuple[int, tuple[int, ...]] | None:
+    """Return a page and its struct page, or those of the head page if the page is a tail."""
+    words = memory.words(_struct(page), _WORDS)
+    if not words or not words[1] & 1:
+        return (page, words) if words else None
+    head = memory.words(words[1] - 1, _WORDS)
+    return (page - (_struct(page) - (words[1] - 1)) // _STRUCT_PAGE * 4096, head) if head else None
+
+
+def _struct(page: int) -> int:
+    """Return the address of the struct page of a page of the direct map."""
+    return _VMEMMAP + (page - qemu.DIRECT_MAP) // 4096 * _STRUCT_PAGE
 
 
 def _place(structs: list[tuple[int, ...]], nodes: list[int]) -> tuple[int, int] | None:

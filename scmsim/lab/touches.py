@@ -49,7 +49,7 @@ def by_page(found: np.ndarray) -> np.ndarray:
     return made
 
 
-def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, str]:
+def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, slab.Page]:
     """Return the slab caches of the pages that were touched in the direct map."""
     pages = np.unique(records["address"][records["address"] != _MARK] & _PAGE)
     return slab.caches(ram, symbols, pages[regions.layout().of(pages) == regions.DIRECT_MAP])
@@ -59,7 +59,8 @@ def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, 
     """Write the touches of a run (Parquet).
 
     Columns: `call` (its number), `kind` (of operation), `address`, `order` (log2 of the page's size), `store`, `region` (of
-    the address space), `cache` (of slab objects; empty: no slab), `function`, `lines` (bits of the lines of its 4 KiB).
+    the address space), `cache` (of slab objects; empty: no slab), `function`, `lines` (bits of the lines of its 4 KiB),
+    `object` and `start` (bytes of an object of the slab, and from the slab's beginning to the 4 KiB).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -82,7 +83,7 @@ def columns(plan: Plan, measured: Measured) -> dict[str, Any]:
     address, kind = found["address"], (found["kind"] >> np.uint64(1)).astype(np.int64) - 1
     end = counts.symbol_address(measured.symbols, "_end") or regions.IMAGE_END
     pages, which = np.unique(address & _PAGE, return_inverse=True)
-    names = [measured.caches.get(int(page), "") for page in pages]
+    slabs = [measured.caches.get(int(page), slab.NO_PAGE) for page in pages]
     return {
         "call": call.astype(np.int32),
         "kind": _words([region.label for region in plan.regions], kind),
@@ -90,9 +91,11 @@ def columns(plan: Plan, measured: Measured) -> dict[str, Any]:
         "order": pagetable.orders(address, measured.ranges),
         "store": pa.array((found["kind"] & np.uint64(1)).astype(bool)),
         "region": _words(regions.REGIONS, regions.layout(end).of(address)),
-        "cache": _words(names, which),
+        "cache": _words([page.cache for page in slabs], which),
         "function": _functions(found["code"], measured.symbols),
         "lines": found["lines"],
+        "object": np.array([page.size for page in slabs], np.int32)[which],
+        "start": np.array([page.start for page in slabs], np.int32)[which],
     }
 
 

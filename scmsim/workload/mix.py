@@ -1,6 +1,8 @@
 """A random mix of every kind of call on many small files: it measures what each kind does, and represents no program.
 
-Loads and stores through mappings come after the calls, so that what the calls touch does not depend on them.  Last come calls
+Commits of one file or folder come after the calls: elsewhere an fsync commits what several calls on several files changed, and no
+call makes a folder durable.  Then come loads and stores through mappings, so that what the calls touch does not depend on
+them.  Last come calls
 without an fsync or sync among them, mostly on names: what a journal holds back until the next sync accumulates.  Weights and
 sizes are ours.  The mix trains the footprints of calls (`scmsim lab footprints`), so it serves no test.
 """
@@ -14,6 +16,7 @@ from scmsim.core.records import (
     CLOSE,
     CREATE,
     DATA_ONLY,
+    DIRECTORY,
     DOTS_BYTES,
     ENTRY_BYTES,
     FALLOCATE,
@@ -45,6 +48,7 @@ PARAMS = {
     "calls": ("6000", "calls", "least number of counted calls"),
     "files": ("300", "files", "files that exist at the start"),
     "seed": ("1", "seed", "seed of all draws"),
+    "commits": ("0", "rounds", "rounds that make one file or its folder durable, after the calls"),
     "mapped": ("250", "mappings", "mappings with loads and stores, after the calls"),
     "unsynced": ("6000", "calls", "least number of calls without fsync and sync, after all others"),
     "interval": ("1us", "time", "trace time between two calls"),
@@ -70,14 +74,14 @@ _UNSYNCED: dict[str, float] = {
 class Workload(_stream.Stream):
     """Stream of the mix (a records.Source); for the parameters see PARAMS. The interval is in nanoseconds.
 
-    Raises UsageError if there are fewer than 1 call or file, or a negative number of mappings or calls without a sync.
+    Raises UsageError if there are fewer than 1 call or file, or a negative number of commits, mappings or calls without a sync.
     """
 
     @_stream.declared(PARAMS)
     def __init__(self, p: _stream.Params) -> None:
         p.at_least(1, "calls", "files")
-        p.at_least(0, "mapped", "unsynced")
-        self.asked, self.seed = (p.calls, p.files, p.mapped, p.unsynced), p.seed
+        p.at_least(0, "commits", "mapped", "unsynced")
+        self.asked, self.seed = (p.calls, p.files, p.commits, p.mapped, p.unsynced), p.seed
         made = _Mix(p.seed)
         self.rows = sum(1 for _ in made.rows(*self.asked))
         self.files = _stream.table(made.paths, [0] * (1 + DIRS) + [-1] * (len(made.paths) - 1 - DIRS), made.folders)
@@ -98,11 +102,13 @@ class _Mix:
         self.parents: dict[int, int] = {}
         self.names: dict[int, int] = {}  # number of names, of files with more than one
 
-    def rows(self, calls: int, files: int, mapped: int, unsynced: int) -> Iterator[tuple[int, ...]]:
-        """Yield files that exist at the start, uncounted, then the calls, those on mappings, and those without a sync."""
+    def rows(self, calls: int, files: int, commits: int, mapped: int, unsynced: int) -> Iterator[tuple[int, ...]]:
+        """Yield files that exist at the start, uncounted, then the calls, commits, those on mappings, and those without a sync."""
         for _ in range(files):
             yield from self._prepared(self.draw.choice(SIZES))
         yield from self._calls(calls, _STEPS)
+        for _ in range(commits):
+            yield from self._commit()
         for _ in range(LARGE_FILES if mapped else 0):
             yield from self._prepared(LARGE)
         for _ in range(mapped):
@@ -229,6 +235,32 @@ class _Mix:
                 yield WRITE, file, at, length, -1, 0
             yield self._sync(file)
         yield CLOSE, file, -1, 0, -1, 0
+
+    def _commit(self) -> Iterator[tuple[int, ...]]:
+        """Yield a new file and its removal, or changes of an old file; the file or its folder is made durable after each."""
+        if self.draw.random() < 0.5:
+            file, row = self._create()
+            folder = self.parents[file]
+            yield row
+            if self.draw.random() < 0.5:
+                yield from self._synced_folder(folder)
+            yield from self._durable(file)
+            if self.draw.random() < 0.5:
+                yield from self._synced_folder(folder)
+            self._unnamed(file)
+            yield UNLINK, file, -1, 0, folder, 0
+        else:
+            file = self.draw.choice(list(self.sizes))
+            yield OPEN, file, -1, 0, -1, 0
+            yield from self._durable(file)
+            if self.draw.random() < 0.5:
+                yield from self._synced_folder(self.parents[file])
+
+    def _synced_folder(self, folder: int) -> Iterator[tuple[int, ...]]:
+        """Yield an fsync of a folder."""
+        yield OPEN, folder, -1, 0, -1, DIRECTORY
+        yield FSYNC, folder, -1, 0, -1, DIRECTORY | self.draw.choice((0, DATA_ONLY))
+        yield CLOSE, folder, -1, 0, -1, DIRECTORY
 
     def _transfers(self, file: int) -> Iterator[tuple[int, ...]]:
         for _ in range(self.draw.choice((1, 1, 2, 3, 6))):

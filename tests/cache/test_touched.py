@@ -13,7 +13,7 @@ from tests.reference.cache_slow import Hierarchy
 
 TABLES = [cache(4, 2), cache(8, 4), cache(16, 4)]
 BLOCKS = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(1, (1 << 64) - 1), st.booleans(), st.sampled_from([0, 0, 1, 129])),
+    st.tuples(st.integers(0, 3), st.integers(1, (1 << 64) - 1), st.booleans(), st.sampled_from([0, 0, 1, 127, 129])),
     min_size=1,
     max_size=5,
 )
@@ -21,12 +21,14 @@ SLICES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0,
 WALKED = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 60)), max_size=20)
 
 
-def lines_of(block: tuple, inode: int, opening: int) -> list[int]:
-    """Return the lines of a block: of its page, or of an object, which begins 17 lines further for each number."""
+def lines_of(block: tuple, inode: int, opening: int, made: int) -> list[int]:
+    """Return the lines of a block: of its page, of a new page of the call, or of an object, which begins 17 lines further each."""
     page, mask, _, kind = block
     bits = [bit for bit in range(64) if mask >> bit & 1]
     if not kind:
         return [64 * page + bit for bit in bits]
+    if kind == 127:
+        return [OBJECTS + (kind * 2**24 + 16 * made + page) * 64 + bit for bit in bits]
     number = opening if kind >= 128 else inode
     return [OBJECTS + (kind * 2**24 + number) * 64 + (bit + 17 * number) % 64 for bit in bits]
 
@@ -38,7 +40,7 @@ def test_lines_come_before_their_event(
 ) -> None:
     table = np.zeros(len(blocks), state.BLOCK)
     for row, (page, mask, store, kind) in zip(table, blocks, strict=True):
-        row["vaddr"], row["lines"], row["store"], row["cache"] = 4096 * page, mask, store, kind
+        row["vaddr"], row["lines"], row["store"], row["cache"] = page if kind == 127 else 4096 * page, mask, store, kind
     which = [each % len(blocks) for each in which]
     bounds = np.arange(len(which) + 1)
     cut = np.zeros(len(slices), SLICE)
@@ -48,12 +50,15 @@ def test_lines_come_before_their_event(
     accesses = [("load" if k % 2 else "store", 64 * 7 * k) for k in range(count)]
     read = sorted(((event % count, line) for event, line in walks), key=lambda walk: walk[0])
     walked = np.array(read, LOGGED) if read else np.zeros(0, LOGGED)
-    slow = Hierarchy(TABLES, True)
+    slow, made = Hierarchy(TABLES, True), 0  # calls so far that filled new pages
     for k, (kind, at) in enumerate(accesses):
+        fills = 0
         for event, first, end, number in ordered:
             for touch in which[first:end] if event == k else ():
-                for line in lines_of(blocks[touch], number, number + 1):
+                fills |= blocks[touch][3] == 127
+                for line in lines_of(blocks[touch], number, number + 1, made):
                     slow.access(line, "store" if blocks[touch][2] else "load")
+        made += fills
         for _, line in (walk for walk in read if walk[0] == k):
             slow.look_up(WALKS + line, "walk")
         slow.access(at // 64, kind)
@@ -61,6 +66,7 @@ def test_lines_come_before_their_event(
     table["row"] = 1
     rows = np.zeros(count, np.int64)
     stream = events([(kind, at, 1) for kind, at in accesses])
+    stream["op"] = np.arange(count) + 1
     touched = bounds, np.array(which, np.uint32), table
     simulate_touched(caches.record, caches.arena, counts, touched, cut, walked, stream, rows, rows)
     found = dict(zip(state.COLUMNS, counts["at"].sum(axis=0).tolist(), strict=True))

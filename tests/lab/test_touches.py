@@ -15,7 +15,7 @@ TOP, DIRECT, PAGES, IMAGE = (
     0x200000,
     0x400000,
 )  # where the guest's memory has its page table, and what is mapped there
-DENTRY, INODE = DIRECT + 0x10000, DIRECT + 0x11000  # two kmem_caches
+DENTRY, INODE, KMALLOC = DIRECT + 0x10000, DIRECT + 0x11000, DIRECT + 0x12000  # kmem_caches
 TO_LIST, WORD = 0x68, 3  # a kmem_cache's list head, and which word of a struct page refers to one
 SYMBOLS = b"""\
 ffffffff80001000 D init_top_pgt
@@ -43,7 +43,8 @@ class Guest:
             self.word(at + 8 * (address >> shift & 511), below | 1)
         self.word(tables[-1] + 8 * (address >> 21 & 511), physical | 1 | 1 << 7)
 
-    def cache(self, at, name, following):
+    def cache(self, at, name, following, size=0):
+        self.word(at + 24, size)
         place = at + 0x800
         self.bytes[place : place + len(name) + 1] = np.frombuffer(name.encode() + b"\0", np.uint8)
         self.word(at + TO_LIST - 8, qemu.DIRECT_MAP + place)
@@ -63,8 +64,9 @@ def ram(tmp_path):
     guest = Guest(tmp_path / "ram")
     head = TEXT_MAP + IMAGE + 0x100
     guest.word(IMAGE + 0x100, qemu.DIRECT_MAP + DENTRY + TO_LIST)
-    guest.cache(DENTRY, "dentry", qemu.DIRECT_MAP + INODE + TO_LIST)
-    guest.cache(INODE, "ext4_inode_cache", head)
+    guest.cache(DENTRY, "dentry", qemu.DIRECT_MAP + INODE + TO_LIST, 192)
+    guest.cache(INODE, "ext4_inode_cache", qemu.DIRECT_MAP + KMALLOC + TO_LIST, 1184)
+    guest.cache(KMALLOC, "kmalloc-2k", head, 2048)
     guest.page(5, w3=qemu.DIRECT_MAP + DENTRY)
     guest.page(8, w3=qemu.DIRECT_MAP + INODE)
     guest.page(9, w1=0xFFFFEA0000000000 + 64 * 8 + 1)  # a tail of it
@@ -79,7 +81,8 @@ def page(number):
 def test_pages_of_slabs_have_the_names_of_their_caches(ram):
     wanted = np.array([page(n) for n in (4, 5, 8, 9, 12, 100_000_000)], np.uint64)
     found = slab.caches(ram, SYMBOLS, wanted)
-    assert found == {page(5): "dentry", page(8): "ext4_inode_cache", page(9): "ext4_inode_cache"}
+    inodes = "ext4_inode_cache", 1184
+    assert found == {page(5): ("dentry", 192, 0), page(8): (*inodes, 0), page(9): (*inodes, 4096)}
 
 
 def test_without_symbols_or_slabs_no_page_has_a_cache(ram, tmp_path):
@@ -123,11 +126,11 @@ def test_touches_are_kept_with_their_calls_and_what_they_are_of(tmp_path, ram):
     rows = table.to_pylist()
     assert rows == [
         {"call": 0, "kind": "write", "address": page(5) + 8, "order": 21, "store": True, "region": "direct map",
-         "cache": "dentry", "function": "vfs_read", "lines": 1},
+         "cache": "dentry", "function": "vfs_read", "lines": 1, "object": 192, "start": 0},
         {"call": 0, "kind": "write", "address": 0x400010, "order": 12, "store": False, "region": "program",
-         "cache": "", "function": "(user)", "lines": 1},
+         "cache": "", "function": "(user)", "lines": 1, "object": 0, "start": 0},
         {"call": 2, "kind": "create", "address": page(4), "order": 21, "store": False, "region": "direct map",
-         "cache": "", "function": "vfs_read", "lines": 1},
+         "cache": "", "function": "vfs_read", "lines": 1, "object": 0, "start": 0},
     ]  # fmt: skip
     assert touches.sums(path) == [("direct map", "", 0.5, 1), ("direct map", "dentry", 0.5, 1), ("program", "", 0.5, 1)]
 

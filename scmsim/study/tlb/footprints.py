@@ -12,22 +12,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim import footprint
+from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CREATE, OPEN, OPS, SETUP, WORK, Source
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
-from scmsim.footprint.interleave import LINE, OPEN_FILE, PAGE
+from scmsim.footprint.interleave import LINE, NEW_PAGE, OPEN_FILE, PAGE
 from scmsim.footprint.settle import LARGE
 from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
-from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
+from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS, layout
+from scmsim.pipeline import kernels
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
+from scmsim.study.tlb import clock, objects
 
 # blocks of ext4's inode table in the page cache: like a slab with one object per inode; _FILLS_TABLE marks them
 TABLE = "table of inodes"
+ON_DISK = 256  # bytes of an inode in the table: default of mkfs
 _FILLS_TABLE = "ext4_fill_raw_inode"
 INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with one object per inode
 OPEN_FILES = "filp"  # slab cache with one object per open file
+# slab caches whose objects may belong to one file: names, extents, nodes of trees, items of the log
+NODES = re.compile(
+    r"^(filp|dentry|ext4_extent_status|radix_tree_node|jbd2_inode|lsm_inode_cache|xfs_ili|xfs_ifork|fat_cache)$"
+)
 TICK = "sysvec_apic_timer_interrupt"  # suffix of the names of a timer interrupt's first functions
 # Functions that copy from or to the program (from Linux 6.4 on rep_movs_alternative), that copy or clear a whole page, and
 # that only copy and clear.
@@ -43,6 +51,7 @@ _USER, _WHOLE, _BULK = map(
 # may be the object's page
 SHARE = 0.8
 INTERRUPT = -2  # call number of the touches of a timer interrupt
+_REGION = layout()
 MOST_PAGES = 1 << 15  # pages that the 15 bits of a touch can distinguish; the 16th bit marks a store
 
 
@@ -78,12 +87,42 @@ def make(
     for number, name in enumerate(names):
         progress(name, number, len(names))
         header, table = touches.load(pathlib.Path(folder) / f"{name}-1{touches.SUFFIX}")
-        model = Model(name, model_params("fs", name, {}), source.files)
-        calls = dict(_paired(_kinds(table), calls_of(model, source), trace))
+        model = Model(name, model_params("fs", name, _guest(header["kernel"], name)), source.files)
+        kinds = _kinds(table)
+        numbers = dict(_paired(kinds, kinds_of(source), trace))
+        timed = clock.Timed(source, _times(table, numbers, source.rows))
+        seen = calls_of(model, timed)
+        calls = {number: seen[at] for number, at in numbers.items()}
         made.append(target / f"{name}.npz")
         about = {"fs": name, "kernel": header["kernel"], "sites": model.sites, "trace": source.header}
         footprint.write(made[-1], about, **_arrays(_own_memory(table), calls, trace))
     return made
+
+
+def _guest(release: str, fs: str) -> dict[str, str | int]:
+    """Return the parameters of a model for the guest's kernel and clock."""
+    series = re.match(r"\d+\.\d+", release)
+    known = registry.literals("fs", fs).get("PARAMS", {})
+    found: dict[str, str | int] = dict(kernels.choose(series[0], [fs], {}, None).params.get(fs, {})) if series else {}
+    return {**found, "timestamp_tick": clock.TICK_NS} if "timestamp_tick" in known else found
+
+
+def _times(table: Any, numbers: dict[int, int], count: int) -> np.ndarray:
+    """Return when each of at most `count` calls happened; `numbers` has the places of the measured calls among them."""
+    call, function = table.column("call").to_numpy(), _words(table, "function")
+    lines = table.column("lines").to_numpy() if "lines" in table.column_names else np.ones(len(call), np.uint64)
+    ticks = [name for name in set(function.tolist()) if name.endswith(TICK)]
+    measured = call >= 0
+    length = np.bincount(call[measured], np.bitwise_count(lines[measured]).astype(float), max(numbers) + 1)
+    weights = np.zeros(count)
+    weights[list(numbers.values())] = length[list(numbers)]
+    struck = np.unique(call[measured & np.isin(function, ticks)])
+    return clock.times(weights, np.array([numbers[one] for one in struck.tolist()], np.int64))
+
+
+def kinds_of(source: Source) -> list[int]:
+    """Return the kinds of a trace's calls in order, setup left out."""
+    return [int(op) for batch in source.batches() for op in batch.op[batch.flag & SETUP == 0]]
 
 
 def calls_of(model: Model, source: Source) -> list[Call]:
@@ -132,18 +171,18 @@ def _kinds(table: Any) -> list[str]:
     return found
 
 
-def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[int, Call]]:
-    """Yield (number of a measured call, the call as the model sees it); calls without touches have no number."""
+def _paired(kinds: list[str], calls: list[int], trace: str) -> Iterator[tuple[int, int]]:
+    """Yield (number of a measured call, its place in the kinds `calls` of the trace); calls without touches have no number."""
     at = 0
     for number, kind in enumerate(kinds):
-        while at < len(calls) and OPS[calls[at].kind] != kind:
+        while at < len(calls) and OPS[calls[at]] != kind:
             at += 1
         if at == len(calls):
             raise UsageError(
                 f"the touches were not recorded with {trace!r}: their call {number} is a {kind}, which the trace lacks; "
                 "give the trace of the recording"
             )
-        yield number, calls[at]
+        yield number, at
         at += 1
 
 
@@ -151,7 +190,8 @@ class _Touched(NamedTuple):
     """Touches in order, one row each.
 
     A row has the number of the call, first address and log2 size of the page, whether it is a store, slab cache, first
-    address of the 4 KiB page, and which lines of that page are touched (0: not recorded).
+    address of the 4 KiB page, which lines of that page are touched, bytes of an object of the slab, and the page's offset in it
+    (0: not recorded).
     """
 
     call: np.ndarray
@@ -161,6 +201,8 @@ class _Touched(NamedTuple):
     cache: np.ndarray
     small: np.ndarray
     lines: np.ndarray
+    size: np.ndarray
+    start: np.ndarray
 
     def of(self, rows: np.ndarray) -> "_Touched":
         """Return the rows that a mask or indices choose."""
@@ -186,9 +228,14 @@ def _own_memory(table: Any) -> _Touched:
     call = call.copy()
     call[at] = INTERRUPT
     own &= ~interrupted | (call == INTERRUPT)
-    lines = table.column("lines").to_numpy() if "lines" in table.column_names else np.zeros(len(call), np.uint64)
+    lines, size, start = (
+        table.column(name).to_numpy() if name in table.column_names else np.zeros(len(call), kind)
+        for name, kind in (("lines", np.uint64), ("object", np.int32), ("start", np.int32))
+    )
+    size = np.where(cache == TABLE, ON_DISK, size)
     small = (page << np.uint64(12)).view(np.int64)
-    return _Touched(call, (address >> shift << shift).view(np.int64), order, store, cache, small, lines).of(own)
+    large = (address >> shift << shift).view(np.int64)
+    return _Touched(call, large, order, store, cache, small, lines, size, start).of(own)
 
 
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
@@ -228,18 +275,18 @@ def _words(table: Any, name: str) -> np.ndarray:
 def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, np.ndarray]:
     """Return the arrays of a file of footprints."""
     calls = {**calls, INTERRUPT: Call(NONE, 0, 0, NONE, NONE)}
-    touched = touched.of(np.isin(touched.call, list(calls)))
+    touched, kind = _split(touched.of(np.isin(touched.call, list(calls))), calls)
     pairs = np.zeros(len(touched.call), PAGE)
     pairs["vaddr"], pairs["order"] = touched.vaddr, touched.order
     pages, number = np.unique(pairs, return_inverse=True)
     inode, opening = (np.array([calls[call][at] for call in touched.call.tolist()], np.int64) for at in (3, 4))
-    objects = [(name, inode, 0) for name in sorted(set(touched.cache.tolist())) if INODES.search(name)]
-    objects += [(OPEN_FILES, opening, OPEN_FILE)] if OPEN_FILES in touched.cache else []
+    things = [(name, inode, 0) for name in sorted(set(touched.cache.tolist())) if INODES.search(name)]
+    things += [(OPEN_FILES, opening, OPEN_FILE)] if OPEN_FILES in touched.cache else []
     width = 2 + int(max(inode.max(initial=0), opening.max(initial=0)))
-    table, last = np.zeros((len(objects), width), np.int64), np.zeros((len(objects), 1), np.int64)
-    stand_ins, own = np.zeros(len(objects), PAGE), np.full(len(number), NONE)
-    stand_ins["cache"] = [row + 1 | of for row, (_, _, of) in enumerate(objects)]
-    for row, (name, which, _) in enumerate(objects):
+    table, last = np.zeros((len(things), width), np.int64), np.zeros((len(things), 1), np.int64)
+    stand_ins, own = np.zeros(len(things), PAGE), np.full(len(number), NONE)
+    stand_ins["cache"] = [row + 1 | of for row, (_, _, of) in enumerate(things)]
+    for row, (name, which, _) in enumerate(things):
         mine = (touched.cache == name) & (which != NONE)
         table[row] = _page_of_objects(touched.call[mine], number[mine], which[mine], width)
         last[row] = which[mine].max(initial=0)
@@ -261,26 +308,53 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
         "interrupt": touches[interrupt],
         "pages": pages,
         "inodes": table,
-        **_lines(touched, np.append(stand_ins["cache"], 0)[own], inode, opening),
+        **_lines(touched, kind),
     }
 
 
-def _lines(touched: _Touched, cache: np.ndarray, inode: np.ndarray, opening: np.ndarray) -> dict[str, np.ndarray]:
-    """Return distinct `blocks` of lines (footprint.LINES), and the index of each touch's block; {} if not recorded.
+def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndarray]:
+    """Return the touches, with lines of objects of the call's file apart, and the kind of these objects (as PAGE's `cache`, or 0).
 
-    Lines on an object of an inode or open file (`cache`) count from the object's most touched line.
+    Lines of such objects have their number among the file's lines of this kind, and `small` is 0; new pages have in `small`
+    their number in the call.
     """
+    kinds = np.zeros(len(touched.call), np.int64)
+    lines, own = touched.lines.copy(), np.zeros(len(kinds), np.uint64)
+    caches = sorted(set(touched.cache[touched.lines > 0].tolist()), key=lambda name: (not INODES.search(name), name))
+    for number, name in enumerate([name for name in caches if INODES.search(name) or NODES.search(name)], 1):
+        rows = np.flatnonzero(touched.cache == name)
+        kinds[rows] = number | (OPEN_FILE if name == OPEN_FILES else 0)
+        place = 4 if name == OPEN_FILES else 3
+        bits = np.unpackbits(lines[rows].astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        at, line = np.nonzero(bits)
+        at = rows[at]
+        file = np.array([calls[call][place] for call in touched.call[at].tolist()], np.int64)
+        columns = (touched.call, touched.small, touched.start, touched.size)
+        call, small, start, size = (column[at].astype(np.int64) for column in columns)
+        is_own, turned = objects.own(objects.Lines(call, file, line, small, start, size))
+        np.bitwise_or.at(own, at[is_own], np.uint64(1) << turned[is_own].astype(np.uint64))
+        np.bitwise_and.at(lines, at[is_own], ~(np.uint64(1) << line[is_own].astype(np.uint64)))
+    new = np.full(len(kinds), NONE)
+    loose = np.flatnonzero((touched.cache == "") & (_REGION.of(touched.small.view(np.uint64)) == DIRECT_MAP))
+    new[loose] = objects.new_pages(*(column[loose] for column in (touched.small, touched.call, touched.store, lines)))
+    kinds[new >= 0] = NEW_PAGE
+    own, lines = np.where(new >= 0, lines, own), np.where(new >= 0, np.uint64(0), lines)
+    both = (own > 0) & (lines > 0)
+    row = np.repeat(np.arange(len(kinds)), 1 + both)
+    second = np.append(False, row[1:] == row[:-1])
+    is_own = second | ((own > 0) & ~both)[row]
+    small = np.where(is_own, np.maximum(new[row], 0), touched.small[row])
+    found = touched.of(row)._replace(lines=np.where(is_own, own[row], lines[row]), small=small)
+    return found, np.where(is_own, kinds[row], 0)
+
+
+def _lines(touched: _Touched, kind: np.ndarray) -> dict[str, np.ndarray]:
+    """Return distinct `blocks` of lines (footprint.LINES), and the index of each touch's block; {} if not recorded."""
     if not touched.lines.any():
         return {}
     made = np.zeros(len(touched.call), footprint.LINES)
-    made["lines"], made["store"], made["cache"] = touched.lines, touched.store, cache
-    made["vaddr"] = np.where(cache > 0, 0, touched.small)
-    for kind in np.unique(cache[cache > 0]).tolist():
-        rows = np.flatnonzero(cache == kind)
-        which = (opening if kind & OPEN_FILE else inode)[rows]
-        rows = rows[np.argsort(which, kind="stable")]
-        for some in np.split(rows, np.flatnonzero(np.diff(np.sort(which))) + 1):
-            made["lines"][some] = _turned(touched.lines[some])
+    made["lines"], made["store"], made["cache"] = touched.lines, touched.store, kind
+    made["vaddr"] = touched.small
     blocks, number = np.unique(made, return_inverse=True)
     interrupt = touched.call == INTERRUPT
     return {
@@ -288,14 +362,6 @@ def _lines(touched: _Touched, cache: np.ndarray, inode: np.ndarray, opening: np.
         "lines": number[~interrupt].astype(np.uint32),
         "interrupt_lines": number[interrupt].astype(np.uint32),
     }
-
-
-def _turned(lines: np.ndarray) -> np.ndarray:
-    """Rotate sets of lines of one page so that the line that most sets contain becomes the first."""
-    often = np.unpackbits(lines.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").sum(axis=0)
-    by = np.uint64(np.argmax(often))
-    turned: np.ndarray = lines >> by | lines << (np.uint64(64) - by) % np.uint64(64) if by else lines
-    return turned
 
 
 def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
