@@ -38,6 +38,9 @@ class CacheStage(Stage):
         self.touched = book.bounds, book.lines, blocks
         return len(blocks) > 0
 
+    def begin(self, batch: np.recarray) -> None:
+        self.caches.record["op"] = -1
+
     def take(self, events: np.ndarray, bins: np.ndarray) -> None:
         if self.mmu:
             self.count(events, bins, NO_SLICES, self.mmu.walks())
