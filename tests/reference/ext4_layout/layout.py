@@ -26,10 +26,12 @@ class Ext4Layout:
     open for writing until `close`.
     """
 
-    def __init__(self, options: mkfs.Mkfs, optimized: bool | None = None) -> None:
+    def __init__(
+        self, options: mkfs.Mkfs, optimized: bool | None = None, release: tuple[int, int] = (6, 1)
+    ) -> None:
         self.block = options.block_bytes
         self.disk = mkfs.make(options)
-        self.mballoc = Mballoc(self.disk, optimized)
+        self.mballoc = Mballoc(self.disk, optimized, release)
         self.seed = seed_of(options.hash_seed)
         self.inodes = Inodes(self.disk, self.mballoc, self.seed)
         self.root = Directory(self.mballoc, _ROOT_INODE, 0, self.seed, is_root=True)
