@@ -11,7 +11,8 @@ from scmsim.jit import kernel
 
 POWER2, FAST, TRIMMED, SLOW, ANY = range(5)  # enum criteria; 6.1 has no TRIMMED (CR_BEST_AVAIL_LEN)
 MOST_TRIMMED = 3  # times that a goal is halved (s_mb_best_avail_max_trim_order)
-FLIGHTS, WITHOUT_FLEX = 8, 32  # flex groups, or groups where there are none, whose bitmaps are read at once (s_mb_prefetch)
+# Flex groups whose bitmaps are read at once, or groups where there are no flex groups (s_mb_prefetch)
+FLIGHTS, WITHOUT_FLEX = 8, 32
 
 
 @kernel

@@ -26,9 +26,7 @@ class Ext4Layout:
     open for writing until `close`.
     """
 
-    def __init__(
-        self, options: mkfs.Mkfs, optimized: bool | None = None, release: tuple[int, int] = (6, 1)
-    ) -> None:
+    def __init__(self, options: mkfs.Mkfs, optimized: bool | None = None, release: tuple[int, int] = (6, 1)) -> None:
         self.block = options.block_bytes
         self.disk = mkfs.make(options)
         self.mballoc = Mballoc(self.disk, optimized, release)
