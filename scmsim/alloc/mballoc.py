@@ -35,7 +35,7 @@ FIELDS = [
     ("freed_runs", "i8"),
     ("freed_run_count", "i8"),
     # Set if groups are searched in the order of their numbers, the goal is shortened before a slow search, and the bitmaps of a
-    # flex group are read at once: Linux 6.17, and 6.12 from 6.12.78 on
+    # flex group are read at once: Linux 6.17, and stable releases of 6.12 that took the change over (6.12.118)
     ("in_order", "i8"),
     # The current request: blocks wanted, those of the call and those before the goal is shortened, block to start at, whether to
     # try exactly that block first, and purpose

@@ -73,6 +73,8 @@ class Mballoc:
     def __init__(self, disk: Disk, optimized: bool | None = None, release: tuple[int, int] = (6, 1)) -> None:
         options = disk.options
         self.disk = disk
+        if release < (5, 13):  # from then on: mb_optimize_scan
+            optimized = False
         self.groups = Groups(disk, optimized)
         stripe = options.stripe_width or options.stride
         self.stripe = stripe if 1 < stripe <= disk.blocks_per_group else 0
