@@ -17,7 +17,7 @@ from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import subroutine
 
-MOST_LEARNED = 2  # pages at the ends of a range that a truncate or a punched hole looks up
+MOST_LEARNED = 3  # pages at the ends of a range that a truncate or a punched hole looks up, and the hole
 
 
 @subroutine
