@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scmsim.study.layout import judge
-from tests.verification import churn_layouts
+from tests.verification import churn_layouts, layout_histories, layout_models
 
 MEASURED = {
     # a punched hole splits an extent, for which the fifth one takes a leaf that stays
@@ -32,6 +32,13 @@ MEASURED_6_12 = {
     307: "f1d319fc34d6488c",
     308: "d474c5382c81ee08",
 }
+# sparse histories of `python -m tests.verification.layout_cases --kernel 6.12 --seeds SEED:SEED+1 -o FOLDER`
+SPARSE_6_12 = {5: "48880949fe8f4ff6", 9: "089938b4d625acc0"}
+
+
+def digest_of(rows):
+    """Return a digest of numbers."""
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
 
 
 def digest(fs, seed, kernel="6.1"):
@@ -40,7 +47,7 @@ def digest(fs, seed, kernel="6.1"):
     found = churn_layouts.of_model(fs, seed, churn_layouts.took(fs, source), kernel)
     is_dir = np.append(np.asarray(source.files.is_dir, bool), False)  # the last entry is for free extents
     rows = sorted(tuple(map(int, row)) for row in found[~is_dir[found["file"]]][list(judge.PLACED)])
-    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+    return digest_of(rows)
 
 
 @pytest.mark.parametrize("seed", MEASURED)
@@ -51,3 +58,11 @@ def test_extents_of_a_random_history_are_those_of_linux_6_1(seed):
 @pytest.mark.parametrize("seed", MEASURED_6_12)
 def test_extents_of_a_random_history_are_those_of_linux_6_12(seed):
     assert digest("ext4-dax", seed, "6.12") == MEASURED_6_12[seed]
+
+
+@pytest.mark.parametrize("seed", SPARSE_6_12)
+def test_extents_of_files_with_many_holes_are_those_of_linux_6_12(seed):
+    """A hole ends with the file's last page, and the kernel remembers it, so that a later request is not cut at its borders."""
+    history = layout_histories.make("sparse", seed)
+    found = layout_models.of_model("ext4-dax", history, kernel="6.12")
+    assert digest_of([layout_models.joined(found[path][2]) for path in history.paths]) == SPARSE_6_12[seed]
