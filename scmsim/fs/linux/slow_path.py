@@ -17,7 +17,7 @@ from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import subroutine
 
-MOST_LEARNED = 3  # pages at the ends of a range that a truncate or a punched hole looks up, and the hole
+MOST_LEARNED = 2  # pages at the ends of a range that a truncate or a punched hole looks up
 
 
 @subroutine
@@ -88,7 +88,7 @@ def step(s, arena, out, op, row):
         f = touch(s, arena, row)
         if f == 0:
             return NO_ROOM
-        if not lookups.ready(s, arena, f, MOST_LEARNED):
+        if not lookups.ready(s, arena, f, MOST_LEARNED + s.exact_holes):  # a punched hole is remembered, too
             return NO_ROOM
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)
