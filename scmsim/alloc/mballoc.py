@@ -1,6 +1,6 @@
-"""Search for free blocks as ext4's multiblock allocator does: buddy orders, four criteria, lists of groups.
+"""Search for free blocks as ext4's multiblock allocator does: buddy orders, criteria, lists of groups.
 
-Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator and its callees; mb_find_extent, mb_mark_used,
+Source: Linux 6.1 and 6.12 fs/ext4/mballoc.c (ext4_mb_regular_allocator and its callees; mb_find_extent, mb_mark_used,
 mb_free_blocks).  Unit: blocks of 4096 bytes, in groups of 32768.  A bitmap of the arena has one bit per block, 1 = free.
 The kernel keeps a buddy bitmap per order; here an order is computed from the bitmap, which gives the same chunks: a chunk of
 order k is 2**k free blocks at a multiple of 2**k inside the group, and no larger chunk contains it.
@@ -34,8 +34,14 @@ FIELDS = [
     # With a journal: arena offset of their first runs, in the order of a commit (first block and blocks each), and how many
     ("freed_runs", "i8"),
     ("freed_run_count", "i8"),
-    # The current request: blocks wanted, block to start at, whether to try exactly that block first, and purpose
+    # Set if groups are searched in the order of their numbers, the goal is shortened before a slow search, and the bitmaps of a
+    # flex group are read at once: Linux 6.17, and stable releases of 6.12 that took the change over (6.12.118)
+    ("in_order", "i8"),
+    # The current request: blocks wanted, those of the call and those before the goal is shortened, block to start at, whether to
+    # try exactly that block first, and purpose
     ("want", "i8"),
+    ("asked", "i8"),
+    ("planned", "i8"),
     ("goal", "i8"),
     ("try_goal", "i8"),
     ("for_data", "i8"),
@@ -46,6 +52,10 @@ FIELDS = [
     ("status", "i8"),
     ("best", "i8"),
     ("best_length", "i8"),
+    # Groups whose bitmaps are read ahead (first and number), and the one after them
+    ("ahead", "i8"),
+    ("ahead_count", "i8"),
+    ("following", "i8"),
 ]
 
 # A row of the table of groups, one word each unless said otherwise:

@@ -1,12 +1,18 @@
-"""Choice of a group and a free run by ext4's multiblock allocator: the goal, then criteria 0 to 3.
+"""Choice of a group and a free run by ext4's multiblock allocator: the goal, then criteria that get looser.
 
 Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator, ext4_mb_find_by_goal, ext4_mb_choose_next_group,
-ext4_mb_good_group, ext4_mb_complex_scan_group, ext4_mb_measure_extent, ext4_mb_check_limits).
+ext4_mb_good_group, ext4_mb_complex_scan_group, ext4_mb_measure_extent, ext4_mb_check_limits), and Linux 6.12 (ext4_mb_scan_groups,
+ext4_mb_might_prefetch) where the state's `in_order` is set.
 """
 
 from scmsim.alloc import mballoc as m
 from scmsim.alloc.bitmap import next_bit
 from scmsim.jit import kernel
+
+POWER2, FAST, TRIMMED, SLOW, ANY = range(5)  # enum criteria; 6.1 has no TRIMMED (CR_BEST_AVAIL_LEN)
+MOST_TRIMMED = 3  # times that a goal is halved (s_mb_best_avail_max_trim_order)
+# Flex groups whose bitmaps are read at once, or groups where there are no flex groups (s_mb_prefetch)
+FLIGHTS, WITHOUT_FLEX = 8, 32
 
 
 @kernel
@@ -35,20 +41,20 @@ def _is_good(s, arena, group, criterion):
     """Return whether a group may serve the request (ext4_mb_good_group)."""
     row = s.group_table + group * m.GROUP_WORDS
     free, fragments = arena[row + m.FREE], arena[row + m.FRAGMENTS]
-    if free == 0 or (criterion <= 2 and free < s.want):
+    if free == 0 or (criterion < ANY and free < s.want):
         return False
-    if criterion == 0:
+    if criterion == POWER2:
         # the first group of a flex group is kept for directories and other metadata
         is_kept = s.flex_shift >= m.RESERVED_FLEX_SHIFT and group & ((1 << s.flex_shift) - 1) == 0
         return not (s.for_data and is_kept) and arena[row + m.LARGEST] >= s.power
-    return criterion > 1 or free // fragments >= s.want
+    return criterion >= SLOW or free // fragments >= s.want
 
 
 @kernel
 def _from_lists(s, arena, criterion):
-    """Return the next group by the lists of orders (criterion 0) or mean runs (1); -1: go on with the next criterion."""
-    order = m.LARGEST if criterion == 0 else m.AVERAGE
-    least = s.power if criterion == 0 else m.average_order(s.want)
+    """Return the next group by the lists of orders (POWER2) or mean runs (FAST); -1: go on with the next criterion."""
+    order = m.LARGEST if criterion == POWER2 else m.AVERAGE
+    least = s.power if criterion == POWER2 else m.average_order(s.want)
     group, best, since = -1, m.ORDERS, 0
     for one in range(s.group_count):
         row = s.group_table + one * m.GROUP_WORDS
@@ -71,12 +77,21 @@ def _check_limits(s, arena, group, is_finished):
 
 
 @kernel
-def _scan_group(s, arena, group):
-    """Compare the free runs of a group with the best one so far (ext4_mb_complex_scan_group, ext4_mb_measure_extent)."""
+def _scan_group(s, arena, group, is_quick):
+    """Compare the free runs of a group with the best one so far (ext4_mb_complex_scan_group, ext4_mb_measure_extent).
+
+    From Linux 6.5 on, a quick search passes over the runs that are too short.
+    """
     at, end = group << m.GROUP_SHIFT, (group + 1) << m.GROUP_SHIFT
     left = arena[s.group_table + group * m.GROUP_WORDS + m.FREE]
     while left > 0 and s.status == m.CONTINUE:
         at = next_bit(arena, s.bits, at, end, True)
+        if is_quick and s.in_order:
+            stop = next_bit(arena, s.bits, at, end, False)
+            if stop - at < s.want:
+                left -= stop - at
+                at = stop
+                continue
         length = m.free_run(s, arena, at, s.want)
         s.runs_seen += 1
         is_first = s.best_length == 0
@@ -93,50 +108,133 @@ def _scan_group(s, arena, group):
 
 
 @kernel
+def _read_ahead(s, group):
+    """Note that the bitmaps from a group's to the last one of its flex group are read with it (ext4_mb_might_prefetch)."""
+    count = min(WITHOUT_FLEX, s.group_count)
+    if s.flex_shift > 0:
+        flex = 1 << s.flex_shift
+        count = min(flex - (group & (flex - 1)), FLIGHTS * flex, s.group_count)
+    s.ahead, s.ahead_count, s.following = group, count, (group + count) % s.group_count
+
+
+@kernel
+def _load_ahead(s, arena):
+    """Load the groups whose bitmaps were read ahead, the last one first (ext4_mb_prefetch_fini).
+
+    6.1 loads only those whose bitmaps came late, which persistent memory's do not.
+    """
+    for i in range(s.ahead_count - 1, -1, -1):
+        group = (s.ahead + i) % s.group_count
+        if arena[s.group_table + group * m.GROUP_WORDS + m.FREE] > 0:
+            m.load(s, arena, group)
+    s.ahead_count = 0
+
+
+@kernel
 def _try_group(s, arena, group, criterion):
     """Search one group by a criterion; read the group's bitmap if that was not done yet (ext4_mb_good_group_nolock)."""
+    if s.in_order and group == s.following:
+        _read_ahead(s, group)
     row = s.group_table + group * m.GROUP_WORDS
-    if arena[row + m.FREE] == 0 or (criterion <= 2 and arena[row + m.FREE] < s.want):
+    if arena[row + m.FREE] == 0 or (criterion < ANY and arena[row + m.FREE] < s.want):
         return
-    # The first two criteria do not wait for a read, except for the first group of a flex group, which serves metadata.
+    # A quick search does not wait for a read, except for the first group of a flex group, which serves metadata.
     is_first = s.flex_shift > 0 and group & ((1 << s.flex_shift) - 1) == 0
-    if criterion < 2 and not is_first and arena[row + m.IS_STORED] and not arena[row + m.IS_LOADED]:
+    if criterion < SLOW and not is_first and arena[row + m.IS_STORED] and not arena[row + m.IS_LOADED]:
         return
     m.load(s, arena, group)
     if not _is_good(s, arena, group, criterion):
         return
-    if criterion == 0:
+    if criterion == POWER2:
         s.best = m.find_chunk(s, arena, group, s.power)
         _use_best(s, arena)
     else:
-        _scan_group(s, arena, group)
+        _scan_group(s, arena, group, criterion < SLOW)
+
+
+@kernel
+def _by_lists(s, arena, criterion):
+    """Try the group of the goal, and then those that the lists suggest, or the groups after it."""
+    group, tried = s.goal >> m.GROUP_SHIFT, 0
+    while tried < s.group_count and group >= 0:
+        _try_group(s, arena, group, criterion)
+        if s.status != m.CONTINUE:
+            return
+        tried += 1
+        if criterion < SLOW and s.group_count >= m.LISTS_FROM:
+            group = _from_lists(s, arena, criterion)
+        else:
+            group = group + 1 if group + 1 < s.group_count else 0
+
+
+@kernel
+def _try_orders(s, arena, criterion, part, order, end):
+    """Try the groups of the orders [order, end), by order and number: in part 0 from the goal's on, in part 1 those before it."""
+    start, count = s.goal >> m.GROUP_SHIFT, s.group_count
+    first, last = (0, start) if part else (start, count)
+    field = s.group_table + (m.LARGEST if criterion == POWER2 else m.AVERAGE)
+    before = order * count - 1
+    while s.status == m.CONTINUE:
+        following = end * count
+        for group in range(first, last):
+            key = arena[field + group * m.GROUP_WORDS] * count + group
+            if before < key < following:
+                following = key
+        if following == end * count:
+            return
+        before = following
+        _try_group(s, arena, following % count, criterion)
+
+
+@kernel
+def _by_order(s, arena, criterion):
+    """Try the groups of sufficient orders, or all of them in turn, and shorten the goal to find one (ext4_mb_scan_groups)."""
+    start = s.goal >> m.GROUP_SHIFT
+    s.following, s.ahead_count = start, 0
+    if criterion >= SLOW or s.group_count < m.LISTS_FROM:
+        tried = 0
+        while tried < s.group_count and s.status == m.CONTINUE:
+            _try_group(s, arena, (start + tried) % s.group_count, criterion)
+            tried += 1
+        return
+    longest = m.bit_length(s.want) - 1
+    least = max(longest - MOST_TRIMMED, 0)
+    if 1 << least < s.asked:
+        least = m.bit_length(s.asked)
+    for part in range(2):
+        if criterion < TRIMMED:
+            order = s.power if criterion == POWER2 else m.average_order(s.want)
+            _try_orders(s, arena, criterion, part, order, m.ORDERS)
+            continue
+        bits = longest
+        while bits >= least and s.status == m.CONTINUE:
+            s.want = 1 << bits
+            order = m.average_order(s.want)
+            _try_orders(s, arena, criterion, part, order, order + 1)
+            bits -= 1
+    if criterion == TRIMMED and s.status == m.CONTINUE:
+        s.want = s.planned
 
 
 @kernel
 def _search(s, arena):
     """Go through the criteria and groups until a run is found."""
-    start = s.goal >> m.GROUP_SHIFT
-    criterion = 0 if s.power else 1
-    while criterion < 4 and s.status == m.CONTINUE:
-        group, tried, following = start, 0, criterion
-        while tried < s.group_count and following == criterion:
-            _try_group(s, arena, group, criterion)
-            if s.status != m.CONTINUE:
-                return
-            tried += 1
-            if criterion < 2 and s.group_count >= m.LISTS_FROM:
-                group = _from_lists(s, arena, criterion)
-                following += group < 0
-            else:
-                group = group + 1 if group + 1 < s.group_count else 0
-        criterion += 1
+    criterion = POWER2 if s.power else FAST
+    # A request for metadata has nothing to shorten, and without lists no group could serve the shorter one.
+    is_trimmed = s.in_order and s.for_data and s.group_count >= m.LISTS_FROM
+    while criterion <= ANY and s.status == m.CONTINUE:
+        if s.in_order:
+            _by_order(s, arena, criterion)
+        else:
+            _by_lists(s, arena, criterion)
+        criterion += 2 if criterion == FAST and not is_trimmed else 1
 
 
 @kernel
 def allocate(s, arena):
     """Take up to `s.want` adjacent blocks and return the first; sets `s.got`.  Returns -1 if nothing is free.
 
-    The caller sets `want`, `goal`, `try_goal`, `for_data` and `for_stream`.
+    The caller sets `want`, `goal`, `try_goal`, `for_data` and `for_stream`, and for data also `asked` and `planned`.
     """
     s.got, s.status, s.runs_seen, s.best_length = 0, m.CONTINUE, 0, 0
     bits = m.bit_length(s.want)
@@ -148,4 +246,5 @@ def allocate(s, arena):
         _search(s, arena)
     if s.status != m.FOUND and s.best_length > 0:
         _use_best(s, arena)
+    _load_ahead(s, arena)
     return s.best if s.status == m.FOUND else -1

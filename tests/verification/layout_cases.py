@@ -47,7 +47,8 @@ def main() -> None:
         histories = {seed: _history(kind, seed, options.cached) for seed in seeds}
         missing = {seed: each for seed, each in histories.items() if not _stored(options.output, kind, seed).exists()}
         _measure(kind, missing, chosen, options.output)
-        told = [_judge(kind, seed, each, options.output) for seed, each in histories.items()]
+        major, minor = map(int, chosen.release.split(".")[:2])
+        told = [_judge(kind, seed, each, options.output, (major, minor)) for seed, each in histories.items()]
         files, equal = sum(each[0] for each in told), sum(each[1] for each in told)
         print(f"| {kind} | {len(told)} | {sum(a == b for a, b in told)} | {files} | {equal} |", flush=True)
 
@@ -64,11 +65,11 @@ def _stored(folder: pathlib.Path, kind: str, seed: int) -> pathlib.Path:
     return folder / f"{kind}-{seed}.json"
 
 
-def _judge(kind: str, seed: int, history: History, folder: pathlib.Path) -> tuple[int, int]:
-    """Return how many files a history leaves, and for how many the reference is right."""
+def _judge(kind: str, seed: int, history: History, folder: pathlib.Path, release: tuple[int, int]) -> tuple[int, int]:
+    """Return how many files a history leaves, and for how many the reference of a release of Linux is right."""
     real = json.loads(_stored(folder, kind, seed).read_text())
     try:
-        replay = Replay(options_of(history.words, history.mib), history.cached)
+        replay = Replay(options_of(history.words, history.mib), history.cached, release)
         replay.run(history.lines)
         found = {path: replay.show(path) for path in history.paths}
     except Exception as error:  # a wrong model may do anything

@@ -1,6 +1,7 @@
 """Random histories on a model beside the reference of ext4's layout: the extents of every file, and inode numbers.
 
-Run: python -m tests.verification.layout_models [--fs ext4-dax] [--kinds mixed,full] [--seeds 201:241] [--real FOLDER]
+Run: python -m tests.verification.layout_models [--fs ext4-dax] [--kinds mixed,full] [--seeds 201:241] [--kernel 6.12]
+    [--real FOLDER]
 
 The histories are those of layout_cases.py.  With --real, what a real kernel did there (the FOLDER of layout_cases.py) takes the
 reference's place.  Extents that continue one another are joined on both sides.
@@ -108,12 +109,12 @@ class Rows:
         self.at[new] = file
 
 
-def of_model(fs: str, history: History, upto: int = -1) -> dict[str, Any]:
-    """Return (inode, bytes, runs) of each path after a history, or after its first lines, on a model."""
+def of_model(fs: str, history: History, upto: int = -1, kernel: str = "6.1") -> dict[str, Any]:
+    """Return (inode, bytes, runs) of each path after a history, or after its first lines, on a model of a kernel."""
     if upto >= 0:
         history = History(history.mib, history.lines[:upto])
     rows = Rows(history)
-    model = Model(fs, model_params("fs", fs, {"capacity": f"{history.mib}MiB"}), rows.files())
+    model = Model(fs, model_params("fs", fs, {"capacity": f"{history.mib}MiB", "kernel": kernel}), rows.files())
     model.state.record.closes = 1  # the histories close files
     for _ in model.events(rows.operations()):
         pass
@@ -150,9 +151,10 @@ def joined(extents: Sequence[Sequence[int]]) -> list[Run]:
     return found
 
 
-def of_reference(history: History, upto: int = -1) -> dict[str, Any]:
+def of_reference(history: History, upto: int = -1, kernel: str = "6.1") -> dict[str, Any]:
     """Return the same of the reference."""
-    replay = Replay(options_of(history.words, history.mib))
+    major, minor = map(int, kernel.split("."))
+    replay = Replay(options_of(history.words, history.mib), release=(major, minor))
     replay.run(history.lines[:upto] if upto >= 0 else history.lines)
     return {path: replay.show(path) for path in replay.files}
 
@@ -163,6 +165,7 @@ def main() -> None:
     parser.add_argument("--fs", default="ext4-dax")
     parser.add_argument("--kinds", default=_KINDS)
     parser.add_argument("--seeds", default="201:241", help="FIRST:END[:STEP]")
+    parser.add_argument("--kernel", default="6.1", help="whose rules the model and the reference follow")
     parser.add_argument("--real", type=pathlib.Path, help="the folder of layout_cases.py")
     options = parser.parse_args()
     print(
@@ -180,8 +183,8 @@ def _judge(options: argparse.Namespace, kind: str, seed: int) -> tuple[int, ...]
     if options.real:
         expected = json.loads((options.real / f"{kind}-{seed}.json").read_text())
     else:
-        expected = of_reference(history)
-    found = of_model(options.fs, history)
+        expected = of_reference(history, kernel=options.kernel)
+    found = of_model(options.fs, history, kernel=options.kernel)
     folders = {line.split()[1] for line in history.lines if line.startswith("mkdir")} | {"/"}
     wrong, inodes = [], 0
     for path in history.paths:

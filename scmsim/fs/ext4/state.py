@@ -44,10 +44,19 @@ STATE = np.dtype(
 )
 
 
-def start(params: dict[str, int], files: Files, *, table: str, dax: bool, folder_barriers: bool = False) -> State:
+def start(
+    params: dict[str, int],
+    files: Files,
+    *,
+    table: str,
+    dax: bool,
+    folder_barriers: bool = False,
+    in_order: bool = False,
+) -> State:
     """Return the state of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs.
 
-    `folder_barriers`: an fsync treats a directory as a file.
+    `folder_barriers`: an fsync treats a directory as a file.  `in_order`: groups are searched and holes
+    punched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`, `linux.state.STATE`).
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -66,7 +75,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool, folder
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
     own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
-    own["folder_barriers"], own["remembers"] = folder_barriers, 1
+    own |= {"folder_barriers": folder_barriers, "remembers": 1, "in_order": in_order, "exact_holes": in_order}
     lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"]), "freed_runs": 2 * MOST_FREED_RUNS}
     state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))

@@ -273,7 +273,8 @@ def note_change(s, arena, out, f):
 def punch_hole(s, arena, out, row, f, at, end):
     """Turn the bytes [at, end) into a hole: clear partial pages, free whole pages."""
     if ENDS_AT_SIZE and end > arena[f + e.SIZE]:
-        end = (arena[f + e.SIZE] & ~4095) + e.BLOCK
+        # 6.1 takes the next page, too, where the file ends at a page's end (ext4_punch_hole)
+        end = (arena[f + e.SIZE] + (4095 if s.exact_holes else e.BLOCK)) & ~4095
     if at >= end or (ENDS_AT_SIZE and at >= arena[f + e.SIZE]):
         return
     split_parts(s, arena, out, f, at, end)
@@ -294,6 +295,8 @@ def punch_hole(s, arena, out, row, f, at, end):
         index.to_punch(s, arena, f, first, last)
     free_pages(s, arena, out, f, first, last)
     index.punched(s, arena, f)
+    if s.exact_holes:
+        lookups.learn(s, arena, f, first, last + 1)
 
 
 @subroutine

@@ -1,6 +1,6 @@
 """Blocks of files by ext4's multiblock allocator: preallocations of a file and of a locality group, normalised requests.
 
-Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_new_blocks, ext4_mb_use_preallocated,
+Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 and 6.12 fs/ext4/mballoc.c (ext4_mb_new_blocks, ext4_mb_use_preallocated,
 ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_add_n_trim, ext4_discard_preallocations).  One
 processor, so one locality group.  On a full device, blocks that wait for a commit become free at once.
 """
@@ -151,7 +151,7 @@ def normal_size(pages):
 def normalise(s, arena, f, page, want, left, right):
     """Widen a request for `want` pages from `page` on to an aligned window; return the window's first page.
 
-    Sets `s.want`, and a goal next to the file's neighbouring blocks (ext4_mb_normalize_request).
+    Sets `s.want` and `s.planned`, and a goal next to the file's neighbouring blocks (ext4_mb_normalize_request).
     """
     pages = max(page + want, (arena[f + e.SIZE] + 4095) >> 12)
     size = normal_size(pages)
@@ -172,7 +172,7 @@ def normalise(s, arena, f, page, want, left, right):
             elif arena[one + PAGE] > page:
                 end = arena[one + PAGE]
         one = arena[one + NEXT]
-    s.want = end - start
+    s.want = s.planned = end - start
     if HAS_EXTENTS and right == end and block_of(arena, f, right) >= s.want:
         s.goal, s.try_goal = block_of(arena, f, right) - s.want, 1
     if HAS_EXTENTS and left >= 0 and left + 1 == start:
@@ -193,7 +193,7 @@ def keep_own(s, arena, f, page, want, start, block):
     """Make the `s.got` blocks from `block` on a preallocation of the file, and take the request's blocks from it."""
     one = take(s, arena, e.PREALLOCATION_ORDER)
     arena[one + AT], arena[one + LENGTH], arena[one + UNUSED] = block, s.got, s.got
-    arena[one + PAGE] = first_kept(page, want, start, s.want, s.got) if s.got < s.want else start
+    arena[one + PAGE] = first_kept(page, want, start, s.planned, s.got) if s.got < s.planned else start
     arena[one + NEXT] = arena[f + e.PREALLOCATIONS]
     arena[f + e.PREALLOCATIONS] = one
     s.windowed += s.got
@@ -258,6 +258,7 @@ def serve(s, arena, f, page, want, bits):
     # write-back of a closed file: no more pages will come
     is_done = s.closes > 0 and arena[f + e.OPENS] == 0 and page + want == size
     s.want, s.goal, s.try_goal, s.for_data = want, goal, 0, is_file
+    s.asked, s.planned = want, want
     s.for_stream = is_file and not is_small and not is_done
     start = page
     # fallocate requests only the blocks of its range (EXT4_GET_BLOCKS_NO_NORMALIZE)

@@ -132,7 +132,7 @@ def step(s, arena, out, op, row):
         f = touch(s, arena, row)
         if f == 0:
             return NO_ROOM
-        if not lookups.ready(s, arena, f, MOST_LEARNED):
+        if not lookups.ready(s, arena, f, MOST_LEARNED + s.exact_holes):  # a punched hole is remembered, too
             return NO_ROOM
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)

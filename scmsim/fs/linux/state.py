@@ -125,6 +125,8 @@ STATE = np.dtype(
             ("huge", "i8"),  # memory: which pieces of 2 MiB may become huge pages (fs/tmpfs/state.py: HUGE)
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
+            # set if a punched hole ends with the file's last page, never with the page after it, and is remembered (Linux 6.12.118)
+            ("exact_holes", "i8"),
             ("windowed", "i8"),  # unused blocks of all preallocations
             # last page of the current request, of which only the first pages fit on the device; -1: none
             ("uncut_page", "i8"),

@@ -1,7 +1,7 @@
 """Whole random histories of `synth churn`: every extent and every free extent of ext4 and ext4-dax is where a real kernel has it.
 
-The digests are of what Debian's Linux 6.1.0-56 did in the lab's guests, one file system for each history (the extents that
-`python -m tests.verification.churn_layouts --fs ext4,ext4-dax --seeds SEED:SEED+1 -o FOLDER` stores).
+The digests are of what Debian's Linux 6.1.0-56 and 6.12.118 did in the lab's guests, one file system for each history (the
+extents that `python -m tests.verification.churn_layouts --fs ext4,ext4-dax --seeds SEED:SEED+1 --kernel KERNEL -o FOLDER` stores).
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scmsim.study.layout import judge
-from tests.verification import churn_layouts
+from tests.verification import churn_layouts, layout_histories, layout_models
 
 MEASURED = {
     # a punched hole splits an extent, for which the fifth one takes a leaf that stays
@@ -24,15 +24,30 @@ MEASURED = {
     # all of them, and a leaf that goes when its extents fit in the inode
     350: "44f4e648f1f2d4d5",
 }
+MEASURED_6_12 = {
+    # 16 groups: by order and number, and the goal is shortened
+    301: "a8f7efd59c9c1a8c",
+    305: "1c8e2e489938f0e1",
+    # fewer groups, in turn
+    307: "f1d319fc34d6488c",
+    308: "d474c5382c81ee08",
+}
+# sparse histories of `python -m tests.verification.layout_cases --kernel 6.12 --seeds SEED:SEED+1 -o FOLDER`
+SPARSE_6_12 = {5: "48880949fe8f4ff6", 9: "089938b4d625acc0"}
 
 
-def digest(fs, seed):
-    """Return a digest of a history's extents on a model, those of directories left out."""
+def digest_of(rows):
+    """Return a digest of numbers."""
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+
+
+def digest(fs, seed, kernel="6.1"):
+    """Return a digest of a history's extents on the model of a kernel, those of directories left out."""
     source = churn_layouts.history(fs, seed)
-    found = churn_layouts.of_model(fs, seed, churn_layouts.took(fs, source))
+    found = churn_layouts.of_model(fs, seed, churn_layouts.took(fs, source), kernel)
     is_dir = np.append(np.asarray(source.files.is_dir, bool), False)  # the last entry is for free extents
     rows = sorted(tuple(map(int, row)) for row in found[~is_dir[found["file"]]][list(judge.PLACED)])
-    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+    return digest_of(rows)
 
 
 CACHED = {  # with the page cache
@@ -54,3 +69,16 @@ def test_extents_with_the_page_cache_are_those_of_linux_6_1(seed):
 @pytest.mark.parametrize("seed", MEASURED)
 def test_extents_of_a_random_history_are_those_of_linux_6_1(seed):
     assert digest("ext4-dax", seed) == MEASURED[seed]
+
+
+@pytest.mark.parametrize("seed", MEASURED_6_12)
+def test_extents_of_a_random_history_are_those_of_linux_6_12(seed):
+    assert digest("ext4-dax", seed, "6.12") == MEASURED_6_12[seed]
+
+
+@pytest.mark.parametrize("seed", SPARSE_6_12)
+def test_extents_of_files_with_many_holes_are_those_of_linux_6_12(seed):
+    """A hole ends with the file's last page, and the kernel remembers it, so that a later request is not cut at its borders."""
+    history = layout_histories.make("sparse", seed)
+    found = layout_models.of_model("ext4-dax", history, kernel="6.12")
+    assert digest_of([layout_models.joined(found[path][2]) for path in history.paths]) == SPARSE_6_12[seed]

@@ -27,8 +27,8 @@ class NoFile(Exception):
 class Replay:
     """A file system that histories are replayed on, with names and descriptors."""
 
-    def __init__(self, options: Mkfs, cached: bool = False) -> None:
-        self.layout = CachedLayout(options) if cached else Ext4Layout(options)
+    def __init__(self, options: Mkfs, cached: bool = False, release: tuple[int, int] = (6, 1)) -> None:
+        self.layout = (CachedLayout if cached else Ext4Layout)(options, release=release)
         self.files: dict[str, File] = {"/": self.layout.root}
         self.descriptors: dict[int, File] = {}
         self.short: list[str] = []  # lines that did not do all that they should

@@ -26,10 +26,10 @@ class Ext4Layout:
     open for writing until `close`.
     """
 
-    def __init__(self, options: mkfs.Mkfs, optimized: bool | None = None) -> None:
-        self.block = options.block_bytes
+    def __init__(self, options: mkfs.Mkfs, optimized: bool | None = None, release: tuple[int, int] = (6, 1)) -> None:
+        self.block, self.release = options.block_bytes, release
         self.disk = mkfs.make(options)
-        self.mballoc = Mballoc(self.disk, optimized)
+        self.mballoc = Mballoc(self.disk, optimized, release)
         self.seed = seed_of(options.hash_seed)
         self.inodes = Inodes(self.disk, self.mballoc, self.seed)
         self.root = Directory(self.mballoc, _ROOT_INODE, 0, self.seed, is_root=True)
@@ -182,7 +182,9 @@ class Ext4Layout:
         if offset >= file.size:
             return
         if offset + length > file.size:
-            length = file.size + self.block - file.size % self.block - offset
+            # 6.1 takes the page after the last one with it where the file ends at a page's end
+            more = self.block - file.size % self.block
+            length = file.size + (more if self.release < (6, 12) else more % self.block) - offset
         self._change(file)
         first, end = -(-offset // self.block), (offset + length) // self.block
         for partial in {at // self.block for at in (offset, offset + length) if at % self.block}:
@@ -191,6 +193,8 @@ class Ext4Layout:
             self.mballoc.preallocations.discard(file)
             file.known.remove(first, end - first)
             file.tree.remove(first, end)
+            if self.release >= (6, 12):
+                file.known.insert(first, end - first, 0, "hole")
 
     def fsync(self, file: File) -> None:
         """Commit the running transaction if it changed the file."""

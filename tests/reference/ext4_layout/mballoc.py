@@ -71,13 +71,15 @@ class Counter:
 class Mballoc:
     """The allocator of a mounted file system."""
 
-    def __init__(self, disk: Disk, optimized: bool | None = None) -> None:
+    def __init__(self, disk: Disk, optimized: bool | None = None, release: tuple[int, int] = (6, 1)) -> None:
         options = disk.options
         self.disk = disk
+        if release < (5, 13):  # from then on: mb_optimize_scan
+            optimized = False
         self.groups = Groups(disk, optimized)
         stripe = options.stripe_width or options.stride
         self.stripe = stripe if 1 < stripe <= disk.blocks_per_group else 0
-        self.search = Search(self.groups, self.stripe)
+        self.search = Search(self.groups, self.stripe, release)
         self.preallocations = Preallocations(self.groups)
         self.group_blocks = -(-_GROUP_BLOCKS // self.stripe) * self.stripe if self.stripe else _GROUP_BLOCKS
         self.free = Counter(sum(group.disk_free for group in self.groups.all))
@@ -224,7 +226,7 @@ class Mballoc:
             self.preallocations.add(new)
             self._use_small(ac, new)
             return
-        if ac.best.length < ac.goal.length:
+        if ac.best.length < ac.planned:
             ac.best.logical = _shifted(ac)
         new = Preallocation(physical, ac.best.length, ac.best.logical, ac.inode)
         self.preallocations.add(new)
@@ -256,7 +258,7 @@ class Mballoc:
                 end = each.logical
         length = end - start
         assert start <= ac.wanted.logical < end, "a normalized request leaves the requested block out"
-        ac.goal.logical, ac.goal.length = start, length
+        ac.goal.logical, ac.goal.length, ac.planned = start, length, length
         if right_physical and right == start + length and right_physical - length >= self.disk.first_data_block:
             self._aim(ac, right_physical - length)
         if left_physical and left + 1 == start and left_physical + 1 < self.disk.blocks:
@@ -287,7 +289,7 @@ class Mballoc:
 
 def _shifted(ac: Context) -> int:
     """Return the logical start of a piece that is shorter than the goal, so that it covers the request."""
-    at_end = ac.goal.logical_end - ac.best.length
+    at_end = ac.goal.logical + ac.planned - ac.best.length
     if ac.wanted.logical >= at_end:
         return at_end
     if ac.wanted.logical_end <= ac.goal.logical + ac.best.length:
