@@ -4,6 +4,8 @@ numba's disk cache notices a change in the decorated function's own file, but no
 file.  So the name of the cache folder has a digest of all sources of kernels: editing one of them starts a new folder.
 """
 
+import contextlib
+import ctypes
 import functools
 import hashlib
 import logging
@@ -11,6 +13,7 @@ import os
 import warnings
 
 import numba
+from llvmlite.binding import add_symbol
 from numba import types
 from numba.core import event
 from numba.core.compiler import Compiler
@@ -52,6 +55,13 @@ class _Teller(event.Listener):
 
 
 event.register("numba:compile", _Teller())
+
+# LLVM replaces a loop that only counts by a formula, which may divide numbers of 128 bits.  That is a function of the compiler's
+# library, which numba does not name, and a kernel with a call to an unknown function has the address 0.
+with contextlib.suppress(OSError, AttributeError):
+    _library = ctypes.CDLL("libgcc_s.so.1")
+    for _name in ("__divti3", "__modti3", "__udivti3", "__umodti3"):
+        add_symbol(_name, ctypes.cast(_library[_name], ctypes.c_void_p).value)
 
 # `linking` depends on numba's internals, so an untested version of numba compiles in its usual way: with the same results, but in
 # twice the time.

@@ -109,6 +109,19 @@ def test_an_error_in_a_part_reaches_python():
         two_rows(np.zeros(3, np.int64), -1)
 
 
+@kernel
+def first_after(state):
+    """Advance `state[1]` beyond `state[0]` in steps; LLVM makes one division of 128 bits of it."""
+    while state[0] >= state[1]:
+        state[1] += 5_000_000_000
+    return state[1]
+
+
+def test_a_loop_that_only_counts_runs():
+    assert first_after(np.array([10**12, 3])) == 10**12 + 3
+    assert first_after(np.array([3, 10**12])) == 10**12
+
+
 NEWER = """
 import numba
 numba.version_info = numba.version_info._replace(minor=999)
@@ -117,6 +130,7 @@ import tests.jit.test_linking as own
 assert not jit.LINKS
 own.test_a_kernel_with_parts_gives_what_python_gives()
 own.test_an_error_in_a_part_reaches_python()
+own.test_a_loop_that_only_counts_runs()
 """
 
 
