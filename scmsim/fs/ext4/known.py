@@ -210,7 +210,8 @@ def looked_up(s, arena, f, page, count):
         learn(s, arena, f, page, page + count)
     if not is_hole(word_at(arena, f, page)):
         return count
-    start, stop, end = page, page, arena[f + e.PAGE_COUNT]
+    end = arena[f + e.PAGE_COUNT]
+    start, stop = min(page, end), page  # all pages past the table are holes
     while start > 0 and is_hole(word_at(arena, f, start - 1)):
         start -= 1
     if start > 0 and word_at(arena, f, start - 1) >> e.BLOCK_SHIFT == 0:
