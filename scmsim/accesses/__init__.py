@@ -58,8 +58,8 @@ def form_of(path: "str | os.PathLike[str]", name: str | None = None) -> Form:
         name = _EXTENSIONS.get(suffixes[-1] if suffixes else "")
         if name is None:
             raise UsageError(
-                f"cannot tell the format of {os.fspath(path)!r}; the name must end in {', '.join(_EXTENSIONS)} (all but "
-                f".parquet also {' or '.join(_COMPRESSED)}), or give the format (--accesses-format)"
+                f"cannot tell the format of {os.fspath(path)!r}; the name must end in {', '.join(_EXTENSIONS)} (each but "
+                f".parquet may be followed by {' or '.join(_COMPRESSED)}); or give the format (--accesses-format)"
             )
     expect("accesses_format", name, str, f"one of {', '.join(FORMATS)}")
     if name not in FORMATS:

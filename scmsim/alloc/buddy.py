@@ -87,7 +87,7 @@ def order_for(length):
 
 @kernel
 def room(s, order):
-    """Return how many blocks of an order can be allocated, one after another."""
+    """Return how many blocks of an order can be allocated before none is free."""
     blocks = 0
     for larger in range(order, ORDERS):
         blocks += s.free_of[larger] << (larger - order)

@@ -215,7 +215,7 @@ def bit_length(value):
 
 @kernel
 def average_order(blocks):
-    """Return the order of groups whose free runs have `blocks` blocks on average (mb_avg_fragment_size_order)."""
+    """Return the number of the list of groups whose free runs have `blocks` blocks on average (mb_avg_fragment_size_order)."""
     return min(max(bit_length(blocks) - 2, 0), ORDERS - 1)
 
 

@@ -12,7 +12,7 @@ from scmsim.core.text import printable, shortened
 SUMMARY = "Show which 2 MiB ranges of a file can be mapped at once, why others cannot, the cost, and the fix."
 _FS = "ext4-dax,xfs-dax,winefs,nova-cow,tmpfs"
 _WIDTH = 48
-_RUNS = 20  # most runs of a process's pages to print
+_RUNS = 20  # runs of a process's pages to print, at most
 _NOW = {"nothing": "not mapped now", "4 KiB": "by small entries", "2 MiB": "at once"}
 
 

@@ -100,7 +100,9 @@ class _Parameters(dict[str, Any]):
     """Parameters of a model; a missing parameter is an error in the model's row, which must list it in `parameters`."""
 
     def __missing__(self, key: str) -> Any:
-        raise UsageError(f"its code needs the parameter {key!r}: name it in the row's 'parameters'")
+        raise UsageError(
+            f"the model's code needs the parameter {key!r}; add it to 'parameters' of the model's row (models.toml)"
+        )
 
 
 @per_file()

@@ -120,8 +120,12 @@ def check(
     from scmsim.fs.recovery.observe import prologue
 
     recovery_model_of(fs)
-    if lines < 0 or samples < 2 or first < 0 or stop <= first:
-        raise UsageError("lines must be 0 or more, samples 2 or more, and the range of operations not empty")
+    if lines < 0:
+        raise UsageError(f"lines = {lines}: give 0 or more")
+    if samples < 2:
+        raise UsageError(f"samples = {samples}: give 2 or more")
+    if first < 0 or stop <= first:
+        raise UsageError(f"the range of operations {first}..{stop} is empty; give a start of 0 or more and a later end")
     if isinstance(trace, str | pathlib.Path):
         trace = open_trace(trace)
     given = model_params("fs", fs, params or {})

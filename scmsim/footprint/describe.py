@@ -190,7 +190,7 @@ def _change(s, known, inode):
 
 @subroutine
 def _sync(s, known):
-    """Note that all changes are durable; a counter of syncs would keep the state of a repeating trace from recurring."""
+    """Mark all changes as durable.  With a counter of syncs instead, the state of a repeating trace would not recur."""
     for i in range(s.changed):
         known[known[i].pile].changed = 0
     s.changed = 0

@@ -37,7 +37,7 @@ PAGE = np.dtype(
         [
             ("vaddr", "i8"),
             ("order", "u1"),
-            # Not 0: placeholder for the page, in this slab cache, of the file's inode, or with OPEN_FILE its open file.
+            # Not 0: number of a slab cache.  The entry is for the page there of the file's inode, or with OPEN_FILE open file.
             ("cache", "u1"),
         ],
     )

@@ -1,7 +1,7 @@
 """Keep compiled kernels on disk, and load them; a failure of the cache never stops the program.
 
-numba alone writes into a function's folder before reading it, stops if no folder is writable, and trusts every file to be
-complete.  Here a read-only folder is read, an unwritable folder is reported once, and a file damaged by a power cut or a full
+Without this module numba writes into a function's folder before reading it, stops if no folder is writable, and trusts every file
+to be complete.  Here a read-only folder is read, an unwritable folder is reported once, and a file damaged by a power cut or a full
 disk counts as missing and is written again.  A folder that others can write to is not used: the index is a pickle, which can
 run any code (`core.private`).  Kernels that are not in the folder may come with the wheel (`shipped`).
 """

@@ -140,7 +140,7 @@ def named(text: str) -> Kernel:
     if not found:
         have = ", ".join(each.release for each in known) or "none"
         raise UsageError(
-            f"no kernel {text!r}; kept are: {have}; give FILE.deb, IMAGE[:MODULES], or run: "
+            f"no kernel {text!r}; the lab has: {have}; give FILE.deb, IMAGE[:MODULES], or run: "
             "scmsim lab setup --release VERSION --apply"
         )
     return max(found, key=lambda each: debian.order(each.release))

@@ -140,7 +140,7 @@ class Outcome:
         }
 
     def _entered(self, region: int) -> dict[str, int]:
-        """Return how often each function was entered in a region's interrupts by other CPUs."""
+        """Return how often each function was entered in interrupts that other CPUs sent during a region."""
         here = self._sent & self.calls.entered & (self.calls.rows["region"] == region)
         by = collections.Counter[str]()
         for k in np.flatnonzero(here).tolist():

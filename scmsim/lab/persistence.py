@@ -135,10 +135,13 @@ def plan_of(source: Source, cpus: int = 1) -> Plan:
     operations = found.operations[len(found.operations) - source.rows :]
     if (operations["op"] == MMAP).any():
         raise UsageError(
-            "the trace maps files, and stores through a mapping are not followed; leave out mmap (trace filter)"
+            "the trace maps files, and stores through a mapping are not followed; keep the other operations "
+            "(scmsim trace filter --op)"
         )
     if ((operations["op"] == FALLOCATE) & (operations["flag"] & PUNCH_HOLE > 0)).any():
-        raise UsageError("the trace punches holes, which are not followed; leave out fallocate (trace filter)")
+        raise UsageError(
+            "the trace punches holes, which are not followed; keep the other operations (scmsim trace filter --op)"
+        )
     return Plan(found.files[: len(source.files)], operations, found.regions, found.header)
 
 

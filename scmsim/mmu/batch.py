@@ -299,7 +299,7 @@ def costs(s, at, page, addresses, scm, scratch, n, lines):
 
 @outlined
 def from_cache(s, at, cache, lines, of, n, cost):
-    """Look up lines of page-table entries in a cache; keep those that miss in `lines` and return their number."""
+    """Look up lines of page-table entries in a cache; move those that miss to the front of `lines` and return their number."""
     t, cycles, k = s.array[s.cache[cache]], s.cache_cycles[cache], 0
     for w in range(n):
         line, j = lines[w], lines[of + w]

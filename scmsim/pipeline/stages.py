@@ -184,7 +184,7 @@ class Mmu(Stage):
         replay_touched(self.state, self.counting.counters, self.known, slices, events, bins)
 
     def log_walks(self) -> None:
-        """Keep the entries that walks read, for `walks`."""
+        """Record from now on which page-table entries page walks read; `walks` returns them."""
         self.walked = np.zeros(_WALKED, LOGGED)
         self.state[0]["log"], self.state[0]["log_room"] = self.walked.ctypes.data, len(self.walked)
 

@@ -107,7 +107,7 @@ def page(
         raise UsageError("the result has no runs, so a report would be empty; choose another result")
     if len(result.runs) > MOST_RUNS:
         raise UsageError(
-            f"{len(result.runs)} runs are too many for one page; choose up to {MOST_RUNS:,} with --fs or several reports"
+            f"{len(result.runs)} runs are too many for one page; choose up to {MOST_RUNS:,} with --fs, or write several reports"
         )
     runs = names.means(result.runs)
     found = [*drawn(runs, curves, compared), *([judged.chart(card["cells"])] if card else [])]

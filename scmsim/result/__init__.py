@@ -199,7 +199,7 @@ def is_result(path: pathlib.Path) -> bool:
 
 
 def read_all(path: str | pathlib.Path) -> Result:
-    """Return a result, or the results of a folder as one: its result.json, or else all of them, with the manifest of the first.
+    """Return the result in a file or folder: of a folder its result.json, or else all its results as one, with the first manifest.
 
     Raises
     ------

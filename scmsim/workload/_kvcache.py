@@ -1,7 +1,7 @@
-"""Requests to a cache of keys and values of a language model: read from a trace or drawn, and the LRU cache that they meet.
+"""Requests to a language model's cache of keys and values, read from a trace or drawn, and the LRU cache that serves them.
 
-A request is the list of its blocks: numbers that are equal if the text is equal from its beginning to the block's end.  Only
-full blocks are cached, as LMCache (save_unfull_chunk) and vLLM do by default.
+A request is a list of block numbers.  Two blocks have the same number if their texts are equal from the beginning of the text to
+the end of the block.  Only full blocks are cached, as LMCache (save_unfull_chunk) and vLLM do by default.
 
 Sources: trace format: README of FAST25-release in kvcache-ai/Mooncake.  Order of use: LMCache's LRU policy and touch_cache
 (lmcache/v1/storage_backend/local_cpu_backend.py, commit 000620e3).  Shapes of models: each model's config.json as listed in

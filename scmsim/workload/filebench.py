@@ -82,8 +82,8 @@ class Workload(Stream):
 
     @_stream.declared(PARAMS)
     def __init__(self, p: _stream.Params) -> None:
-        if p.flowops < 1 or p.seed < 0:
-            raise UsageError("flowops must be at least 1, and seed at least 0")
+        p.at_least(1, "flowops")
+        p.at_least(0, "seed")
         if p.file and p.personality != PARAMS["personality"][0]:
             raise UsageError(f"give a workload file or the personality {p.personality!r}, not both")
         changed = dict(word.partition("=")[::2] for word in p.set.split())

@@ -61,7 +61,7 @@ class Workload(_stream.Stream):
             yield self._calls(index, index // self.count, draw)
 
     def _calls(self, index: np.ndarray, turn: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-        """Return the calls with running numbers `index`; `turn` counts the calls of a file."""
+        """Return the calls numbered `index`; `turn` is, for each call, the number of calls on the same file before it."""
         place = turn
         if self.places:
             place = draw.integers(0, self.places, len(turn)) if self.order == "random" else turn % self.places

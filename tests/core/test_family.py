@@ -194,7 +194,9 @@ def test_code_that_needs_a_parameter_which_its_row_does_not_name(tmp_path: pathl
             return params["journal"]
 
     started = family.bind(write(tmp_path), "one", lambda module: Code).start
-    with pytest.raises(UsageError, match="its code needs the parameter 'journal': name it in the row's 'parameters'"):
+    with pytest.raises(
+        UsageError, match="the model's code needs the parameter 'journal'; add it to 'parameters' of the model's row"
+    ):
         started({"mode": "plain"}, None)
 
 

@@ -240,7 +240,7 @@ def test_kept_kernels_are_found_by_their_series(tmp_path, monkeypatch):
     assert kernel.named("6.1.0-9-cloud-amd64").release == "6.1.0-9-cloud-amd64"
     assert kernel.named("6.12").release == "6.12.95+deb12-cloud-amd64"
     with pytest.raises(
-        UsageError, match=r"no kernel '6'; kept are|no kernel '5.10'; kept are: 6.1.0-9.*lab setup --release"
+        UsageError, match=r"no kernel '6'; the lab has|no kernel '5.10'; the lab has: 6.1.0-9.*lab setup --release"
     ):
         kernel.named("5.10")
     found = kernel.named("6.12")

@@ -68,7 +68,8 @@ def command(
     from scmsim.result import Result, check_writable, provenance
 
     if bool(recorded) == bool(command_line):
-        raise UsageError("give either a command after '--' or --from FILE")
+        given = "both a command and --from" if recorded else "neither a command nor --from"
+        raise UsageError(f"{given}; give either a command after '--' or --from FILE")
     if fs:
         profile.map_for(fs)
     if out:

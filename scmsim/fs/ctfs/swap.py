@@ -15,7 +15,7 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.jit import subroutine
 
-EVENTS = 160  # most events of one atomic write
+EVENTS = 160  # events of one atomic write, at most
 AT_ONCE = 32  # most pages of one INVALIDATE event: a longer event would count as a flush of the whole TLB
 _INVALIDATES = pack(INVALIDATE, list(tpl.SITES).index("page table"), PM)
 

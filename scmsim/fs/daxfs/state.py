@@ -16,7 +16,7 @@ from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 
 # A file's row after the fields of `file_row`, one word each unless said otherwise; MAPPED counts its pages.
-PAGES = file_row.OWN  # table (2 words): page -> bits below
+PAGES = file_row.OWN  # table (2 words): page -> word with the bits that are defined below
 INO = PAGES + 2  # inode number, 0: none yet
 ENTRY = PAGES + 3  # place of its inode entry + 1, 0: none
 ENTRY_DISTANCE = PAGES + 4  # buckets between the home of the inode's key and its bucket

@@ -57,7 +57,7 @@ def passed_over(s, arena, f):
 
 @subroutine
 def end_wait(s, arena, index):
-    """Make the inode at an index of the ring, counted from its oldest, available."""
+    """Make a recently freed inode available again; `index` counts the ring's inodes from the oldest."""
     at = s.recent + (s.recent_first + index) % s.recent_room * ENTRY_WORDS
     d = directory(arena, arena[at + FAMILY])
     if d:

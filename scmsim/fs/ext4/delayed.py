@@ -16,39 +16,6 @@ EMPTIED = e.LAST_GROUP  # 1: cut to nothing since it was closed last (EXT4_STATE
 
 
 @subroutine
-def blocks_free(s):
-    """Return the free blocks, preallocated ones and those that wait for a commit included (s_freeclusters_counter)."""
-    return s.free_blocks + s.windowed + s.freed_blocks
-
-
-@subroutine
-def is_short(s):
-    """Return whether half of the free blocks are promised (ext4_nonda_switch); if so, leave the storing to the slow path."""
-    if s.store_all or (s.reserved > 0 and blocks_free(s) < 2 * s.reserved):
-        s.store_all = s.needs_slow_path = 1
-        return True
-    return False
-
-
-@subroutine
-def pages_before_short(s):
-    """Return how many pages may become dirty until `is_short`."""
-    return max((blocks_free(s) >> 1) + 1 - s.reserved, 1)
-
-
-@subroutine
-def store_all_now(s):
-    """Return whether `is_short` left the storing of all files to the slow path."""
-    return s.store_all != 0
-
-
-@subroutine
-def all_stored(s):
-    """Note that the slow path has stored all files."""
-    s.store_all = 0
-
-
-@subroutine
 def began_dirty(s, arena, row, f):
     """Note a file's first dirty page."""
     if arena[f + e.OLDER] == 0:
@@ -124,10 +91,6 @@ def closes_late(arena, f):
 HOOKS = {
     "HURRIES": True,
     "MERGES_LATE": True,
-    "is_short": is_short,
-    "pages_before_short": pages_before_short,
-    "store_all_now": store_all_now,
-    "all_stored": all_stored,
     "began_dirty": began_dirty,
     "changed": changed,
     "left_clean": left_clean,

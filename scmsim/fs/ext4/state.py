@@ -37,7 +37,6 @@ STATE = np.dtype(
             ("log_head", "i8"),  # next log block, and number of log blocks in use
             ("log_used", "i8"),
             ("remembers", "i8"),  # whether look-ups are remembered, see `known`
-            ("store_all", "i8"),  # set when all files must be stored before more blocks are promised
             ("folder_barriers", "i8"),  # whether an fsync treats a directory as a file, as before Linux 5.10
         ],
     )

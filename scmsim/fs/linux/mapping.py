@@ -52,7 +52,7 @@ def length(s, arena, f):
 
 @subroutine
 def word_of(arena, f, page):
-    """Return the packed word of a page."""
+    """Return the entry of a page in the file's table of pages: its block and flags in one word."""
     return page_word(arena, arena[f + e.ROW_RECORD], page)
 
 

@@ -1,6 +1,6 @@
 """Allocation of the blocks of files: hooks of a family (see `scmsim.jit.binding`).
 
-By default a file takes the first free blocks, as memory does.  ext4 and ext2 bind the multiblock allocator (`preallocation`).
+By default a file takes the first free blocks, as in tmpfs.  ext4 and ext2 bind the multiblock allocator (`preallocation`).
 """
 
 from scmsim.alloc import first_fit

@@ -182,7 +182,7 @@ def normalise(s, arena, f, page, want, left, right):
 
 @subroutine
 def first_kept(page, want, start, asked, got):
-    """Return the file's page of the first of `got` blocks, fewer than the `asked` from page `start` on (ext4_mb_new_inode_pa)."""
+    """Return the file's page where a preallocation of `got` of `asked` blocks from `start` on begins (ext4_mb_new_inode_pa)."""
     if page >= start + asked - got:
         return start + asked - got
     return start if page + want <= start + got else page
@@ -332,7 +332,7 @@ def discard_listed(s, arena, f, head, group):
 
 @subroutine
 def discard_group(s, arena, group):
-    """Discard the preallocations of all files and of the locality group in a group (ext4_mb_discard_group_preallocations)."""
+    """Discard all preallocations in a block group, of files and of the locality group (ext4_mb_discard_group_preallocations)."""
     for row in range(s.rows, s.rows + s.row_count * e.ROW_WORDS, e.ROW_WORDS):
         if arena[row]:
             discard_listed(s, arena, arena[row], arena[row] + e.PREALLOCATIONS, group)

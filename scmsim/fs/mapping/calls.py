@@ -280,9 +280,9 @@ def add(s, arena, out, op):
 
 @subroutine
 def populate(s, arena, out, op, write):
-    """Fault in the pages of an operation, in order; return False if unfinished.  `AT` is the next page plus 1.
+    """Fault in the pages of an operation, in order; return False if unfinished.
 
-    Each page counts as used (mm/gup.c: FOLL_TOUCH).
+    `AT` is then the number of pages that are done, plus 1.  Each page counts as used (mm/gup.c: FOLL_TOUCH).
     """
     m = s.maps
     low, high = pages_of(op)

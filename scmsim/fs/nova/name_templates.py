@@ -16,7 +16,7 @@ _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def name_templates(counters: bool, inode_fence: bool) -> dict[int, list]:
-    """Return the pieces of the namespace operations; NAMED and RECORD write dentries and link changes to the logs."""
+    """Return the templates of the namespace operations; NAMED and RECORD write dentries and link changes to the logs."""
     written = templates.persist(templates.INODE, "inode", inode_fence)
     calls = {
         "create": templates.CREATE, "mkdir": templates.MKDIR, "unlink": templates.UNLINK, "unlink_name": templates.UNLINK_NAME,

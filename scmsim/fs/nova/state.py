@@ -124,7 +124,10 @@ def start(
         )
     cpus = params.get("cpus", 1)
     if not 1 <= cpus <= cpu_lists.MOST_CPUS or (cpus > 1 and params["capacity"] > LARGEST_OF_CPUS):
-        raise UsageError(f"cpus = {cpus}; use 1 to {cpu_lists.MOST_CPUS}, and more than 1 up to a capacity of 16TiB")
+        raise UsageError(
+            f"cpus = {cpus} with a capacity of {format_bytes(params['capacity'])}: give 1 to {cpu_lists.MOST_CPUS} CPUs; more than "
+            "one needs a capacity of 16TiB or less"
+        )
     rows = len(files) + 1  # the last row is a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
     places = layout(blocks, cpus, rows, fast16=not counters)

@@ -3,8 +3,9 @@
 Reads and overwrites go to the mapped file. An append goes to a staging file (here: the window of blocks that the file
 preallocates), with an entry in the append log; fsync and close relink whole blocks into the file, which joins jbd2's
 running transaction but commits nothing. Strict mode stages overwrites too.
-Source: utsaslab/SplitFS splitfs/fileops_nvp.c. Simplified: the relink copies bytes of a page that is not whole from the
-scratch area; which block of an exchanged pair a file has afterwards is not followed; logs wrap without a clean-up.
+Source: utsaslab/SplitFS splitfs/fileops_nvp.c. Simplified: the relink copies the bytes of partly
+written pages from the scratch area; the model does not know which block of an exchanged pair a file has afterwards; logs wrap
+without a clean-up.
 """
 
 from scmsim.core import records as r

@@ -32,7 +32,7 @@ MAPS = e.NEWER  # arena offset of the fields of the file's mappings, 0: none
 PIECES = FILE_WORDS  # table (2 words): piece of the file -> its mapping
 IN_STAGING = FILE_WORDS + 2  # table (2 words): page / 32 -> a bit for each page in a staging file
 MAPS_ORDER = 4
-SCRATCH = 16 << 20  # most bytes of overwritten data that wait for their relink
+SCRATCH = 16 << 20  # bytes of overwritten data that may wait for a relink
 
 STATE = np.dtype(
     (

@@ -196,7 +196,7 @@ def push_inode(s, arena, out, item):
 
 @subroutine
 def push_all(s, arena, out):
-    """Write all logged metadata in place; the CIL is empty.  Emits at most 3 events per item."""
+    """Write all logged metadata in place; the CIL must be empty.  Emits at most 3 events per item."""
     item = s.ail
     while item:
         after = arena[item + n.NEXT_IN_AIL]

@@ -134,8 +134,9 @@ def _check(params: dict[str, int], groups: int, log: int) -> None:
     if groups < 1 or log < 512 or blocks - size * (groups - 1) < least or size < log + least:
         raise UsageError(
             f"a log of {format_bytes(log * e.BLOCK)} and {groups} allocation groups on a device of "
-            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)} and fits in a group, "
-            f"which has {format_bytes(least * e.BLOCK)} besides; give a larger capacity, another log or fewer groups"
+            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)}, and a group "
+            f"holds the log and {format_bytes(least * e.BLOCK)} of other metadata; give a larger capacity, another log or fewer "
+            "groups"
         )
     if unit < 512 or unit % 512 or buffer % unit or not unit <= buffer <= 256 << 10:
         raise UsageError(

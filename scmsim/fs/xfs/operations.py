@@ -28,9 +28,9 @@ PAGE_EVENTS = 24  # most events of a page that is written
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Run the log's workers as far as due since the last operation; return False if the buffer has no room for that yet.
+    """Run the log's workers if they have become due; return False if the buffer has no room for their events yet.
 
-    They write a checkpoint when the CIL is large or a search for blocks found only busy ones, and all metadata in place when the
+    They write a checkpoint when the CIL is large or a search for blocks found only busy blocks, and all metadata in place when the
     log is 3/4 full or the period of the log worker has passed.
     """
     if s.now >= s.next_tick:  # xfs_log_worker

@@ -33,7 +33,7 @@ class Extremes(NamedTuple):
 
 
 def extremes(runs: Sequence[Run], value: Figure) -> Extremes | None:
-    """Return the runs with the least and the most, among the runs that have the figure; None if no run has it."""
+    """Return the run with the least and the run with the most of a figure, among the runs that have it; None if no run has it."""
     known = [(found, run) for run in runs if (found := value(run)) is not None]
     if not known:
         return None
@@ -47,7 +47,7 @@ def traffic_of_sites(run: Run) -> dict[str, float]:
 
 
 def sentences(runs: Sequence[Run], intervals: bool = False) -> list[str]:
-    """Return at most four sentences: models without costs, loads and stores, bytes stored, page walks.
+    """Return at most four sentences: which models have no costs; comparisons of loads and stores, of bytes stored, of page walks.
 
     Runs of different work are not compared.  `intervals`: figures whose 90 % intervals overlap do not count as different.
     """

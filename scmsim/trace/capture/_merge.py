@@ -122,7 +122,7 @@ class StraceCalls:
         return True
 
     def _moved(self, name: str) -> tuple[str, str] | None:
-        """Return the first half of an execve that another thread began: strace ends it with the process's number."""
+        """Return the first half of an execve that another thread began; strace prints the second one under the process's number."""
         found = next((tid for tid, half in self._halves.items() if half[0] == name and name in _EXECS), None)
         return None if found is None else self._halves.pop(found)
 

@@ -158,7 +158,7 @@ def _message(said: pathlib.Path) -> str:
 
 
 def _theirs(lines: pathlib.Path, roots: Iterable[int], since: int) -> Iterator[str]:
-    """Yield the lines since a time (ns) of the threads `roots` and their descendants, and lines about lost events."""
+    """Yield the lines of the threads `roots` and their descendants from the time `since` (ns) on, and lines about lost events."""
     born: dict[str, list[str]] = {}
     with open(lines, encoding="latin-1", newline="\n") as file:
         for line in file:

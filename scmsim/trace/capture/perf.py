@@ -106,7 +106,7 @@ class Nameless:
         self._unseen: Counter[str] = Counter()
 
     def take(self, tid: int, name: str, value: int | None, args: Sequence[int]) -> str | None:
-        """Return the text of a call as far as its numbers determine it; a call that makes no row becomes prctl()."""
+        """Return a call as a line of strace, made from its numbers; a call that can make no row becomes prctl()."""
         if value is None or value < 0:
             return f"{name}() = -1 EFAILED"
         if name in _OPENS:

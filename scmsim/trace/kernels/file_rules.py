@@ -57,7 +57,7 @@ def read(node, found, at, asked, count, oldest):
         found.position = start + count
     if count > 0 and not node.exact:
         row = holds(node, start + count, oldest)
-        if count < asked and not doubt:  # a short read of a file ends at its end
+        if count < asked and not doubt:  # a short read ends at the end of the file
             set_length(node, start + count)
     return start, doubt, row
 

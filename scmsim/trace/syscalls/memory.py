@@ -115,7 +115,7 @@ def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """Handle a fork's return in the parent; a child seen before has already inherited from a pending fork."""
     child, text = m["result"], m.string  # the joined line: a message may come between `clone(` and its flags
     if _UNREADABLE(text):
-        raise ValueError("the flags of the clone are unreadable, so the shared state of the child is unknown")
+        raise ValueError(f"the flags of {text[-80:]!r} are unreadable, so what parent and child share is unknown")
     imp.forks.pop(task.pid, None)
     if child not in imp.adopted:
         if imp.tasks.get(None) is task:

@@ -223,10 +223,6 @@ class Data(Known):
     def write_cached(self, file, node, at, end):
         """Write one slice, at most 16 MiB, to the page cache."""
         for number in range(at // PAGE, (end - 1) // PAGE + 1):
-            if self.promised() and self.free_count() < 2 * self.promised():
-                self.grow(node, min(number * PAGE, end))
-                while self.queue:
-                    self.write_back(self.queue[0])
             self.become_dirty(file, node)
             if number not in node.pages or not node.pages[number].dirty:
                 self.looked_up(node, number, 1)

@@ -75,7 +75,7 @@ class Calls:
         return process if self.thread == "1" else str(_THREADS + int(self.thread) % _THREADS)
 
     def take(self, line: str) -> str | NoCall:
-        """Return a line of strace, or the reason why the line makes none; raise BadLine if it is not understood."""
+        """Return Valgrind's line as a line of strace, or the reason why it makes none; raise BadLine if it is not understood."""
         if line.startswith("SYSCALL["):
             return self._call(line)
         if turn := _TURN.match(line):

@@ -127,7 +127,8 @@ class _Log:
             self.version = _TITLES.get(line.strip(), 0)
             if not self.version:
                 raise UsageError(
-                    f"{self.builder.given.path!r} is not {_TOOL}: it does not begin with 'fio version 3 iolog'"
+                    f"{self.builder.given.path!r} is not {_TOOL}: it does not begin with 'fio version 3 iolog'; "
+                    "record it with --write_iolog, or give another --format"
                 )
             return "title"
         words = line.split()

@@ -54,7 +54,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(count: int, order: Order, *, fits: bool) -> _Plan:
-    """Return the plan that has the counted numbers of ascending and of consecutive calls."""
+    """Return a plan with as many ascending and consecutive calls as were counted."""
     back = count - order.ascending
     jumps = order.ascending - order.consecutive
     if fits and jumps < back and jumps:  # more jumps back than ahead: the passes descend, and the first starts above 0

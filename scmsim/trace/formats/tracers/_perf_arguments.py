@@ -30,5 +30,5 @@ def node_of(imp: Importer, task: Task, fd: int) -> Node | str:
 
 def as_offset(number: int) -> int:
     if not 0 <= number < MOST:
-        raise ValueError("the offset is not below 2^60")
+        raise ValueError(f"offset or length {number} is not between 0 and 2^60 - 1")
     return number
