@@ -35,7 +35,10 @@ MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
 
 class Stage:
-    """A consumer of events; one that `trails` may take them later than the others, on another thread."""
+    """A consumer of events.
+
+    If `trails` is set, no other stage needs its results, so it may work on another thread, later than the others.
+    """
 
     trails = False
 

@@ -1,10 +1,9 @@
 """A random mix of every kind of call on many small files: it measures what each kind does, and represents no program.
 
 Commits of one file or folder come after the calls: elsewhere an fsync commits what several calls on several files changed, and no
-call makes a folder durable.  Then come loads and stores through mappings, so that what the calls touch does not depend on
-them.  Last come calls
-without an fsync or sync among them, mostly on names: what a journal holds back until the next sync accumulates.  Weights and
-sizes are ours.  The mix trains the footprints of calls (`scmsim lab footprints`), so it serves no test.
+call makes a folder durable.  Then come loads and stores through mappings, so that what the calls touch does not depend on them.
+Last come calls without an fsync or sync among them, mostly on names: what a journal holds back until the next sync accumulates.
+Weights and sizes are ours.  The mix trains the footprints of calls (`scmsim lab footprints`), so it serves no test.
 """
 
 import random

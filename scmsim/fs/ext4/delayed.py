@@ -53,6 +53,7 @@ def forget(s, arena, f):
 @subroutine
 def promise(s, arena, f, count):
     """Add to the blocks that a file's dirty pages are promised; `count` may be negative."""
+    s.reserved += count
     arena[f + PROMISED] += count
 
 

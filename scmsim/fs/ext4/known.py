@@ -11,6 +11,7 @@ Simplified: at most `MOST` runs of a file, of which those at the file's end are 
 
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import has_room
+from scmsim.fs.ext4.extents import is_next
 from scmsim.fs.linux import state as e
 from scmsim.jit import subroutine
 
@@ -129,8 +130,7 @@ def continues(arena, f, page):
     word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
     if before >> e.BLOCK_SHIFT == 0:
         return word >> e.BLOCK_SHIFT == 0 and is_hole(word) == is_hole(before)
-    is_next = word >> e.BLOCK_SHIFT == (before >> e.BLOCK_SHIFT) + 1
-    return is_next and (word ^ before) & (e.IS_UNWRITTEN | e.IS_PROMISED) == 0
+    return is_next(before, word, 1) and (word ^ before) & e.IS_PROMISED == 0
 
 
 @subroutine
@@ -139,7 +139,7 @@ def continues_on_disk(arena, f, page):
     word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
     if before >> e.BLOCK_SHIFT == 0:
         return word >> e.BLOCK_SHIFT == 0
-    return word >> e.BLOCK_SHIFT == (before >> e.BLOCK_SHIFT) + 1 and (word ^ before) & e.IS_UNWRITTEN == 0
+    return is_next(before, word, 1)
 
 
 @subroutine

@@ -4,35 +4,11 @@ By default a file leaves the queue of dirty files when its last dirty page is st
 ext4 binds its rules (`fs/ext4/delayed.py`).
 """
 
-from scmsim.fs.linux import state as e
 from scmsim.fs.linux.dirty_queue import queue_dirty, unqueue_clean
 from scmsim.jit import subroutine
 
 HURRIES = False  # whether some calls on names and holes store a file's pages first
 MERGES_LATE = False  # whether a step of write-back goes on to the end of its last extent
-
-
-@subroutine
-def is_short(s):
-    """Return whether all files must be stored before more blocks are promised; if so, leave that to the slow path."""
-    return False
-
-
-@subroutine
-def pages_before_short(s):
-    """Return how many pages may become dirty until `is_short`."""
-    return e.SLICE_PAGES
-
-
-@subroutine
-def store_all_now(s):
-    """Return whether `is_short` left the storing of all files to the slow path."""
-    return False
-
-
-@subroutine
-def all_stored(s):
-    """Note that the slow path has stored all files."""
 
 
 @subroutine
@@ -65,6 +41,7 @@ def forget(s, arena, f):
 @subroutine
 def promise(s, arena, f, count):
     """Add to the blocks that a file's dirty pages are promised; `count` may be negative."""
+    s.reserved += count
 
 
 @subroutine

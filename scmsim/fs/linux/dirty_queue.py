@@ -1,4 +1,4 @@
-"""The queue of dirty files, oldest first (Linux fs/fs-writeback.c: b_dirty).
+"""Keep the queue of dirty files, oldest first (Linux fs/fs-writeback.c: b_dirty).
 
 A file that is in the queue has a number other than 0 in its record's OLDER.
 """

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.events import reserve_events
-from scmsim.fs.linux import calls, delayed, fast_path, metadata, slow_path
+from scmsim.fs.linux import calls, fast_path, metadata, slow_path
 from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
@@ -35,10 +35,6 @@ def run_slow_path(state, arena, ops, i, out):
             return i
         metadata.checkpoint(s, arena, out)
         s.want_checkpoint = 0
-    if delayed.store_all_now(s):
-        if not slow_path.write_back(s, arena, out, s.now):
-            return i
-        delayed.all_stored(s)
     i = slow_loop(s, arena, ops, i, out)
     # blocked: an operation is left, and `handled_here` did not hand it to the fast path
     s.slow_path_blocked = s.slow_path_blocked and i < ops.size

@@ -73,7 +73,6 @@ def free_run(s, arena, f, at, count):
             arena[f + e.MAPPED] -= 1
             arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
             if block == 0:  # a page without a block holds a reserved one (delayed allocation)
-                s.reserved -= 1
                 delayed.promise(s, arena, f, -1)
             s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
         arena[i] = 0
@@ -242,7 +241,6 @@ def fill_holes(s, arena, out, f, page, last):
         bits = e.IS_UNWRITTEN | e.IS_PROMISED if word else e.IS_UNWRITTEN | s.page_bits
         count = add_changed(s, arena, f, page, count, bits)
         if word:  # dirty pages that were only promised blocks
-            s.reserved -= count
             delayed.promise(s, arena, f, -count)
         else:
             arena[f + e.MAPPED] += count

@@ -145,7 +145,6 @@ def mark_dirty(s, arena, row, f, page, count):
                 arena[f + e.DIRTY] += 1
                 # delayed allocation: the block is only reserved (ext4_da_reserve_space)
                 if word >> e.BLOCK_SHIFT == 0:
-                    s.reserved += 1
                     delayed.promise(s, arena, f, 1)
                     arena[f + e.MAPPED] += 1
                 arena[at] = word | e.IS_DIRTY
@@ -180,8 +179,6 @@ def write_slice(s, arena, out, op, row, f):
     """Run one slice of a write() from `s.progress` on: for each run of pages, add missing blocks or cached pages, then copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
-    if not s.dax:
-        end = min(end, ((at >> 12) + delayed.pages_before_short(s)) << 12)
     size = arena[f + e.SIZE]
     first = at >> 12
     if s.progress == 0:
@@ -355,8 +352,6 @@ def transfer(s, arena, out, op, row):
     elif s.progress == 0 and not has_blocks(s, arena, op, f):
         return FULL
     while s.progress == 0 or s.progress < total:  # a read at the end of the file runs once, too
-        if op.op == r.WRITE and not s.dax and delayed.is_short(s):
-            return NO_ROOM
         if not slice_fits(s, arena, out, op, f):
             return NO_ROOM
         if op.op == r.READ:

@@ -40,7 +40,6 @@ def give_blocks(s, arena, f, page, count):
     lookups.learn_root(s, arena, f)
     count = add_promised(s, arena, f, page, count)
     if count:
-        s.reserved -= count
         delayed.promise(s, arena, f, -count)
         delayed.served(s, arena, f)
         index.merged(s, arena, f)
@@ -66,7 +65,6 @@ def flush_run(s, arena, out, f, page, most):
         if count == 0:  # no block is left: the page is dropped (mpage_map_and_submit_extent: "Data will be lost")
             arena[words] = 0
             arena[f + e.MAPPED] -= 1
-            s.reserved -= 1
             delayed.promise(s, arena, f, -1)
             return 1
     # new blocks, and unwritten blocks that become written, change the extent tree

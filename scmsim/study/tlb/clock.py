@@ -18,16 +18,11 @@ FEWEST = 3  # interrupted calls whose distance shows the length of a tick
 
 
 class Timed:
-    """A trace whose call i, without setup, happens at `times[i]` (ns); setup before the first call happens at 0."""
+    """A trace with other times: its call i, setup not counted, happens at `times[i]` (ns), and setup before the first call at 0."""
 
     def __init__(self, source: Source, times: np.ndarray) -> None:
-        self.source, self.header, self.files, self.rows, self.times = (
-            source,
-            source.header,
-            source.files,
-            source.rows,
-            times,
-        )
+        self.source, self.times = source, times
+        self.header, self.files, self.rows = source.header, source.files, source.rows
 
     def batches(self, chunk: int = CHUNK) -> Iterator[np.recarray]:
         """Yield the batches of the trace."""
