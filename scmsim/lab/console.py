@@ -39,7 +39,7 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
     lines = [line for line in lines if line]
     panic = next((line for line in lines if "Kernel panic" in line), None)
     if panic:
-        return f"the guest's kernel panicked: {_cut(_said(panic))}{_fault(lines)}; {_tail(lines)}"
+        return f"the guest's kernel panicked: {_cut(_said(panic))}{_fault(lines) or '; ' + _tail(lines)}"
     failed = next((match for match in map(_FAILED.fullmatch, lines) if match), None)
     if failed:
         error = os.strerror(int(failed[3])).lower()

@@ -63,6 +63,7 @@ void say(const char *format, ...);                             /* print a line f
 void check(int good, const char *what, const char *which);     /* unless `good`, stop the guest with the kernel's last messages */
 void make_first_files(void);                                   /* make the files that exist before the first operation */
 void make_again(void);                                         /* make the file system again */
+void close_descriptors(void);                                  /* of every file of the file system that is mounted */
 void wait_until_idle(void);
 extern long first_file, end_file; /* files of the file system that is mounted; their names count from 0 */
 void run_operations(void);
@@ -93,7 +94,8 @@ struct given { /* the name that an operation gave, see scmsim/lab/persistence.py
 const char *name_of(long file, int newest_link, struct given *given); /* return the path of a file's name */
 
 void label(char *memory, int64_t offset, int64_t length, int64_t version);
-void warm_up(void);                                            /* run every kind of write-back once */
+void rehearse(void);                                           /* run every operation, and make the file system again */
+void warm_up(void);                                            /* run write-backs of other code than the operations' */
 void keep_first_names(void);
 void keep_result(const struct operation *o, long result);
 void write_results(int fd, uint64_t at);

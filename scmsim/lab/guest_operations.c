@@ -227,11 +227,16 @@ static long with_descriptor(const struct operation *o)
 
 static void take_files(long first, long end);
 
-static long remake(const struct operation *o)
+void close_descriptors(void)
 {
     for (long file = first_file; file < end_file; file++)
         while (states[file].fd_count)
             close(states[file].fds[--states[file].fd_count]);
+}
+
+static long remake(const struct operation *o)
+{
+    close_descriptors();
     make_again();
     take_files(o->file, o->file + (long)o->file2);
     wait_until_idle();

@@ -190,7 +190,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     if problem and problem.kind == UNSEEN:
         raise machine.Failed(
             f"{system.name}: a write-back of {found.function(problem.code)} ran for the first time in the trace, so its lines "
-            "are not known; the guest's warm_up() must reach it"
+            "are not known: the operations did not reach it in the rehearsal before the recording; try the run again"
         )
     if problem:
         raise EnvironmentProblem(f"the trace stores more than {MOST_BYTES >> 30} GiB to the device; cut it first")
