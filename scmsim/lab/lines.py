@@ -55,7 +55,8 @@ def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, 
 def check(name: str, table: Mapping[str, Any]) -> Caches:
     """Return the empty caches of a machine; raise UsageError if the plugin leaves out what they may lack."""
     caches = cache.build(table)
-    if sets := int(caches.record[0]["level"][0]["sets"]) % SETS:
+    sets = int(caches.record[0]["level"][0]["sets"])
+    if sets % SETS:
         raise UsageError(f"the L1D of machine {name!r} has {sets} sets; the lab records lines for a multiple of {SETS}")
     return caches
 
