@@ -11,14 +11,14 @@ _DEFAULT_FS = "nova-cow"
 
 
 class Accesses(NamedTuple):
-    """Accesses of a file: what one is (ADDRESS ...), the file system of a replay, and batches of (codes or None, addresses)."""
+    """Accesses to count: their kind (ADDRESS ...), a replay's file system or None, and batches (codes or None, addresses)."""
 
     access: str
     fs: str | None
     batches: Iterator[tuple[Any, Any]]
 
     def note(self, file: str, replays: str = "--fs") -> str:
-        """Return what was counted, as a line for stderr; empty for a file of addresses.  `replays` replays a trace instead."""
+        """Return a line for stderr on what was counted; "" for a file of addresses.  `replays`: the option that replays."""
         name = printable(file)
         return {
             REQUEST: f"scmsim: {name} holds requests of block devices: an access is a page of 4 KiB that a request touches; "

@@ -12,14 +12,14 @@ seed_option = click.option(
 
 
 def lines_option(default: int, most: int) -> Callable:
-    """Return the option for the most lost lines of which all combinations are checked."""
-    meaning = "All states up to this many lost lines."
+    """Return the option --lines: the largest number of lost lines of which all combinations are checked."""
+    meaning = "Check every combination of up to this many lost cache lines."
     return click.option("--lines", default=default, show_default=True, type=click.IntRange(0, most), help=meaning)
 
 
 def samples_option(default: int, most: int) -> Callable:
-    """Return the option for the size of a sample of states."""
-    meaning = "States to check at a crash point with more lost lines."
+    """Return the option --samples: the number of states in a sample."""
+    meaning = "Random states to check at a crash point with more lost lines."
     return click.option("--samples", default=default, show_default=True, type=click.IntRange(2, most), help=meaning)
 
 

@@ -30,7 +30,7 @@ table has the columns page, sets, ways, misses; with --curve page, entries, miss
 @click.option("--ways", default="1-16", show_default=True, help="Ways: a range, or numbers with commas, up to 16.")
 @click.option("--page", default=_PAGES, show_default=True, help="Page sizes: powers of two from 4KiB to 1GiB.")
 @click.option("--curve", is_flag=True, help="Fully associative arrays of all capacities (2^k and 3 x 2^k are shown).")
-@click.option("--sample", type=float, metavar="RATE", help="Estimate from this share of the pages, if >= 100,000.")
+@click.option("--sample", type=float, metavar="RATE", help="Estimate from this share of 100,000 pages or more.")
 @click.option("--fs", help="File system to replay a trace on.  [default: nova-cow; block and object traces: no replay]")
 @click.option("--paging", help="How the file system's memory is mapped.  [default: the file system's choice]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, access, replayed_on, rows.")
@@ -140,7 +140,7 @@ def _no_pages(file: str) -> None:
     for name in ("page", "sets", "ways"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(
-                f"--{name} has no effect on {file!r}, whose objects have no pages and no sets; leave it out, or add --fs"
+                f"--{name} has no effect on {file!r}, whose objects have no pages and no sets; leave --{name} out, or add --fs"
             )
 
 
