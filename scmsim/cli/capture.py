@@ -125,7 +125,7 @@ def _calibrates(backend: str) -> bool:
 def _calibration(backend: str) -> dict[str, Any]:
     if not _calibrates(backend):
         raise UsageError(
-            f"--calibrate measures the slow-down per call, but that of {backend!r} is per instruction; leave --calibrate out"
+            f"--calibrate measures costs per call, but {backend!r} costs time per instruction; leave --calibrate out"
         )
     from scmsim.trace.capture._calibrate import calibrate
 
