@@ -12,14 +12,14 @@ seed_option = click.option(
 
 
 def lines_option(default: int, most: int) -> Callable:
-    """Return the option --lines: the largest number of lost lines of which all combinations are checked."""
-    meaning = "Check every combination of up to this many lost cache lines."
+    """Return the option --lines: up to how many lines that may be lost all states of a crash point are checked."""
+    meaning = "Check all states of a crash point where up to this many lines may be lost."
     return click.option("--lines", default=default, show_default=True, type=click.IntRange(0, most), help=meaning)
 
 
 def samples_option(default: int, most: int) -> Callable:
     """Return the option --samples: the number of states in a sample."""
-    meaning = "Random states to check at a crash point with more lost lines."
+    meaning = "States to sample at a crash point where more lines may be lost."
     return click.option("--samples", default=default, show_default=True, type=click.IntRange(2, most), help=meaning)
 
 

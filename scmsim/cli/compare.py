@@ -42,7 +42,7 @@ Cells are aligned by file system, operation, file size and unit.""",
     "--ignore",
     multiple=True,
     type=click.Choice(["fs", "operation", "file", "unit"]),
-    help="Align cells without this key.",
+    help="Ignore this key when cells are aligned.",
 )
 @click.option("--by", type=click.Choice(["op"]), help="Compare each kind of operation of a trace (replay --by op).")
 @click.option("--summary", is_flag=True, help="Show each counter's ratios and verdicts, and rows with verdict out.")

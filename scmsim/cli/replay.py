@@ -89,7 +89,7 @@ experiment such as quickstart.""",
     type=click.IntRange(1),
     help="CPUs to use; file systems run in parallel, on two CPUs each if there are enough.  [default: all]",
 )
-@click.option("--sync-at-end", is_flag=True, help="At the end, write back all dirty data like sync(2), counted.")
+@click.option("--sync-at-end", is_flag=True, help="Write back and count all dirty data at the end, like sync(2).")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."
 )

@@ -17,7 +17,9 @@ SUMMARY = "Count a program's events: the counters and metrics that the models pr
     """,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
-@click.option("-r", "--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1, 1000), help="Repeats.")
+@click.option(
+    "-r", "--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1, 1000), help="Number of repeats."
+)
 @click.option("--backend", "name", default="perf", show_default=True, help="How to count; see 'scmsim list backend'.")
 @click.option("--counters", help="Counter fields, separated by commas (default: the thesis' events).")
 @click.option(

@@ -75,7 +75,7 @@ def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
 
     declared = registry.literals("format", name).get(which, {})
     if given and not declared and name in registry.names("workload"):
-        raise UsageError(f"{name} has no options here; 'scmsim synth {name}' generates the same and has options")
+        raise UsageError(f"{name} has no options here; 'scmsim synth {name}' generates the same workload, with options")
     out: dict[str, Any] = {}
     for key, text in given.items():
         if key not in declared:
