@@ -49,7 +49,7 @@ def of_file(file: str, fs: str | None, paging: str | None) -> Accesses:
     kind = requests.granularity(source.header)
     if fs is None and kind in (requests.BLOCK, requests.OBJECT):
         if paging:
-            raise UsageError(f"--paging {paging} is for a replay; name the file system, too: --fs {_DEFAULT_FS}")
+            raise UsageError(f"--paging {paging!r} needs a replay; add a file system, e.g. --fs {_DEFAULT_FS}")
         return Accesses(REQUEST if kind == requests.BLOCK else OBJECT, None, requests.accesses(source))
     fs = fs or _DEFAULT_FS
     return Accesses(REPLAY, fs, _replayed(source, fs, paging))

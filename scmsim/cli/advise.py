@@ -38,7 +38,9 @@ def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, 
 
     size = 0 if capacity is None else parse_bytes(capacity)
     if size == 0 and capacity is not None:
-        raise UsageError(f"--capacity {capacity}; give the size of a device, like 64GiB, or leave it out")
+        raise UsageError(
+            f"--capacity {capacity!r} is 0; give the size of a device, like 64GiB, or leave --capacity out"
+        )
     names = names_of(fs)
     source, _ = open_source(source_of(trace))
     with Progress() as progress:

@@ -50,7 +50,7 @@ def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json
         for name in names:
             reports.append(check(trace, name, params=given[name], first=first, stop=stop, progress=progress, **bounds))
             if first and not reports[-1].operations + reports[-1].not_checked:
-                raise UsageError(f"--ops {ops}: the trace ends before that operation; see 'scmsim trace info'")
+                raise UsageError(f"--ops {ops!r}: the trace ends before operation {first}; see 'scmsim trace info'")
     return conclude(reports, as_json, _print)
 
 

@@ -53,7 +53,7 @@ def command(
     if machine and (l1 or l2):
         raise UsageError("--machine excludes --l1 and --l2; give either a machine or the sizes of arrays")
     if l2 and not l1:
-        raise UsageError("--l2 without --l1; give the first level too, e.g. --l1 64x4")
+        raise UsageError("--l2 needs --l1; give the first level too, e.g. --l1 64x4")
     if l1 and contiguous:
         raise UsageError("--contiguous has no meaning with --l1, whose arrays do not coalesce; use --machine")
     if l1 and caches != OFF:

@@ -58,7 +58,7 @@ def command(
     style = chosen(how["width"], how["title"], how["palette"])
     _unused(file, curve or sample is not None)
     if sample is not None and not 0 < sample <= 1:
-        raise UsageError(f"--sample {sample}; give a share of the pages, more than 0 and at most 1")
+        raise UsageError(f"--sample {sample} is not a share of the pages; give a number above 0 and at most 1")
     out, plot = how["out"], how["plot"]
     for path, kinds in ((out, (".csv", ".parquet")), (plot, (".svg", ".png", ".pdf", ".html"))):
         if path is not None and pathlib.Path(path).suffix not in kinds:
@@ -126,12 +126,10 @@ def _unused(file: str, curve: bool) -> None:
     models = [f"--{name}" for name in given if name in ("fs", "paging")]
     if curve and shapes:
         raise UsageError(
-            f"--curve and --sample (fully associative) make no use of {' and '.join(shapes)}; leave one or the other out"
+            f"--curve and --sample (fully associative) ignore {' and '.join(shapes)}; leave one or the other out"
         )
     if models and accesses.is_access_file(file):
-        raise UsageError(
-            f"{file!r} has addresses already; leave {' and '.join(models)} out, for traces of operations only"
-        )
+        raise UsageError(f"{file!r} has addresses, so it is not replayed; leave {' and '.join(models)} out")
 
 
 def _no_pages(file: str) -> None:

@@ -158,9 +158,7 @@ def command(
         from scmsim.plot.files import check as check_chart
 
         if not counts:
-            raise UsageError(
-                "--chart without --threads: give the numbers of threads to draw, too, such as --threads 1..16"
-            )
+            raise UsageError("--chart needs --threads; give the numbers of threads to draw, e.g. --threads 1..16")
         check_chart(chart)
     if sensitivity and form == "csv":
         raise UsageError("--sensitivity cannot be written as CSV; give --format table, markdown or json")
@@ -231,7 +229,7 @@ def _threads(threads: str | None, shared: str | None, is_csv: bool) -> tuple[lis
 
     if threads is None:
         if shared is not None:
-            raise UsageError("--shared without --threads: give the numbers of threads, too, such as --threads 1,2,4")
+            raise UsageError("--shared needs --threads; give the numbers of threads, e.g. --threads 1,2,4")
         return [], []
     if is_csv:
         raise UsageError("--threads cannot be written as CSV; give --format table, markdown or json")

@@ -156,7 +156,7 @@ def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str
     from scmsim.pipeline.arguments import models_of
 
     if not given["out"]:
-        raise UsageError("no folder for the streams; give one with -o")
+        raise UsageError("no folder for the results; give one with -o")
     names = job.systems_of(given["fs"] or "ext4-dax")
     machines = registry.select("machine", given["machine"] or "i7-8700k")
     params = _params(given["assignments"])
