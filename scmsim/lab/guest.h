@@ -10,8 +10,8 @@ enum { NEXT = 0xffb, END, BEGIN }; /* marks for persistence.c: the next state; a
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
           MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MADVISE = 25, UFLUSH, UFENCE, /* records.OPS */
-          REMAKE = 254,  /* make the file system again, with the job's files from `file` on, `file2` of them */
-          LAYOUT = 255 }; /* report where a file is, or (file < 0) every file and the free space; `buffer` comes back each time */
+          REMAKE = 254,  /* make the file system again, with `file2` of the job's files, from number `file` on */
+          LAYOUT = 255 }; /* report where a file is, or (file < 0) all files and free space; each extent carries `buffer` */
 enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256, SHARED_WRITABLE = 512, COPIED = 1024,
             SYNCED = 2048, POPULATED = 4096, PAST_CACHES = 8192 }; /* records.py */
 
@@ -75,13 +75,13 @@ long counted(long region, long number, long a, long b, long c, long d, long e, l
 int descriptor(long file);                                     /* return a file's descriptor, opened if need be; < 0: failed */
 
 long tell_layout(const struct operation *o);                   /* see guest_layout.c */
-void wait_for_removal(const struct operation *o);             /* the same */
+void wait_for_removal(const struct operation *o);             /* see guest_layout.c */
 extern uint64_t extent_count;
 extern struct extent *extents;
 
 void make_ready_for_mappings(void);
 long run_mapped(const struct operation *o);
-void look_at_mappings(long file);                              /* update the entries of a file's mappings, after a call on it */
+void look_at_mappings(long file);                              /* read the 2 MiB entries of a file's mappings, after a call on it */
 void write_faults(int fd, uint64_t at);
 int find_page_table(void);                                     /* find our page table; 0: the kernel hides it */
 uint64_t large_entry(uint64_t address, int anew);

@@ -374,7 +374,7 @@ def test_damaged_page_runs_are_refused(tmp_path, content):
         ),
         ("\nscmsim: failed: dax the file system was mounted, but without DAX: errno 95\n", "", 0, "CONFIG_FS_DAX"),
         ("", "qemu: Could not load plugin x.so: undefined symbol\n", 1, "plugin x.so"),
-        ("one\ntwo\n", "", None, "longer than it may"),
+        ("one\ntwo\n", "", None, "exceeded its time limit"),
         ("", "", -9, "signal 9"),
         ("\x1b[2Jlast\x07 words\n", "", 1, "console ends: last"),
     ],

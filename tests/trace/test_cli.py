@@ -238,5 +238,5 @@ def test_the_checked_in_trace_is_sound_and_shows_no_private_path() -> None:
 
 
 def test_the_group_says_whole_sentences_and_the_nearest_name() -> None:
-    assert "merge    Several traces as one, in the order of time; files and threads stay\n" in run("--help").output
+    assert "merge    Merge traces into one, ordered by time; each keeps its own files and\n" in run("--help").output
     assert run("stat").stderr.startswith("scmsim: error: no command named 'stat'; did you mean 'stats'? choose from ")
