@@ -1,4 +1,4 @@
-"""What the kernel remembers of a file's blocks, which cuts later requests: runs of pages, all holes or all of one extent.
+"""Cache of a file's block look-ups, which splits later requests: runs of pages, all holes or all of one extent.
 
 A look-up that hits a run ends where the run ends, even if the hole or the extent goes on there.  So a request for the blocks of
 a hole is split where an earlier look-up ended, if blocks next to it were freed since.  The content of a run is that of the file's
