@@ -87,7 +87,7 @@ def nearest(s, arena, d):
 
 @kernel
 def for_folder(s, arena, d, name_hash):
-    """Return the group for a new directory in directory `d` (find_group_orlov); -1: no group has a free inode."""
+    """Return the group for a new directory in directory `d` (find_group_orlov); -1 if no group has a free inode."""
     is_root = d == arena[s.rows + (s.row_count - 1) * e.ROW_WORDS]
     spreads = is_root and name_hash != NO_NAME
     unit = emptiest(s, arena, name_hash % units(s)) if spreads else nearest(s, arena, d)
@@ -105,7 +105,7 @@ def for_folder(s, arena, d, name_hash):
 
 @kernel
 def for_file(s, arena, d):
-    """Return the group for a new file in directory `d` (find_group_other); -1: no group has a free inode."""
+    """Return the group for a new file in directory `d` (find_group_other); -1 if no group has a free inode."""
     own = group_of(s, arena, d)
     if s.flex_shift:
         group = with_inode(s, arena, own >> s.flex_shift)

@@ -126,7 +126,7 @@ def _check(params: dict[str, int], groups: int, log: int) -> None:
     capacity, unit, buffer = params["capacity"], params["log_unit"], params["log_buffer"]
     if capacity > n.LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps two bits a block; "
+            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps two bits per block; "
             f"give {format_bytes(n.LARGEST)} or less"
         )
     least = n.AG_BLOCKS + n.FREE_LIST + 3 * n.CHUNK_BLOCKS  # blocks of a group without the log
@@ -134,7 +134,7 @@ def _check(params: dict[str, int], groups: int, log: int) -> None:
     if groups < 1 or log < 512 or blocks - size * (groups - 1) < least or size < log + least:
         raise UsageError(
             f"a log of {format_bytes(log * e.BLOCK)} and {groups} allocation groups on a device of "
-            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)}, and a group "
+            f"{format_bytes(capacity)} are not possible: the log takes at least {format_bytes(512 * e.BLOCK)}, and a group "
             f"holds the log and {format_bytes(least * e.BLOCK)} of other metadata; give a larger capacity, another log or fewer "
             "groups"
         )
