@@ -109,7 +109,7 @@ def iozone(text: str) -> Params:
             given[_IOZONE_SIZES[flag]] = _iozone_size(value, flag)
             given |= {"crossover": 0} if flag in "yq" else {}
     if not automatic:
-        raise UsageError("iozone: only the automatic mode is modelled; add -a")
+        raise UsageError("iozone: without -a IOzone is not modelled; add -a")
     return {**given, "tests": ",".join(tests)} if tests else given
 
 

@@ -56,7 +56,7 @@ def test_sizes(text, bytes):
         ),
         ("[a]\nsize=1m\nbssplit=4k/60:8k/60\n", "add up to 120 per cent"),
         ("[a]\nsize=1m\nwait_for=b\n", "wait_for='b' names no job before it"),
-        ("[a]\nsize=1m\nfilename=/dev/null\n", "f:3: /dev/null is not a file"),
+        ("[a]\nsize=1m\nfilename=/dev/null\n", "f:3: /dev/null is not a regular file"),
         ("[a]\nsize=1m\nzonemode=strided\n", "needs a zonesize"),
         ("[a]\nsize=1m\nzonemode=zbd\n", "f:3: zonemode=zbd needs a zoned device"),
         ("[a]\nsize=1m\nrw=randrwx\n", "did you mean 'randrw'"),
