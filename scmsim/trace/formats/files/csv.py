@@ -113,7 +113,7 @@ def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int],
             "write it like time=ts,op=type,offset=off,length=len"
         )
     if len(set(wanted.values())) < len(wanted):
-        raise UsageError(f"--columns {columns!r} gives a column two roles; give each its own")
+        raise UsageError(f"--columns {columns!r} gives one column two roles; name a separate column for each role")
     if all(name.isdecimal() for name in wanted.values()):
         return {role: _number(name) for role, name in wanted.items()}, 0
     lines = titles_of(given.head, delimiter)
