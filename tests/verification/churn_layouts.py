@@ -28,9 +28,10 @@ from scmsim.lab.job import Job
 from scmsim.lab.measured import Measured
 from scmsim.lab.plan import LAYOUT, OPERATION, REMAKE, Plan, Region, from_trace
 from scmsim.lab.systems import System
+from scmsim.pipeline import place
 from scmsim.study.layout import judge
 from scmsim.study.tlb.judge import taken_from
-from scmsim.workload.churn import Workload
+from scmsim.workload.churn import PAGE, Workload
 
 _EACH = 5  # histories of a guest
 _MIB = 1 << 20
@@ -237,16 +238,27 @@ def of_model(fs: str, seed: int, took: int, version: str = "6.1") -> np.ndarray:
     """Return the extents of a seed's history on a model of a kernel's version; the guest took `took` ns for it."""
     source, known = history(fs, seed), registry.literals("fs", fs)["PARAMS"]
     given = judge.by_the_guests_clock(source, {"instructions": took}, known) | parameters(fs, seed)
-    model = judge.of_model(source, fs, taken_from(f"{version}.0", [fs], {fs: given}, None).params[fs])
-    assert not isinstance(model, str), model
-    return model[0]
+    _, model = place(judge.Synced(source), fs, taken_from(f"{version}.0", [fs], {fs: given}, None).params[fs], None)
+    found = model.extents()
+    assert found is not None, fs
+    if fs.startswith(_OF_MOUNT):
+        found = _mapped(found, model.module.by_file(model.state))
+    return layout.in_order(found)
+
+
+def _mapped(found: np.ndarray, by_file: dict[str, np.ndarray]) -> np.ndarray:
+    """Return what a mapping of each file shows: no free space, and no pages after the file's end."""
+    pages = np.zeros(found["file"].max(initial=0) + 1, np.int64)
+    own = by_file["file"] < len(pages)
+    pages[by_file["file"][own]] = -(-by_file["file_bytes"][own] // PAGE) * PAGE
+    found = found[found["file"] != FREE]
+    found["length"] = np.minimum(found["length"], pages[found["file"]] - found["logical"])
+    return found[found["length"] > 0]
 
 
 def _judge(fs: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     stored = np.load(_stored(options.output, fs, seed, version(options.kernel)))
     found = of_model(fs, seed, int(stored["took"]), version(options.kernel))
-    if fs.startswith(_OF_MOUNT):  # whose kernel does not report free space
-        found = found[found["file"] != FREE]
     return judge.compared(stored["extents"], found, history(fs, seed).files)
 
 
