@@ -102,6 +102,7 @@ def admit(s, arena, out, op, places):
     if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
         adopted = (arena[row + file_row.INITIAL_SIZE] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE * s.cpus
+    s.collects = s.free_blocks >= most
     # Count exactly only if the device is nearly full.
     if s.free_blocks < most:
         if not has_enough_blocks(s, arena, op, places, pages, adopted):
@@ -139,7 +140,7 @@ def fallocate(s, arena, out, op, row):
     if s.stage == state.READY:
         s.reg[templates.INODE] = inode_of(s, op.file)
         emit_template(s, out, templates.WRITE)
-        s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
+        s.stage, s.resume_at, s.uncommitted = state.AT_WORK, op.offset >> 12, 0
     end = op.offset + op.length
     grows = (op.flag & records.KEEP_SIZE == 0) * (end > arena[row + file_row.SIZE])
     if not names.fill_holes(s, arena, out, row, (end + 4095) >> 12, 1, grows):
