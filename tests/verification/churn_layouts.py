@@ -168,8 +168,11 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
 
 def whole_history(cell: dict[str, Any]) -> bool:
-    """Return whether every extent and every free extent of a comparison is equal."""
-    return all(cell["equal"][name] == cell["real"][name] == cell["model"][name] for name in ("extents", "free_extents"))
+    """Return whether every extent and every free extent of a comparison, or the number of free bytes, is equal."""
+    free = cell.get("free_bytes", (0, 0))
+    return free[0] == free[1] and all(
+        cell["equal"][name] == cell["real"][name] == cell["model"][name] for name in ("extents", "free_extents")
+    )
 
 
 def _mib(kind: str, its: Configuration) -> int:
@@ -223,7 +226,9 @@ def _keep(fs: str, part: list[int], plans: list[Plan], every: np.ndarray, system
         mine["file"][mine["file"] != layout._FREE] -= first
         measured = Measured(np.zeros(0), b"", {}, 0.0, extents=mine)
         with whole(_stored(options.output, fs, seed, version(options.kernel))) as draft, draft.open("wb") as file:
-            np.savez(file, extents=layout.extents(measured, system), took=took(fs, history(fs, seed)))
+            free = layout.free_bytes(measured)
+            clock = took(fs, history(fs, seed))
+            np.savez(file, extents=layout.extents(measured, system), took=clock, free=-1 if free is None else free)
         first += len(its.files)
 
 
@@ -236,9 +241,18 @@ def took(fs: str, source: Any) -> int:
 
 def of_model(fs: str, seed: int, took: int, version: str = "6.1") -> np.ndarray:
     """Return the extents of a seed's history on a model of a kernel's version; the guest took `took` ns for it."""
+    return _extents(fs, model_after(fs, seed, took, version))
+
+
+def model_after(fs: str, seed: int, took: int, version: str) -> Any:
+    """Return the model after a seed's history."""
     source, known = history(fs, seed), registry.literals("fs", fs)["PARAMS"]
     given = judge.by_the_guests_clock(source, {"instructions": took}, known) | parameters(fs, seed)
     _, model = place(judge.Synced(source), fs, taken_from(f"{version}.0", [fs], {fs: given}, None).params[fs], None)
+    return model
+
+
+def _extents(fs: str, model: Any) -> np.ndarray:
     found = model.extents()
     assert found is not None, fs
     if fs.startswith(_OF_MOUNT):
@@ -258,16 +272,23 @@ def _mapped(found: np.ndarray, by_file: dict[str, np.ndarray]) -> np.ndarray:
 
 def _judge(fs: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     stored = np.load(_stored(options.output, fs, seed, version(options.kernel)))
-    found = of_model(fs, seed, int(stored["took"]), version(options.kernel))
-    return judge.compared(stored["extents"], found, history(fs, seed).files)
+    model = model_after(fs, seed, int(stored["took"]), version(options.kernel))
+    cell = judge.compared(stored["extents"], _extents(fs, model), history(fs, seed).files)
+    if stored.get("free", -1) >= 0:
+        cell["free_bytes"] = int(stored["free"]), model.space()["free_bytes"]
+    return cell
 
 
 def _told(cell: dict[str, Any]) -> str:
     names = {"extents": "extents", "mappable_2m": "mappable", "free_extents": "free"}
-    return ", ".join(
+    parts = [
         f"{cell['equal'][name]} of {cell['real'][name]} {label} ({cell['model'][name]} in the model)"
         for name, label in names.items()
-    )
+    ]
+    if "free_bytes" in cell:
+        real, model = cell["free_bytes"]
+        parts[-1] = f"{real >> 12} free blocks ({model >> 12} in the model)"
+    return ", ".join(parts)
 
 
 def _table(fs: str, cells: list[tuple[int, dict[str, Any]]]) -> None:

@@ -102,6 +102,7 @@ def admit(s, arena, out, op, places):
     if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
         adopted = (arena[row + file_row.INITIAL_SIZE] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE * s.cpus
+    # The exact count below knows nothing of a collection, which needs blocks of its own.
     s.collects = s.free_blocks >= most
     # Count exactly only if the device is nearly full.
     if s.free_blocks < most:
