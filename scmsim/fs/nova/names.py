@@ -235,17 +235,24 @@ def truncate(s, arena, out, row, new_size):
 
 
 @subroutine
-def commit_names(s, out, row, parent, replaced, removed):
+def commit_names(s, out, row, parent, replaced, removed, source):
     """Commit both log tails in one transaction, and the tail of the file that a rename replaced (`replaced`: row, or 0).
+
+    `source`: row of the other directory that a rename takes the name from, or 0.
 
     `removed`: a file (the replaced one if there is one) loses its last name. Mirrors
     nova_lite_transaction_for_time_and_link and the end of nova_rename, which marks the replaced file last.
     """
     s.reg[templates.INODE] = inode_of(s, row)
-    begin_transaction(s, out, s.reg[templates.INODE], templates.TAILS + (replaced != 0) + templates.REMOVAL * removed)
+    begin_transaction(
+        s, out, s.reg[templates.INODE], templates.TAILS + (replaced != 0) + (source != 0) + templates.REMOVAL * removed
+    )
     if removed and replaced == 0:
         emit_template(s, out, templates.REMOVE)
     emit_template(s, out, templates.COMMIT)
+    if source != 0:
+        s.reg[templates.INODE] = inode_of(s, source)
+        emit_template(s, out, templates.COMMIT)
     s.reg[templates.INODE] = inode_of(s, parent)
     emit_template(s, out, templates.COMMIT)
     if replaced != 0:
@@ -262,6 +269,7 @@ def rename(s, arena, out, row, parent, replaced):
     """Model rename: record the link change, drop the name of `replaced` (row, or 0), add the new name, drop the old."""
     emit_template(s, out, templates.RENAME)
     old, removed = arena[row + state.DENTRY], 0
+    source = arena[row + state.DIRECTORY] if arena[row + state.DIRECTORY] != parent else 0
     change_links(s, arena, out, row, 0)
     if replaced != 0:
         drop_name(s, arena, out, replaced, arena[replaced + state.DENTRY])
@@ -270,7 +278,7 @@ def rename(s, arena, out, row, parent, replaced):
     if replaced != 0:
         change_links(s, arena, out, replaced, -1)
         removed = 0 + (arena[replaced + file_row.LINKS] <= 0)
-    commit_names(s, out, row, parent, replaced, removed)
+    commit_names(s, out, row, parent, replaced, removed, source)
 
 
 @subroutine
@@ -308,7 +316,7 @@ def unlink(s, arena, out, op, row, parent):
         emit_template(s, out, templates.RMDIR)
     else:
         emit_template(s, out, templates.UNLINK if removed else templates.UNLINK_NAME)
-    commit_names(s, out, row, parent, 0, removed)
+    commit_names(s, out, row, parent, 0, removed, 0)
 
 
 @subroutine
@@ -317,4 +325,4 @@ def link(s, arena, out, op, row, parent):
     emit_template(s, out, templates.LINK)
     add_dentry(s, arena, out, row, parent)
     change_links(s, arena, out, row, 1)
-    commit_names(s, out, row, parent, 0, 0)
+    commit_names(s, out, row, parent, 0, 0, 0)

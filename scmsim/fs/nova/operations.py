@@ -163,6 +163,11 @@ def perform(s, arena, out, op):
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     if op.op == records.RENAME and arena[row + state.DIRECTORY] != 0:
         parent = 0 + arena[row + state.DIRECTORY]
+    if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file:
+        # The new name is that of the replaced file, in its directory.
+        target = s.files + op.replaced * state.FILE_WORDS
+        if arena[target + file_row.STATUS] & file_row.EXISTS and arena[target + state.DIRECTORY] != 0:
+            parent = 0 + arena[target + state.DIRECTORY]
     other = s.files + op.replaced * state.FILE_WORDS if op.op == records.RENAME and op.replaced >= 0 else parent
     places = (row, parent, other)
     if s.stage == state.NEW:

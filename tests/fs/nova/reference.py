@@ -23,6 +23,9 @@ class Nova(Logs):
         parent = self.files[file2] if file2 >= 0 and op != "rename" else self.files[-1]
         if op == "rename" and f.directory:
             parent = f.directory
+        over = self.files[file2] if op == "rename" and file2 >= 0 else f
+        if over is not f and over.exists and over.directory:
+            parent = over.directory  # the replaced file's name stays in its directory
         pages = (offset % PAGE + length + PAGE - 1) // PAGE if length and op in ("write", "fallocate") else 0
         adopts = not f.exists and not f.is_dir
         pages += (max(f.first_size, 0) + PAGE - 1) // PAGE if adopts else 0
@@ -337,9 +340,9 @@ class Nova(Logs):
             f.link_entry = True
         f.links += by
 
-    def _commit_names(self, f, parent, replaced=None, gone=None):
+    def _commit_names(self, f, parent, replaced=None, gone=None, source=None):
         """Commit the tails of all changed logs in one transaction; also mark the inode of `gone` as invalid."""
-        files = [f, parent, replaced] if replaced else [f, parent]
+        files = [file for file in (f, source, parent, replaced) if file]
         self._transaction(len(files) + 2 * bool(gone))
         for file in files:
             self._commit(file)
@@ -351,7 +354,7 @@ class Nova(Logs):
         over = replaced if replaced is not None and replaced.exists and replaced is not f else None
         if replaced is not None and replaced is not f:
             replaced.first_size = -1
-        old = f.dentry
+        old, source = f.dentry, f.directory if f.directory is not parent else None
         self._change_links(f, 0)
         if over:
             self._drop_name(over, over.dentry)
@@ -359,7 +362,7 @@ class Nova(Logs):
         self._drop_name(f, old)
         if over:
             self._change_links(over, -1)
-        self._commit_names(f, parent, over, over if over and over.links <= 0 else None)
+        self._commit_names(f, parent, over, over if over and over.links <= 0 else None, source)
         if over:
             self._leave(over)
 
