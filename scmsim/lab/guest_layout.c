@@ -19,6 +19,7 @@
 #define FRAME ((1UL << 55) - 1)  /* bits of a pagemap entry that hold the frame; bit 63: present */
 #define BY_PAGES 0x80000000u     /* flag of an extent that was found by its pages; FIEMAP has no such flag */
 #define XFS 0x58465342           /* its magic number (statfs) */
+#define IN_ALL 0x40000000u       /* flag of free space that has no place: all of it, from statfs */
 #define FREE UINT32_MAX          /* `file` of an extent of free space */
 
 uint64_t extent_count;
@@ -111,7 +112,7 @@ static long of_descriptor(int fd, uint32_t file, int64_t tag)
     return r == -EOPNOTSUPP || r == -ENOTTY ? by_mapping(fd, file, tag) : r;
 }
 
-/* Report the free space, if the file system implements GETFSMAP (ext4's driver, XFS). */
+/* Report the free space, or only its size where the file system has no GETFSMAP (all but ext4's driver and XFS). */
 static void free_space(int64_t tag)
 {
     static struct {
@@ -121,6 +122,12 @@ static void free_space(int64_t tag)
     memset(&found.head, 0, sizeof found.head);
     found.head.fmh_count = AT_ONCE;
     found.head.fmh_keys[1] = (struct fsmap){UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, {0}};
+    if (ioctl(root, FS_IOC_GETFSMAP, &found)) {
+        struct statfs about;
+        if (!fstatfs(root, &about))
+            add(FREE, IN_ALL, 0, 0, (uint64_t)about.f_bfree * about.f_bsize, tag);
+        return;
+    }
     while (!ioctl(root, FS_IOC_GETFSMAP, &found) && found.head.fmh_entries) {
         const struct fsmap *last = &found.records[found.head.fmh_entries - 1];
         for (const struct fsmap *f = found.records; f <= last; f++)

@@ -19,7 +19,7 @@ from scmsim.result import extents as tables
 
 SUFFIX = ".extents.parquet"
 _NO_PLACE, _UNWRITTEN = 0x2 | 0x4, 0x800  # FIEMAP_EXTENT_UNKNOWN and _DELALLOC, FIEMAP_EXTENT_UNWRITTEN
-_BY_PAGES, _FREE = 1 << 31, (1 << 32) - 1  # BY_PAGES and FREE of guest_layout.c
+_BY_PAGES, _IN_ALL, _FREE = 1 << 31, 1 << 30, (1 << 32) - 1  # BY_PAGES, IN_ALL and FREE of guest_layout.c
 
 
 def extents(measured: Measured, system: System) -> np.ndarray:
@@ -29,7 +29,7 @@ def extents(measured: Measured, system: System) -> np.ndarray:
     page of zeros that represents a hole, are left out.
     """
     raw = measured.extents
-    raw = raw[(raw["flags"] & _NO_PLACE) == 0]
+    raw = raw[(raw["flags"] & (_NO_PLACE | _IN_ALL)) == 0]
     found = np.zeros(len(raw), EXTENT)
     for name in ("file", "logical", "physical", "length"):
         found[name] = raw[name]
@@ -41,6 +41,12 @@ def extents(measured: Measured, system: System) -> np.ndarray:
         on_device = (found["physical"] >= 0) & (found["physical"] < qemu.PM_BYTES)
         found = found[~by_pages | on_device]
     return in_order(found)
+
+
+def free_bytes(measured: Measured) -> int | None:
+    """Return the free bytes of a file system that does not report where they are; None if it does."""
+    found = measured.extents["length"][measured.extents["flags"] & _IN_ALL > 0]
+    return int(found[0]) if len(found) else None
 
 
 def in_order(found: np.ndarray) -> np.ndarray:

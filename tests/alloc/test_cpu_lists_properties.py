@@ -152,15 +152,17 @@ def test_a_request_goes_to_the_list_with_most_free_blocks():
 @pytest.mark.parametrize("cpus", [1, 2, 7, 64])
 @pytest.mark.parametrize("blocks", [(4 << 20) // 4096 * 64 + 13, 16 << 18])
 @pytest.mark.parametrize("inodes", [1, 20_000])
-def test_layout(cpus, blocks, inodes):
-    lists, journals, tables = formatted(blocks, cpus, inodes)
+@pytest.mark.parametrize("directories", [0, 7])
+def test_layout(cpus, blocks, inodes, directories):
+    lists, journals, tables, logs = formatted(blocks, cpus, inodes, directories)
     try:
-        made = layout(blocks, cpus, inodes, fast16=False)
+        made = layout(blocks, cpus, inodes, directories, fast16=False)
     except UsageError as error:
         assert "CPUs" in str(error) and not all(part.free > 1 for part in lists.lists)
         return
     assert [list(part) for part in made.lists] == [part.ranges[0] for part in lists.lists]
     assert ([made.journal + cpu for cpu in range(cpus)], made.tables) == (journals, tables)
+    assert [made.logs + page for page in range(1 + directories)] == logs
 
 
 def test_the_areas_of_checksums_and_parity_are_an_eighth_of_the_device():
@@ -172,5 +174,5 @@ def test_the_areas_of_checksums_and_parity_are_an_eighth_of_the_device():
 
 
 def test_layout_of_fast16():
-    made = layout(1 << 18, 1, 10, fast16=True)
-    assert made == ([(3 + 1 + 512 + 1, 1 << 18)], 1 << 18, 1, 3, [4])
+    made = layout(1 << 18, 1, 10, 2, fast16=True)
+    assert made == ([(3 + 1 + 512 + 1 + 2, 1 << 18)], 1 << 18, 1, 3, [4], 3 + 1 + 512)

@@ -67,6 +67,12 @@ def test_pages_of_a_mapping_are_places_on_the_device_where_there_is_one():
     assert len(layout.extents(guest, systems.load()["tmpfs"])) == 2
 
 
+def test_free_space_without_a_place_is_a_number_of_bytes():
+    guest = told((1, 0, 0, 20480, 8192), ((1 << 32) - 1, 1 << 30, 0, 0, 40960))
+    assert plain(layout.extents(guest, systems.load()["nova-cow"])) == [(1, 0, 20480, 8192, False)]
+    assert layout.free_bytes(guest) == 40960 and layout.free_bytes(told((1, 0, 0, 4096, 4096))) is None
+
+
 def test_a_guest_without_extents_is_told():
     with pytest.raises(EnvironmentProblem, match="ext2: the guest reported no extents"):
         layout.check_told(extents(), "ext2")

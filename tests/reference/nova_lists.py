@@ -75,8 +75,11 @@ def parts_of(blocks, cpus):
     return parts
 
 
-def formatted(blocks, cpus, inodes, *, fast16=False):
-    """(lists, journal pages, inode tables) of a new device: what nova_init allocates from the lists' low ends."""
+def formatted(blocks, cpus, inodes, directories=0, *, fast16=False):
+    """(lists, journal pages, inode tables, log pages of the root and then of the directories made first) of a new device.
+
+    nova_init and then nova_mkdir, on CPU 0, allocate from the lists' low ends.
+    """
     parts = [[3, blocks]] if fast16 else parts_of(blocks, cpus)
     journals = [parts[0][0] + cpu for cpu in range(cpus)]
     parts[0][0] += cpus
@@ -84,7 +87,8 @@ def formatted(blocks, cpus, inodes, *, fast16=False):
     of_cpu = inodes // cpus + (inodes % cpus > 0)
     for part in parts:
         part[0] += -(-of_cpu // 16384) * HUGE
-    parts[0][0] += 1  # the root directory's log
+    logs = [parts[0][0] + page for page in range(1 + directories)]  # the root directory's log comes first
+    parts[0][0] += len(logs)
     for part in parts:
         part[1] = max(part[1], part[0] + 1)
-    return Lists(parts, fast16=fast16), journals, tables
+    return Lists(parts, fast16=fast16), journals, tables, logs

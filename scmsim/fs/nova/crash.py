@@ -12,9 +12,12 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import NTSTORE, STORE
+from scmsim.fs.engine import file_row
+from scmsim.fs.nova.flaws import KNOWN
+from scmsim.fs.nova.state import FILE_WORDS, LOG_BLOCK
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, cleared, in_words, label_of
-from scmsim.fs.recovery.model import Guarantee, Known, Stores, Unrecoverable, copied, has_ragged_ends, placed, source_of
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied, placed, source_of
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
@@ -29,16 +32,6 @@ RECORD_BYTES, POINTER_BYTES = 32, 64  # of a journal record, of a CPU's pair of 
 
 ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
 TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
-
-KNOWN = (
-    Known(
-        records.WRITE, "data copy",
-        "its copy stores the ends of a write that are no whole 8 bytes through the cache, and nobody writes them back (fs/nova)",
-        has_ragged_ends,
-    ),
-    Known(records.RENAME, "", "its old name goes in place, before its new one is committed (LeBlanc et al., arXiv:2204.06066)"),
-    Known(records.FALLOCATE, "entry update", "over blocks that exist it returns without a fence after the new size (file.c)"),
-)  # fmt: skip
 
 
 class RecoveryModel(Base):
@@ -61,7 +54,11 @@ class RecoveryModel(Base):
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
         self.done: dict[int, tuple[int, int, int, int]] = {}  # file -> life, entries in `base`, their size and its age
         self.sized: dict[int, list[Any]] = {}  # file -> entries whose size changed in place and may be lost
-        self.running: dict[int, Running] = {}
+        blocks = file_row.of(self.state, FILE_WORDS)[:, LOG_BLOCK].tolist()
+        self.begun = {
+            file for file, block in enumerate(blocks) if block
+        }  # directories with a log from before the trace
+        self.running = {file: Running([blocks[file] * PAGE]) for file in self.begun}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return, for each event, the writes that the event represents."""
@@ -94,7 +91,7 @@ class RecoveryModel(Base):
         base = self.base.get(file, {})
         if known != life:
             count, size, age, base = 0, 0, 0, {}
-        if tail and not image.word(("head", file, life), False):
+        if tail and not image.word(("head", file, life), life == 0 and file in self.begun):
             raise Unrecoverable("its log has a tail, but nothing leads to its first page")
         for at, key in self.links.get((file, life), []):
             if count <= at < tail and not image.word(key, False):
@@ -143,9 +140,9 @@ class RecoveryModel(Base):
 class Running:
     """A file's state as the running system knows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, chain: Sequence[int] = ()) -> None:
         self.size = 0
-        self.chain: list[int] = []  # addresses of its log pages in order
+        self.chain = list(chain)  # addresses of its log pages in order
         self.mapped: dict[int, int] = {}  # page -> device page
         self.entry_of: dict[int, Any] = {}  # page -> write entry
 
@@ -160,6 +157,9 @@ class Call:
             int(op.replaced) if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file else -1
         )
         self.parent = self._parent()
+        self.source = (
+            self._directory(self.file) if op.op == records.RENAME else self.parent
+        )  # directory of the old name
         self.me = self._running(self.file)
         copies = copied(op, events, "data copy") if op.op == records.WRITE else []
         self.copies = {i: span for i, *span in copies}
@@ -184,11 +184,15 @@ class Call:
         return meant
 
     def _parent(self) -> int:
-        """Return the directory that the call changes; for a rename the directory of the file's newest name."""
+        """Return the directory of a new or lost name; for a rename that of the replaced file, else of the newest name."""
         if self.op.op == records.RENAME:
-            names = self.a.names.get(self.file, {})
-            return names[max(names)][0] if names else self.a.count
+            over = self.replaced if self.replaced >= 0 and self._newest(self.replaced) > 0 else self.file
+            return self._directory(over)
         return int(self.op.parent) if 0 <= self.op.parent < self.a.count else self.a.count
+
+    def _directory(self, file: int) -> int:
+        names = self.a.names.get(file, {})
+        return names[max(names)][0] if names else self.a.count
 
     def _running(self, file: int) -> Running:
         return self.a.running.setdefault(file, Running())
@@ -363,8 +367,10 @@ class Call:
             return [] if self._inode_of(change.addr) >= 0 else [("dead", self._newest(self.victims[0]))]
         if self.op.op in (records.CREATE, records.MKDIR):
             return [("valid", self.file), ("tail", self.parent)]
-        words = [("tail", self.file), ("tail", self.parent), ("valid", self.file)]
-        return words[:2] + [("tail", self.replaced), ("valid", self.replaced)] if self.replaced >= 0 else words
+        words = [("tail", file) for file in dict.fromkeys((self.file, self.source, self.parent))]
+        if self.replaced >= 0:
+            return [*words, ("tail", self.replaced), ("valid", self.replaced)]
+        return [*words, ("valid", self.file)]
 
     def _newest(self, file: int) -> int:
         """Return the newest name from before this call."""

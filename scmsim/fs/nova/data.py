@@ -9,7 +9,15 @@ from scmsim.fs.engine import file_row, slab, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.nova import state, templates
-from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, inode_of, used_bytes, words_of
+from scmsim.fs.nova.log import (
+    append_entry,
+    begin_transaction,
+    begins_collection,
+    entry_fits,
+    inode_of,
+    used_bytes,
+    words_of,
+)
 from scmsim.jit import subroutine
 
 
@@ -240,7 +248,7 @@ def write_file(s, arena, out, op, row):
     s.reg[templates.INODE] = inode_of(s, op.file)
     if s.stage == state.READY:
         emit_template(s, out, templates.WRITE)
-        s.stage, s.resume_at, s.fresh = state.AT_WORK, op.offset >> 12, 0
+        s.stage, s.resume_at, s.fresh, s.uncommitted = state.AT_WORK, op.offset >> 12, 0, 0
     while s.stage == state.AT_WORK:
         if not entry_fits(s, arena, out, row):
             return False
@@ -250,6 +258,8 @@ def write_file(s, arena, out, op, row):
             if s.fresh > 0:
                 emit_template(s, out, templates.COMMIT)
             s.stage = state.ASSIGNING
+        if begins_collection(s):
+            return False
     return s.fresh == 0 or assign_fresh(s, arena, out, row)
 
 

@@ -1,6 +1,7 @@
 """Model NOVA's thorough garbage collection: copy the live entries of a log's old pages to fresh pages at its head.
 
-The collection runs between two operations and uses the counts of the extension that requested it.
+The collection runs after the append that requested it, before the operation's next allocation or release, with the counts of
+that extension.  It waits until the operation's end if the operation changes names or the device is nearly full.
 Source: NOVA fs/nova/gc.c (nova_inode_log_thorough_gc, nova_gc_assign_file_entry).
 """
 
@@ -96,7 +97,7 @@ def drop_pages(s, arena, row, low, high):
 
 @kernel
 def collect(record, arena, out):
-    """Run the thorough GC that the last operation left in `need_collect` (row of the file).
+    """Run the thorough GC that an operation left in `need_collect` (row of the file).
 
     `need_collect` stays set only if room is lacking.
 

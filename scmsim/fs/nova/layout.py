@@ -26,6 +26,7 @@ class Layout(NamedTuple):
     pointers: int
     journal: int  # journal page of CPU 0; those of the other CPUs follow
     tables: list[int]  # inode table of each CPU
+    logs: int  # log page of the root directory; those of the directories from before the trace follow
 
 
 def lists_of(blocks: int, cpus: int) -> list[tuple[int, int]]:
@@ -44,22 +45,25 @@ def lists_of(blocks: int, cpus: int) -> list[tuple[int, int]]:
     return lists
 
 
-def layout(blocks: int, cpus: int, inodes: int, *, fast16: bool) -> Layout:
-    """Return the layout of a device after formatting, with inode tables for `inodes` inodes.
+def layout(blocks: int, cpus: int, inodes: int, directories: int = 0, *, fast16: bool) -> Layout:
+    """Return the layout of a device with inode tables for `inodes` inodes and `directories` directories besides the root.
 
     Simplified: an inode table of more than 2 MiB is in one piece; NOVA allocates each further 2 MiB when it needs them.
     """
     lists = [(FAST16_HEAD, blocks)] if fast16 else lists_of(blocks, cpus)
-    journal, tables = lists[0][0], []
+    journal, tables, logs = lists[0][0], [], 0
     table_blocks = -(-inodes * INODE_BYTES // (HUGE * BLOCK * cpus)) * HUGE
     for cpu, (start, stop) in enumerate(lists):
         first = start + cpus * (cpu == 0)  # all journal pages come from the list of the CPU that formats
         tables.append(first)
-        first += table_blocks + (cpu == 0)  # the first log page of the root directory
+        first += table_blocks
+        if cpu == 0:  # each new directory has a log page (nova_append_dir_init_entries)
+            logs = first
+            first += 1 + directories
         if cpus > 1 and first >= stop:
             raise UsageError(
                 f"capacity {format_bytes(blocks * BLOCK)} does not work with {cpus} CPUs and {inodes} inodes; "
                 "each CPU's part must hold its inode table; use a larger capacity or fewer CPUs"
             )
         lists[cpu] = first, max(stop, first + 1)
-    return Layout(lists, blocks // cpus, FAST16_POINTERS if fast16 else POINTERS, journal, tables)
+    return Layout(lists, blocks // cpus, FAST16_POINTERS if fast16 else POINTERS, journal, tables, logs)

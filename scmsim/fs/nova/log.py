@@ -82,12 +82,11 @@ def add_pages(s, arena, out, row, count):
 
 
 @subroutine
-def sweep_log(s, arena, out, row):
-    """Run fast GC: drop the pages before the tail page that have no valid entry; return (valid, all) entries.
+def sweep_log(s, arena, out, row, tail):
+    """Run fast GC: drop the pages before page `tail` that have no valid entry; return (valid, all) entries.
 
     Loads of pages in neighbouring blocks make one event.
     """
-    tail = arena[row + state.TAIL_PAGE]
     entries, valid, keep, first, length = 0, 0, 0, 0, 0
     for i in range(arena[row + state.LOG_COUNT]):
         page = arena[arena[row + state.LOG] + i]
@@ -113,11 +112,10 @@ def sweep_log(s, arena, out, row):
                 continue
             entries += count
             valid += count - dead
-        elif i == tail:
-            arena[row + state.TAIL_PAGE] = keep
         arena[arena[row + state.LOG] + keep] = page
         keep += 1
     s.log_pages -= arena[row + state.LOG_COUNT] - keep
+    arena[row + state.TAIL_PAGE] -= arena[row + state.LOG_COUNT] - keep
     arena[row + state.LOG_SIZE] -= arena[row + state.LOG_COUNT] - keep
     arena[row + state.LOG_COUNT] = keep
     return valid, entries
@@ -126,11 +124,12 @@ def sweep_log(s, arena, out, row):
 @subroutine
 def extend_log(s, arena, out, row):
     """Add pages to a full log, scan it, drop its dead pages; mark it for thorough GC if less than half is live."""
-    tail = arena[row + state.TAIL_PAGE]
-    tail_block = arena[arena[arena[row + state.LOG] + tail] + state.PAGE_BLOCK]
+    tail_block = arena[arena[arena[row + state.LOG] + arena[row + state.TAIL_PAGE]] + state.PAGE_BLOCK]
+    # The scan ends at the committed tail (nova_inode_log_fast_gc), not at the entries that the operation added after it.
+    tail = arena[row + state.TAIL_PAGE] - s.uncommitted
     add_pages(s, arena, out, row, min(arena[row + state.LOG_SIZE], EXTEND_THRESHOLD))
     emit_template(s, out, templates.LOG_EXTEND)
-    valid, entries = sweep_log(s, arena, out, row)
+    valid, entries = sweep_log(s, arena, out, row, tail)
     s.scanned_pages += tail
     s.reg[templates.COUNT] = tail
     s.reg[templates.ENTRIES], s.reg[templates.ASSIGNED] = tail * s.slots, valid
@@ -139,7 +138,7 @@ def extend_log(s, arena, out, row):
     emit_template(s, out, templates.LOG_SCANNED)
     s.reg[templates.PAGE] = tail_block * state.BLOCK
     emit_template(s, out, templates.LOG_LINK)
-    checked = arena[row + state.TAIL_PAGE]
+    checked = arena[row + state.TAIL_PAGE] - s.uncommitted
     if s.gc_row == row:
         s.gc_row = 0
     if entries == 0 or arena[row + file_row.STATUS] & (file_row.IS_DIR | state.HOLDS_NAMES):
@@ -155,12 +154,35 @@ def extend_log(s, arena, out, row):
 
 
 @subroutine
+def add_dots(s, arena, row):
+    """Fill the first log page of a directory with "." and ".."."""
+    arena[arena[arena[row + state.LOG]] + state.PAGE_COUNTS] += 2 * (
+        1 + state.PLAIN_ONE + s.dot_bytes * state.PLAIN_BYTE
+    )
+    arena[row + state.TAIL_BYTES] = 2 * s.dot_bytes
+
+
+@subroutine
+def open_log(s, arena, row):
+    """Build the log of a directory from before the trace, whose first page the device has already."""
+    table.reserve(s, arena, row + state.LOG, 1)
+    page = take(s, arena, s.page_order)
+    arena[page + state.PAGE_BLOCK] = arena[row + state.LOG_BLOCK]
+    arena[arena[row + state.LOG]] = page
+    arena[row + state.LOG_COUNT], arena[row + state.LOG_SIZE], arena[row + state.LOG_BLOCK] = 1, 1, 0
+    s.largest_log = max(s.largest_log, 1)
+    add_dots(s, arena, row)
+
+
+@subroutine
 def append_entry(s, arena, out, row, length):
     """Reserve `length` bytes at the tail of the log, set registers ENTRY and PAGE, and return the entry's ref.
 
     The entry is counted but not filled in. Register INODE holds the inode. The caller has made sure of room with
     `log_growth`.
     """
+    if arena[row + state.LOG_BLOCK] != 0:
+        open_log(s, arena, row)
     if arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
         emit_template(s, out, templates.LOG_START)
@@ -173,6 +195,7 @@ def append_entry(s, arena, out, row, length):
         if arena[row + state.TAIL_PAGE] + 1 == arena[row + state.LOG_COUNT]:
             extend_log(s, arena, out, row)
         arena[row + state.TAIL_PAGE] += 1
+        s.uncommitted += 1
         arena[row + state.TAIL_BYTES] = 0
         page = arena[arena[row + state.LOG] + arena[row + state.TAIL_PAGE]]
     at = arena[row + state.TAIL_BYTES]
@@ -184,10 +207,23 @@ def append_entry(s, arena, out, row, length):
 
 
 @subroutine
+def begins_collection(s):
+    """Return whether the operation must stop for a thorough GC that its log is due for, and request that.
+
+    NOVA collects inside the append (nova_extend_inode_log), so before the operation's next allocation or release.
+    """
+    if s.gc_row == 0 or not s.collects:
+        return False
+    s.need_collect, s.gc_row = s.gc_row, 0
+    return True
+
+
+@subroutine
 def append_record(s, record, arena, out, row):
     """Append an entry that maps no data and return its ref; `record` = (template, bytes of the entry, of its fields)."""
     template, length, fields = record
     s.reg[templates.INODE] = inode_of(s, (row - s.files) // state.FILE_WORDS)
+    s.uncommitted = 0
     ref = append_entry(s, arena, out, row, length)
     arena[(ref >> 9) + state.PAGE_COUNTS] += state.PLAIN_ONE + length * state.PLAIN_BYTE
     s.reg[templates.BYTES] = length

@@ -10,7 +10,16 @@ from scmsim.fs.engine.arena import give
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.nova import log, state, templates
 from scmsim.fs.nova.data import assign_entry, extent_run, free_nodes, invalidate_entry, locate, reserve_pages
-from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
+from scmsim.fs.nova.log import (
+    add_dots,
+    add_pages,
+    append_entry,
+    append_record,
+    begin_transaction,
+    begins_collection,
+    entry_fits,
+    words_of,
+)
 from scmsim.jit import subroutine
 
 ADOPT_PAGES = 256  # a file that existed before the trace counts as written in 1 MiB writes
@@ -106,6 +115,10 @@ def evict(s, arena, out, row):
     emit_template(s, out, templates.EVICT)
     s.resume_at, s.freed = 0, 0
     free_pages(s, arena, out, row, 0, 0)
+    if arena[row + state.LOG_BLOCK] != 0:
+        cpu_lists.release(s, arena, arena[row + state.LOG_BLOCK], 1)
+        arena[row + state.LOG_BLOCK] = 0
+        s.log_pages -= 1
     for i in range(arena[row + state.LOG_COUNT]):
         page = arena[arena[row + state.LOG] + i]
         cpu_lists.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
@@ -142,7 +155,9 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
     s.reg[templates.INODE] = inode_of(s, row)
     while s.resume_at < stop:
         page, count = s.resume_at, 0
-        while page + count < stop and count < ADOPT_PAGES and table.get(arena, row + state.PAGES, page + count) == 0:
+        # fallocate asks for a whole hole at once (nova_fallocate)
+        last = stop if zero else min(stop, page + ADOPT_PAGES)
+        while page + count < last and table.get(arena, row + state.PAGES, page + count) == 0:
             count += 1
         if not entry_fits(s, arena, out, row):
             return False
@@ -158,6 +173,7 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
         if zero:
             s.reg[templates.TO], s.reg[templates.BYTES] = block * state.BLOCK, count * state.BLOCK
             emit_template(s, out, templates.ZEROED)
+        s.uncommitted = s.uncommitted if zero else 0
         ref = append_entry(s, arena, out, row, s.entry_bytes)
         at = words_of(s, ref)
         arena[at], arena[at + 1] = page << 24 | count, block << 24
@@ -168,6 +184,8 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
         s.resume_at += count
         if not zero:
             s.emitted = emitted
+        elif begins_collection(s):
+            return False
     return True
 
 
@@ -207,24 +225,34 @@ def truncate(s, arena, out, row, new_size):
             s.reg[templates.TO] = block * state.BLOCK + (new_size & 4095)
             s.reg[templates.BYTES] = state.BLOCK - (new_size & 4095)
             emit_template(s, out, templates.TRUNCATE_TAIL)
-    if new_size < arena[row + file_row.SIZE] and not free_pages(s, arena, out, row, first, 1):
+        if begins_collection(s):
+            return False
+    # Pages after the file's end go only with a page before it (nova_truncate_file_blocks).
+    if first < (arena[row + file_row.SIZE] + state.BLOCK - 1) >> 12 and not free_pages(s, arena, out, row, first, 1):
         return False
     arena[row + file_row.SIZE] = new_size
     return True
 
 
 @subroutine
-def commit_names(s, out, row, parent, replaced, removed):
+def commit_names(s, out, row, parent, replaced, removed, source):
     """Commit both log tails in one transaction, and the tail of the file that a rename replaced (`replaced`: row, or 0).
+
+    `source`: row of the other directory that a rename takes the name from, or 0.
 
     `removed`: a file (the replaced one if there is one) loses its last name. Mirrors
     nova_lite_transaction_for_time_and_link and the end of nova_rename, which marks the replaced file last.
     """
     s.reg[templates.INODE] = inode_of(s, row)
-    begin_transaction(s, out, s.reg[templates.INODE], templates.TAILS + (replaced != 0) + templates.REMOVAL * removed)
+    begin_transaction(
+        s, out, s.reg[templates.INODE], templates.TAILS + (replaced != 0) + (source != 0) + templates.REMOVAL * removed
+    )
     if removed and replaced == 0:
         emit_template(s, out, templates.REMOVE)
     emit_template(s, out, templates.COMMIT)
+    if source != 0:
+        s.reg[templates.INODE] = inode_of(s, source)
+        emit_template(s, out, templates.COMMIT)
     s.reg[templates.INODE] = inode_of(s, parent)
     emit_template(s, out, templates.COMMIT)
     if replaced != 0:
@@ -241,6 +269,7 @@ def rename(s, arena, out, row, parent, replaced):
     """Model rename: record the link change, drop the name of `replaced` (row, or 0), add the new name, drop the old."""
     emit_template(s, out, templates.RENAME)
     old, removed = arena[row + state.DENTRY], 0
+    source = arena[row + state.DIRECTORY] if arena[row + state.DIRECTORY] != parent else 0
     change_links(s, arena, out, row, 0)
     if replaced != 0:
         drop_name(s, arena, out, replaced, arena[replaced + state.DENTRY])
@@ -249,7 +278,7 @@ def rename(s, arena, out, row, parent, replaced):
     if replaced != 0:
         change_links(s, arena, out, replaced, -1)
         removed = 0 + (arena[replaced + file_row.LINKS] <= 0)
-    commit_names(s, out, row, parent, replaced, removed)
+    commit_names(s, out, row, parent, replaced, removed, source)
 
 
 @subroutine
@@ -268,10 +297,7 @@ def create(s, arena, out, op, row, parent):
     if op.op == records.MKDIR and arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
         emit_template(s, out, templates.DOTS)
-        arena[arena[arena[row + state.LOG]] + state.PAGE_COUNTS] += 2 * (
-            1 + state.PLAIN_ONE + s.dot_bytes * state.PLAIN_BYTE
-        )
-        arena[row + state.TAIL_BYTES] = 2 * s.dot_bytes
+        add_dots(s, arena, row)
     s.reg[templates.INODE] = inode_of(s, parent)
     begin_transaction(s, out, s.reg[templates.INODE], templates.TAILS)
     emit_template(s, out, templates.COMMIT)
@@ -290,7 +316,7 @@ def unlink(s, arena, out, op, row, parent):
         emit_template(s, out, templates.RMDIR)
     else:
         emit_template(s, out, templates.UNLINK if removed else templates.UNLINK_NAME)
-    commit_names(s, out, row, parent, 0, removed)
+    commit_names(s, out, row, parent, 0, removed, 0)
 
 
 @subroutine
@@ -299,4 +325,4 @@ def link(s, arena, out, op, row, parent):
     emit_template(s, out, templates.LINK)
     add_dentry(s, arena, out, row, parent)
     change_links(s, arena, out, row, 1)
-    commit_names(s, out, row, parent, 0, 0)
+    commit_names(s, out, row, parent, 0, 0, 0)

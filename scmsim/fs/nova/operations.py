@@ -102,6 +102,8 @@ def admit(s, arena, out, op, places):
     if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
         adopted = (arena[row + file_row.INITIAL_SIZE] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE * s.cpus
+    # The exact count below knows nothing of a collection, which needs blocks of its own.
+    s.collects = s.free_blocks >= most
     # Count exactly only if the device is nearly full.
     if s.free_blocks < most:
         if not has_enough_blocks(s, arena, op, places, pages, adopted):
@@ -139,7 +141,7 @@ def fallocate(s, arena, out, op, row):
     if s.stage == state.READY:
         s.reg[templates.INODE] = inode_of(s, op.file)
         emit_template(s, out, templates.WRITE)
-        s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
+        s.stage, s.resume_at, s.uncommitted = state.AT_WORK, op.offset >> 12, 0
     end = op.offset + op.length
     grows = (op.flag & records.KEEP_SIZE == 0) * (end > arena[row + file_row.SIZE])
     if not names.fill_holes(s, arena, out, row, (end + 4095) >> 12, 1, grows):
@@ -161,6 +163,11 @@ def perform(s, arena, out, op):
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     if op.op == records.RENAME and arena[row + state.DIRECTORY] != 0:
         parent = 0 + arena[row + state.DIRECTORY]
+    if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file:
+        # The new name is that of the replaced file, in its directory.
+        target = s.files + op.replaced * state.FILE_WORDS
+        if arena[target + file_row.STATUS] & file_row.EXISTS and arena[target + state.DIRECTORY] != 0:
+            parent = 0 + arena[target + state.DIRECTORY]
     other = s.files + op.replaced * state.FILE_WORDS if op.op == records.RENAME and op.replaced >= 0 else parent
     places = (row, parent, other)
     if s.stage == state.NEW:

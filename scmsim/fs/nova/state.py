@@ -33,7 +33,8 @@ DENTRY = LOG_COUNT + 5  # `ref` of the newest name's dentry
 LOG_SIZE = LOG_COUNT + 6  # log pages
 DIRECTORY = LOG_COUNT + 7  # row of the directory with the newest name, 0: unknown
 NODES = LOG_COUNT + 8  # table (2 words): page / 64 -> radix node
-FILE_WORDS = NODES + 2
+LOG_BLOCK = NODES + 2  # device block of the first log page, which is not in LOG yet; 0: none
+FILE_WORDS = NODES + 3
 HOLDS_NAMES = 4  # STATUS bit: dentries are in its log, also where the trace takes it for a file
 UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 
@@ -79,6 +80,8 @@ STATE = np.dtype(
             ("resume_at", "i8"),  # page (read: byte) at which the current operation resumes
             ("fresh", "i8"),  # write entries of the current operation that are not yet in the radix tree
             ("freed", "i8"),  # pages that the current operation freed
+            ("uncommitted", "i8"),  # log pages that the current operation began after the one with the committed tail
+            ("collects", "i8"),  # 1: thorough GC runs during the current operation, 0: after it
             ("closes", "i8"),  # close operations seen
             ("gc_row", "i8"),  # file whose log is due for thorough GC after the operation, 0 = none
             ("page_order", "i8"),  # arena order of a log page
@@ -130,7 +133,8 @@ def start(
         )
     rows = len(files) + 1  # the last row is a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
-    places = layout(blocks, cpus, rows, fast16=not counters)
+    from_before = np.flatnonzero(files.is_dir & (files.first_size >= 0))
+    places = layout(blocks, cpus, rows, len(from_before), fast16=not counters)
     words = 16 + rows * FILE_WORDS + cpu_lists.arena_words(places.lists)
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, templates.COSTS, list(SITES)))
     if not params.get("tick", 1):
@@ -164,7 +168,9 @@ def start(
     dead_zone = cpu_lists.DEAD_ZONE if counters else 0
     cpu_lists.attach(state, places.lists, places.list_blocks, aligned=counters, dead_zone=dead_zone)
     slab.attach(state)
-    file_row.add(state, files, FILE_WORDS)
+    logs = file_row.add(state, files, FILE_WORDS)[:, LOG_BLOCK]
+    logs[-1], logs[from_before] = places.logs, places.logs + 1 + np.arange(len(from_before))
+    record.log_pages = 1 + len(from_before)
     return state
 
 

@@ -4,7 +4,7 @@ Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage, its port to 5.
 FAST'16 NOVA dax.c.  FAST'16's field bytes of an inode (100) and of a changed entry (30) are estimates.
 """
 
-from tests.fs.nova.reference_log import LINE, PAGE, VARIANTS, Entry, Logs, Reading
+from tests.fs.nova.reference_log import LINE, PAGE, VARIANTS, Logs, Reading
 
 RADIX_NODES = 1 << 40  # address of the radix nodes' slabs; this address itself means no node
 
@@ -23,6 +23,14 @@ class Nova(Logs):
         parent = self.files[file2] if file2 >= 0 and op != "rename" else self.files[-1]
         if op == "rename" and f.directory:
             parent = f.directory
+        over = self.files[file2] if op == "rename" and file2 >= 0 else f
+        if over is not f and over.exists and over.directory:
+            parent = over.directory  # the replaced file's name stays in its directory
+        pages = (offset % PAGE + length + PAGE - 1) // PAGE if length and op in ("write", "fallocate") else 0
+        adopts = not f.exists and not f.is_dir
+        pages += (max(f.first_size, 0) + PAGE - 1) // PAGE if adopts else 0
+        # The model collects after the call if the device is nearly full.
+        self.postpones = self.space.free < pages + pages // 8 + 2000 * len(self.space.lists)
         if not f.exists and (f.first_size >= 0 or op not in ("create", "mkdir")):
             self._adopt(f)
         f.opens += op == "open" or (op == "create" and f.exists)
@@ -61,9 +69,7 @@ class Nova(Logs):
             self._change_links(f, -1)
             self._commit_names(f, parent, gone=f if f.links <= 0 or op == "rmdir" else None)
             self._leave(f)
-        if self._due is not None:
-            self._thorough_gc(*self._due)
-            self._due = None
+        self._collect()
 
     def _leave(self, f):
         """Evict a file without a name, unless it is still open (in a trace that has closes)."""
@@ -147,6 +153,7 @@ class Nova(Logs):
 
     def _write(self, f, offset, length):
         end, page, fresh = offset + length, offset // PAGE, []
+        self._begin_appending(f)
         last = (end - 1) // PAGE
         while page <= last:
             want, low = last - page + 1, max(offset, page * PAGE)
@@ -168,6 +175,8 @@ class Nova(Logs):
                     self._fill(f, at, (block + at - page) * PAGE + high % PAGE, PAGE - high % PAGE)
                 self._copy(block * PAGE + low % PAGE, high - low)
                 fresh.append(self._append_write(f, page, count, block))
+                if not self.postpones:
+                    self._collect()
             page += count
         f.length = max(f.length, end)
         if fresh:
@@ -199,11 +208,14 @@ class Nova(Logs):
     def _truncate(self, f, length):
         self._append_record(f, self.v.setattr, self.v.setattr_fields)
         self._commit(f)
+        if not self.postpones:
+            self._collect()
         if length < f.length:
             if length % PAGE and length // PAGE in f.pages:
                 self._store("block zeroing", PAGE - length % PAGE, nt=PAGE - length % PAGE)
                 self.fences["block zeroing"] += 1
-            self._free_from(f, -(-length // PAGE), invalidate=True)
+            if -(-length // PAGE) <= (f.length - 1) // PAGE:
+                self._free_from(f, -(-length // PAGE), invalidate=True)
         f.length = length
 
     def _free_from(self, f, first, invalidate):
@@ -221,8 +233,9 @@ class Nova(Logs):
         self._free_empty_nodes(f)
 
     def _fill_holes(self, f, page, stop, zero, grows=False):
+        self._begin_appending(f)
         while page < stop:
-            count = self._run_of_holes(f, page, min(256, stop - page))
+            count = self._run_of_holes(f, page, stop - page if zero else min(256, stop - page))
             if count == 0:
                 entry = f.pages[page]
                 if grows:
@@ -235,10 +248,14 @@ class Nova(Logs):
             assert count, "no block for a hole"
             if zero:
                 self._store("block zeroing", count * PAGE, nt=count * PAGE)
+            if not zero:
+                self._begin_appending(f)
             entry = self._append_write(f, page, count, block)
             if zero:
                 self._commit(f)
             self._assign(f, entry)
+            if zero and not self.postpones:
+                self._collect()
             page += count
 
     def _adopt(self, f):
@@ -279,11 +296,10 @@ class Nova(Logs):
     def _begin_directory(self, f):
         """Add a log page with "." and "..": clear, store and write back each, then write back both again."""
         self._add_log_pages(f, 1)
+        self._add_dots(f)
         page = f.log[0]
-        for name in (1, 2):
-            addr = page.block * PAGE + page.used
-            page.records.append(Entry(page, addr, self.v.dot, 0, 1, -1))
-            page.used += self.v.dot
+        for name, entry in zip((1, 2), page.records, strict=True):
+            addr = entry.addr
             self._store("log append", self.v.dot + 34 + name + 1 if self.v.counters else 27 + name)
             self._flush("log append", addr, LINE if self.v.counters else self.v.dot)
         self._store("log extension", 16)
@@ -324,9 +340,9 @@ class Nova(Logs):
             f.link_entry = True
         f.links += by
 
-    def _commit_names(self, f, parent, replaced=None, gone=None):
+    def _commit_names(self, f, parent, replaced=None, gone=None, source=None):
         """Commit the tails of all changed logs in one transaction; also mark the inode of `gone` as invalid."""
-        files = [f, parent, replaced] if replaced else [f, parent]
+        files = [file for file in (f, source, parent, replaced) if file]
         self._transaction(len(files) + 2 * bool(gone))
         for file in files:
             self._commit(file)
@@ -338,7 +354,7 @@ class Nova(Logs):
         over = replaced if replaced is not None and replaced.exists and replaced is not f else None
         if replaced is not None and replaced is not f:
             replaced.first_size = -1
-        old = f.dentry
+        old, source = f.dentry, f.directory if f.directory is not parent else None
         self._change_links(f, 0)
         if over:
             self._drop_name(over, over.dentry)
@@ -346,7 +362,7 @@ class Nova(Logs):
         self._drop_name(f, old)
         if over:
             self._change_links(over, -1)
-        self._commit_names(f, parent, over, over if over and over.links <= 0 else None)
+        self._commit_names(f, parent, over, over if over and over.links <= 0 else None, source)
         if over:
             self._leave(over)
 

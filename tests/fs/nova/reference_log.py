@@ -91,17 +91,24 @@ class Logs:
     def __init__(self, variant, names, first_sizes, dirs, capacity, inode_fence=False, reading=None, cpus=1):
         self.v, self.reading, self.inode_fence = variant, reading or Reading(), inode_fence
         rows = len(names) + 1  # the last one is the parent directory of names without one in the trace
-        self.space, _, tables = formatted(capacity // PAGE, cpus, rows, fast16=not variant.counters)
+        made = [i for i in dirs if first_sizes[i] >= 0]
+        fast16 = not variant.counters
+        self.space, _, tables, logs = formatted(capacity // PAGE, cpus, rows, len(made), fast16=fast16)
         self.tables = [table * PAGE for table in tables]
         self.files = [
             File(i, len(name), size, i in dirs) for i, (name, size) in enumerate(zip(names, first_sizes, strict=True))
         ]
         self.files.append(File(rows - 1, 0, 0, True, True))
+        for i, block in zip([-1, *sorted(made)], logs, strict=True):
+            self.files[i].log, self.files[i].log_size = [LogPage(block)], 1
+            self._add_dots(self.files[i])
         self.journals = [0] * cpus  # next offset in each journal page
         self.free_nodes: list[int] = []  # free radix nodes, the last freed one at the end
         self.most_nodes = 0
         self.scanned_pages = self.copied = self.gcs = self.closes = 0
         self._due: File | None = None
+        self.committed: LogPage | None = None  # log page with the tail that the current operation found
+        self.postpones = False  # whether thorough GC waits until the operation's end
         self._clear()
 
     def _clear(self) -> None:
@@ -170,6 +177,23 @@ class Logs:
         f.log += added
         f.log_size += count
 
+    def _add_dots(self, f):
+        """Put "." and ".." on the first log page of a directory."""
+        page = f.log[0]
+        for _ in range(2):
+            page.records.append(Entry(page, page.block * PAGE + page.used, self.v.dot, 0, 1, -1))
+            page.used += self.v.dot
+
+    def _begin_appending(self, f):
+        """Note the log page that a scan ends at (sih->log_tail in nova_inode_log_fast_gc)."""
+        self.committed = f.log[f.tail] if f.log else None
+
+    def _collect(self):
+        """Run the thorough GC that is due."""
+        if self._due is not None:
+            self._thorough_gc(*self._due)
+            self._due = None
+
     def _append(self, f, length, first=0, count=1, block=-1):
         """Reserve room for a record at the log's tail, adding a page if needed; return the record."""
         site = "log extension"
@@ -180,6 +204,7 @@ class Logs:
             self._flush(site, self._inode(f) + 72, 64)
             self._flush(site, self._inode(f) + 64, 64)
             self._written_back(site, f)
+            self.committed = f.log[0]
         page = f.log[f.tail]
         if page.used + length > LOG_BYTES:
             self.loaded["log append"] += 32
@@ -201,10 +226,11 @@ class Logs:
         site, tail_page = "log extension", f.log[f.tail]
         self._add_log_pages(f, min(f.log_size, EXTEND_THRESHOLD))
         self.fences[site] += 2
-        self.loaded["log scan"] += f.tail * (40 if self.v.counters else LOG_BYTES // self.v.entry * self.v.entry)
-        self.scanned_pages += f.tail
+        end = f.log.index(self.committed)
+        self.loaded["log scan"] += end * (40 if self.v.counters else LOG_BYTES // self.v.entry * self.v.entry)
+        self.scanned_pages += end
         kept: list[LogPage] = []
-        for page in f.log[: f.tail]:
+        for page in f.log[:end]:
             if page.dead == len(page.records):
                 if kept:  # link the page before to the page after
                     self._store("log gc", 8)
@@ -214,7 +240,7 @@ class Logs:
                 f.log_size -= 1
             else:
                 kept.append(page)
-        f.log = kept + f.log[f.tail :]
+        f.log = kept + f.log[end:]
         f.tail = f.log.index(tail_page)
         self._store(site, 8)  # the tail page's link to the new pages
         self.flushes[site] += 1
@@ -283,6 +309,7 @@ class Logs:
     def _append_record(self, f, length, fields):
         """Append a record without data: clear it, then store its fields; write back 64 bytes if pages count entries."""
         self._inode_copied()
+        self._begin_appending(f)
         entry = self._append(f, length)
         self._store("log append", length + fields)
         self._flush("log append", entry.addr, LINE if self.v.counters else length)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import PM, STORE
+from scmsim.core.records import KEEP_SIZE, PM, STORE
 from scmsim.fs.nova import state as nova_state
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
@@ -88,7 +88,7 @@ def stores(model, thread, *rows):
 
 def test_each_cpu_has_a_journal_an_inode_table_and_a_list():
     capacity, cpus = 256 * MIB, 4
-    lists, journals, tables = formatted(capacity // 4096, cpus, 12)
+    lists, journals, tables, _ = formatted(capacity // 4096, cpus, 12)
     model = drive.Model("nova-inplace", drive.files(*[-1] * 11), capacity=capacity, cpus=cpus)
     for file in range(8):
         thread = file % cpus
@@ -115,6 +115,63 @@ def test_2_mib_of_a_file_are_aligned_and_leave_a_hole_before():
     starts = (found["physical"] // 4096).tolist()
     aligned = -(-(first + 2) // 512) * 512  # after the log pages of the directory and of the file
     assert starts == [aligned, aligned + 1024, aligned + 2048]
+
+
+@pytest.mark.parametrize("fs", VARIANTS)
+def test_a_directory_from_before_has_a_log_page(fs):
+    """The log pages of the root and of the two directories follow the inode table in this order, whoever is used first."""
+    first = formatted(64 * MIB // 4096, 1, 1, fast16=fs == "nova-fast16")[3][0]
+    for parent, page in ((-1, 0), (0, 1), (1, 2)):
+        model = drive.Model(fs, drive.files(0, 0, -1, dirs=[0, 1]), capacity=64 * MIB)
+        assert int(model.record.log_pages) == 3
+        made = stores(model, 0, ("create", 2, 0, 0, parent), ("write", 2, 0, 4096))
+        names = made.addr[made.site == model.sites.index("log append")]
+        assert names[0] // 4096 == first + page
+        assert nova_state.extents(model.state)["physical"].tolist() == [(first + 3) * 4096]
+        free = int(model.record.free_blocks)
+        model.feed(drive.ops(("rmdir", 1)))
+        assert int(model.record.free_blocks) == free + 1
+
+
+def fragmented(holes):
+    """Rows that leave `holes` free runs of one block before the rest of the device."""
+    rows = [("write", file, i * 4096, 4096, -1, 0) for i in range(holes) for file in (1, 2)]
+    return [("create", 1, 0, 0, -1, 0), ("create", 2, 0, 0, -1, 0), *rows, ("truncate", 2, 0, 0, -1, 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NO_JIT, reason="a thousand calls")
+@pytest.mark.parametrize("fs", VARIANTS)
+@pytest.mark.parametrize(
+    ("calls", "unit", "holes"), [(150, 4096, 150), (300, 4096, 300), (240, 1000, 60), (390, 500, 70)]
+)
+def test_a_write_of_many_entries_extends_and_collects_its_log_on_the_way(fs, calls, unit, holes):
+    """Each entry needs a hole of its own.  A scan ends at the tail before the write, and a collection precedes the next block."""
+    old = [("write", 3, i * unit % (190 * 4096), unit, -1, 0) for i in range(calls)]
+    rows = [("create", 3, 0, 0, -1, 0), *old, *fragmented(holes), ("write", 3, 50 * 4096, holes * 4096, -1, 0)]
+    rows += [("write", 4, 0, 40_000, -1, 0), ("fallocate", 3, 0, 3 * MIB, -1, 0), ("read", 3, 0, 4 * MIB, -1, 0)]
+    FAMILY.agree(rows, fs, 1)
+
+
+@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace"])
+def test_pages_after_the_end_of_a_file_stay_with_its_last_page(fs):
+    """Blocks that fallocate reserved after the end are freed only by a truncation that frees a page before the end."""
+    model = drive.Model(fs, nova.side(), capacity=64 * MIB)
+    keep = drive.ops(("fallocate", 1, 0, 40_960))
+    keep.flag = KEEP_SIZE
+    model.feed(drive.ops(("create", 1), ("write", 1, 0, 5000)))
+    model.feed(keep)
+    for size, pages in ((4097, 10), (8192, 10), (8000, 10), (4096, 1), (0, 0)):
+        model.feed(drive.ops(("truncate", 1, size)))
+        assert int(model.record.data_blocks) == pages, size
+
+
+def test_fallocate_asks_for_a_whole_hole():
+    """A hole of whole 2 MiB is aligned, unlike a write of 1 MiB at a time."""
+    model = drive.Model("nova-inplace", drive.files(-1), capacity="1GiB")
+    model.feed(drive.ops(("create", 0), ("fallocate", 0, 0, 4 * MIB)))
+    found = nova_state.extents(model.state)
+    assert len(found) == 1 and found["physical"][0] % (2 * MIB) == 0
 
 
 @pytest.mark.parametrize(("params", "says"), [({"cpus": 0}, "1 to 64"), ({"cpus": 65}, "1 to 64")])
@@ -159,7 +216,7 @@ def test_a_file_from_before_on_a_fragmented_device_stays_in_the_event_buffer():
 
 NEARLY_FULL = """
 from tests.fs.nova.test_layout import capacity_for, drive, small_holes
-model = drive.Model("nova-cow", drive.files(3020 * 4096, *[-1] * 3000), capacity=capacity_for(6363), room=1 << 18)
+model = drive.Model("nova-cow", drive.files(3020 * 4096, *[-1] * 3000), capacity=capacity_for(6362), room=1 << 18)
 small_holes(model, 1500)
 print(int(model.record.free_blocks), int(model.record.failed), flush=True)
 model.feed(drive.ops(("read", 0, 0, 4096)))

@@ -1,0 +1,14 @@
+"""List the known deviations of NOVA from what its calls promise after a crash."""
+
+from scmsim.core import records
+from scmsim.fs.recovery.model import Known, has_ragged_ends
+
+KNOWN = (
+    Known(
+        records.WRITE, "data copy",
+        "its copy stores the ends of a write that are no whole 8 bytes through the cache, and nobody writes them back (fs/nova)",
+        has_ragged_ends,
+    ),
+    Known(records.RENAME, "", "its old name goes in place, before its new one is committed (LeBlanc et al., arXiv:2204.06066)"),
+    Known(records.FALLOCATE, "entry update", "over blocks that exist it returns without a fence after the new size (file.c)"),
+)  # fmt: skip
