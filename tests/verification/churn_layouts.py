@@ -1,10 +1,13 @@
 """Random histories of `synth churn` on a real kernel beside the models: the extents of every file, and free space.
 
 Run: python -m tests.verification.churn_layouts [--fs ext4-dax,xfs-dax] [--seeds 201:301] [--kernel 6.1] -o FOLDER
+     python -m tests.verification.churn_layouts --fs nova-cow --kernel IMAGE:MODULES -o FOLDER
 
 The device, the options of mkfs and the history's size depend on a seed's last digit (`CONFIGURATIONS`).  The comparison is that of
 `scmsim lab layout`, but up to five histories share a guest, each on a file system of its own, because most of a guest's time is its
 start.  FOLDER keeps what the kernel did, so that the models can be compared again without it.
+
+A file system that its mount makes (NOVA, PMFS, WineFS) always has the lab's whole device, 2 GiB.
 """
 
 import argparse
@@ -19,7 +22,8 @@ from scmsim.cli.lab._guests import setting_with
 from scmsim.core import registry
 from scmsim.core.atomic import whole
 from scmsim.core.records import WRITE
-from scmsim.lab import faults, kernel, layout, machine, systems
+from scmsim.fs.engine.extents import FREE
+from scmsim.lab import faults, kernel, layout, machine, qemu, systems
 from scmsim.lab.job import Job
 from scmsim.lab.measured import Measured
 from scmsim.lab.plan import LAYOUT, OPERATION, REMAKE, Plan, Region, from_trace
@@ -34,12 +38,13 @@ _NS = {  # guest's ns per call and per written byte, fitted to `lab layout` of t
     "ext4": (17500, 0.763),
     "xfs": (17300, 0.756),
     "ext2": (22700, 1.82),
-}
+}  # other file systems have no clock that places blocks
 # With the page cache, dirty pages are stored only where a history or the file system asks for it (Linux 5.8 and later).
 _NO_WRITE_BACK = tuple(
     f"sysctl.vm.{name}={value}"
     for name, value in {"dirty_ratio": 99, "dirty_background_ratio": 98, "dirty_writeback_centisecs": 0}.items()
 )
+_OF_MOUNT = ("nova", "pmfs", "winefs")  # models of file systems that have no mkfs
 _SMALLEST_XFS = 320  # MiB; mkfs.xfs refuses less than 300
 
 
@@ -69,9 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fs", default="ext4-dax,xfs-dax,ext2-dax")
     parser.add_argument("--seeds", default="201:301", help="FIRST:END[:STEP]")
-    parser.add_argument(
-        "--kernel", default="6.1", help="a kept kernel's version, as `scmsim lab run --kernel` takes it"
-    )
+    parser.add_argument("--kernel", default="6.1", help="a kernel, as `scmsim lab run --kernel` takes it")
     parser.add_argument("--judge-only", action="store_true", help="run no guest; leave out histories that were not run")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     options = parser.parse_args()
@@ -83,12 +86,17 @@ def main() -> None:
         cells = [
             (seed, _judge(fs, seed, options))
             for seed in seeds
-            if _stored(options.output, fs, seed, options.kernel).exists()
+            if _stored(options.output, fs, seed, version(options.kernel)).exists()
         ]
         for seed, cell in cells:
             if not whole_history(cell):
                 print(f"{fs} {seed} ({configuration(seed).name}): {_told(cell)}", flush=True)
         _table(fs, cells)
+
+
+def version(named: str) -> str:
+    """Return the version of a kernel: that of its modules' folder for IMAGE:MODULES, else its name."""
+    return pathlib.Path(named.partition(":")[2]).name or named
 
 
 def configuration(seed: int) -> Configuration:
@@ -112,7 +120,7 @@ def on_device(system: System, seed: int, is_old: bool = False) -> System:
     if system.type == "xfs":
         groups = [f"agcount={its.groups}"] if its.groups else []
         words[-1:] = ["-d", ",".join([f"size={_mib(system.type, its)}m", *groups]), "DEVICE"]
-    else:
+    elif system.type in ("ext2", "ext4"):
         journal = ["-J", f"size={its.journal}"] if its.journal and system.type == "ext4" else []
         words[-1:] = [*journal, "DEVICE", str(its.mib << 8)]
         if not is_old:
@@ -123,6 +131,8 @@ def on_device(system: System, seed: int, is_old: bool = False) -> System:
 def parameters(fs: str, seed: int) -> dict[str, str]:
     """Return the parameters of a model for the device and the options of a seed."""
     its = configuration(seed)
+    if fs.startswith(_OF_MOUNT):
+        return {"capacity": f"{qemu.PM_BYTES >> 20}MiB"}
     found = {"capacity": f"{_mib(fs[:3], its)}MiB"}
     if its.groups and fs.startswith("xfs"):
         found["allocation_groups"] = str(its.groups)
@@ -171,21 +181,21 @@ def _stored(folder: pathlib.Path, fs: str, seed: int, version: str) -> pathlib.P
 
 def _measure(fs: str, seeds: range, options: argparse.Namespace) -> None:
     """Run the histories that the folder lacks; those with equal mkfs share guests."""
-    system = systems.get(systems.load(None), fs, 1)
+    system = systems.load(None)[fs]
     found = kernel.find(options.kernel, None, None)
-    setting = setting_with(found, Job((fs,), "", layout=True), system.dax)
-    if not system.dax:
+    setting = setting_with(found, Job((fs,), "", cpus=system.cpus, layout=True), system.dax)
+    if not system.dax and not fs.startswith(_OF_MOUNT):
         setting = dataclasses.replace(setting, words=_NO_WRITE_BACK)
     parts: dict[System, list[int]] = {}
     for seed in seeds:
-        if not _stored(options.output, fs, seed, options.kernel).exists():
+        if not _stored(options.output, fs, seed, version(options.kernel)).exists():
             parts.setdefault(on_device(system, seed, options.kernel == "5.10"), []).append(seed)
     longest = max(map(len, parts.values()), default=0)
     for at in range(0, longest, _EACH):  # in turn, so that a stopped run has some of each
         for its, missing in parts.items():
             part = missing[at : at + _EACH]
             if part:
-                plans = [from_trace(history(fs, seed), layout=True) for seed in part]
+                plans = [from_trace(history(fs, seed), system.cpus, layout=True) for seed in part]
                 _keep(fs, part, plans, _run(setting, its, joined(plans)), its, options)
 
 
@@ -211,7 +221,7 @@ def _keep(fs: str, part: list[int], plans: list[Plan], every: np.ndarray, system
         mine = every[every["tag"] == k].copy()
         mine["file"][mine["file"] != layout._FREE] -= first
         measured = Measured(np.zeros(0), b"", {}, 0.0, extents=mine)
-        with whole(_stored(options.output, fs, seed, options.kernel)) as draft, draft.open("wb") as file:
+        with whole(_stored(options.output, fs, seed, version(options.kernel))) as draft, draft.open("wb") as file:
             np.savez(file, extents=layout.extents(measured, system), took=took(fs, history(fs, seed)))
         first += len(its.files)
 
@@ -219,7 +229,7 @@ def _keep(fs: str, part: list[int], plans: list[Plan], every: np.ndarray, system
 def took(fs: str, source: Any) -> int:
     """Return about how many ns, one per instruction, a guest needs for a history."""
     rows = np.concatenate([batch.view(np.ndarray) for batch in source.batches()])
-    per_call, per_byte = _NS[fs.partition("-")[0]]
+    per_call, per_byte = _NS.get(fs.partition("-")[0], (0, 0))
     return int(per_call * len(rows) + per_byte * rows["length"][rows["op"] == WRITE].sum())
 
 
@@ -233,8 +243,10 @@ def of_model(fs: str, seed: int, took: int, version: str = "6.1") -> np.ndarray:
 
 
 def _judge(fs: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    stored = np.load(_stored(options.output, fs, seed, options.kernel))
-    found = of_model(fs, seed, int(stored["took"]), options.kernel)
+    stored = np.load(_stored(options.output, fs, seed, version(options.kernel)))
+    found = of_model(fs, seed, int(stored["took"]), version(options.kernel))
+    if fs.startswith(_OF_MOUNT):  # whose kernel does not report free space
+        found = found[found["file"] != FREE]
     return judge.compared(stored["extents"], found, history(fs, seed).files)
 
 
