@@ -32,7 +32,7 @@ from scmsim.study.layout import judge
 from scmsim.study.tlb.judge import taken_from
 from scmsim.workload.churn import Workload
 
-_EACH = 5  # histories of a guest; WineFS cannot be unmounted in the guests here: its driver dies
+_EACH = 5  # histories of a guest
 _MIB = 1 << 20
 _NS = {  # guest's ns per call and per written byte, fitted to `lab layout` of the seeds 101 to 113
     "ext4": (17500, 0.763),
@@ -192,10 +192,9 @@ def _measure(fs: str, seeds: range, options: argparse.Namespace) -> None:
         if not _stored(options.output, fs, seed, version(options.kernel)).exists():
             parts.setdefault(on_device(system, seed, options.kernel == "5.10"), []).append(seed)
     longest = max(map(len, parts.values()), default=0)
-    each = 1 if fs.startswith("winefs") else _EACH
-    for at in range(0, longest, each):  # in turn, so that a stopped run has some of each
+    for at in range(0, longest, _EACH):  # in turn, so that a stopped run has some of each
         for its, missing in parts.items():
-            part = missing[at : at + each]
+            part = missing[at : at + _EACH]
             if part:
                 plans = [from_trace(history(fs, seed), system.cpus, layout=True) for seed in part]
                 _keep(fs, part, plans, _run(setting, its, joined(plans)), its, options)

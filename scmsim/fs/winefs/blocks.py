@@ -26,7 +26,11 @@ def wanted(s, arena, row, at, stop):
 def missing(s, arena, op, row, first, stop):
     """Return how many blocks the calls for data blocks [first, stop) allocate."""
     if s.replacing:
-        return stop - first
+        # A second copy that meets a hole allocates again.
+        holes = stop > arena[row + pmfs_state.BLOCK_COUNT]
+        for i in range(first, min(stop, arena[row + pmfs_state.BLOCK_COUNT])):
+            holes |= table.get(arena, row + pmfs_state.BLOCKS, i) == 0
+        return (stop - first) * (1 + (holes and s.strict and arena[row + pmfs_state.ALIGNED]))
     count, at = 0, first
     while at < stop:
         end = min((at | 511) + 1, stop)

@@ -25,6 +25,8 @@ STATE = np.dtype(
             ("strict", "i8"),  # 1: mount option strict
             ("barrier", "i8"),  # 1: a write inside a block ends with a fence
             ("doubled", "i8"),  # 1: the current write also goes in place
+            ("old_at", "i8"),  # data block where the list of replaced blocks goes on
+            ("unlisted", "i8"),  # 1: the rest of the write's leaves is not in its list of slots
             ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # next position of each CPU's journal
             ("used", "i8", (aligned_holes.MOST_CPUS,)),  # `uncleaned` of each CPU's journal
         ],
