@@ -34,7 +34,9 @@ def missing(s, arena, op, row, first, stop):
     count, at = 0, first
     while at < stop:
         end = min((at | 511) + 1, stop)
-        while at < end and at < arena[row + pmfs_state.BLOCK_COUNT] and table.get(arena, row + pmfs_state.BLOCKS, at) != 0:
+        while (
+            at < end and at < arena[row + pmfs_state.BLOCK_COUNT] and table.get(arena, row + pmfs_state.BLOCKS, at) != 0
+        ):
             at += 1
         count += end - at
         at = end

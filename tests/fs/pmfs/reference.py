@@ -16,10 +16,12 @@ class Pmfs(Journal):
     def __init__(self, names, sizes, dirs, capacity, shift=12, cow=False, dax=True):
         self.shift, self.unit, self.cow, self.dax = shift, 1 << shift - 12, cow, dax
         self.size = 1 << shift
-        self.space = Blocks((TABLE + (2 << 20)) // 4096, capacity // 4096)
+        self.space = Blocks(1025, capacity // 4096)
+        self.space.free -= set(range(TABLE // 4096, TABLE // 4096 + 512))
         self.files = [File(i, name, i in dirs) for i, name in enumerate(names)] + [File(len(names), "", True)]
         self.before = {i: size for i, size in enumerate(sizes) if size >= 0}
         self.closes = 0
+        self.old_dirs = [i for i in dirs if sizes[i] >= 0]
         self.reset()
 
     # The tree.
@@ -84,15 +86,32 @@ class Pmfs(Journal):
 
     def free(self, f, first):
         """Free the data blocks from `first` on, and the nodes that no earlier block needs."""
-        for i in [i for i in f.data if i >= first]:
+        doomed = sorted(i for i in f.data if i >= first)
+        leaves = range(first >> 9, (doomed[-1] >> 9) + 1) if doomed else ()
+        for leaf in leaves:
+            self.free_leaf(f, [i for i in doomed if i >> 9 == leaf])
+            if not any(i >> 9 == leaf for i in f.data):
+                self.free_node(f, 1, leaf)
+            for level in range(2, f.height + 1):
+                index = leaf >> 9 * (level - 1)
+                if leaf + 1 in leaves and (leaf + 1) >> 9 * (level - 1) == index:
+                    break
+                if not any(key[0] == level - 1 and key[1] >> 9 == index for key in f.nodes):
+                    self.free_node(f, level, index)
+        if f.height and (f.height, 0) not in f.nodes:
+            f.height = 0
+        while f.height > 0 and max(first - 1, 0) < 512 ** (f.height - 1):
+            self.free_node(f, f.height, 0)
+            f.height -= 1
+
+    def free_node(self, f, level, index):
+        if (level, index) in f.nodes:
+            self.space.give(f.nodes.pop((level, index)))
+
+    def free_leaf(self, f, indices):
+        """Free the data blocks of some indices, all of one leaf."""
+        for i in indices:
             self.space.give(f.data.pop(i), 1 if f.is_dir else self.unit)
-        height = f.height
-        while height > 0 and max(first - 1, 0) < 512 ** (height - 1):
-            height -= 1
-        for level, index in [key for key in f.nodes]:
-            if level > height or index * 512**level >= first:
-                self.space.give(f.nodes.pop((level, index)))
-        f.height = height
 
     # Data.
 
@@ -203,6 +222,8 @@ class Pmfs(Journal):
         self.reset()
         self.entries, self.ranges, self.logged_slots = 0, [], set()
         d.records or self.first_block(d)
+        if f.is_dir:
+            f.records or self.first_block(f)
         self.enter(f, d)
         if f.length:
             self.logged_slots = set()
@@ -283,6 +304,8 @@ class Pmfs(Journal):
     def do(self, op, number, offset=0, length=0, other=-1):
         """Perform one operation."""
         self.reset()
+        while self.old_dirs:
+            self.adopt(self.files[self.old_dirs.pop(0)], self.files[-1])
         f = self.files[number]
         d = self.files[other if other >= 0 and op != "rename" and self.files[other].is_dir else -1]
         was = f.exists
