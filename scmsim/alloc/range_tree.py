@@ -6,7 +6,6 @@ what a search finds, and it must be that of Linux.
 Source: Linux lib/rbtree.c; Cormen et al., Introduction to Algorithms, chapter 13.  Node 0 is the leaf of all trees.
 """
 
-from scmsim.fs.engine.arena import has_room
 from scmsim.jit import kernel
 
 LEFT, RIGHT, PARENT, RED, LOW, HIGH = range(6)
@@ -26,7 +25,8 @@ def ready(s, arena, nodes):
         return True
     held = s.pool_nodes
     more = max(held, nodes - s.unused) + (held == 0)
-    if not has_room(s, arena, (held + more) * WORDS):
+    if s.arena_top + (held + more) * WORDS > arena.size:
+        s.need_words = (held + more) * WORDS
         return False
     to = s.arena_top
     s.arena_top += (held + more) * WORDS

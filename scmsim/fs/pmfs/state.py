@@ -17,7 +17,7 @@ from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.pmfs import templates
-from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, SITES
+from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, JOURNAL_AT, SITES
 
 # A file's row after the fields of `file_row`, one word each unless said otherwise:
 BLOCKS = file_row.OWN  # table (2 words): data block of the file -> device block
@@ -108,7 +108,7 @@ class Variant(NamedTuple):
     dtype: np.dtype = STATE  # record with FIELDS and the variant's own fields
     tail_bytes: int = 0  # bytes that the variant reserves at the device's end
     journals: int = 1
-    journal_at: int = templates.JOURNAL_AT
+    journal_at: int = JOURNAL_AT
     attach: Callable[[State, int, int, int, int], None] = attach_first_fit  # allocator
 
 
