@@ -83,7 +83,7 @@ def reserve_tables(state, count: int) -> None:
 
 @kernel
 def is_enough(s, cpu, want):
-    """Return whether a CPU has as many free blocks as a request, or hides them (not_enough_blocks)."""
+    """Return whether a CPU has as many free blocks as a request, and finds some of them (not_enough_blocks)."""
     return s.free_of[cpu] >= want and (s.first_of[cpu] != 0 or s.extents_of[cpu] > 0)
 
 
