@@ -62,6 +62,7 @@ def guest() -> pathlib.Path:
         "guest.c",
         "guest_operations.c",
         "guest_layout.c",
+        "guest_trees.c",
         "guest_mapped.c",
         "guest_pagetable.c",
         "guest_crash.c",

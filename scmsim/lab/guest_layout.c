@@ -1,4 +1,5 @@
-/* Report where files and free space are, for the host: by FIEMAP and GETFSMAP, or by the pages of a mapping. */
+/* Report where files and free space are, for the host: by FIEMAP and GETFSMAP, by the trees of PMFS and WineFS (guest_trees.c), or
+ * by the pages of a mapping. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -20,6 +21,7 @@
 #define BY_PAGES 0x80000000u     /* flag of an extent that was found by its pages; FIEMAP has no such flag */
 #define XFS 0x58465342           /* its magic number (statfs) */
 #define IN_ALL 0x40000000u       /* flag of free space that has no place: all of it, from statfs */
+#define PMFS 0xEFFC              /* the same of PMFS and of WineFS */
 #define FREE UINT32_MAX          /* `file` of an extent of free space */
 
 uint64_t extent_count;
@@ -34,6 +36,17 @@ static void add(uint32_t file, uint32_t flags, uint64_t logical, uint64_t physic
         check(extents != NULL, "memory", "for extents");
     }
     extents[extent_count++] = (struct extent){file, flags, logical, physical, length, tag};
+}
+
+/* Report a run of a file, joined with the run before it where it follows that one. */
+void add_joined(uint32_t file, uint64_t logical, uint64_t physical, uint64_t length, int64_t tag)
+{
+    struct extent *e = extent_count ? &extents[extent_count - 1] : NULL;
+    if (e && e->file == file && e->buffer == tag && !e->flags && e->logical + e->length == logical
+        && e->physical + e->length == physical)
+        e->length += length;
+    else
+        add(file, 0, logical, physical, length, tag);
 }
 
 /* Report the extents of an open file as FIEMAP has them. */
@@ -108,8 +121,11 @@ static long by_mapping(int fd, uint32_t file, int64_t tag)
 
 static long of_descriptor(int fd, uint32_t file, int64_t tag)
 {
+    struct statfs about;
     long r = by_fiemap(fd, file, tag);
-    return r == -EOPNOTSUPP || r == -ENOTTY ? by_mapping(fd, file, tag) : r;
+    if (r != -EOPNOTSUPP && r != -ENOTTY)
+        return r;
+    return !fstatfs(fd, &about) && about.f_type == PMFS ? by_tree(fd, file, tag) : by_mapping(fd, file, tag);
 }
 
 /* Report the free space, or only its size where the file system has no GETFSMAP (all but ext4's driver and XFS). */
