@@ -239,7 +239,9 @@ def _keep(fs: str, part: list[int], plans: list[Plan], every: np.ndarray, system
         mine["file"][mine["file"] != layout._FREE] -= first
         measured = Measured(np.zeros(0), b"", {}, 0.0, extents=mine)
         with whole(_stored(options.output, fs, seed, version(options.kernel))) as draft, draft.open("wb") as file:
-            np.savez(file, extents=layout.extents(measured, system), took=took(fs, history(fs, seed)))
+            free = layout.free_bytes(measured)
+            clock = took(fs, history(fs, seed))
+            np.savez(file, extents=layout.extents(measured, system), took=clock, free=-1 if free is None else free)
         first += len(its.files)
 
 
@@ -266,8 +268,10 @@ def model_after(fs: str, seed: int, took: int, version: str) -> Any:
 def _extents(fs: str, model: Any) -> np.ndarray:
     found = model.extents()
     assert found is not None, fs
-    if fs.startswith(_OF_MOUNT):
+    if fs.startswith("nova"):
         found = _mapped(found, model.module.by_file(model.state))
+    elif fs.startswith(_OF_MOUNT):  # whose kernel does not report the places of free space
+        found = found[found["file"] != FREE]
     return layout.in_order(found)
 
 
@@ -283,10 +287,11 @@ def _mapped(found: np.ndarray, by_file: dict[str, np.ndarray]) -> np.ndarray:
 
 def _judge(fs: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     stored = np.load(_stored(options.output, fs, seed, version(options.kernel)))
-    found = of_model(fs, seed, int(stored["took"]), version(options.kernel))
-    if fs.startswith(_OF_MOUNT):  # whose kernel does not report free space
-        found = found[found["file"] != FREE]
-    return judge.compared(stored["extents"], found, history(fs, seed).files)
+    model = model_after(fs, seed, int(stored["took"]), version(options.kernel))
+    cell = judge.compared(stored["extents"], _extents(fs, model), history(fs, seed).files)
+    if fs.startswith("nova") and stored.get("free", -1) >= 0:
+        cell["free_bytes"] = int(stored["free"]), model.space()["free_bytes"]
+    return cell
 
 
 def _told(cell: dict[str, Any]) -> str:
