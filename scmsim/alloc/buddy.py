@@ -87,7 +87,7 @@ def order_for(length):
 
 @kernel
 def room(s, order):
-    """Return the number of blocks of an order that can be allocated before the allocator is out of space."""
+    """Return how many blocks of an order can still be allocated."""
     blocks = 0
     for larger in range(order, ORDERS):
         blocks += s.free_of[larger] << (larger - order)

@@ -58,7 +58,7 @@ FIELDS = [
     ("following", "i8"),
 ]
 
-# A row of the table of groups, one word each unless said otherwise:
+# Fields of a row of the table of groups, one arena word each:
 FREE = 0  # free blocks
 FRAGMENTS = 1  # free runs
 LARGEST = 2  # order of the largest chunk, -1 = none
@@ -144,9 +144,9 @@ def _first_order(at, length):
 
 @kernel
 def find_chunk(s, arena, group, order):
-    """Return the first chunk of the smallest order that is at least `order` (ext4_mb_simple_scan_group); -1: none.
+    """Return the first chunk of the smallest order that is at least `order` (ext4_mb_simple_scan_group); -1 if none.
 
-    Sets `s.best_length` to the chunk's blocks.
+    Sets `s.best_length` to the number of blocks of the chunk.
     """
     start, end = group << GROUP_SHIFT, (group + 1) << GROUP_SHIFT
     least, chunk = ORDERS, np.int64(-1)
@@ -215,13 +215,13 @@ def bit_length(value):
 
 @kernel
 def average_order(blocks):
-    """Return the number of the list of groups whose free runs have `blocks` blocks on average (mb_avg_fragment_size_order)."""
+    """Return the list number of groups whose mean free run is `blocks` blocks (mb_avg_fragment_size_order)."""
     return min(max(bit_length(blocks) - 2, 0), ORDERS - 1)
 
 
 @kernel
 def _enter_lists(s, arena, group, largest):
-    """Move a group to the ends of the lists that its largest chunk and its mean free run have changed to."""
+    """Move a group to the end of another list if its largest chunk or its mean free run has changed its order."""
     row = s.group_table + group * GROUP_WORDS
     if largest != arena[row + LARGEST]:
         s.list_clock += 1
@@ -235,7 +235,7 @@ def _enter_lists(s, arena, group, largest):
 
 @kernel
 def load(s, arena, group):
-    """Read a group's bitmap, if that was not done yet (ext4_mb_load_buddy)."""
+    """Read a group's bitmap and put the group on its lists, unless that is done (ext4_mb_load_buddy)."""
     row = s.group_table + group * GROUP_WORDS
     if not arena[row + IS_LOADED]:
         arena[row + IS_LOADED] = 1

@@ -1,8 +1,8 @@
-"""Blocks that a transaction freed: they are not allocated before it commits (ext4_free_data).
+"""Blocks that a transaction freed: they cannot be allocated before the transaction commits (ext4_free_data).
 
-A commit frees the runs in the order in which they came, which decides where their groups are in the lists of groups.  A run that
-continues another run of its group joins it, and counts as the newest.  Source: Linux 6.1 fs/ext4/mballoc.c
-(ext4_mb_free_metadata, ext4_process_freed_data).  Simplified: of the runs after the first `MOST_FREED_RUNS` the order is lost.
+A commit frees runs in the order in which the transaction freed them; this order determines the order of groups in their lists.
+A run next to another run of its group merges with it, and the merged run counts as the newest.  Source: Linux 6.1 fs/ext4/mballoc.c
+(ext4_mb_free_metadata, ext4_process_freed_data).  Simplified: only the first `MOST_FREED_RUNS` runs keep their order.
 """
 
 from scmsim.alloc.bitmap import is_set, set_bits
@@ -19,7 +19,7 @@ from scmsim.jit import kernel
 
 @kernel
 def _take_out(s, arena, block, at_end):
-    """Remove the listed run that starts at a block, or ends before it (`at_end`); return its blocks, 0: none is listed."""
+    """Remove the listed run that starts at a block, or (`at_end`) ends before it; return its length, 0 if none is listed."""
     for i in range(s.freed_run_count - 1, -1, -1):
         run = s.freed_runs + 2 * i
         start, length = arena[run], arena[run + 1]

@@ -10,8 +10,8 @@ from scmsim.alloc.bitmap import next_bit
 from scmsim.jit import kernel
 
 POWER2, FAST, TRIMMED, SLOW, ANY = range(5)  # enum criteria; 6.1 has no TRIMMED (CR_BEST_AVAIL_LEN)
-MOST_TRIMMED = 3  # times that a goal is halved (s_mb_best_avail_max_trim_order)
-# Flex groups whose bitmaps are read at once, or groups where there are no flex groups (s_mb_prefetch)
+MOST_TRIMMED = 3  # times that a request may be halved (s_mb_best_avail_max_trim_order)
+# Bitmaps are read ahead for this many flex groups; without flex groups, for this many groups (s_mb_prefetch)
 FLIGHTS, WITHOUT_FLEX = 8, 32
 
 
@@ -52,7 +52,7 @@ def _is_good(s, arena, group, criterion):
 
 @kernel
 def _from_lists(s, arena, criterion):
-    """Return the next group by the lists of orders (POWER2) or mean runs (FAST); -1: go on with the next criterion."""
+    """Return the next group by the lists of orders (POWER2) or mean runs (FAST); -1 if none, for the next criterion."""
     order = m.LARGEST if criterion == POWER2 else m.AVERAGE
     least = s.power if criterion == POWER2 else m.average_order(s.want)
     group, best, since = -1, m.ORDERS, 0
@@ -109,7 +109,7 @@ def _scan_group(s, arena, group, is_quick):
 
 @kernel
 def _read_ahead(s, group):
-    """Note that the bitmaps from a group's to the last one of its flex group are read with it (ext4_mb_might_prefetch)."""
+    """Record the groups, from `group` on, whose bitmaps are read ahead with its bitmap (ext4_mb_might_prefetch)."""
     count = min(WITHOUT_FLEX, s.group_count)
     if s.flex_shift > 0:
         flex = 1 << s.flex_shift
@@ -119,9 +119,9 @@ def _read_ahead(s, group):
 
 @kernel
 def _load_ahead(s, arena):
-    """Load the groups whose bitmaps were read ahead, the last one first (ext4_mb_prefetch_fini).
+    """Load the groups whose bitmaps were read ahead, from the last to the first (ext4_mb_prefetch_fini).
 
-    Linux 6.1 loads only groups whose bitmaps arrive late, which does not happen on persistent memory.
+    Only Linux 6.12 does so.  Linux 6.1 loads only groups whose bitmaps arrive late, and on persistent memory none does.
     """
     for i in range(s.ahead_count - 1, -1, -1):
         group = (s.ahead + i) % s.group_count
@@ -132,7 +132,7 @@ def _load_ahead(s, arena):
 
 @kernel
 def _try_group(s, arena, group, criterion):
-    """Search one group by a criterion; read the group's bitmap if that was not done yet (ext4_mb_good_group_nolock)."""
+    """Search one group by a criterion, and load its bitmap if necessary (ext4_mb_good_group_nolock)."""
     if s.in_order and group == s.following:
         _read_ahead(s, group)
     row = s.group_table + group * m.GROUP_WORDS
@@ -169,7 +169,10 @@ def _by_lists(s, arena, criterion):
 
 @kernel
 def _try_orders(s, arena, criterion, part, order, end):
-    """Try the groups of the orders [order, end), by order and number: in part 0 from the goal's on, in part 1 those before it."""
+    """Try the groups of the orders [order, end), sorted by order, then number.
+
+    Part 0 has the groups from the goal's group on, part 1 the groups before it.
+    """
     start, count = s.goal >> m.GROUP_SHIFT, s.group_count
     first, last = (0, start) if part else (start, count)
     field = s.group_table + (m.LARGEST if criterion == POWER2 else m.AVERAGE)
@@ -188,7 +191,7 @@ def _try_orders(s, arena, criterion, part, order, end):
 
 @kernel
 def _by_order(s, arena, criterion):
-    """Try the groups of sufficient orders, or all of them in turn, and shorten the goal to find one (ext4_mb_scan_groups)."""
+    """Try groups with sufficient orders, or all groups in turn; under TRIMMED also shorten the request (ext4_mb_scan_groups)."""
     start = s.goal >> m.GROUP_SHIFT
     s.following, s.ahead_count = start, 0
     if criterion >= SLOW or s.group_count < m.LISTS_FROM:
@@ -232,7 +235,7 @@ def _search(s, arena):
 
 @kernel
 def allocate(s, arena):
-    """Take up to `s.want` adjacent blocks and return the first; sets `s.got`.  Returns -1 if nothing is free.
+    """Take up to `s.want` adjacent blocks; return the first, and set `s.got` to their number.  Return -1 if no block is free.
 
     The caller sets `want`, `goal`, `try_goal`, `for_data` and `for_stream`, and for data also `asked` and `planned`.
     """

@@ -26,14 +26,14 @@ RULES = [
     ("order", "i8"),  # log2 of the frames of a page
     ("super_order", "i8"),  # order of the pages of a file above the threshold, or NO_SUPER
     ("threshold", "i8"),  # largest file on the smaller pages, frames
-    ("super_zone", "i8"),  # 1: the large pages have a zone of their own
+    ("super_zone", "i8"),  # 1 if the large pages have a zone of their own
     ("sizing", "i8"),  # see SIZING
     ("pieces", "i8"),  # 1: single frames may replace a page if no whole page is free; the tail is freed at close
 ]
 COUNTS = [
     ("seen", "i8"),  # operations replayed
     ("failed", "i8"),  # operations that failed for lack of space
-    ("first_failed", "i8"),  # number of the first failed operation, -1: none
+    ("first_failed", "i8"),  # index of the first failed operation; -1 if none
     ("refused_although_free", "i8"),  # failed operations although enough frames were free
     ("missing_pages", "i8"),  # requests for a page larger than a frame when no such page was free
     ("missing_although_free", "i8"),  # requests counted in `missing_pages` although the zone had enough free frames
@@ -43,16 +43,16 @@ COUNTS = [
 ]
 STATE = np.dtype((np.record, [*frames.FIELDS, *RULES, *COUNTS, ("free_nodes", "i8"), ("free_node", "i8")]))
 
-# A file's row, one column each:
-SIZE = 0  # bytes, -1: the file does not exist
-HELD = 1  # frames that the file has
-TOP = 2  # last run of pages, NONE: no run
+# Columns of a file's row:
+SIZE = 0  # bytes; -1 if the file does not exist
+HELD = 1  # frames that are allocated to the file
+TOP = 2  # last run of pages; NONE if there is none
 SUPER = 3  # 1: the file is on large pages
 KEPT = 4  # frames that fallocate keeps beyond the length
 NAMES = 5  # number of names
 SPILLED = 6  # 1: the file was counted as spilled
 FILE_WORDS = 7
-# A run of pages, one column each:
+# Columns of a run of pages:
 START = 0  # first frame
 COUNT = 1  # frames
 ORDER = 2  # log2 of the frames of a page
@@ -114,7 +114,7 @@ def _apply(s, room, op, size, kept):
     elif code == UNLINK:
         files[f, NAMES] -= 1
     elif code == RENAME and op.replaced >= 0 and op.replaced != f:
-        _resize(s, room, op.replaced, -1, 0)  # the rename replaces this file
+        _resize(s, room, op.replaced, -1, 0)  # the rename deletes the file that it replaces
     elif code == CLOSE and s.pieces and files[f, SIZE] >= 0:
         _shrink(s, room, f, _frames(files[f, SIZE], files[f, KEPT]))
     if code == CREATE or files[f, SIZE] < 0:  # a write creates a file whose creation is not in the trace
@@ -125,7 +125,7 @@ def _apply(s, room, op, size, kept):
 
 @subroutine
 def _resize(s, room, f, size, kept):
-    """Give file `f` a length and the pages for it; leave it unchanged and count a failure if space is missing."""
+    """Set the length of file `f` and adapt its pages; if space is missing, count a failure and change nothing."""
     files = room[1]
     want, held = _frames(size, kept), files[f, HELD]
     if want > held and not _grow(s, room, f, want):
@@ -160,9 +160,9 @@ def _grow(s, room, f, want):
 
 @subroutine
 def _extend(s, room, f, want, mixed):
-    """Add pages of the file's size, or of powers of two; return False if there were too few (some may have been added).
+    """Add pages until file `f` has `want` frames; return False, possibly after adding some, if space is missing.
 
-    With `mixed`, a file on large pages that finds none continues with small pages up to the next place for a large page.
+    Without a free large page, and with `mixed`, a file on large pages gets small pages up to the next large-page boundary.
     """
     files = room[1]
     order = s.super_order if files[f, SUPER] else s.order
@@ -184,9 +184,9 @@ def _extend(s, room, f, want, mixed):
 
 @subroutine
 def _power(s, held, missing):
-    """Return log2 of the next page, a power of two aligned in the file.
+    """Return the order (log2 of frames) of the next page of a file that holds `held` frames and lacks `missing`.
 
-    The page has at most `missing` frames, or, with DOUBLING, as many as the file holds.
+    The page is aligned to its size in the file.  It has at most `missing` frames, or more with DOUBLING, to double the file.
     """
     order = 0
     while order < GIANT and held & ((2 << order) - 1) == 0 and (2 << order) <= missing:
@@ -220,7 +220,7 @@ def _add_page(s, room, f, zone, order):
 
 @subroutine
 def _add_frames(s, room, f, zone, count):
-    """Add single frames; if their zone is full, from the zone of large pages."""
+    """Add `count` single frames from a zone, or from the zone of large pages if that zone is full; return whether it worked."""
     files = room[1]
     while count > 0:
         start = take_run(s, room[0], zone, count)
@@ -255,7 +255,7 @@ def _push(s, room, f, start, count, order):
 
 @subroutine
 def _pop(s, room, f):
-    """Remove the last run from the file, without freeing its frames."""
+    """Remove the last run of a file without freeing its frames; return the run's node."""
     files, nodes = room[1], room[2]
     node = files[f, TOP]
     files[f, TOP] = nodes[node, BELOW]
@@ -268,7 +268,10 @@ def _pop(s, room, f):
 
 @subroutine
 def _shrink(s, room, f, keep):
-    """Free pages at the end of a file down to `keep` frames; keep a page that would be cut, or split it into frames."""
+    """Free pages at the end of a file down to `keep` frames.
+
+    A page that is needed in part is kept whole, or split into frames if the policy allows that (`pieces`).
+    """
     bits, files, nodes = room
     while files[f, HELD] > keep:
         node, held = files[f, TOP], files[f, HELD]

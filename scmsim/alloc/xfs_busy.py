@@ -1,7 +1,7 @@
-"""Extents that were freed since the last checkpoint of XFS: a red-black tree of each allocation group.
+"""Busy extents of XFS, which were freed since the last checkpoint: a red-black tree per allocation group.
 
-A search trims a free run by the busy extents on its way down the tree.  Where it keeps one side of an extent, it does not see the
-extents of the other subtree.  So the tree's shape and the order in which extents were freed decide what is left of a run.
+A search trims a free run by the busy extents on its path down the tree.  After it keeps one side of an extent, it does not see
+extents in the other subtree.  So the shape of the tree, which follows the order of frees, decides what is left of a run.
 Source: Linux 6.1 fs/xfs/xfs_extent_busy.c, lib/rbtree.c.  Unit: blocks of 4096 bytes.
 """
 
@@ -13,12 +13,12 @@ FIELDS = [
     ("is_stocked", "i8"),  # set once the current operation has the nodes that it may need
 ]
 
-# A node, one word each:
+# Fields of a node, one arena word each:
 START = 0  # first block
 LENGTH = 1  # blocks
-LEFT = 2  # nodes below, 0: none
+LEFT = 2  # child nodes; 0 if none
 RIGHT = 3
-PARENT = 4  # node above, 0: the root
+PARENT = 4  # parent node; 0 in the root
 IS_RED = 5
 NODE_ORDER = 3  # log2 of a node's words
 
@@ -110,7 +110,7 @@ def clear(s, arena, root):
 
 @kernel
 def overlaps(arena, root, start, end):
-    """Return whether a block of [start, end) is busy."""
+    """Return whether any block of [start, end) is busy."""
     node = arena[root]
     while node:
         if end <= arena[node + START]:

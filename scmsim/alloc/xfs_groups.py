@@ -1,12 +1,12 @@
-"""Allocate blocks as XFS does: near a goal in its allocation group, else in the next group that has a run long enough.
+"""Allocate blocks as XFS does: near a goal in its allocation group, else in the next group with a long enough free run.
 
 Source: Linux 6.1 fs/xfs/libxfs/{xfs_alloc.c: xfs_alloc_vextent, xfs_alloc_ag_vextent_near, xfs_alloc_ag_vextent_size;
 xfs_bmap.c: xfs_bmap_btalloc, xfs_bmap_select_minlen}, fs/xfs/xfs_extent_busy.c.  Unit: blocks of 4096 bytes; group g has the
 blocks from g * ag_blocks on.  The kernel keeps two trees of free runs per group; here bitmaps give the same runs.
 
-Simplified: a group is searched as if each tree were one block, which it is up to 505 free runs: of all runs long enough, the
-nearest one is taken.  Where all runs are busy (freed since the last checkpoint) the kernel forces its log within the call; here the
-file system does so after the call (`is_forced`).  No blocks are held back for the growth of trees.
+Simplified: each tree is searched as if it were one block, which is true up to 505 free runs: the nearest of all long enough runs
+is taken.  If all runs are busy (freed since the last checkpoint) the kernel forces its log within the call; here the
+file system does so after the call (`is_forced`).  No blocks are reserved for the growth of trees.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ FAR = 1 << 40  # farther than any block
 
 @kernel
 def fits(s, arena, goal, want):
-    """Return whether a free run starts at `goal`, with `want` blocks that are not busy: what an append finds."""
+    """Return whether a free run starts at `goal` with `want` blocks that are not busy, as an append usually finds."""
     group = goal // s.ag_blocks
     end, row = end_of(s, group), group_row(s, group)
     if goal + want > end or (goal > group * s.ag_blocks and is_set(arena, s.bits, goal - 1)):
@@ -176,7 +176,7 @@ def longest(s, arena, group, want):
 
 @kernel
 def allocate(s, arena, goal, want, for_data):
-    """Allocate up to `want` adjacent blocks near `goal`; return the first block, -1 if nothing is free.  Sets `s.got`."""
+    """Allocate up to `want` adjacent blocks near `goal`; return the first, -1 if nothing is free.  Sets `s.got`."""
     s.got = 0
     if s.free_blocks == 0:
         return np.int64(-1)

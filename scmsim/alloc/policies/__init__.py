@@ -1,1 +1,1 @@
-"""Page-size policies: which page sizes files use.  One module per policy; `scmsim.alloc.pages` applies them."""
+"""Page-size policies, one module each: a policy chooses the page sizes of files, and `scmsim.alloc.pages` applies it."""

@@ -1,7 +1,7 @@
-"""Normal pages and superpages from the same space: shows how superpages run out without a region of their own.
+"""Normal pages and superpages from one region: shows that superpages run out if they have no region of their own.
 
 Units: bytes; frames of 4096 bytes.  Source: the case that the SCMFS superpage paper (2013), section IV.A, argues against: as the
-file system ages, no superpage is free although there is enough free space.
+file system ages, no free superpage is left although enough space is free.
 """
 
 from scmsim.alloc.frames import HUGE
@@ -15,5 +15,5 @@ PARAMS = {
 
 
 def rules(params):
-    """Return the rules for `scmsim.alloc.pages`."""
+    """Return the policy's rules for `scmsim.alloc.pages`; `threshold` in frames, `super_order` as log2 of frames."""
     return {"threshold": params["threshold"] >> 12, "super_order": HUGE}

@@ -1,4 +1,4 @@
-"""Pages of 1 GiB alone: the extreme case of equation 1 of the VSM paper.
+"""Pages of 1 GiB alone: the most waste by equation 1 of the VSM paper.
 
 Units: frames of 4096 bytes.  Source: VSM paper, section II.B.
 """
@@ -9,5 +9,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are us
 
 
 def rules(params):
-    """Return the rules for `scmsim.alloc.pages`."""
+    """Return the policy's rules for `scmsim.alloc.pages`: the page size as log2 of frames."""
     return {"order": 18}

@@ -1,4 +1,4 @@
-"""Superpages alone: the waste of equation 1 of the VSM paper, and 512 times fewer entries.
+"""Superpages of 2 MiB alone: 512 times fewer page-table entries than base pages, and the waste of equation 1 of the VSM paper.
 
 Units: frames of 4096 bytes.  Source: VSM paper, section II.B.
 """
@@ -9,5 +9,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are us
 
 
 def rules(params):
-    """Return the rules for `scmsim.alloc.pages`."""
+    """Return the policy's rules for `scmsim.alloc.pages`: the page size as log2 of frames."""
     return {"order": 9}

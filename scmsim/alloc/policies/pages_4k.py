@@ -1,6 +1,6 @@
-"""Base pages alone, which every file system supports: no waste beyond the last page, one entry per 4 KiB.
+"""Base pages of 4 KiB alone, as every file system supports: one page-table entry per page, no waste except in the last page.
 
-Units: frames of 4096 bytes.  Source: SCMFS before its superpages; PMFS, NOVA: the file systems' base page.
+Units: frames of 4096 bytes.  Source: SCMFS before it had superpages; the base page of PMFS and NOVA.
 """
 
 SUMMARY = "every file on pages of 4 KiB"
@@ -9,5 +9,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are us
 
 
 def rules(params):
-    """Return the rules for `scmsim.alloc.pages`."""
+    """Return the policy's rules for `scmsim.alloc.pages`: the page size as log2 of frames."""
     return {"order": 0}

@@ -1,8 +1,8 @@
-"""Tailored page sizes: a file is cut into pages of powers of two, each aligned in the file and on the device.
+"""Tailored page sizes: a file has pages of any power of two, each aligned to its size in the file and on the device.
 
 Units: frames of 4096 bytes.  Source: Guvenilir and Patt, Tailored Page Sizes, ISCA 2020 (thesis, University of Maine, 2020,
-1.2.4): all sizes 2**n from n = 12 on; `exact` takes no frame that the file does not need, `doubling` reserves frames so that a
-file has few pages.  The use by a file system is an assumption: the paper is about programs' memory.
+1.2.4): all sizes of 2**n bytes from n = 12 on.  `exact` takes only frames that the file needs; `doubling` reserves more frames so
+that the file has few pages.  Use by a file system is an assumption: the paper is about the memory of programs.
 """
 
 SUMMARY = "tailored page sizes: every power of two from 4 KiB to 1 GiB"
@@ -14,5 +14,5 @@ PARAMS = {
 
 
 def rules(params):
-    """Return the rules for `scmsim.alloc.pages`."""
+    """Return the policy's rules for `scmsim.alloc.pages`: the sizing, 1 for exact, 2 for doubling."""
     return {"sizing": 1 if params["sizing"] == "exact" else 2}

@@ -1,6 +1,6 @@
 """Normal pages and superpages, each in its own region: a file moves to superpages once it outgrows a threshold.
 
-Units: bytes; frames of 4096 bytes.  Source: SCMFS superpage paper (2013), section IV.A and IV.B: all files begin on normal pages,
+Units: bytes; frames of 4096 bytes.  Source: SCMFS superpage paper (2013), section IV.A and IV.B: all files begin on normal pages;
 the boundary between the regions is a mount option.  The paper does not state what happens when a region is full.  Here, a file that
 finds no superpage stays on (or continues with) normal pages; a file that finds no normal page takes it from a superpage, as in the
 model `scmfs-lp` (`lend`), and the superpage is whole again once all its pages are free.
@@ -18,7 +18,7 @@ PARAMS = {
 
 
 def rules(params):
-    """Return the rules for `scmsim.alloc.pages`."""
+    """Return the policy's rules for `scmsim.alloc.pages`, in frames; the boundary is rounded down to a superpage."""
     frames = params["capacity"] >> 12
     boundary = frames * (100 - min(params["superpages"], 100)) // 100 >> HUGE << HUGE
     large = {"super_order": HUGE, "super_zone": 1, "boundary": max(boundary, 1 << HUGE)}

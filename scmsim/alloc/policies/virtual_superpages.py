@@ -1,7 +1,8 @@
 """Virtual superpages: 2 MiB of contiguous addresses over frames that need not be contiguous; the unused tail is freed at close.
 
-Units: frames of 4096 bytes.  Source: VSM paper, sections III.A (mapping by a 4-level table, so one entry per 4 KiB) and III.C
-(zero-copy migration: at close, the frames of the last superpage without data are freed).  A reconstruction: no source is public.
+Units: frames of 4096 bytes.  Source: VSM paper, sections III.A (mapping by a 4-level page table, so one entry per 4 KiB) and III.C
+(zero-copy migration: at close, unused frames of the last superpage are freed).  This is a reconstruction: the source code is not
+public.
 """
 
 from scmsim.alloc.frames import HUGE
@@ -12,5 +13,5 @@ PARAMS = {"capacity": ("64GiB", "bytes", "size of the device")}
 
 
 def rules(params):
-    """Return the rules for `scmsim.alloc.pages`."""
+    """Return the policy's rules for `scmsim.alloc.pages`: superpages whose frames are allocated as separate pieces."""
     return {"order": HUGE, "pieces": 1}

@@ -1,7 +1,7 @@
-"""The loop over operations, to which a family binds its own subroutines (see `scmsim.jit.binding`): at least `perform`.
+"""The loop over operations; a family binds its own subroutines to it, at least `perform` (see `scmsim.jit.binding`).
 
-A model emits the events of one operation after the other until one does not fit into the buffer or the model's tables; it records
-the room that it needs, and the next call resumes with that operation.
+The loop runs operations in order until one needs more space than the event buffer or the arena has.  It records how much space is
+needed, and the next kernel call resumes that operation.
 """
 
 from scmsim.core import records as r
@@ -9,8 +9,8 @@ from scmsim.fs.engine.events import MOST_REFUSED, count_enospc, count_short
 from scmsim.fs.engine.paths import walk_path
 from scmsim.jit import kernel, subroutine
 
-DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: FULL is ENOSPC
-MOST_WRITTEN = (1 << 31) - 4096  # bytes of one call (MAX_RW_COUNT of Linux); a longer write is never done in part
+DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: NO_ROOM: `out` or the arena must grow; FULL: ENOSPC
+MOST_WRITTEN = (1 << 31) - 4096  # bytes of one call (MAX_RW_COUNT of Linux); a longer write is never shortened
 
 
 @subroutine
@@ -26,7 +26,7 @@ def prepare(s, arena, out, op):
 
 @subroutine
 def filter_operation(s, op):
-    """Return whether an operation enters the file system through a file."""
+    """Return whether `perform` runs an operation: it is a call on a file, and not a program's own load or store."""
     return op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE
 
 
@@ -38,13 +38,16 @@ def perform(s, arena, out, op):
 
 @subroutine
 def block_shift(s):
-    """Return log2 of the unit in bytes at which a write is cut."""
+    """Return log2 of the granularity in bytes at which a write may be shortened."""
     return 12
 
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return the outcome of a write up to the end of the file's block `last`; by default a write is done whole or refused."""
+    """Return the outcome that a write would have if it ended with the file's block `last`.
+
+    By default FULL: a write is either done whole or refused.
+    """
     return FULL
 
 
@@ -53,7 +56,7 @@ def longest_fitting_prefix(s, arena, op):
     """Return how many leading bytes of the write fit on the device; -1 if the arena must grow first."""
     shift = block_shift(s)
     low, high = op.offset >> shift, (op.offset + op.length - 1) >> shift
-    while low < high:  # bisection: all blocks before `low` fit, `high` does not
+    while low < high:  # bisection: a write that ends before block `low` fits, one that ends with block `high` does not
         middle = (low + high) >> 1
         outcome = check_prefix(s, arena, op, middle)
         if outcome == NO_ROOM:
@@ -81,7 +84,7 @@ def shorten_write(s, arena, op):
 
 @subroutine
 def end(s, out):
-    """Finish an operation, whether it failed or not."""
+    """Finish an operation that was done or failed; by default do nothing."""
 
 
 @subroutine
@@ -91,7 +94,7 @@ def leave(s, out):
 
 @subroutine
 def loop(s, arena, ops, i, out):
-    """Run operations from `ops[i]` on while they fit; return the index of the first one not done."""
+    """Run operations from `ops[i]` on until one must wait for space; return the index of that one, or `ops.size` if none."""
     while i < ops.size and s.need_collect == 0 and s.refused < MOST_REFUSED:
         op = ops[i]
         s.op = i
@@ -114,7 +117,7 @@ def loop(s, arena, ops, i, out):
 
 @kernel
 def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; return the index of the first one not done."""
+    """Emit the events of operations from `ops[i]` on; return the index of the operation with which the next call goes on."""
     s = state[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     if i < ops.size:

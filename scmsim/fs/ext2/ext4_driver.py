@@ -1,7 +1,7 @@
 """Metadata of an ext2 layout under the driver of ext4, without a journal (kernels without CONFIG_EXT2_FS).
 
-An fsync stores an inode that got blocks or a new time (a new size or link does not count for the driver), the
-directory's block of a new file once, and flushes the device if anything was stored.  Source: Linux 6.1
+An fsync stores the file's inode if the file got blocks or a new time; the driver ignores a new size or link.  The first fsync of a
+new file also stores the directory's dirty blocks.  An fsync flushes the device if it stored the inode.  Source: Linux 6.1
 fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 """
 
@@ -24,7 +24,7 @@ def forget(s, arena, block):
 
 @subroutine
 def sync(s, arena, out, op, f):
-    """Finish an fsync; return the outcome."""
+    """Finish an fsync after the file's pages are stored: store its metadata, flush the device; return the outcome."""
     parent = arena[arena[f + e.PARENT]]
     if not store_index(s, arena, out, f, arena[parent + e.PAGE_COUNT] + 1):
         return NO_ROOM
@@ -44,15 +44,15 @@ def sync(s, arena, out, op, f):
 
 @subroutine
 def note_change(s, arena, f):
-    """Ignore a change: only new blocks and times concern an fsync."""
+    """Do nothing: an fsync stores an inode only after new blocks or times, which are recorded elsewhere."""
 
 
 @subroutine
 def reach(s, arena, f, page, want):
-    """Add missing pointer blocks; return how many of `want` pages get a block at once.
+    """Add the missing pointer blocks for `page`; return how many of `want` pages get a block at once.
 
-    All pages below a new pointer block get blocks; below an existing one a single page does, as a look-up there finds one page
-    (ext4_ind_map_blocks without CREATE).
+    Below a new pointer block, all of its pages get blocks at once.  Below an existing one, only `page` does: the preceding look-up
+    there reports a hole of one page (ext4_ind_map_blocks without CREATE).
     """
     before = s.new_pointers
     count = map.reach(s, arena, f, page, want)
@@ -61,10 +61,10 @@ def reach(s, arena, f, page, want):
 
 @subroutine
 def piece_after(page, end, start, stop):
-    """Return the piece of [page, end) that loses its blocks after the piece [start, stop) (ext4_ind_truncate).
+    """Return (first page, page after) of the piece of [page, end) that loses its blocks after [start, stop) (ext4_ind_truncate).
 
-    The pages of the inode's pointers go first, those of the single-indirect block next, then those of the block that also has
-    pages that stay; of the other blocks the last one goes first (ext4_free_branches).
+    The pages that the inode points to are freed first, then those of the single-indirect block, then those of the pointer block
+    that also has pages that are kept.  The remaining pointer blocks are freed from the last to the first (ext4_free_branches).
     """
     if stop == 0 and page != SINGLE_END:
         return page, min(end, map.end_of_block(page))

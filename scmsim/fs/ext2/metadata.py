@@ -1,6 +1,7 @@
 """Metadata of ext2: changed blocks wait in a list, and a write-back or an fsync stores each in place once.
 
-The list is the one of ext4's running transaction; a block that an fsync stored keeps its entry (bitmap `logged`).
+The list is the field `txn`, which ext4 uses for the running transaction.  A block that an fsync stored keeps its entry in the list;
+the bitmap `logged` has the blocks with an entry.
 Source: Linux fs/ext2/inode.c, fs/buffer.c; ext4's driver: fs/ext4/{fsync.c,ext4_jbd2.c}.
 """
 
@@ -94,7 +95,10 @@ def inode_block(s, arena, f):
 
 @subroutine
 def sync(s, arena, out, op, f):
-    """Run fsync: store the inode, if it changed, and flush the device; the inode enters its block only now."""
+    """Run fsync: store pointer blocks, and the inode if it changed, then flush the device; return the outcome.
+
+    The inode is copied to its block of the inode table only now.
+    """
     if not store_index(s, arena, out, f, 1):
         return NO_ROOM
     if arena[f + e.TID] == s.tid:

@@ -1,7 +1,7 @@
-"""ext4-dax of Linux 4.0 to 4.6: write() is direct I/O, whose loop over blocks is dax_io.
+"""ext4-dax of Linux 4.0 to 4.6: write() is direct I/O, and dax_io is its loop over blocks.
 
-Each block look-up of a write has a journal handle, whether it allocates or not; new blocks are not zeroed, except for
-the parts that the copy does not cover.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/ext4/{indirect.c:
+Each block look-up of a write has a journal handle, whether it allocates or not.  Of new blocks, only the parts that the copy does
+not cover are zeroed.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/ext4/{indirect.c:
 ext4_ind_direct_IO, inode.c: _ext4_get_block, ext4_ext_direct_IO}.
 """
 
@@ -13,10 +13,10 @@ from scmsim.jit import subroutine
 
 @subroutine
 def count_slice(s, arena, out, pages, grown):
-    """Set the handles and inode updates of a slice, without those of the look-ups.
+    """Set the numbers of journal handles and inode updates of a slice, without the handles of the block look-ups.
 
-    A write that extends the file has one handle that puts it on the orphan list, and another handle that sets the size and removes
-    it from the list; a write that fills a hole has a handle that marks the new extent as written.
+    A write that extends the file has one handle to put the file on the orphan list, and one to set the size and remove the file
+    from the list.  A write that fills a hole has one handle, to mark the new extent as written.
     """
     s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
     if grown >= 0:

@@ -1,7 +1,8 @@
-"""Delayed allocation of ext4 with the page cache: the pages that wait for blocks, and the calls that store such pages early.
+"""Delayed allocation of ext4 with the page cache: dirty pages without blocks, and the calls that store such pages early.
 
-A file stays in the queue of dirty files until the flusher thread has stored it, even if an fsync did so before, and changes of its
-inode put it there, too.  Source: Linux 6.1 fs/ext4/{inode.c: ext4_da_update_reserve_space, ext4_alloc_da_blocks; file.c:
+A file enters the queue of dirty files when a page or its inode becomes dirty.  It stays there until the flusher thread has visited
+it, even if an fsync stored all of its pages before.
+Source: Linux 6.1 fs/ext4/{inode.c: ext4_da_update_reserve_space, ext4_alloc_da_blocks; file.c:
 ext4_release_file}, fs/fs-writeback.c: __mark_inode_dirty.
 """
 
@@ -10,7 +11,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.dirty_queue import queue_dirty, unqueue_clean
 from scmsim.jit import subroutine
 
-# Words of a regular file's record that only a directory uses otherwise:
+# Fields of a regular file's record; a directory uses the same words for other fields:
 PROMISED = e.FIRST_ENTRY_SLOT  # dirty pages without a block (i_reserved_data_blocks)
 EMPTIED = e.LAST_GROUP  # 1: truncated to zero length since its last close (EXT4_STATE_DA_ALLOC_CLOSE)
 
@@ -42,7 +43,7 @@ def stored(s, arena, f):
 
 @subroutine
 def forget(s, arena, f):
-    """Drop a deleted file from the state of delayed allocation."""
+    """Remove a deleted file from the queue of dirty files and clear its fields of delayed allocation."""
     if s.dax or arena[f + e.IS_DIR]:
         return
     if arena[f + e.OLDER]:
@@ -52,14 +53,14 @@ def forget(s, arena, f):
 
 @subroutine
 def promise(s, arena, f, count):
-    """Add to the blocks that a file's dirty pages are promised; `count` may be negative."""
+    """Add `count`, which may be negative, to the number of blocks that are promised to a file's dirty pages."""
     s.reserved += count
     arena[f + PROMISED] += count
 
 
 @subroutine
 def is_promised(arena, f):
-    """Return whether a file has a dirty page that is promised a block and has none yet."""
+    """Return whether a file has a dirty page that waits for its promised block."""
     return arena[f + e.IS_DIR] == 0 and arena[f + PROMISED] > 0
 
 
@@ -78,7 +79,7 @@ def emptied(arena, f):
 
 @subroutine
 def closed(arena, f):
-    """Note a close of a file (ext4_release_file)."""
+    """Clear the mark of a truncation to zero length at a close of the file (ext4_release_file)."""
     if arena[f + e.IS_DIR] == 0:
         arena[f + EMPTIED] = 0
 

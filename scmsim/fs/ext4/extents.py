@@ -1,4 +1,4 @@
-"""Extent tree of ext4: extents in the inode, or in one level of leaves, ordered by page and evenly filled on average.
+"""Extent tree of ext4: extents are in the inode or in one level of leaves, ordered by page and assumed equally full.
 
 Source: Linux fs/ext4/extents.c.
 """
@@ -10,8 +10,8 @@ from scmsim.fs.linux.blocks import change_groups
 from scmsim.jit import subroutine
 
 INLINE = 4  # extents that the inode holds
-PER_LEAF = 340
-MOST_ZEROED = 8  # blocks: 32 KiB (s_extent_max_zeroout_kb)
+PER_LEAF = 340  # extents that a leaf holds: (4096 - 12 - 4) / 12
+MOST_ZEROED = 8  # blocks (32 KiB): longest extent that is zeroed instead of split (s_extent_max_zeroout_kb)
 
 
 @subroutine
@@ -25,7 +25,7 @@ def change_leaf(s, arena, f, page, count):
 
 @subroutine
 def blocks_kept(arena, f):
-    """Return the number of leaves after a truncation; leaves are freed with the file's last extent."""
+    """Return the number of leaves after a truncation: all of them, or 0 if no extent is left."""
     return arena[f + e.LEAF_COUNT] if arena[f + e.EXTENTS] else 0
 
 
@@ -55,17 +55,17 @@ def slots(page):
 
 @subroutine
 def leaf_fits(s):
-    """Return whether a block is free for a leaf; blocks that are kept for leaves count as free."""
+    """Return whether a block is free for a leaf; the blocks kept for index blocks count as free."""
     return s.free_blocks + placement.blocks_to_come(s) + s.kept_blocks - s.reserved > 0
 
 
 @subroutine
 def add_leaves(s, arena, f, extents):
-    """Give a file the leaves that `extents` extents need, while blocks are left.
+    """Add leaves to a file until it has those that `extents` extents need, or no block is left.
 
-    The table of leaves has room for those of all pages (`slots`).  An extent that does not fit gets its leaf when it is inserted
-    (ext4_ext_insert_extent), so before the next extent of the same call gets blocks.  The call's blocks were counted without
-    the leaf, so as many of those kept for leaves are lent to it.
+    The table of leaves is large enough (`slots`).  An extent that does not fit gets its leaf when it is inserted
+    (ext4_ext_insert_extent), that is, before the next extent of the same call gets blocks.  The check for free blocks at the
+    start of the call did not include the leaf, so for each leaf one block of those kept for index blocks is lent to the call.
     """
     while extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF and leaf_fits(s):
         leaves = arena[f + e.LEAF_COUNT]
@@ -81,21 +81,21 @@ def add_leaves(s, arena, f, extents):
 
 @subroutine
 def added(s, arena, f, page, count):
-    """Record the change of the leaf over new blocks, and add a leaf for their extent if no leaf has room."""
+    """Record the change of the leaf that holds the extent of new blocks, and add a leaf if the file's leaves are full."""
     change_leaf(s, arena, f, page, count)
     add_leaves(s, arena, f, arena[f + e.EXTENTS])
 
 
 @subroutine
 def inserted(s, arena, f, page, count, extents):
-    """Record the change of the leaf over new blocks, and add a leaf if `extents` extents need one (ext4_ext_insert_extent)."""
+    """Record the change of the leaf for new blocks, and add a leaf if `extents` extents need one (ext4_ext_insert_extent)."""
     change_leaf(s, arena, f, page, count)
     add_leaves(s, arena, f, extents)
 
 
 @subroutine
 def to_store(s, arena, f, page, count):
-    """Split the unwritten extent of pages that will be stored, which may take a leaf (ext4_split_convert_extents)."""
+    """Split off the pages that will be stored from their unwritten extent, which may need a leaf (ext4_split_convert_extents)."""
     last = page + count - 1
     before, after = continued(arena, f, page, -1, 1), continued(arena, f, last, 1, 1)
     add_leaves(s, arena, f, arena[f + e.EXTENTS] + before + after)
@@ -105,7 +105,7 @@ def to_store(s, arena, f, page, count):
 def converted(s, arena, f, is_moved):
     """Add a leaf for the extents that a split made; or move the extents of the only leaf into the inode if they fit.
 
-    `is_moved`: pages moved to a neighbouring extent, which leaves the tree unchanged (ext4_ext_convert_to_initialized).
+    `is_moved` if pages only moved to a neighbouring extent, which leaves the tree unchanged (ext4_ext_convert_to_initialized).
     """
     add_leaves(s, arena, f, arena[f + e.EXTENTS])
     if not is_moved:
@@ -114,9 +114,9 @@ def converted(s, arena, f, is_moved):
 
 @subroutine
 def to_punch(s, arena, f, page, last):
-    """Split the extent that goes on after the hole [page, last], before its pages are freed (ext4_ext_remove_space).
+    """Split the extent that continues after the hole [page, last], before the hole's pages are freed (ext4_ext_remove_space).
 
-    The split takes a leaf if the extents, with the new one, do not fit; the leaf stays when fewer are left.
+    The split adds a leaf if the extents no longer fit.  The leaf stays even if fewer extents are left afterwards.
     """
     words = arena[f + e.PAGES] + last
     if last + 1 < arena[f + e.PAGE_COUNT] and is_next(arena[words], arena[words + 1], 1):
@@ -132,14 +132,14 @@ def punched(s, arena, f):
 
 @subroutine
 def is_next(word, other, step):
-    """Return whether two pages, `step` pages apart, belong to one extent."""
+    """Return whether the pages with the words `word` and `other` are in one extent; `other` is `step` pages after `word`."""
     block = word >> e.BLOCK_SHIFT
     return block != 0 and other >> e.BLOCK_SHIFT == block + step and (word ^ other) & e.IS_UNWRITTEN == 0
 
 
 @subroutine
 def continued(arena, f, page, step, most):
-    """Return how many pages, at most `most`, continue the extent of a page after it (step 1) or before it (step -1)."""
+    """Return how many pages after `page` (step 1) or before it (step -1), at most `most`, belong to its extent."""
     count, at, word = 0, page + step, arena[arena[f + e.PAGES] + page]
     while count < most and 0 <= at < arena[f + e.PAGE_COUNT] and is_next(word, arena[arena[f + e.PAGES] + at], step):
         count, at, word = count + 1, at + step, arena[arena[f + e.PAGES] + at]
@@ -148,7 +148,7 @@ def continued(arena, f, page, step, most):
 
 @subroutine
 def joins_written(arena, f, page, count):
-    """Return whether pages of an unwritten extent continue an adjacent written extent, which then takes them."""
+    """Return whether unwritten pages continue an adjacent written extent, into which they merge when they become written."""
     words = arena[f + e.PAGES] + page
     word = arena[words] - e.IS_UNWRITTEN
     if page > 0 and arena[words - 1] == word - e.ONE_BLOCK:
@@ -158,17 +158,17 @@ def joins_written(arena, f, page, count):
 
 @subroutine
 def write_alone(s, arena, f, page, count):
-    """Make only the given pages written (`index.to_write`)."""
+    """Implement `index.to_write`: only the given pages become written."""
     change_leaf(s, arena, f, page, count)
     return page, count, not joins_written(arena, f, page, count)
 
 
 @subroutine
 def write_short(s, arena, f, page, count):
-    """Choose the pages that become written with the given ones (`index.to_write`).
+    """Implement `index.to_write`: the rest of a short unwritten extent becomes written with the given pages.
 
-    Pages next to a written extent are merged into it; else the rest of their own extent is zeroed if it is short and
-    the whole extent is inside the file.  Source: Linux 5.13 fs/ext4/extents.c: ext4_ext_convert_to_initialized, its
+    Pages next to a written extent merge into it.  Otherwise the rest of their extent is zeroed and becomes written, too, if the
+    extent is short and inside the file.  Source: Linux 5.13 fs/ext4/extents.c: ext4_ext_convert_to_initialized, its
     cases 2, 3 and 5.
     """
     change_leaf(s, arena, f, page, count)

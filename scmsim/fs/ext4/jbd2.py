@@ -2,8 +2,8 @@
 
 A commit of M blocks stores 4096 (M + ceil(M / 254) descriptors + revoke blocks + 1 commit block) bytes; in place, each
 distinct block is written once per checkpoint.  Source: Linux fs/jbd2/{transaction.c,commit.c,checkpoint.c,revoke.c}.
-A checkpoint here writes all logged blocks at once (jbd2: the oldest transactions); so a block that each transaction
-holds is written more often.
+Simplified: a checkpoint writes all logged blocks at once, while jbd2 writes only those of the oldest transactions.  So a block that
+every transaction changes is written in place more often than by jbd2.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def join(s, arena, block):
 
 @subroutine
 def charge_joins(s, out):
-    """Charge the blocks that the current operation was the first to change in this transaction; emits at most 1 event."""
+    """Charge the blocks that the current operation added to the running transaction; emits at most 1 event."""
     if s.blocks_joined:
         s.reg[q.COUNT], s.blocks_joined = s.blocks_joined, 0
         emit_template(s, out, q.JOINED)
@@ -52,7 +52,7 @@ def join_orphans(s, arena):
 
 @subroutine
 def forget(s, arena, block):
-    """Drop the freed metadata block `block` from transaction and log; a revoke record keeps the recovery from replaying it."""
+    """Drop the freed block `block` from the transaction and the log; a revoke record keeps recovery from replaying it."""
     bit = _ONE << (block & 63)
     if arena[s.joined + (block >> 6)] & bit:
         arena[s.joined + (block >> 6)] &= ~bit
@@ -65,7 +65,7 @@ def forget(s, arena, block):
 
 @subroutine
 def checkpoint(s, arena, out):
-    """Write each logged block in place and empty the log; emits at most 2 events per held block and 2 more."""
+    """Write each logged block in place and empty the log; emits at most 2 events per block and 2 more."""
     for i in range(s.checkpoint_length):
         block = arena[s.checkpoint_list + i]
         bit = _ONE << (block & 63)
@@ -102,8 +102,8 @@ def commit(s, arena, out):
 def sync(s, arena, out, op, f):
     """Run fsync: commit the running transaction if the file is part of it, else only flush the device.
 
-    An fsync of a directory commits whatever is running, and without a transaction it does nothing (ext4_fsync_journal since fast
-    commits, Linux 5.10: they know no directories).
+    Since fast commits (Linux 5.10), which do not cover directories, an fsync of a directory commits any running transaction, and
+    without one it does not even flush the device (ext4_fsync_journal).
     """
     # fdatasync ignores transactions that changed only times (i_datasync_tid)
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]

@@ -1,12 +1,12 @@
-"""Cache of a file's block look-ups, which splits later requests: runs of pages, all holes or all of one extent.
+"""Cache of a file's block look-ups (the extent status tree).  Its runs are pages that are all holes or all of one extent.
 
-A look-up that hits a run ends where the run ends, even if the hole or the extent goes on there.  So a request for the blocks of
-a hole is split where an earlier look-up ended, if blocks next to it were freed since.  The content of a run is that of the file's
-page table; only the runs' borders are kept here.  For regular files only.  Pages without a block are of two kinds: holes,
-and dirty pages that are promised a block.
+A look-up that hits a run ends where the run ends, even if the hole or the extent continues.  So a request for the blocks of a hole
+is split where an earlier look-up ended, if blocks next to that hole were freed since.  The cache holds only the borders of runs;
+what a run contains is in the file's page table.  Only regular files have the cache.  A page without a block is a hole, or a dirty
+page that is promised a block.
 
 Source: Linux 6.1 fs/ext4/{extents_status.c; inode.c: ext4_map_blocks; extents.c: ext4_ext_put_gap_in_cache, ext4_cache_extents}.
-Simplified: at most `MOST` runs of a file, of which those at the file's end are forgotten; no shrinker.
+Simplified: a file has at most `MOST` runs, and more runs push out those at the file's end; there is no shrinker.
 """
 
 from scmsim.fs.engine import table
@@ -15,7 +15,7 @@ from scmsim.fs.ext4.extents import is_next
 from scmsim.fs.linux import state as e
 from scmsim.jit import subroutine
 
-# Words of a regular file's record that only a directory uses otherwise:
+# Fields of a regular file's record; a directory uses the same words for other fields:
 RUNS = e.SLOTS  # table (2 words): runs in order, two entries each: first page, page after the last
 COUNT = e.GAP  # runs
 MOST = 128
@@ -30,7 +30,7 @@ def entries_for(arena, f, pages):
 
 @subroutine
 def words_for(s, arena, f, pages):
-    """Return the arena words that `reserve` takes."""
+    """Return the number of arena words that `reserve` takes."""
     if not s.remembers or arena[f + e.IS_DIR]:
         return 0
     return table.words_to_hold(arena, f + RUNS, entries_for(arena, f, pages))
@@ -45,7 +45,7 @@ def reserve(s, arena, f, pages):
 
 @subroutine
 def ready(s, arena, f, pages):
-    """Run `reserve`; return False if the arena must grow first."""
+    """Run `reserve` and return True; return False if the arena must grow first."""
     words = words_for(s, arena, f, pages)
     if words and not has_room(s, arena, words):
         return False
@@ -76,7 +76,7 @@ def run_after(arena, f, page):
 
 @subroutine
 def move(arena, f, first, by):
-    """Move the runs from number `first` on by `by` places."""
+    """Shift the runs from number `first` on by `by` places (negative: towards the start); the number of runs changes by `by`."""
     runs, last = arena[f + RUNS], arena[f + COUNT]
     if by > 0:
         for i in range(2 * last - 1, 2 * first - 1, -1):
@@ -135,7 +135,7 @@ def continues(arena, f, page):
 
 @subroutine
 def continues_on_disk(arena, f, page):
-    """Return whether a page continues the one before it in the index alone, where promised blocks are holes."""
+    """Return whether a page continues the page before it in the on-disk index, which shows a promised block as a hole."""
     word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
     if before >> e.BLOCK_SHIFT == 0:
         return word >> e.BLOCK_SHIFT == 0
@@ -144,7 +144,7 @@ def continues_on_disk(arena, f, page):
 
 @subroutine
 def learn(s, arena, f, page, end):
-    """Remember the pages [page, end), all a hole or all of an extent; equal neighbours join them (ext4_es_insert_extent)."""
+    """Remember the pages [page, end), all holes or all of one extent; merge runs that continue them (ext4_es_insert_extent)."""
     if not s.remembers or arena[f + e.IS_DIR] or page >= end:
         return
     forget(s, arena, f, page, end)
@@ -165,14 +165,14 @@ def learn(s, arena, f, page, end):
 
 @subroutine
 def end_of(arena, f, page):
-    """Return the page after the hole or the extent of a page, at most the end of the file's table of pages."""
+    """Return the first page after the hole or extent that contains a page, at most the end of the file's page table."""
     at, end = page, arena[f + e.PAGE_COUNT]
     i = run_after(arena, f, page)
     while True:
         runs = arena[f + RUNS]
         while i < arena[f + COUNT] and arena[runs + 2 * i + 1] <= at:
             i += 1
-        # a known run is alike as a whole
+        # a known run is in one hole or extent: skip to its end
         at = arena[runs + 2 * i + 1] if i < arena[f + COUNT] and arena[runs + 2 * i] <= at else at + 1
         if at >= end or not continues_on_disk(arena, f, at):
             return min(at, end)
@@ -180,9 +180,10 @@ def end_of(arena, f, page):
 
 @subroutine
 def learn_root(s, arena, f):
-    """Remember the extents in the inode and the holes between them, except those of which a part is known (ext4_cache_extents).
+    """Remember the extents in the inode and the holes between them; skip each that overlaps a known run (ext4_cache_extents).
 
-    A search of the tree reads the inode each time; a leaf only when it is not in memory.
+    Every search of the tree caches the extents in the inode.  The extents of a leaf are cached only when the leaf is read from the
+    device, which is not modelled, so nothing is remembered here for a file with leaves.
     """
     if not s.remembers or arena[f + e.IS_DIR] or arena[f + e.LEAF_COUNT]:
         return
@@ -199,7 +200,7 @@ def learn_root(s, arena, f):
 
 @subroutine
 def looked_up(s, arena, f, page, count):
-    """Look up `count` pages, all a hole or all of an extent; return how many the answer covers, and remember it."""
+    """Look up `count` pages, all holes or all of one extent; remember the result and return how many of the pages it covers."""
     if not s.remembers or arena[f + e.IS_DIR]:
         return count
     i = run_after(arena, f, page)
@@ -224,7 +225,7 @@ def looked_up(s, arena, f, page, count):
 
 @subroutine
 def looked_through(s, arena, f, page, count):
-    """Look up `count` pages that need no block, answer by answer."""
+    """Look up `count` pages that need no block, by as many look-ups as the known runs require."""
     if s.remembers:
         done = 0
         while done < count:
@@ -233,7 +234,7 @@ def looked_through(s, arena, f, page, count):
 
 @subroutine
 def before_dirty(s, arena, f, page, count):
-    """Look up the first of `count` pages before they become dirty; return how many that covers (ext4_da_map_blocks)."""
+    """Look up pages from `page` on before they become dirty; return how many of the `count` pages are done (ext4_da_map_blocks)."""
     if arena[f + e.IS_DIR]:
         return count
     words, like = arena[f + e.PAGES] + page, 1

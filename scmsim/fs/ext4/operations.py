@@ -1,4 +1,7 @@
-"""Operations of ext4 and ext4-dax: those of Linux's file systems, with extents, hashed directories and a journal."""
+"""Bind ext4's extents, hashed directories and journal to the operations that all Linux file systems share.
+
+`emit` serves ext4 and ext4-dax, `emit_by_dax_io` serves ext4-dax of kernels before iomap.
+"""
 
 from scmsim.fs.ext4 import dax_io, delayed, dirs, extents, jbd2, known
 from scmsim.fs.linux import delayed as linux_delayed

@@ -1,10 +1,10 @@
 """Mechanisms of ext4 as templates: the events of each mechanism, in the order of the source.
 
-Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c (4.1 and 4.4 by dax_io),
-arch/x86/lib/{usercopy_64.c,copy_user_64.S} (`__copy_user_flushcache`: 8-byte non-temporal stores, cached bytes at
-unaligned ends, whose lines are written back; it ends with an sfence, measured: one per write), drivers/nvdimm/pmem.c
-(`memcpy_flushcache` per page; `nvdimm_flush` is two sfences, measured: four per fsync).  Data structures that only cost
-rows describe have one run of about 64 bytes here, so that a TLB sees them.
+Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c (dax_io: Linux 4.1 and 4.4),
+arch/x86/lib/{usercopy_64.c,copy_user_64.S}, drivers/nvdimm/pmem.c.  `__copy_user_flushcache` copies by 8-byte non-temporal stores;
+bytes at unaligned ends are stored to the cache and their lines written back.  It ends with an sfence; one per write was measured.
+`memcpy_flushcache` copies page by page; `nvdimm_flush` is two sfences, and four per fsync were measured.  Data structures whose
+accesses are otherwise only counted in cost rows have one run of about 64 bytes here, so that a TLB model sees their pages.
 """
 
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
@@ -48,7 +48,7 @@ def _call(cost: str) -> list:
 
 
 def dax_templates(copy_fence: bool) -> dict[int, list]:
-    """Return the templates of write() and read() without a page cache."""
+    """Return the templates of write() and read() with DAX, which bypasses the page cache."""
     zeroing = [
         _work("zero_block", 0, q.COUNT),
         _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
@@ -68,7 +68,7 @@ def dax_templates(copy_fence: bool) -> dict[int, list]:
             *q.dax_copy(_run, copy_fence),
             _work("copy_line", 0, q.LINES),
         ],
-        # Three handles: add to the orphan list; allocate; set the size and remove from the orphan list.
+        # three handles if the file grows: orphan list; allocation; size and orphan list again (see `transfer.count_slice`)
         q.FINISH: [
             _work("handle", 0, q.GROWN),
             _work("inode_update", 0, q.NEW),
@@ -86,10 +86,10 @@ def dax_templates(copy_fence: bool) -> dict[int, list]:
 
 
 def dax_io_templates(copy: str, copy_fence: bool) -> dict[int, list]:
-    """Return the templates of dax_io: a handle for each block look-up of a write, clearing of new blocks' edges, and a copy.
+    """Return the templates that differ with dax_io: allocation, clearing of a new block's uncopied parts, and copy.
 
-    `copy`: "nocache" (Linux 4.3 on) bypasses the caches, writes back the edges and ends with a fence; "cached" is a
-    rep-string without a write-back.
+    With `copy` "nocache" (from Linux 4.3 on), the copy bypasses the caches, cleared parts are written back, and the write ends with
+    a fence.  With "cached", the copy is a rep-string whose cache lines are not written back.
     """
     past_caches = copy == "nocache"
     edges = ((q.TO, 0, 0, q.HEAD), (q.TAIL_AT, 0, 0, q.TAIL))
@@ -152,9 +152,9 @@ def cache_templates() -> dict[int, list]:
 
 
 def journal_templates() -> dict[int, list]:
-    """Return the templates of handles, commit and checkpoint.
+    """Return the templates of journal handles, inode updates, fsync, commit, checkpoint and sync.
 
-    A commit block is written between two flushes of the device (REQ_PREFLUSH, REQ_FUA).
+    The commit block is written between two flushes of the device (REQ_PREFLUSH, REQ_FUA).
     """
     return {
         q.TIMES: [_work("handle", 1), _work("inode_update", 1)],
@@ -185,7 +185,7 @@ def journal_templates() -> dict[int, list]:
 
 
 def name_templates() -> dict[int, list]:
-    """Return the templates of calls other than read and write."""
+    """Return the templates of calls other than read and write, and of the freeing and clearing of blocks."""
     orphan = _run(STORE, "orphan list", q.ZERO, q.BUFFERS, 8)
     return {
         q.NAME: [
@@ -219,7 +219,10 @@ def name_templates() -> dict[int, list]:
 
 
 def all_templates(dax: bool, copy_fence: bool = False, copy: str = "") -> dict[int, list]:
-    """Return every template of a model by number; unused templates are empty.  `copy`: how dax_io copies, "" for iomap."""
+    """Return every template of a model by number; unused templates are empty.
+
+    `copy` is how dax_io copies (see `dax_io_templates`), or "" for a kernel with iomap.
+    """
     every = (dax_templates(copy_fence) if dax else cache_templates()) | journal_templates() | name_templates()
     if copy:
         every |= dax_io_templates(copy, copy_fence)

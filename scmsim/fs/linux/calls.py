@@ -18,13 +18,13 @@ from scmsim.jit import subroutine
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Run the work of the kernel's threads since the last operation; return False if it is not finished."""
+    """Run the work of the kernel's threads that is due; return False if it must be resumed later."""
     return True
 
 
 @subroutine
 def handled_here(s, arena, op):
-    """Return whether the current kernel handles an operation."""
+    """Return whether the current kernel (fast or slow path) handles an operation."""
     return True
 
 
@@ -68,7 +68,7 @@ def plain_call(s, arena, out, op, f):
 
 @subroutine
 def prepare(s, arena, out, op):
-    """Run the kernel's threads; return False if they are not finished, or if the other kernel handles the operation."""
+    """Run the kernel's threads; return False if they must be resumed, or if the other kernel handles the operation."""
     s.now = op.time_ns
     # the threads run once per operation, even if it is resumed
     if not reserve_events(s, out, e.ROOM) or not (s.settled or run_background_work(s, arena, out)):
@@ -79,7 +79,7 @@ def prepare(s, arena, out, op):
 
 @subroutine
 def filter_operation(s, op):
-    """Return whether an operation enters the file system; count the others as ignored."""
+    """Return whether an operation enters the file system; count it as ignored if not."""
     ignored = op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or (op.file < 0 and op.op != r.SYNC)
     s.ignored += ignored
     return not ignored
@@ -93,7 +93,10 @@ def perform(s, arena, out, op):
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return whether a write up to the end of page `last` has its blocks; Linux's loops over pages and extents write what fits."""
+    """Return DONE if the device has the blocks of a write that ends with page `last`, else FULL.
+
+    Linux's loops over pages and extents write what fits, so a write may be shortened.
+    """
     s.uncut_page = (op.offset + op.length - 1) >> 12
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     return DONE if blocks_needed(arena, f, op.offset >> 12, last) <= blocks_left(s) else FULL

@@ -1,14 +1,14 @@
 """Delayed allocation, and the calls that store pages early: hooks of a family (see `scmsim.jit.binding`).
 
-By default a file leaves the queue of dirty files when its last dirty page is stored, and no call stores pages before their time.
+By default a file leaves the queue of dirty files when its last dirty page is stored, and no call stores pages early.
 ext4 binds its rules (`fs/ext4/delayed.py`).
 """
 
 from scmsim.fs.linux.dirty_queue import queue_dirty, unqueue_clean
 from scmsim.jit import subroutine
 
-HURRIES = False  # whether some calls on names and holes store a file's pages first
-MERGES_LATE = False  # whether a step of write-back goes on to the end of its last extent
+HURRIES = False  # whether rename and punching a hole store some dirty pages first
+MERGES_LATE = False  # whether a step of write-back continues to the end of its last run of pages
 
 
 @subroutine
@@ -35,18 +35,18 @@ def stored(s, arena, f):
 
 @subroutine
 def forget(s, arena, f):
-    """Drop a deleted file from the state of delayed allocation."""
+    """Remove a deleted file from the state of delayed allocation."""
 
 
 @subroutine
 def promise(s, arena, f, count):
-    """Add to the blocks that a file's dirty pages are promised; `count` may be negative."""
+    """Add `count`, which may be negative, to the number of blocks that are promised to a file's dirty pages."""
     s.reserved += count
 
 
 @subroutine
 def is_promised(arena, f):
-    """Return whether a file has a dirty page that is promised a block and has none yet."""
+    """Return whether a file has a dirty page that waits for its promised block."""
     return False
 
 

@@ -1,7 +1,7 @@
 """Group descriptors: how many blocks, inodes and directories each group has, and the counters of the whole file system.
 
 A descriptor's free blocks include those that are preallocated, and those that the running transaction freed.  The counters are per
-processor: with one processor, their value lags by less than a batch.  Units: blocks of 4096 bytes.
+processor: with one processor, the shared value differs from the true one by less than a batch.  Units: blocks of 4096 bytes.
 Source: Linux 6.1 fs/ext4/{mballoc.c: ext4_mb_mark_diskspace_used, ialloc.c}, lib/percpu_counter.c.
 """
 
@@ -27,10 +27,10 @@ FIELDS = [
     ("folders_shown", "i8"),
     ("folders_pending", "i8"),
     ("fresh_inodes", "i8"),  # inodes that were never used
-    ("begun_group", "i8"),  # group whose bitmap of blocks is stored since its first inode was taken, -1: none
+    ("begun_group", "i8"),  # group whose block bitmap must be stored, as it just got its first inode; -1 if none
 ]
 
-# A descriptor, one word each:
+# Fields of a descriptor, one arena word each:
 FREE_BLOCKS = 0
 FREE_INODES = 1
 FOLDERS = 2  # directories
@@ -39,8 +39,8 @@ GIVEN = 4  # free inodes before FRESH: used in the past and freed
 FIRST_WORD = 5  # word of the bitmap; no word before it has a free inode
 WORDS = 6
 
-# A row of the table of files' directories, one word each:
-FOLDER = 0  # row of the directory that held the file before the trace
+# Fields of an entry of the table of files' directories, one arena word each:
+FOLDER = 0  # table row of the directory that held the file before the trace
 HASH = 1  # hash of the name, for a directory in the root (`hashing`)
 HOME_WORDS = 2
 

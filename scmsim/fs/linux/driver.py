@@ -19,7 +19,7 @@ slow_loop = bind("linux_slow", operations, {**_HOOKS, calls: slow_path.HOOKS}).l
 
 @kernel
 def run_fast_path(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events until one does not fit or belongs to the slow path; return its index."""
+    """Emit the events of operations from `ops[i]` on until one needs space or the slow path; return its index."""
     s = state[0]
     s.needs_slow_path = 0
     return fast_loop(s, arena, ops, i, out)
@@ -27,7 +27,7 @@ def run_fast_path(state, arena, ops, i, out):
 
 @kernel
 def run_slow_path(state, arena, ops, i, out):
-    """Do the work left by the fast path (a checkpoint), then run rare operations from `ops[i]` on."""
+    """Run the checkpoint that the fast path left, if any, then rare operations from `ops[i]` on; return the next one's index."""
     s = state[0]
     s.needs_slow_path, s.slow_path_blocked = 0, 1
     if s.want_checkpoint:
@@ -36,7 +36,7 @@ def run_slow_path(state, arena, ops, i, out):
         metadata.checkpoint(s, arena, out)
         s.want_checkpoint = 0
     i = slow_loop(s, arena, ops, i, out)
-    # blocked: an operation is left, and `handled_here` did not hand it to the fast path
+    # still blocked only if an operation is left that `handled_here` did not hand to the fast path
     s.slow_path_blocked = s.slow_path_blocked and i < ops.size
     return i
 
@@ -46,7 +46,7 @@ def emitter(kernels: ModuleType) -> Callable:
 
     @calling(kernels.run_fast_path, kernels.run_slow_path)
     def emit(state, arena, ops, i, out):
-        """Turn operations from `ops[i]` on into events while they fit; return the index of the first operation not done."""
+        """Emit the events of operations from `ops[i]` on; return the index of the operation with which the next call goes on."""
         flags = state[0]
         flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
         while True:

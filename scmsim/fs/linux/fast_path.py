@@ -1,7 +1,7 @@
-"""The frequent operations: read, write, fsync, open, close, stat, create in a known directory.
+"""The fast path: read, write, fsync, open, close, stat, and create in a directory that already has a record.
 
-Other operations are left to the slow path by setting `s.needs_slow_path`: compile time grows with the amount of code, so code
-that few traces need is compiled when a trace first needs it.
+It leaves other operations to the slow path by setting `s.needs_slow_path`.  Compile time grows with the amount of code, so the slow
+path, which few traces need, is compiled when a trace first needs it.
 """
 
 from scmsim.core import records as r
@@ -18,7 +18,10 @@ from scmsim.jit import subroutine
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Commit the running transaction if a commit is due; return False if it is unfinished or write-back is due."""
+    """Commit the running transaction if a commit is due.
+
+    Returns False if `out` must grow first, or if write-back or a checkpoint is due, which the slow path runs.
+    """
     if s.now >= s.next_tick:
         if s.oldest >= 0 or s.checkpoint_blocks:
             s.needs_slow_path = 1
@@ -31,7 +34,7 @@ def run_background_work(s, arena, out):
 
 @subroutine
 def handled_here(s, arena, op):
-    """Return whether an operation is a frequent one."""
+    """Return whether the fast path may run an operation; if not, request the slow path."""
     s.needs_slow_path = r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC
     return not s.needs_slow_path
 
@@ -51,7 +54,7 @@ def sync_file(s, arena, out, op, f):
 
 @subroutine
 def create_known(s, arena, out, op, row):
-    """Run create if the directory is known and has room for the entry; else leave it to the slow path."""
+    """Run create if the directory has a record and room for the entry; else leave it to the slow path.  Return the outcome."""
     d = arena[s.rows + (op.parent if op.parent >= 0 else s.row_count - 1) * e.ROW_WORDS]
     if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or entries.growth(s, arena, row, d):
         s.needs_slow_path = 1
@@ -69,7 +72,7 @@ def create_known(s, arena, out, op, row):
 
 @subroutine
 def close(s, arena, out, f):
-    """Run close if the file stays; else leave it to the slow path."""
+    """Run close, unless it frees the file or must store its pages first: leave that to the slow path.  Return the outcome."""
     gone = arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1
     if gone or (arena[f + e.LINKS] > 0 and delayed.closes_late(arena, f)):
         s.needs_slow_path = 1
@@ -85,7 +88,7 @@ def close(s, arena, out, f):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume a frequent operation; leave an operation on an unknown file to the slow path."""
+    """Run or resume a frequent operation, or leave it to the slow path if the file has no record; return the outcome."""
     f, code = arena[row + e.ROW_RECORD], op.op
     if f == 0:
         if code == r.CREATE:

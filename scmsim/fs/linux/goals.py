@@ -1,4 +1,4 @@
-"""Goals of requests for blocks: where the multiblock allocator begins to search.  ext2 binds its own (see `scmsim.jit.binding`).
+"""Goals of block requests: where mballoc begins to search.  ext2 binds its own rules (see `scmsim.jit.binding`).
 
 Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 fs/ext4/{extents.c: ext4_ext_find_goal, ext4_ext_new_meta_block; balloc.c:
 ext4_inode_to_goal_block}.
@@ -21,7 +21,7 @@ def inode_goal(s, arena, f):
 
 @subroutine
 def left_of(arena, f, page):
-    """Return the last page before `page` that has a block, -1 if there is none."""
+    """Return the last page before `page` that has a block; -1 if there is none."""
     at = min(page, arena[f + e.PAGE_COUNT]) - 1
     while at >= 0 and arena[arena[f + e.PAGES] + at] >> e.BLOCK_SHIFT == 0:
         at -= 1

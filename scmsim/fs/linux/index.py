@@ -1,7 +1,7 @@
 """The index from a file to its blocks: hooks of a family (see `scmsim.jit.binding`).
 
-By default the index takes no blocks, as in memory.  ext4 binds extents, ext2 pointer blocks.  The table LEAVES holds a file's index
-blocks, each in its slot.
+By default the index takes no blocks, as in memory.  ext4 binds extents, ext2 pointer blocks.  The table LEAVES lists a file's index
+blocks; an entry of the table is called a slot.
 """
 
 from scmsim.jit import subroutine
@@ -23,15 +23,16 @@ def missing(arena, f, page, last):
 
 @subroutine
 def reach(s, arena, f, page, want):
-    """Add the index blocks that `want` pages from `page` on need; return how many of the pages these blocks can map."""
+    """Add the index blocks that up to `want` pages from `page` on need; return how many of these pages may get blocks at once."""
     return want
 
 
 @subroutine
 def whole(s, arena, f, page, want, bits):
-    """Allocate several pages at once, before `page`, a hole, gets a block; their words get the flags `bits`.
+    """Allocate a huge page that contains the hole `page`; its packed page words get the flags `bits`.
 
-    At least `want` more pages are needed.  Returns how many pages from `page` on got blocks.
+    `want` is the number of pages from `page` on that still need blocks.  Returns how many pages from `page` on got blocks, 0 if the
+    family has no huge pages or cannot allocate one here.
     """
     return 0
 
@@ -49,7 +50,7 @@ def inserted(s, arena, f, page, count, extents):
 
 @subroutine
 def to_store(s, arena, f, page, count):
-    """Add the index blocks that are needed before `count` unwritten pages from `page` on, of one extent, are stored."""
+    """Add the index blocks that storing `count` unwritten pages from `page` on, all of one extent, needs."""
 
 
 @subroutine
@@ -59,12 +60,12 @@ def merged(s, arena, f):
 
 @subroutine
 def converted(s, arena, f, is_moved):
-    """Add or free index blocks after unwritten pages became written; `is_moved`: they only moved to a neighbouring extent."""
+    """Add or free index blocks after unwritten pages became written; `is_moved` if they only joined a neighbouring extent."""
 
 
 @subroutine
 def to_punch(s, arena, f, page, last):
-    """Add the index blocks that a hole at the pages [page, last] needs, before these lose their blocks."""
+    """Add the index blocks that a hole at the pages [page, last] needs, before these pages lose their blocks."""
 
 
 @subroutine
@@ -74,16 +75,16 @@ def punched(s, arena, f):
 
 @subroutine
 def to_write(s, arena, f, page, count):
-    """Record the index changes before `count` unwritten pages from `page` on, of one extent, become written.
+    """Record the index changes before `count` unwritten pages from `page` on, all of one extent, become written.
 
-    Returns the pages that become written with them: (first, how many, whether an extent is split for them).
+    Returns (first page, number of pages, whether the extent is split) of the range that becomes written, which may be larger.
     """
     return page, count, False
 
 
 @subroutine
 def freed(s, arena, f, page, count):
-    """Record the index changes before `count` pages from `page` on lose their blocks."""
+    """Record the index changes that precede the loss of the blocks of `count` pages from `page` on."""
 
 
 @subroutine

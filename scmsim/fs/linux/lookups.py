@@ -8,7 +8,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def words_for(s, arena, f, pages):
-    """Return the arena words that `reserve` takes."""
+    """Return the number of arena words that `reserve` takes."""
     return 0
 
 
@@ -19,13 +19,13 @@ def reserve(s, arena, f, pages):
 
 @subroutine
 def ready(s, arena, f, pages):
-    """Run `reserve`; return False if the arena must grow first."""
+    """Run `reserve` and return True; return False if the arena must grow first."""
     return True
 
 
 @subroutine
 def drop(s, arena, f):
-    """Forget everything about a deleted file."""
+    """Forget all cached look-ups of a deleted file."""
 
 
 @subroutine
@@ -45,13 +45,13 @@ def learn(s, arena, f, page, end):
 
 @subroutine
 def looked_up(s, arena, f, page, count):
-    """Look up `count` pages, all a hole or all of an extent; return how many of them the answer covers."""
+    """Look up `count` pages, all holes or all of one extent; return how many of them the result covers."""
     return count
 
 
 @subroutine
 def before_dirty(s, arena, f, page, count):
-    """Page cache: look up the first of `count` pages from `page` on before they become dirty; return how many that covers."""
+    """Page cache: look up pages from `page` on before they become dirty; return how many of the `count` pages are done."""
     return count
 
 
@@ -62,4 +62,4 @@ def dirtied(s, arena, f, page, count):
 
 @subroutine
 def looked_through(s, arena, f, page, count):
-    """Look up `count` pages that need no block, answer by answer."""
+    """Look up `count` pages that need no block, by as many look-ups as the known runs require."""

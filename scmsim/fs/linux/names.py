@@ -1,4 +1,4 @@
-"""Names of files: which metadata blocks a change of names changes, and which blocks it frees.
+"""Calls that change names: the metadata blocks that they change, and the blocks that they free.
 
 A file that existed before the trace gets its inode and blocks, without events, when it is first touched.  Directories
 never shrink.  A file without a name is freed at once, or at its last close if the trace has close operations.
@@ -38,7 +38,7 @@ from scmsim.jit import subroutine
 def touch(s, arena, row):
     """Return the record of the file of table row `row`; 0 if the arena must grow first.
 
-    At its first touch, a file gets its blocks from before the trace, without events.
+    The first call for a file allocates, without events, the blocks that the file had before the trace.
     """
     f = arena[row + e.ROW_RECORD]
     if f:
@@ -106,7 +106,7 @@ def grow_directory(s, arena, d, count):
 
 @subroutine
 def growth_for(s, arena, op, row, d):
-    """Return how many blocks directory `d` must grow by for a new entry; -1: no room for them, or no inode is left."""
+    """Return by how many blocks directory `d` must grow for a new entry; -1 if not enough blocks or no inode is left."""
     more = entries.growth(s, arena, row, d)
     blocks = more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS
     if blocks and blocks + index.MOST_ABOVE > blocks_left(s):
@@ -117,7 +117,7 @@ def growth_for(s, arena, op, row, d):
 
 @subroutine
 def add_file(s, arena, out, op, row, d):
-    """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
+    """Run create or mkdir: add a file or directory with its entry in directory `d`; return the outcome."""
     more = growth_for(s, arena, op, row, d)
     if more < 0:
         return FULL
@@ -156,7 +156,7 @@ def remove_entry(s, arena, out, row, d):
 
 @subroutine
 def unlinked(s, arena, out, f):
-    """Record the lost link of a file that stays; a file without any link joins the orphan list."""
+    """Record that a file that is not freed yet lost a link; without any link left, it joins the orphan list."""
     dirty_inode(s, arena, out, f)
     if arena[f + e.LINKS] <= 0:
         metadata.join_orphans(s, arena)
@@ -175,7 +175,7 @@ def lose_link(s, arena, out, row, f):
 
 @subroutine
 def move_entry(s, arena, out, row, d, replaces):
-    """Move the entry of a renamed file; `replaces`: the new name is that of another file; return the outcome."""
+    """Move the entry of a renamed file; `replaces` if the new name is another file's; return the outcome."""
     if not replaces:
         more = entries.growth_by_rename(s, arena, row, d)
         if more and more + index.MOST_ABOVE > blocks_left(s):
@@ -209,7 +209,7 @@ def rename(s, arena, out, op, row, d):
 
 @subroutine
 def parent_row(s, arena, op, row):
-    """Return the table row of the directory that an operation changes; the root's if the trace names none."""
+    """Return the table row of the directory that an operation changes; the root directory's row if it is unknown."""
     if op.op != r.RENAME and op.parent >= 0:
         return s.rows + op.parent * e.ROW_WORDS
     if arena[row]:
@@ -235,7 +235,7 @@ def as_directory(s, arena, d):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Return the maximum number of arena words that a change of names in directory `d` needs."""
+    """Return the most arena words that a call on a name in directory `d` needs."""
     return 4 * (e.ROOM + last_of_folio(s, arena[d + e.PAGE_COUNT]))
 
 

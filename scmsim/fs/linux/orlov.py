@@ -1,7 +1,9 @@
-"""Inodes of ext4: Orlov's choice of a group for a directory, the directory's flex group for a file, the lowest free number there.
+"""Placement of ext4's inodes: Orlov's algorithm for a directory, the flex group of its directory for a file.
 
-Source: Linux 6.1 fs/ext4/ialloc.c (__ext4_new_inode, find_group_orlov, find_group_other).  A flex group is a unit of the choice;
-without flex groups a group is.
+The lowest free inode number of the chosen group is taken.
+
+Source: Linux 6.1 fs/ext4/ialloc.c (__ext4_new_inode, find_group_orlov, find_group_other).  The choice is among flex groups, or
+among single groups if the layout has no flex groups.
 """
 
 import numpy as np
@@ -41,13 +43,13 @@ def total(s, arena, unit, field):
 
 @kernel
 def group_of(s, arena, d):
-    """Return the group of a directory's inode."""
+    """Return the block group of a directory's inode."""
     return (arena[d + e.INODE] - 1) // s.group_inodes
 
 
 @kernel
 def with_inode(s, arena, unit):
-    """Return the first group of a flex group that has a free inode; -1 if there is none.  Without flex groups, return the group."""
+    """Return the first group with a free inode in a flex group; -1 if none.  Without flex groups, return the group itself."""
     for group in range(unit << s.flex_shift, end_of(s, unit)):
         if s.flex_shift == 0 or arena[g.of_group(s, group) + g.FREE_INODES] > 0:
             return group
@@ -56,7 +58,10 @@ def with_inode(s, arena, unit):
 
 @kernel
 def emptiest(s, arena, start):
-    """Return the flex group with the fewest directories among those not worse than the mean, from `start` on; -1 if none."""
+    """Return the flex group with the fewest directories of those with at least average free inodes and blocks; -1 if none.
+
+    The search begins at flex group `start`; of flex groups with equally few directories, the first one found is returned.
+    """
     count = units(s)
     inodes, blocks = max(s.inodes_shown, 0) // count, max(s.free_shown, 0) // count
     fewest, found = s.group_inodes, -1
@@ -70,7 +75,10 @@ def emptiest(s, arena, start):
 
 @kernel
 def nearest(s, arena, d):
-    """Return the first flex group with room, from the group of a directory's newest inode on; -1 if there is none."""
+    """Return the first flex group with enough free inodes and blocks and few enough directories; -1 if none.
+
+    The search begins where directory `d` got its newest inode, or at the group of `d` itself if it got none yet.
+    """
     count, unit_inodes = units(s), s.group_inodes << s.flex_shift
     most = max(s.folders_shown, 0) // count + unit_inodes // 16
     inodes = max(max(s.inodes_shown, 0) // count - unit_inodes // 4, 1)
@@ -163,7 +171,7 @@ def take(s, arena, d, is_dir, name_hash):
     group = for_folder(s, arena, d, name_hash) if is_dir else for_file(s, arena, d)
     arena[d + e.LAST_GROUP] = group + 1
     index = np.int64(-1)
-    while index < 0:  # the caller has checked that an inode is free
+    while index < 0:  # ends: the caller has checked that an inode is free
         index = lowest_free(s, arena, group)
         group = group if index >= 0 else (group + 1) % s.group_count
     g.count_inode(s, arena, group, is_dir, -1)
@@ -175,7 +183,7 @@ def take(s, arena, d, is_dir, name_hash):
 
 @kernel
 def home_of(s, row):
-    """Return the arena offset of the row (FOLDER, HASH) of table row `row` in the table of files' directories."""
+    """Return the arena offset of the entry (FOLDER, HASH) of file-table row `row` in the table of files' directories."""
     return s.homes + (row - s.rows) // e.ROW_WORDS * g.HOME_WORDS
 
 
@@ -199,7 +207,7 @@ def all_used(s):
 
 @subroutine
 def begin_group(s, arena):
-    """Record that a group's bitmap of blocks is stored from its first inode on."""
+    """Add a group's block bitmap to the running transaction if the newest inode is the group's first use."""
     if s.begun_group >= 0:
         metadata.join(s, arena, block_bitmap(s, s.begun_group))
         s.begun_group = -1

@@ -152,7 +152,10 @@ def change_part(s, arena, out, row, f, at, length):
 
 @subroutine
 def split_parts(s, arena, out, f, at, end):
-    """Split the huge pages that [at, end) covers only in part, before the bytes are freed; emits at most 6 events."""
+    """Split the huge pages that the bytes [at, end) cover only in part, before these bytes are freed.
+
+    By default do nothing: only tmpfs has huge pages.  Emits at most 6 events.
+    """
 
 
 @subroutine
@@ -179,9 +182,10 @@ def truncate(s, arena, out, op, row, f):
 
 @subroutine
 def blocks_asked(arena, f, first, last):
-    """Return the blocks that a fallocate of the pages [first, last] needs.
+    """Return the number of blocks that a fallocate of the pages [first, last] needs.
 
-    A page that is promised a block gets one before its promise ends, so one more must be left (ext4_claim_free_clusters).
+    A page with a promised block gets its block before the promise is released, so one more block must be free
+    (ext4_claim_free_clusters).
     """
     count = blocks_needed(arena, f, first, last)
     if delayed.is_promised(arena, f):
@@ -206,7 +210,7 @@ def last_that_fits(s, arena, f, first, last):
 
 @subroutine
 def pass_over(s, arena, f, page, last):
-    """Look up a page that has a block, and the pages after it; return the number of pages that the call skips."""
+    """Look up a page that has a block; return how many pages from it on, all in its extent, the fallocate skips."""
     count = extent_after(arena, f, page, min(last + 1, arena[f + e.PAGE_COUNT]))[1]
     count = lookups.looked_up(s, arena, f, page, count)
     if arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN:
@@ -217,7 +221,7 @@ def pass_over(s, arena, f, page, last):
 
 @subroutine
 def is_hole_like(word, other):
-    """Return whether `other`, like a page without a block, is a hole (or is promised a block)."""
+    """Return whether two pages are both holes or both promised a block; `word` is the packed word of a page without a block."""
     return other >> e.BLOCK_SHIFT == 0 and (word == 0) == (other == 0)
 
 
@@ -269,9 +273,9 @@ def note_change(s, arena, out, f):
 
 @subroutine
 def punch_hole(s, arena, out, row, f, at, end):
-    """Turn the bytes [at, end) into a hole: clear partial pages, free whole pages."""
+    """Turn the bytes [at, end) into a hole: clear partly covered pages, free the blocks of whole pages."""
     if ENDS_AT_SIZE and end > arena[f + e.SIZE]:
-        # 6.1 takes the next page, too, where the file ends at a page's end (ext4_punch_hole)
+        # Linux 6.1 also frees the page after the last one of a file that ends at a page boundary (ext4_punch_hole)
         end = (arena[f + e.SIZE] + (4095 if s.exact_holes else e.BLOCK)) & ~4095
     if at >= end or (ENDS_AT_SIZE and at >= arena[f + e.SIZE]):
         return
@@ -299,7 +303,7 @@ def punch_hole(s, arena, out, row, f, at, end):
 
 @subroutine
 def fallocate(s, arena, out, op, row, f):
-    """Run fallocate: give unwritten blocks to the range's holes, or (punch hole) free the range; return the outcome."""
+    """Run fallocate: give unwritten blocks to the holes of the range, or punch a hole there; return the outcome."""
     end = op.offset + op.length
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.length <= 0 or op.offset < 0:

@@ -1,8 +1,8 @@
-"""Blocks of files by ext4's multiblock allocator: preallocations of a file and of a locality group, normalised requests.
+"""Allocation of files' blocks as in ext4's mballoc: preallocations of a file and of a locality group, normalised requests.
 
 Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 and 6.12 fs/ext4/mballoc.c (ext4_mb_new_blocks, ext4_mb_use_preallocated,
 ext4_mb_group_or_file, ext4_mb_normalize_request, ext4_mb_new_inode_pa, ext4_mb_add_n_trim, ext4_discard_preallocations).  One
-processor, so one locality group.  On a full device, blocks that wait for a commit become free at once.
+processor, so one locality group.  On a full device, freed blocks that wait for a commit become free at once.
 """
 
 from scmsim.alloc import mballoc, mballoc_freed
@@ -15,8 +15,8 @@ from scmsim.fs.linux.descriptors import count_blocks
 from scmsim.fs.linux.goals import block_of, left_of, right_of
 from scmsim.jit import subroutine
 
-# A preallocation, one word each unless said otherwise:
-NEXT = 0  # arena offset of the next preallocation in its list, 0: none
+# Fields of a preallocation, one arena word each:
+NEXT = 0  # arena offset of the next preallocation in its list; 0 if none
 AT = 1  # first block
 PAGE = 2  # page of the file to which the first block belongs
 LENGTH = 3  # blocks; set only in a file's preallocation
@@ -25,12 +25,12 @@ STREAM_REQUEST = 16  # blocks: larger files do not use the locality group (s_mb_
 GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_prealloc)
 MOST_LISTED, KEPT_LISTED = 8, 5  # preallocations in a list before it is trimmed, and after
 MEBI = 256  # blocks
-HAS_EXTENTS = True  # False: pointer blocks, for which the kernel does not report the neighbours of a request
+HAS_EXTENTS = True  # False with pointer blocks: the kernel then passes no neighbouring blocks to the allocator
 
 
 @subroutine
 def take_own(s, arena, f, page, want):
-    """Take blocks from the file's preallocation for `page` (ext4_mb_use_inode_pa); return the first block, -1 if there is none."""
+    """Take blocks from the file's preallocation for `page` (ext4_mb_use_inode_pa); return the first block, or -1."""
     before, one = 0, arena[f + e.PREALLOCATIONS]
     while one and not arena[one + PAGE] <= page < arena[one + PAGE] + arena[one + LENGTH]:
         before, one = one, arena[one + NEXT]
@@ -55,7 +55,7 @@ def take_own(s, arena, f, page, want):
 
 @subroutine
 def unlist(arena, head, one):
-    """Remove a preallocation from the list whose first element is in the word `head`."""
+    """Remove a preallocation from the list whose first element is at arena[head]."""
     at = head
     while arena[at] != one:
         at = arena[at] + NEXT
@@ -64,7 +64,7 @@ def unlist(arena, head, one):
 
 @subroutine
 def list_for(s, blocks):
-    """Return the word of the locality group's list for preallocations with `blocks` unused blocks."""
+    """Return the arena offset of the head of the locality group's list for preallocations with `blocks` unused blocks."""
     return s.locality_lists + min(bit_length(blocks) - 1, e.LOCALITY_LISTS - 1)
 
 
@@ -136,7 +136,7 @@ def take_shared(s, arena, want, goal):
 
 @subroutine
 def normal_size(pages):
-    """Return the pages that a file of `pages` pages is expected to have, or the window's pages (ext4_mb_normalize_request)."""
+    """Return the size in pages of the allocation window for a file of `pages` pages (ext4_mb_normalize_request)."""
     if pages <= MEBI:
         size = 4
         while size < pages:
@@ -182,7 +182,10 @@ def normalise(s, arena, f, page, want, left, right):
 
 @subroutine
 def first_kept(page, want, start, asked, got):
-    """Return the file's page where a preallocation of `got` of `asked` blocks from `start` on begins (ext4_mb_new_inode_pa)."""
+    """Return the first page of a preallocation that got only `got` of the `asked` blocks (ext4_mb_new_inode_pa).
+
+    The window begins at page `start`; the request is for `want` pages from `page` on.
+    """
     if page >= start + asked - got:
         return start + asked - got
     return start if page + want <= start + got else page
@@ -234,7 +237,7 @@ def serve(s, arena, f, page, want, bits):
     """Reserve up to `want` adjacent blocks, preallocated or free, for the pages from `page` on; return the first block."""
     is_file = arena[f + e.IS_DIR] == 0
     want, left = min(want, mballoc.GROUP), s.free_blocks + blocks_to_come(s)
-    # write-back claimed its blocks when its pages became dirty, so those kept for index blocks do not limit it
+    # write-back reserved its blocks when its pages became dirty, so the blocks kept for index blocks do not limit it
     # (EXT4_GET_BLOCKS_DELALLOC_RESERVE)
     if s.reserved > 0 and is_file and not bits & e.IS_UNWRITTEN:
         left += s.kept_blocks
@@ -275,7 +278,7 @@ def serve(s, arena, f, page, want, bits):
 
 @subroutine
 def take_index_block(s, arena, f, page, slot):
-    """Take a block for the file's index, in its slot, on the way to `page` (ext4_new_meta_blocks)."""
+    """Take a block for the index block in `slot`, which leads to `page`; return the block (ext4_new_meta_blocks)."""
     s.want, s.goal, s.try_goal, s.for_data, s.for_stream = 1, goals.of_index(s, arena, f, page, slot), 0, 0, 0
     block = find(s, arena, 1)
     count_blocks(s, arena, block, 1, -1)
@@ -295,7 +298,7 @@ def discard_preallocations(s, arena, f):
 
 @subroutine
 def drop_own(s, arena, f, one):
-    """Free the unused blocks of one preallocation of a file: those that hold none of its pages (ext4_mb_release_inode_pa)."""
+    """Free the blocks of a file's preallocation that hold none of its pages (ext4_mb_release_inode_pa)."""
     run, end = 0, arena[f + e.PAGE_COUNT]
     for i in range(arena[one + LENGTH]):
         page, block = arena[one + PAGE] + i, arena[one + AT] + i
@@ -313,9 +316,9 @@ def drop_own(s, arena, f, one):
 
 @subroutine
 def discard_listed(s, arena, f, head, group):
-    """Discard those preallocations of a list, whose first one is in the word `head`, that are in a group.
+    """Discard the preallocations of a list that are in a group; the arena word `head` links to the first one.
 
-    `f` is the file that has the list; 0 for the locality group.
+    `f` is the file that owns the list, or 0 for the locality group.
     """
     at = head
     while arena[at]:
@@ -342,7 +345,7 @@ def discard_group(s, arena, group):
 
 @subroutine
 def discard_for_space(s, arena, needed):
-    """Discard preallocations, group by group, until at least `needed` blocks became free; return their number.
+    """Discard preallocations, group by group, until at least `needed` blocks became free; return how many did.
 
     Source: ext4_mb_discard_preallocations.
     """
@@ -369,7 +372,7 @@ def release_at_commit(s, arena, block, count):
 
 @subroutine
 def blocks_to_come(s):
-    """Return the blocks that are preallocated, or free after the next commit, less those that are kept for index blocks."""
+    """Return how many blocks are preallocated or become free at the next commit, minus those kept for index blocks."""
     return s.windowed + s.freed_blocks - s.kept_blocks
 
 

@@ -1,4 +1,7 @@
-"""The rare operations: all names except create, truncate, fallocate, sync, timed write-back, checkpoints, first touches.
+"""The slow path: rare operations and background work.
+
+The rare operations are those on names (except most calls of create), truncate, fallocate and sync, and the first operation on each
+file.  The background work is timed write-back and checkpoints.
 
 Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback.c.
 """
@@ -14,12 +17,12 @@ from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.jit import subroutine
 
-MOST_LEARNED = 2  # pages at the ends of a range that a truncate or a punched hole looks up
+MOST_LEARNED = 2  # most pages that a truncation or a punched hole looks up: a partial page at each end
 
 
 @subroutine
 def make_room(s, arena, out):
-    """Commit the running transaction, after a checkpoint if the log has no room; return False if `out` must grow."""
+    """Commit the running transaction; if the log is full, checkpoint first.  Return False if `out` must grow."""
     if metadata.commit(s, arena, out):
         return True
     if s.want_checkpoint and reserve_events(s, out, 2 * s.checkpoint_blocks + 2):
@@ -31,7 +34,7 @@ def make_room(s, arena, out):
 
 @subroutine
 def store(s, arena, out, f, first, end):
-    """Store a file's dirty pages of [first, end); return False if that is not finished."""
+    """Store a file's dirty pages of [first, end); return False if `out` or the arena must grow before this is finished."""
     while writeback.is_dirty_in(arena, f, first, end):
         if s.txn_length > s.txn_limit and not make_room(s, arena, out):
             return False
@@ -43,7 +46,9 @@ def store(s, arena, out, f, first, end):
 
 @subroutine
 def store_first(s, arena, out, op, row):
-    """Store the pages that a rename over a file, or a punched hole, does not leave dirty; return False if that is not finished.
+    """Store the dirty pages that must be stored before a rename over another file or before a hole is punched.
+
+    Returns False if `out` or the arena must grow before this is finished.
 
     Source: Linux fs/ext4/{namei.c: ext4_rename; inode.c: ext4_punch_hole}.
     """
@@ -61,7 +66,7 @@ def store_first(s, arena, out, op, row):
 
 @subroutine
 def close(s, arena, out, row, f):
-    """Run the last close of a file without a name, or a close that stores the file first; return the outcome."""
+    """Run the last close of a file without a name, or a close that must first store the file's pages; return the outcome."""
     if arena[f + e.LINKS] > 0:
         if not store(s, arena, out, f, 0, writeback.END) or not reserve_events(s, out, e.ROOM):
             return NO_ROOM
@@ -78,7 +83,10 @@ def close(s, arena, out, row, f):
 
 @subroutine
 def write_back(s, arena, out, limit):
-    """Write back the files that became dirty at `limit` or earlier; return False if that is not finished."""
+    """Write back the files that became dirty at time `limit` (ns) or earlier.
+
+    Returns False if `out` or the arena must grow before this is finished.
+    """
     while s.oldest >= 0 and arena[arena[s.oldest] + e.DIRTY_SINCE_NS] <= limit:
         f = arena[s.oldest]
         if not store(s, arena, out, f, 0, writeback.END):
@@ -89,9 +97,12 @@ def write_back(s, arena, out, limit):
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Run timed write-back, checkpoints and commits due since the last operation; return False if they are not finished."""
+    """Run the timed write-back, checkpoints and commits that became due since the last operation.
+
+    Returns False if `out` or the arena must grow before this is finished.
+    """
     while s.now >= s.next_tick:
-        # nothing waits to be stored: skip all ticks up to now
+        # no data waits for write-back or a checkpoint: skip all ticks up to now
         if s.oldest < 0 and s.checkpoint_blocks == 0:
             s.next_tick = s.now
         if not write_back(s, arena, out, s.next_tick - s.dirty_expire):  # wb_check_old_data_flush
@@ -132,7 +143,8 @@ def step(s, arena, out, op, row):
         f = touch(s, arena, row)
         if f == 0:
             return NO_ROOM
-        if not lookups.ready(s, arena, f, MOST_LEARNED + s.exact_holes):  # a punched hole is remembered, too
+        # one more if a punched hole is remembered itself
+        if not lookups.ready(s, arena, f, MOST_LEARNED + s.exact_holes):
             return NO_ROOM
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)
@@ -148,7 +160,7 @@ def step(s, arena, out, op, row):
 
 @subroutine
 def closes_here(arena, f):
-    """Return whether a close of a file is a rare one: the last of a file without a name, or one that stores the file first."""
+    """Return whether `close` runs a file's close: the last one of a file without a name, or one that must store its pages."""
     return (arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1) or (
         arena[f + e.LINKS] > 0 and delayed.closes_late(arena, f)
     )
@@ -156,7 +168,10 @@ def closes_here(arena, f):
 
 @subroutine
 def handled_here(s, arena, op):
-    """Return whether an operation is a rare one; if not, make its file known for the fast path."""
+    """Return whether an operation belongs to the slow path; if not, create its file's record, which the fast path needs.
+
+    Sets `s.slow_path_blocked` if the arena must grow for the record.
+    """
     code, row = op.op, s.rows + op.file * e.ROW_WORDS
     if r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.SYNC:
         return True

@@ -1,4 +1,4 @@
-"""State of Linux's file systems: file records, page words, metadata bitmaps and lists in the arena; their space report.
+"""State of Linux's file systems in the arena (file records, packed page words, metadata bitmaps, lists), and the space report.
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux
 fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs) for the layout that ext4 and ext2 share.
@@ -22,7 +22,7 @@ FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
 
-# A file's record, one word each unless said otherwise:
+# Fields of a file's record, one arena word each unless stated otherwise:
 SIZE = 0  # bytes
 PAGES = 1  # table (2 words): page -> packed word of the page
 PAGE_COUNT = 3  # pages up to the last one with a packed word
@@ -31,13 +31,13 @@ INODE = 5  # inode number
 LINKS = 6  # names
 OPENS = 7  # open descriptors
 DIRTY = 8  # dirty pages
-FIRST_DIRTY_PAGE = 9  # page; no page before it is dirty
+FIRST_DIRTY_PAGE = 9  # page; all pages before it are clean
 DIRTY_SINCE_NS = 10  # ns: time when the file entered the queue of dirty files
-OLDER = 11  # row of the file before this one in the queue of dirty files, -1: none
-NEWER = 12  # row of the file after this one in the queue of dirty files, -1: none
+OLDER = 11  # row of the file before this one in the queue of dirty files; -1 if none
+NEWER = 12  # row of the file after this one in the queue of dirty files; -1 if none
 TID = 13  # last transaction that changed the inode
-DATA_TID = 14  # last transaction that an fdatasync has to commit
-STAMP = 15  # time stamp of the last write, see `transfer.time_stamp`; -1: none
+DATA_TID = 14  # last transaction that an fdatasync must commit
+STAMP = 15  # time stamp of the last write, see `transfer.time_stamp`; -1 if none
 IS_DIR = 16  # 1: a directory
 PREALLOCATIONS = 17  # arena offset of the preallocation used last, see `preallocation`; 0: none
 LAST_GROUP = 18  # 1 + group in which a directory's newest file got its inode, see `orlov`; 0: none
@@ -50,14 +50,14 @@ ENTRIES = 25  # bytes of a directory's entries
 SLOT = 26  # place of the file's entry in its directory
 SLOTS = 27  # places of a directory that are in use or left as gaps
 LIVE = 28  # entries of a directory
-FIRST_ENTRY_SLOT = 29  # place of a directory; no entry has a smaller one
+FIRST_ENTRY_SLOT = 29  # lower bound of the places of a directory's entries
 GAP = 30  # place of a directory's first gap
-READ_STAMP = 31  # time stamp of the access time, as STAMP
+READ_STAMP = 31  # time stamp of the access time, in the unit of STAMP
 RECORD_ORDER = 5
 
-# A row of the file table, one word each unless said otherwise:
+# Fields of a row of the file table, one arena word each:
 ROW_RECORD = 0  # arena offset of the file's record; 0: the trace has not used the file yet
-ROW_SIZE = 1  # bytes before the trace; -1: no such file, REMOVED: the file and its name are gone
+ROW_SIZE = 1  # bytes before the trace; -1 if the file did not exist, REMOVED if the file and its name are gone
 ROW_NAME = 2  # bytes of the name
 ROW_DIR = 3  # 1: a directory
 ROW_WORDS = 4
@@ -66,13 +66,13 @@ REMOVED = -2
 # A page's packed word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
 # write-back.
 IS_DIRTY, IS_CACHED, IS_UNWRITTEN = 1, 2, 4
-IS_TAIL = 8  # page cache: the page entered in the same folio as the page before
+IS_TAIL = 8  # page cache: the page belongs to the same folio as the page before it
 FRAME_SHIFT, FRAME_MASK = 4, (1 << 23) - 1  # frame numbers repeat after 32 GiB
 IS_PROMISED = 1 << 27  # page cache: a fallocate gave an unwritten block to a dirty page that was promised one
 ONE_FRAME = 1 << FRAME_SHIFT
 BLOCK_SHIFT = 28
 ONE_BLOCK = 1 << BLOCK_SHIFT
-# Which bits of a page's packed field identify its place, and how that maps to an address, see `key` in STATE.
+# Which bits of a page's packed word identify its place, and how a place maps to an address; see `key` in STATE.
 DAX_PAGES = {"key": ~0, "key_step": ONE_BLOCK, "key_shift": BLOCK_SHIFT, "key_mask": (1 << 35) - 1, "key_base": 0}
 CACHED_PAGES = {
     "key": FRAME_MASK << FRAME_SHIFT | IS_CACHED,
@@ -99,16 +99,16 @@ STATE = np.dtype(
             ("page_bits", "i8"),  # flags in the word of a page that gets a block
             ("now", "i8"),  # time of the current operation, ns
             ("needs_slow_path", "i8"),  # set when the fast path leaves something to the slow path
-            ("slow_path_blocked", "i8"),  # set when the slow path has no room left for events or words
+            ("slow_path_blocked", "i8"),  # set when the slow path needs a larger event buffer or arena
             ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
             ("new_pages", "i8"),  # pages that entered the cache in this slice
             ("new_pointers", "i8"),  # pointer blocks that the last allocation added to a file
             ("changed", "i8"),  # extents changed in this slice or step of write-back
-            ("reading", "i8"),
+            ("reading", "i8"),  # 1: the current operation is a read
             ("relatime", "i8"),  # the first read after a change sets the access time
             ("pages_dirtied", "i8"),  # pages that became dirty in this slice
             ("settled", "i8"),  # set once the kernel's threads have run before the current operation
-            ("progress", "i8"),  # bytes of the current operation that are done
+            ("progress", "i8"),  # bytes of the current read or write that are already transferred
             # Pages form one run if their words, masked by `key`, count up by `key_step`; a page's address is
             # key_base + 4096 * (word >> key_shift & key_mask): in persistent memory with DAX, else in the page cache.
             ("key", "i8"),
@@ -125,36 +125,36 @@ STATE = np.dtype(
             ("huge", "i8"),  # memory: which pieces of 2 MiB may become huge pages (fs/tmpfs/state.py: HUGE)
             ("advice", "i8"),  # memory: advice of the mapping of the current fault (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
-            # set if a punched hole ends with the file's last page, never with the page after it, and is remembered (Linux 6.12.118)
+            # set if a punched hole never extends past the file's last page, and its look-up is remembered (from Linux 6.12.118 on)
             ("exact_holes", "i8"),
             ("windowed", "i8"),  # unused blocks of all preallocations
-            # last page of the current request, of which only the first pages fit on the device; -1: none
+            # last page of the current request before it was shortened to fit the device; -1 if it was not shortened
             ("uncut_page", "i8"),
-            ("last_page", "i8"),  # last page of the current write, whose requests go on past a slice; 0: they do not
+            ("last_page", "i8"),  # last page of the current write if its block requests go past the slice; else 0
             ("fixed_blocks", "i8"),  # blocks that mke2fs uses
             ("group_count", "i8"),
-            ("flex_shift", "i8"),  # log2 of the groups whose metadata are in their first group
+            ("flex_shift", "i8"),  # log2 of the groups of a flex group, whose metadata is in its first group
             ("backup_blocks", "i8"),  # blocks of a superblock and its group descriptors
             ("inode_blocks", "i8"),  # blocks of a group's inode table
             ("group_inodes", "i8"),
             ("inode_count", "i8"),
             ("journal_at", "i8"),  # first block of the journal
             ("journal_blocks", "i8"),
-            # Blocks to store with the running transaction (no journal: in place): list entries, blocks, time of the first, limit
-            ("txn_length", "i8"),
-            ("txn_blocks", "i8"),
-            ("txn_since", "i8"),
-            ("txn_limit", "i8"),
-            ("tid", "i8"),  # running transaction
-            ("checkpoint_blocks", "i8"),  # logged blocks not yet written in place, and the time of the first
-            ("checkpoint_since", "i8"),
-            ("oldest", "i8"),  # rows of the first and the last file with dirty pages, -1 = none
-            ("newest", "i8"),
-            ("next_tick", "i8"),
-            ("commit_interval", "i8"),
-            ("dirty_expire", "i8"),
-            ("timestamp_tick", "i8"),
-            ("stamped_at", "i8"),  # ns: when the current clock tick last mattered
+            # Blocks that the running transaction stores in the log (without a journal: dirty blocks, stored in place):
+            ("txn_length", "i8"),  # entries of the list of these blocks
+            ("txn_blocks", "i8"),  # number of these blocks
+            ("txn_since", "i8"),  # ns: time of the first of these blocks
+            ("txn_limit", "i8"),  # entries from which the transaction must be committed
+            ("tid", "i8"),  # number of the running transaction
+            ("checkpoint_blocks", "i8"),  # logged blocks not yet written in place
+            ("checkpoint_since", "i8"),  # ns: time of the commit that logged the first of these blocks
+            ("oldest", "i8"),  # row of the first file in the queue of dirty files; -1 if none
+            ("newest", "i8"),  # row of the last file in this queue; -1 if none
+            ("next_tick", "i8"),  # ns: time of the next periodic write-back
+            ("commit_interval", "i8"),  # ns
+            ("dirty_expire", "i8"),  # ns: age from which dirty data is written back
+            ("timestamp_tick", "i8"),  # ns: clock tick of the files' times; 0 if the clock has no ticks
+            ("stamped_at", "i8"),  # ns: time of the last operation that compared file times
             ("free_inodes", "i8"),  # stack of freed inode numbers
             ("free_inode_count", "i8"),
             ("next_inode", "i8"),
@@ -176,13 +176,13 @@ ON_DEVICE = np.dtype(
             *mballoc.FIELDS,
             *descriptors.FIELDS,
             ("kept_blocks", "i8"),  # free blocks that only index blocks may take (s_resv_clusters)
-            ("lent", "i8"),  # blocks of them that an operation may take for data, and the operation
-            ("lent_to", "i8"),
+            ("lent", "i8"),  # kept blocks that the operation `lent_to` may take for data
+            ("lent_to", "i8"),  # number of that operation, see `seen`
             ("locality_lists", "i8"),  # arena offset of the lists of the locality group's preallocations
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
             ("logged", "i8"),
-            # list of the running transaction's blocks; `txn_blocks` leaves out stale entries, whose bit is gone
+            # list of the running transaction's blocks; `txn_blocks` does not count stale entries, whose bit in `joined` is clear
             ("txn", "i8"),
             ("revokes", "i8"),
         ],
@@ -204,12 +204,12 @@ def check_capacity(capacity: int) -> None:
 
 
 def known_folders(files: Files) -> list[int]:
-    """Return the rows of the directories that exist from the start; the first is the root's."""
+    """Return the table rows of the directories that existed before the trace, the root's first."""
     return [len(files), *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
 
 
 def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
-    """Set fields of the state record; place the file table and `lists` (name -> words) in the arena."""
+    """Place the file table and `lists` (name -> arena words) in the arena, set `fields` of the state record, fill the table."""
     record, rows = state.record[0], len(files) + 1
     for name, count in {"rows": rows * ROW_WORDS, **lists}.items():
         record[name] = record.arena_top
@@ -222,13 +222,13 @@ def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str,
 
 
 def file_table(state: State) -> np.ndarray:
-    """Return a view of the file table's rows; the last is the root directory's."""
+    """Return the file table as a view with one row per file; the last row is the root directory's."""
     record = state.record[0]
     return state.arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
 
 
 def add_folder(state: State, row: int, inode: int) -> int:
-    """Create and return the record of a directory that exists from the start."""
+    """Create the record of a directory that existed before the trace; return its arena offset."""
     record, arena = state.record[0], state.arena
     f = int(record.arena_top)
     record.arena_top += 1 << RECORD_ORDER
@@ -275,7 +275,7 @@ def by_file(state: State) -> dict[str, np.ndarray]:
 
 
 def extents(state: State) -> np.ndarray:
-    """Return the extents of all files; dirty pages without an allocated block are in none."""
+    """Return the extents of all files; dirty pages without an allocated block are left out."""
     parts = []
     for file, at in zip(*known_files(state), strict=True):
         pages = int(state.arena[at + PAGES])

@@ -1,8 +1,8 @@
 """Read and write of ext4, with DAX and with the page cache.
 
-With DAX a copy goes to persistent memory at once; a new block is zeroed through the block layer before, so its bytes
+With DAX a copy goes to persistent memory at once; a new block is zeroed through the block layer first, so its bytes
 are stored twice.  With the page cache a copy goes to cached pages, blocks are allocated at write-back (delayed
-allocation), and whole pages are stored; the cache is not limited.  Source: Linux 5.13 fs/ext4/{file.c:
+allocation), and whole pages are stored; the cache has no size limit.  Source: Linux 5.13 fs/ext4/{file.c:
 ext4_dax_write_iter, inode.c: ext4_iomap_begin, ext4_da_write_begin, ext4_da_write_end, ext4_writepages}, fs/dax.c:
 dax_iomap_actor, mm/filemap.c.
 """
@@ -30,18 +30,18 @@ from scmsim.jit import subroutine
 
 NOTHING = q.OTHER  # template of a call that transfers no byte
 MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
-WHOLE_REQUESTS = False  # whether the request for a hole's blocks goes on past the slice (ext4_iomap_begin)
+WHOLE_REQUESTS = False  # whether a write requests blocks for a hole beyond the slice, too (ext4_iomap_begin)
 
 
 # Hooks that a family may bind (see `scmsim.jit.binding`); by default they do nothing.
 @subroutine
 def fill_new(s, arena, out, f, at, stop):
-    """DAX: fill the parts of a write's first and last page, both new, outside of [at, stop)."""
+    """DAX: fill the parts outside of the bytes [at, stop) in the first and last page of new blocks."""
 
 
 @subroutine
 def clear_edges(s, arena, out, f, at, stop):
-    """Clear the parts of the first and last page outside of [at, stop), for families whose new pages are not zeroed."""
+    """Clear the parts of the first and last page outside of the bytes [at, stop): `fill_new` of families without zeroed blocks."""
     word = arena[arena[f + e.PAGES] + (at >> 12)]
     block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
     s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
@@ -51,22 +51,22 @@ def clear_edges(s, arena, out, f, at, stop):
 
 @subroutine
 def use_pages(s, arena, f, page, count):
-    """DAX: handle a read or write of `count` existing pages from `page` on."""
+    """DAX: record the use of `count` existing pages from `page` on by a read or write."""
 
 
 @subroutine
 def allocate_now(s, arena, out, f, page, count):
-    """Page cache: allocate blocks for `count` pages from `page` on, if the family allocates in write()."""
+    """Page cache: allocate the blocks that `count` pages from `page` on lack, for a family without delayed allocation."""
 
 
 @subroutine
 def find_blocks(s, out, page, count):
-    """Emit the search for the blocks of `count` adjacent pages from `page` on."""
+    """Emit the index search that finds the adjacent blocks of `count` pages from `page` on."""
 
 
 @subroutine
 def add_zeroed(s, arena, out, f, page, count):
-    """DAX: give zeroed blocks to the first of `count` pages from `page` on, holes or unwritten; return their number."""
+    """DAX: give zeroed blocks to up to `count` pages from `page` on, all holes or all unwritten; return how many got one."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
         last = max(page + count - 1, s.last_page, s.uncut_page)
@@ -220,10 +220,11 @@ def write_slice(s, arena, out, op, row, f):
 
 @subroutine
 def count_slice(s, arena, out, pages, grown):
-    """Set registers of journal handles and inode updates of `pages` pages; `grown` + 1 are beyond the old size.
+    """Set the registers with the numbers of journal handles and inode updates of a slice of `pages` pages.
 
-    DAX: a write that extends the file has three handles (on the orphan list, allocation, size and off the list), one
-    that fills a hole has one.  Page cache: one handle per page, two inode updates for each page that the size passes.
+    `grown` + 1 pages end after the old size; `grown` is -1 if the slice does not extend the file.  DAX: a write that extends the
+    file has three handles (put it on the orphan list; allocate; set the size and remove it from the list); a write that fills a
+    hole has one.  Page cache: one handle per page, and two inode updates for each page that extends the file.
     """
     if s.dax:
         s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
@@ -303,7 +304,7 @@ def read_slice(s, arena, out, op, f):
         s.reg[q.USER_AT], s.reg[q.BYTES] = (op.thread << 36) + op.buffer + at - op.offset, stop - at
         s.reg[q.HAS] = stop - at
         s.reg[q.FROM] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
-        # no content: the user's buffer is only cleared
+        # a hole or unwritten page: the user's buffer is only cleared
         if word == 0 or word & e.IS_UNWRITTEN and s.dax:
             s.reg[q.HAS] = 0
         emit_template(s, out, q.COPY_OUT)
@@ -316,7 +317,7 @@ def read_slice(s, arena, out, op, f):
 
 @subroutine
 def has_blocks(s, arena, op, f):
-    """Return whether the device has the blocks that a write needs; count them only if few blocks are left."""
+    """Return whether the device has the blocks that a write needs; count the needed blocks only if few are left."""
     # an upper bound of the index's blocks: four at the ends, and one per 512 pages
     if (blocks_left(s) - 4) << 12 >= op.length + 8191 + (op.length >> 9):
         return True
@@ -325,7 +326,7 @@ def has_blocks(s, arena, op, f):
 
 @subroutine
 def slice_fits(s, arena, out, op, f):
-    """Return whether the next slice of a read or write surely fits; grow the file's page table for it."""
+    """Return whether the event buffer and the arena have enough space for the next slice; grow the file's page table for it."""
     first = (op.offset + s.progress) >> 12
     last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
     if not reserve_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):

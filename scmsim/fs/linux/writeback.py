@@ -13,7 +13,7 @@ from scmsim.fs.linux.files import dirty_inode
 from scmsim.jit import subroutine
 
 END = e.MOST_PAGES
-STATE = e.IS_UNWRITTEN | e.IS_DIRTY | e.IS_PROMISED  # equal in the pages of a run (BH_FLAGS)
+STATE = e.IS_UNWRITTEN | e.IS_DIRTY | e.IS_PROMISED  # flags that all pages of a run share (BH_FLAGS)
 
 
 @subroutine
@@ -33,9 +33,10 @@ def alike(arena, f, page, most):
 
 @subroutine
 def give_blocks(s, arena, f, page, count):
-    """Give blocks to the first of `count` dirty pages from `page` on, none of which has a block; return their number.
+    """Give blocks to up to `count` dirty pages from `page` on, none of which has a block; return how many got one.
 
-    They are unwritten until their data is stored, so their extent joins its neighbours only then (ext4_convert_unwritten_extents).
+    The blocks are unwritten until their data is stored, so their extent merges with its neighbours only then
+    (ext4_convert_unwritten_extents).
     """
     lookups.learn_root(s, arena, f)
     count = add_promised(s, arena, f, page, count)

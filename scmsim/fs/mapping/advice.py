@@ -10,7 +10,7 @@ from scmsim.fs.mapping import tables
 from scmsim.fs.mapping import words as w
 from scmsim.jit import subroutine
 
-# A range, one word each unless said otherwise:
+# Fields of a range, one arena word each:
 AFTER = 0  # next range; 0 if none
 FROM = 1  # first page
 TO = 2  # page after the last one
@@ -22,7 +22,7 @@ END = 1 << 40  # page; advice up to a mapping's end also holds for the pages tha
 
 @subroutine
 def over(arena, mapping, first, stop):
-    """Return the advice for the pages [first, stop) of a mapping; 0: none, MIXED: the pages differ."""
+    """Return the advice for the pages [first, stop) of a mapping: 0 if there is none, MIXED if the pages differ."""
     one, covered, what = arena[mapping + w.ADVICE], 0, 0
     while one:
         inside = min(arena[one + TO], stop) - max(arena[one + FROM], first)
@@ -93,7 +93,7 @@ def copy(s, arena, source, target):
 
 @subroutine
 def words_to_copy(arena, mapping):
-    """Return the maximum number of arena words that `copy` and `set_advice` allocate."""
+    """Return the most arena words that `copy` or `set_advice` allocates."""
     words, one = 2 << RANGE_ORDER, arena[mapping + w.ADVICE]
     while one:
         words, one = words + (1 << RANGE_ORDER), arena[one + AFTER]

@@ -1,6 +1,6 @@
-"""Effects of calls on mappings: mmap, mremap, munmap, madvise, msync, fsync, truncate and fallocate.
+"""Effects on mappings of mmap, mremap, munmap, madvise, msync, fsync, truncate and fallocate.
 
-The file system charges the calls themselves.  Source: Linux 5.13 mm/{mmap.c,madvise.c,memory.c: unmap_mapping_range},
+The file system charges the system calls themselves.  Source: Linux 5.13 mm/{mmap.c,madvise.c,memory.c: unmap_mapping_range},
 fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean, mm/huge_memory.c: thp_get_unmapped_area.
 """
 
@@ -32,7 +32,7 @@ def slots_of(start, pages):
 
 @subroutine
 def new_mapping(s, arena, file, first, pages, start):
-    """Create the newest mapping of a file; the arena must have room."""
+    """Create and return a mapping of a file, as its newest one; the arena must have room."""
     m, mapping = s.maps, take(s, arena, w.MAPPING_ORDER)
     order = order_of(slots_of(start, pages))
     arena[mapping + w.FILE], arena[mapping + w.FIRST_PAGE], arena[mapping + w.PAGE_COUNT] = file, first, pages
@@ -46,14 +46,14 @@ def new_mapping(s, arena, file, first, pages, start):
 
 @subroutine
 def inherit(s, arena, mapping, second):
-    """Give the mapping `second` the rights and the advice of `mapping`."""
+    """Copy the access rights, the thread and the advice of `mapping` to the mapping `second`."""
     arena[second + w.FLAGS], arena[second + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
     advice.copy(s, arena, mapping, second)
 
 
 @subroutine
 def unlink(arena, head, link, mapping):
-    """Unlink a mapping from the list whose head is the word `head`."""
+    """Remove a mapping from the list that starts at arena[head] and is linked by the field `link`."""
     while arena[head] != mapping:
         head = arena[head] + link
     arena[head] = arena[mapping + link]
@@ -61,7 +61,7 @@ def unlink(arena, head, link, mapping):
 
 @subroutine
 def remove(s, arena, out, mapping):
-    """Free a mapping without entries, and its page tables; emits at most 1 event."""
+    """Free a mapping that has no entries left, and its page tables; emits at most 1 event."""
     file = arena[mapping + w.FILE]
     unlink(arena, file + w.HEAD, w.NEXT, mapping)
     unlink(arena, s.maps + w.NEWEST, w.OLDER, mapping)
@@ -91,7 +91,7 @@ def split(s, arena, out, mapping, page):
             tables.zap(s, arena, out, mapping, page, page + 1)
     first, pages = arena[mapping + w.FIRST_PAGE], arena[mapping + w.PAGE_COUNT]
     start = tables.address_of(arena, mapping, page)
-    # a group of contiguous entries does not cross the cut
+    # the cut is inside a group of contiguous entries: remove the group's mark
     if start >> 12 & w.GROUP - 1:
         tables.unfold(arena, mapping, page)
     second = new_mapping(s, arena, arena[mapping + w.FILE], page, first + pages - page, start)
@@ -101,7 +101,7 @@ def split(s, arena, out, mapping, page):
         arena[target + k] = arena[source + k]
         if k or start & w.HUGE_PAGE - 1 == 0:
             arena[source + k] = 0
-        elif arena[source]:  # the 2 MiB of the cut belong to both parts
+        elif arena[source]:  # the cut is inside 2 MiB of addresses: both parts need a table of them
             entries = take(s, arena, w.FAN_ORDER)
             for i in range(w.FAN):
                 arena[entries + i] = arena[(arena[source] >> 12) + i]
@@ -112,14 +112,14 @@ def split(s, arena, out, mapping, page):
 
 @subroutine
 def words_to_cut(arena, mapping):
-    """Return the maximum number of arena words needed to cut a mapping twice, or once with a copy of its advice."""
+    """Return the most arena words that `cut_out` or `remap` needs to split a mapping."""
     own = (2 << arena[mapping + w.SLOTS_ORDER]) + w.FAN + (1 << w.MAPPING_ORDER)
     return 2 * own + 3 * advice.words_to_copy(arena, mapping)
 
 
 @subroutine
 def cut_out(s, arena, out, mapping, low, high):
-    """Remove the pages [low, high) from a mapping, with their entries; emits at most 14 events."""
+    """Unmap the pages [low, high) of a mapping, which may split it; emits at most 14 events."""
     cuts = 0
     if low > arena[mapping + w.FIRST_PAGE]:
         mapping, cuts = split(s, arena, out, mapping, low), 1
@@ -135,7 +135,7 @@ def cut_out(s, arena, out, mapping, low, high):
 
 @subroutine
 def unmap(s, arena, out, op):
-    """Run munmap on a file's pages, each in its newest mapping; return False if unfinished."""
+    """Run munmap: unmap each page of the range from its newest mapping; return False if unfinished."""
     low, high = pages_of(op)
     page = low + arena[s.maps + w.AT]
     while page < high:
@@ -156,7 +156,10 @@ def unmap(s, arena, out, op):
 
 @subroutine
 def address_for(s, arena, first, pages):
-    """Return a new mapping's address; where large entries are possible, it equals the file offset modulo 2 MiB."""
+    """Choose and return the address of a new mapping of `pages` pages from page `first` of a file on.
+
+    Where large entries are possible, the address equals the file offset modulo the size of such an entry.
+    """
     m = s.maps
     start = arena[m + w.NEXT_ADDRESS]
     if hooks.ORDER > 21:
@@ -190,7 +193,7 @@ def replace(s, arena, out, op, start, pages):
 def move_entries(s, arena, out, source, target):
     """Move the entries of a mapping to another mapping of the same pages.
 
-    A large entry that does not fit the new address is removed, and contiguous entries lose their mark.
+    A large entry is removed if the new address differs from the old one modulo 2 MiB, and contiguous entries lose their mark.
     Source: mm/mremap.c: move_page_tables.
     """
     fits = (arena[source + w.START] ^ arena[target + w.START]) & w.HUGE_PAGE - 1 == 0
@@ -209,9 +212,9 @@ def move_entries(s, arena, out, source, target):
 
 @subroutine
 def remap(s, arena, out, op):
-    """Run mremap: change the length of the newest mapping of a page, from that page on; return False if unfinished.
+    """Run mremap on the newest mapping of the first page: change its length from that page on; return False if unfinished.
 
-    The mapping stays at its address if no mapping follows it, else it moves with its entries.
+    The mapping keeps its address if no address after it was assigned yet; else it moves with its entries.
     """
     m, (first, last) = s.maps, pages_of(op)
     mapping = mapping_of(s, arena, op, first)
@@ -267,7 +270,7 @@ def add(s, arena, out, op):
             start = address_for(s, arena, first, last - first)
         mapping = new_mapping(s, arena, file, first, last - first, start)
         arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
-        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)  # if not 0, charge_map has charged it
+        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)  # otherwise `charge_map` charges it
         if s.map_cost == 0:
             hooks.note_access(s, arena, out, f)
         if arena[file + w.PINS] == 0:
@@ -316,7 +319,7 @@ def populate(s, arena, out, op, write):
 
 @subroutine
 def advise(s, arena, out, op):
-    """Run madvise as far as it changes the page table or the size of later pages; return False if unfinished."""
+    """Run madvise if its advice changes the page table or the page size of later faults; return False if unfinished."""
     low, high = pages_of(op)
     if op.advice == POPULATE_READ or op.advice == POPULATE_WRITE:
         return populate(s, arena, out, op, op.advice == POPULATE_WRITE)
@@ -354,7 +357,7 @@ def sync(s, arena, out, op):
             if shared and not clean_file(s, arena, out, file, page, stop):
                 return False
         page = stop
-        arena[s.maps + w.AT] = ~page  # ~: the mapping at `page` has not been started
+        arena[s.maps + w.AT] = ~page  # the complement marks that no part of the mapping at `page` is done
     if not reserve_events(s, out, 1):
         return False
     tables.charge(s, arena, out, MSYNC_COST, s.map_cost == 0)

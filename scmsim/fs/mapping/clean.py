@@ -45,7 +45,7 @@ def protect_everywhere(s, arena, out, file, page):
 
 @subroutine
 def write_back(s, arena, out, file, word, length):
-    """Write back the cache lines that an entry of DAX maps; emits at most 4 events."""
+    """Write back the `length` bytes of cache lines of an entry of DAX's tree; emits at most 4 events."""
     space = r.KERNEL if word & w.ZERO else r.PM
     emit_run(s, out, tables.what_of(s, arena, r.FLUSH, CLEAN_SITE, space), word & ~w.FLAG_BITS, length)
     tables.charge(s, arena, out, CLEAN_COST, 1)
@@ -66,7 +66,7 @@ def clean_large(s, arena, out, file, page):
 
 @subroutine
 def events_of(s, arena, large):
-    """Return the maximum number of events of the write-back of an entry."""
+    """Return the most events that the write-back of an entry emits."""
     return (6 + 2 * arena[s.maps + w.LIVE]) * (w.FAN if large else 1)
 
 
@@ -94,7 +94,7 @@ def dax_file(s, arena, out, file, low, high):
     """DAX: write back the dirty pages in [low, high); return False if unfinished."""
     m = s.maps
     if arena[m + w.AT] <= 0 and arena[file + w.DIRTIES]:
-        if not reserve_events(s, out, 1 + events_of(s, arena, True)):  # so that the first entry also fits
+        if not reserve_events(s, out, 1 + events_of(s, arena, True)):  # enough for the first entry, too
             return False
         tables.charge(s, arena, out, CLEAN_CALL_COST, 1)
     page = max(low, arena[m + w.AT])

@@ -1,4 +1,4 @@
-"""Parts that faults of DAX and of the page cache share: requests to the file system, MAP events, and the test for 2 MiB pages."""
+"""Code shared by faults of DAX and of the page cache: requests to the file system, MAP events, the test for large pages."""
 
 from scmsim.core import records as r
 from scmsim.fs.mapping import advice, hooks, tables
@@ -39,7 +39,7 @@ def protected(word, write):
 
 @subroutine
 def cost_of(how):
-    """Return the cost of a fault that maps pages of 4 KiB, by its FAULT bits."""
+    """Return the cost row of a fault that maps 4 KiB pages, chosen by its FAULT bits."""
     if how & w.PROTECTED:
         return PROTECTED_COST
     return STORE_COST if how & w.WRITES else LOAD_COST
@@ -47,7 +47,7 @@ def cost_of(how):
 
 @subroutine
 def ever_large(arena, maps):
-    """Return whether a mapping can have 2 MiB entries at all on this mount; `maps`: the table of mappings."""
+    """Return whether a mapping can have 2 MiB entries at all on this mount; `maps` is the table of mappings."""
     return hooks.MAY_BE_LARGE and (hooks.ORDER > 0 or hooks.DAX or hooks.KEEPS_CLEAN or arena[maps + w.HUGE] != 0)
 
 

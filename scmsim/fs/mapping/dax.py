@@ -43,7 +43,10 @@ def forget_zeros(s, arena, out, mapping, page):
 
 @subroutine
 def run_of(s, arena, f, page):
-    """Return the place (as `hooks.place`) of the 2 MiB from `page` on if they are one run of blocks or one hole, else -1."""
+    """Return the place (see `hooks.place`) of the 2 MiB from `page` on if a large entry can map them, else -1.
+
+    They must be one hole, one run of unwritten blocks, or one run of blocks that starts at a multiple of 2 MiB.
+    """
     first = hooks.place(s, arena, f, page)
     for k in range(1, w.FAN):
         if hooks.place(s, arena, f, page + k) != (first + (k << 12) if first else 0):
@@ -74,7 +77,7 @@ def blockless_run(s, arena, f, page, stop):
 
 @subroutine
 def give(s, arena, out, f, page, count):
-    """Run `hooks.give_blocks` and charge it."""
+    """Run `hooks.give_blocks` and charge its cost; return its outcome and its count of pages."""
     new, first = hooks.place(s, arena, f, page) == 0, not hooks.must_sync(s, arena, f)
     outcome, count = hooks.give_blocks(s, arena, out, f, page, count)
     if outcome == DONE:
@@ -94,7 +97,7 @@ def fill(s, arena, out, mapping, f, page):
     known = table.get(arena, arena[mapping + w.FILE] + w.TREE, page >> 9)
     if arena[m + w.FILL_END] == 0:
         arena[m + w.FILL_AT] = first
-    # small entries in the tree keep a region small: its faults request single pages
+    # faults in a region with small entries in the tree allocate single pages
     if not arena[m + w.FILLS] or (known and not known & w.PRESENT):
         return DONE
     if arena[m + w.FILL_END] == 0:
@@ -132,7 +135,7 @@ def must_wait(s, arena, out, mapping, f, page):
 
 @subroutine
 def large_fault(s, arena, out, mapping, f, at):
-    """DAX: map the 2 MiB around a page, at = (page, FAULT bits); return whether that is possible."""
+    """Map the 2 MiB around a page by a large entry if possible; return whether it did.  at = (page, FAULT bits)."""
     page, write = at[0], at[1] & w.WRITES
     file, first = arena[mapping + w.FILE], page & ~(w.FAN - 1)
     slot = tables.slot_at(arena, mapping, page)
@@ -164,7 +167,7 @@ def large_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def filled_hole(s, arena):
-    """Return MAJOR if the current fault filled a hole, and clear that mark."""
+    """Return MAJOR if the current fault filled a hole, else 0; clear MAJOR in the field HOW."""
     filled = arena[s.maps + w.HOW] & w.MAJOR
     arena[s.maps + w.HOW] -= filled
     return filled
@@ -172,7 +175,7 @@ def filled_hole(s, arena):
 
 @subroutine
 def note_last(arena, file, page):
-    """Note that the kernel's tree of a file has an entry of a page."""
+    """Update the last page for which the kernel's tree of a file has had an entry."""
     arena[file + w.LAST_GIVEN] = max(arena[file + w.LAST_GIVEN], page)
 
 
@@ -180,7 +183,7 @@ def note_last(arena, file, page):
 def note_given(s, arena, out, file, page, word):
     """Insert the entry of a page into the file's tree (dax_insert_entry).
 
-    Small entries replace a large entry of zeros, which leaves all mappings (grab_mapping_entry: unmap_mapping_pages).
+    A small entry replaces a large entry of zeros, which is removed from all mappings (grab_mapping_entry: unmap_mapping_pages).
     """
     tables.reserve_tree(s, arena, file, page)
     note_last(arena, file, page)
@@ -201,7 +204,7 @@ def note_given(s, arena, out, file, page, word):
 
 @subroutine
 def small_fault(s, arena, out, mapping, f, at):
-    """DAX: map one page, at = (page, FAULT bits); return the outcome."""
+    """Map one page by a small entry; return the outcome.  at = (page, FAULT bits)."""
     page, how = at
     file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
@@ -229,7 +232,7 @@ def small_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def dax_fault(s, arena, out, mapping, f, at):
-    """Handle a fault of DAX; return the outcome."""
+    """Handle a DAX fault; return the outcome.  at = (page, whether it is a store)."""
     m, (page, write) = s.maps, at
     if arena[m + w.HOW] & w.FAULT == 0:
         arena[m + w.HOW] |= begun(s, arena, out, mapping, f, at)
@@ -241,7 +244,7 @@ def dax_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def begun(s, arena, out, mapping, f, at):
-    """Do the first steps of a fault if they are not done yet; return its FAULT bits and ASKED."""
+    """Run the first steps of a fault; return its FAULT bits, with ASKED if a large entry was considered."""
     page, write = at
     place = hooks.place(s, arena, f, page)
     if place and not place & w.UNWRITTEN:
@@ -254,7 +257,7 @@ def begun(s, arena, out, mapping, f, at):
 
 @subroutine
 def map_page(s, arena, out, mapping, f, at):
-    """Map 2 MiB or a page for a fault, at = (page, whether it is for a store, HOW); return the outcome."""
+    """Map 2 MiB or a page for a fault; return the outcome.  at = (page, whether it is a store, HOW)."""
     page, write, found = at
     how = found & ~w.ASKED
     new = arena[s.maps + w.REPLY] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
@@ -265,7 +268,7 @@ def map_page(s, arena, out, mapping, f, at):
             return outcome
         filled = (
             arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0
-        )  # not 0: only a part of the 2 MiB got blocks, so small pages are mapped
+        )  # not 0 if only part of the 2 MiB got blocks; then map a small page
         if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
             return DONE
     outcome = small_fault(s, arena, out, mapping, f, (page, how))

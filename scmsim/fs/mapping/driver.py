@@ -1,7 +1,7 @@
-"""Driver of mapped files: it passes the operations of a batch to the file system's kernels and to those of mappings, in order.
+"""Driver of mapped files: it passes the operations of a batch, in order, to the kernels of the file system and of mappings.
 
-Nothing here runs before a trace touches a mapping: until then calls of mmap and munmap are only kept, and the file
-system's kernels charge their costs.
+Until a trace touches a mapping, the driver only records the calls of mmap and munmap, and the file system's kernels charge their
+costs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,14 +49,14 @@ _IS_EITHER = _IS_TOUCH | _IS_MAP
 
 @kernel
 def _next_of(kinds, operations, i):
-    """Return the first operation from `i` on whose kind is in the set `kinds`; the number of operations if there is none."""
+    """Return the index of the first operation from `i` on whose code is in the set `kinds`; `operations.size` if none."""
     while i < operations.size and not kinds[operations[i].op]:
         i += 1
     return i
 
 
 def lay_costs(record: Any, sites: Sequence[str], costs_of: str) -> int:
-    """Append the costs of mappings to the model's own; `sites` are all mechanisms of the model.  Returns the first row."""
+    """Append the costs of mappings to the model's cost table; return the first row.  `sites` are all mechanisms of the model."""
     free = record.cost[:, 3] == FREE_COST
     first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
     record.cost[first : first + len(COSTS)] = costs.load(costs_of, COSTS, sites)
@@ -103,15 +103,15 @@ class Mapped:
         self.active = False
         self.kept: list[np.ndarray] = []  # calls of mmap and munmap before the first touch
         self.next = 0  # next row of the batch that concerns mappings
-        self.second = False  # the first half of an operation is done
-        self.asked = np.zeros(0, r.OP)  # room for the operations that faults request from the file system
+        self.second = False  # whether only the second half of the current operation is left
+        self.asked = np.zeros(0, r.OP)  # buffer for the operations that faults request from the file system
         like = "tmpfs" if model.fs in _CACHED else model.fs
         table = f"mapping-{like}" if like in _MEASURED else "mapping"
         self.site, sites = len(model.module.SITES), [*model.module.SITES, *SITES]
         self.cost = lay_costs(model.state.record[0], sites, table)
 
     def begin(self, operations: np.ndarray) -> bool:
-        """Return whether a batch of operations concerns mappings; the first that touches a mapping creates the tables."""
+        """Return whether a batch of operations concerns mappings; create the tables at the first batch that touches a mapping."""
         if not self.active and _next_of(_IS_EITHER, operations, 0) < len(operations):
             self._first(operations)
         if not self.active:
@@ -191,7 +191,7 @@ class Mapped:
         return i + 1
 
     def _answer(self, operations: np.ndarray, i: int) -> int:
-        """Let the file system run a fault's request as an operation in the place of row `i`."""
+        """Let the file system run the request of a fault, as an operation that replaces row `i`; return `i`."""
         state, status = self.model.state, self.model.status[0]
         table = state.arena[int(status["maps"]) :]
         asks, op = int(table[w.REQUEST]), self.asked[i : i + 1]
@@ -215,7 +215,7 @@ class Mapped:
         return i
 
     def errors(self) -> dict[str, int]:
-        """Return the number of failed touches and mappings by the name of the error."""
+        """Return the number of failed touches and mappings per error name."""
         found: dict[str, int] = {}
         for word, (name, _) in _ERRORS.items():
             if count := self._word(word):

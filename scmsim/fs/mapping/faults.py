@@ -1,4 +1,4 @@
-"""Page faults: the effect on the page table of a touch of a page that is not mapped, or not writable.
+"""Page faults: the effects of a touch of a page that is not mapped, or not writable for a store.
 
 Source: Linux 5.13 mm/memory.c (handle_mm_fault, do_cow_fault, wp_page_copy).
 """
@@ -42,7 +42,7 @@ def copy_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def fault(s, arena, out, mapping, page, write):
-    """Handle a touch of a page that is not mapped as needed; return the outcome."""
+    """Handle a page fault of a load or (`write`) store; return the outcome."""
     file = arena[mapping + w.FILE]
     f = file_of_mapping(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
@@ -56,7 +56,7 @@ def fault(s, arena, out, mapping, page, write):
     answered = arena[s.maps + w.REPLY]
     if answered == w.REFUSED:
         return FULL
-    # commits and write-back that are due run before metadata change
+    # the file system runs commits and write-back that are due before the fault changes metadata
     if write and not answered and hooks.has_background_work(s):
         return request_fs(s, arena, w.ASK_TURN, file, page)
     if write and arena[mapping + w.FLAGS] & r.PRIVATE:

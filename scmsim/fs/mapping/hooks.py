@@ -1,6 +1,6 @@
-"""Answers of a family of file systems about the pages of its files: hooks (see `scmsim.jit.binding`).
+"""Hooks by which a family of file systems describes the pages of its files to mappings (see `scmsim.jit.binding`).
 
-`f` is the model's row of a file, 0 if the file does not exist.
+`f` is the model's row of a file; 0 if the file does not exist.
 """
 
 from scmsim.core import records as r
@@ -11,7 +11,7 @@ from scmsim.jit import subroutine
 SPACE = r.PM  # address space of the files' pages
 MAY_BE_LARGE = False  # whether a fault may map 2 MiB at once
 KEEPS_CLEAN = True  # whether a page is protected by its write-back, so that the next store to it faults
-DAX = True  # whether dirty pages are known from DAX's tree, else from the page cache
+DAX = True  # whether DAX's tree of the file records dirty pages, otherwise the page cache does
 BY_REQUEST = False  # whether a fault leaves the allocation of a page's block to the file system
 UNMAPS_ALL = False  # whether truncate and hole punching unmap the whole file (dax_layout_busy_page)
 ALLOCATION_UNMAPS = False  # whether any other fallocate unmaps the whole file
@@ -19,14 +19,14 @@ GROWTH_SYNCS = False  # whether a truncate that extends a file writes back its p
 WHOLE_BLOCKS = False  # whether a block requested by a fault has at least 2 MiB and can be mapped at once
 SYNCS = False  # whether the file system supports MAP_SYNC
 COUNTS_USES = False  # whether the removal of an entry marks its page as accessed (mark_page_accessed)
-ORDER = 0  # log2 of the bytes of every entry, if the family maps pages of one size; 0: it does not
-HUGETLB = False  # ORDER: mmap rounds a length up to whole pages, and populating counts no faults
+ORDER = 0  # log2 of the bytes of every entry if the family maps pages of one size; else 0
+HUGETLB = False  # whether, with ORDER, mmap rounds a length up to whole pages, and populating counts no faults
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
 
 
 @subroutine
 def begin(s, op):
-    """Prepare the events of an operation."""
+    """Prepare the state record for the events of an operation; by default do nothing."""
 
 
 @subroutine
@@ -60,7 +60,7 @@ def look_up(s, arena, out, f, page):
 
 @subroutine
 def look_up_events(s):
-    """Return the maximum number of events that `look_up` emits."""
+    """Return the most events that `look_up` emits."""
     return 0
 
 
@@ -78,7 +78,7 @@ def hole_at_once(s, arena, f, page):
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """Give cleared blocks to the first of `count` pages, all holes or all unwritten; return (outcome, number of pages)."""
+    """Give cleared blocks to up to `count` pages, all holes or all unwritten; return (outcome, pages that got blocks)."""
     return DONE, count
 
 
@@ -113,7 +113,7 @@ def folio(s, arena, f, page):
 
 @subroutine
 def unmapped_by(s, arena, op, f):
-    """Return other pages [first, stop) that a truncation or hole removes from all mappings; private copies stay."""
+    """Return further pages [first, stop) that a truncation or hole also unmaps everywhere, except private copies."""
     return 0, 0
 
 

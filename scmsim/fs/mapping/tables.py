@@ -1,4 +1,4 @@
-"""Page tables of mappings: entries by page of the file, and their invalidation."""
+"""Page tables of mappings: entries, found by the page of the file, their invalidation, and DAX's tree of a file."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine import table
@@ -20,7 +20,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def address_of(arena, mapping, page):
-    """Return the address at which a mapping has a page of its file."""
+    """Return the virtual address at which a mapping maps a page of its file."""
     return arena[mapping + w.START] + (page - arena[mapping + w.FIRST_PAGE] << 12)
 
 
@@ -49,7 +49,7 @@ def region_end(arena, mapping, page):
 
 @subroutine
 def emit_at(s, out, what, addr, length, vaddr, order):
-    """Append an event that has an address in the program's address space."""
+    """Append an event that also has a virtual address of the program and a page order."""
     emit_run(s, out, what, addr, length)
     e = out[s.emitted - 1]
     e.vaddr, e.order = vaddr, order
@@ -57,7 +57,7 @@ def emit_at(s, out, what, addr, length, vaddr, order):
 
 @subroutine
 def what_of(s, arena, code, site, space):
-    """Return the constant part of an event of the mappings' mechanism `site`."""
+    """Return the constant part (see records.pack) of an event of mechanism `site` of the mapping code."""
     return code | (arena[s.maps + w.SITE] + site) << 8 | space << 16
 
 
@@ -70,13 +70,13 @@ def charge(s, arena, out, cost, times):
 
 @subroutine
 def upper_place(address, level):
-    """Return the number of the table for an address's GiB (level 0), or for its 512 GiB (level 1)."""
+    """Return the number of the page table that covers an address's GiB (level 0) or its 512 GiB (level 1)."""
     return address >> 30 & (1 << 17) - 1 if level == 0 else (1 << 17) + (address >> 39 & (1 << 8) - 1)
 
 
 @subroutine
 def new_table(s, arena, out, place):
-    """Emit the clearing of a new page of a page table at byte offset `place`; emits at most 2 events."""
+    """Emit the allocation and clearing of a page-table page at byte offset `place`; emits at most 2 events."""
     emit_run(s, out, what_of(s, arena, r.STORE, FAULT_SITE, r.KERNEL), w.PAGE_TABLES + place, w.PAGE)
     charge(s, arena, out, TABLE_COST, 1)
 
@@ -88,7 +88,7 @@ def upper_tables(s, arena, out, mapping, page):
     Source: mm/memory.c: __handle_mm_fault: p4d_alloc, pud_alloc, pmd_alloc.
     """
     address = address_of(arena, mapping, page)
-    for level in range(1 if hooks.ORDER == 30 else 0, 2):  # an entry of 1 GiB needs no table for its GiB
+    for level in range(1 if hooks.ORDER == 30 else 0, 2):  # a 1 GiB entry needs no table for its GiB
         number = upper_place(address, level)
         at, bit = arena[s.maps + w.UPPER] + (number >> 5), 1 << (number & 31)
         if not arena[at] & bit:
@@ -140,7 +140,7 @@ def small_table(s, arena, out, mapping, page):
 
 @subroutine
 def fold(s, arena, mapping, f, page):
-    """Mark the entries around a page as contiguous if all are present and alike, and map 64 KiB of one folio.
+    """Mark the 16 entries around a page as contiguous if they map 64 KiB of one folio with equal flags.
 
     Source: Linux 6.9 arch/arm64/mm/contpte.c: contpte_set_ptes, __contpte_try_fold.
     """
@@ -194,7 +194,7 @@ def zap_entries(arena, mapping, page, stop, kept):
 
 @subroutine
 def note_uses(s, arena, out, mapping, low, high):
-    """Page cache: mark pages that small entries of [low, high) map as used; emits at most 2 events.
+    """Page cache: mark the pages of [low, high) that small entries map as used; emits at most 2 events.
 
     Runs before the entries are removed and after they are populated.
     Source: mm/memory.c: zap_pte_range, mark_page_accessed.  x86 also makes the entries around a fault's page young
@@ -254,13 +254,13 @@ def zap_but(s, arena, out, mapping, low, high, kept):
 
 @subroutine
 def tree_slot(arena, file, page):
-    """Return the arena offset of the tree's slot for the 2 MiB of the file around a page; `reserve_tree` has made it."""
+    """Return the arena offset of the tree's slot for the 2 MiB of the file around a page; call `reserve_tree` before."""
     return arena[file + w.TREE] + (page >> 9)
 
 
 @subroutine
 def tree_entry(arena, file, page):
-    """Return the arena offset of the tree's entry of a page, 0 if there is none."""
+    """Return the arena offset of the tree's entry of a page; 0 if there is none."""
     if table.get(arena, file + w.TREE, page >> 9) == 0:
         return 0
     at = tree_slot(arena, file, page)
@@ -284,7 +284,7 @@ def tree_leaf(s, arena, file, page):
 
 @subroutine
 def is_new_node(arena, leaf, page):
-    """Return whether a small entry is the first in its xarray node of 64 slots (include/linux/xarray.h: XA_CHUNK_SIZE)."""
+    """Return whether the xarray node (64 slots, XA_CHUNK_SIZE) that a small entry of a page belongs to has no entry yet."""
     for at in range(leaf - (page & 63), leaf - (page & 63) + 64):
         if arena[at]:
             return False
@@ -293,7 +293,7 @@ def is_new_node(arena, leaf, page):
 
 @subroutine
 def levels(arena, file):
-    """Return the number of nodes above the last node on the way to an entry of the kernel's tree."""
+    """Return the number of levels of nodes above the leaf nodes in the kernel's tree of a file."""
     last, count = arena[file + w.LAST_GIVEN] >> 6, 0
     while last:
         last, count = last >> 6, count + 1

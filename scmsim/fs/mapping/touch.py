@@ -1,4 +1,4 @@
-"""Loads, stores and write-backs of a program through its mappings: the kernel for most rows of a mapping trace."""
+"""Loads, stores and cache-line write-backs of a program through its mappings: most rows of a trace with mappings."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_run, reserve_events
@@ -13,7 +13,7 @@ from scmsim.jit import inlined, kernel, subroutine
 
 @inlined
 def mapping_of(s, arena, op, page):
-    """Return the newest mapping through which an operation sees a page of its file, 0 if there is none."""
+    """Return the newest mapping of a page that the operation's thread can access; 0 if there is none."""
     mapping = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
     while mapping:
         inside = page - arena[mapping + w.FIRST_PAGE]
@@ -26,7 +26,7 @@ def mapping_of(s, arena, op, page):
 
 @inlined
 def end_of(s, arena, op, mapping, page):
-    """Return the first page after `page` that is outside `mapping` or in a newer mapping."""
+    """Return the first page after `page` that `mapping` does not map or a newer mapping of the thread maps."""
     end = arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]
     newer = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
     while newer != mapping:
@@ -39,7 +39,10 @@ def end_of(s, arena, op, mapping, page):
 
 @subroutine
 def is_stale(s, arena, mapping, word, page, write):
-    """Return whether an existing entry is out of date: zeros although the page has a block now, or a page that was written back."""
+    """Return whether an entry is out of date.
+
+    It is if it maps zeros although the page has a block now, or if a store finds a page that was written back since.
+    """
     f = file_of_mapping(s, arena, mapping)
     if f == 0:
         return False
@@ -179,13 +182,13 @@ def write_event(out, n, op, word, address):
 
 @subroutine
 def quick_run(s, arena, ops, i, out):
-    """Run touches from `ops[i]` on that only need an entry of one file's newest mapping; return the first other index.
+    """Run touches from `ops[i]` on that need only a present entry of one file's newest mapping; return the next index.
 
     Each touch is within a page.  Most touches are of this kind and take a tenth of `touch_run`'s time.
     """
     m, file, n, at = s.maps, ops[i].file, s.emitted, i
     mapping = arena[arena[m + w.FILES] + file * w.FILE_WORDS + w.HEAD] if file >= 0 else 0
-    # a resumed touch and several address spaces need touch_run
+    # touch_run handles a resumed touch and several address spaces
     if mapping == 0 or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
         return i
     start, origin = arena[mapping + w.START], arena[mapping + w.FIRST_PAGE] << 12
@@ -216,7 +219,7 @@ def quick_run(s, arena, ops, i, out):
 
 @kernel
 def touch(state, arena, ops, i, out):
-    """Run touches from `ops[i]` on while they fit; return the index of the first operation that is not a touch, or not done."""
+    """Run touches from `ops[i]` on; return the index of the first operation that is not a touch or must be resumed."""
     s = state[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     while i < ops.size:

@@ -6,10 +6,10 @@ Units: pages of 4096 bytes; addresses in bytes.  Addresses of mappings are alloc
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 FAN = 512  # entries of a page of a page table
 FAN_ORDER = 9  # log2 of the arena words of a page-table page
-# words that a fault may allocate, without those of the file system and without two for each 2 MiB before its page
+# arena words that a fault may allocate, besides the file system's and two for each 2 MiB of the file before its page
 FAULT_WORDS = 4 * FAN + 64
 
-# The table of mappings, at `maps` of the state record, one word each unless said otherwise:
+# Fields of the table of mappings (field `maps` of the state record), one arena word each:
 FILES = 0  # arena offset of the first file's fields
 AT = 1  # bytes or pages done of the current operation (msync: ~page if the mapping of that page has not been started)
 REQUEST = 2  # request to the file system: ASK_...
@@ -37,31 +37,31 @@ FILL_END = 23  # page after the last page to which the current fault gives block
 LOADS_DIRTY = 24  # 1: DAX treats a page that a fault for a load mapped as dirty
 FILLS = 25  # 1: a fault for a store that may map 2 MiB gives blocks to the first run of pages without blocks in it
 ADVICE_AT_WORK = 26  # advice for the page of the current fault: ADVISED, ADVISED_AGAINST, 0: none
-UPPER = 27  # arena offset of the bitmaps of the page tables above those that each mapping has
+UPPER = 27  # arena offset of the bitmaps of upper page tables, which mappings share
 TABLE_WORDS = 28
 UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1
 
-# The fields of a file, one word each unless said otherwise:
-HEAD = 0  # newest mapping of the file, 0: none
+# Fields of a file, one arena word each unless stated otherwise:
+HEAD = 0  # newest mapping of the file; 0 if none
 TREE = 1  # table (2 words): region of 2 MiB -> entry of DAX's tree, or offset of small entries
 PINS = 3  # 1: mappings keep the file although it has lost its last name
 LAST_GIVEN = 4  # last page with an entry in the tree
 DIRTIES = 5  # dirty entries of the tree
 FILE_WORDS = 6
 
-# A mapping, one word each unless said otherwise:
+# Fields of a mapping, one arena word each:
 FILE = 0  # arena offset of the fields of its file
 FIRST_PAGE = 1  # page of the file at which the mapping starts
 PAGE_COUNT = 2  # number of pages
 START = 3  # address, bytes
 FLAGS = 4  # flags of the mmap: records.PRIVATE, MAP_SYNC, ...
-THREAD = 5  # thread whose address space has the mapping, -1: the common one
-NEXT = 6  # next older mapping of the same file, 0: none
+THREAD = 5  # thread whose own address space has the mapping; -1 for the shared address space
+NEXT = 6  # next older mapping of the same file; 0 if none
 SLOTS = 7  # arena offset of the slots, one for each 2 MiB of addresses
 SLOTS_ORDER = 8  # log2 of the number of words of the slots
-OLDER = 9  # next older mapping of any file, 0: none
+OLDER = 9  # next older mapping of any file; 0 if none
 ADVICE = 10  # first range of madvise's advice on huge pages (see advice.py), 0: none
 MAPPING_ORDER = 4
 ADVISED, ADVISED_AGAINST = 1, 2
@@ -78,8 +78,8 @@ UNWRITTEN = 1
 
 BEYOND, ASK = 2, 3  # more outcomes of a fault: SIGBUS; the file system must act first
 
-# Where a fault's page was (hooks.read_in): cached, or allocated alone; read together with neighbours; allocated as a
-# huge page.
+# How a fault's page entered the cache (hooks.read_in): it was cached or was allocated alone; it was read with its
+# neighbours; it was allocated as part of a huge page.
 WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
 # Flags of EVENT.fault_flags.

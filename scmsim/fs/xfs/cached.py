@@ -23,7 +23,7 @@ PAGE_EVENTS = 6  # most events of a page that is read, written or cleared
 
 @subroutine
 def mark_dirty(s, arena, row, f, page, count):
-    """Mark `count` cached pages from `page` on as dirty; they have blocks or reserved ones."""
+    """Mark `count` cached pages from `page` on as dirty; each has a block or a reserved block."""
     if arena[f + e.DIRTY] == 0:
         queue_dirty(s, arena, row, f)
         arena[f + e.FIRST_DIRTY_PAGE] = page
@@ -44,9 +44,9 @@ def pages_to_clear(arena, f, at, end):
 
 @subroutine
 def clear_range(s, arena, out, row, f, at, end):
-    """Clear the bytes [at, end) in cached pages, which become dirty; return whether the range had content.
+    """Clear the bytes [at, end) in the page cache, where their pages become dirty; return whether any page was cleared.
 
-    Holes and unwritten blocks are skipped, dirty or not, but not reserved blocks (iomap_zero_iter).
+    Holes and pages with unwritten blocks are skipped, even dirty ones; delayed pages are cleared (iomap_zero_iter).
     """
     cleared, end = False, min(end, arena[f + e.PAGE_COUNT] << 12)
     while at < end:
@@ -67,7 +67,7 @@ def clear_range(s, arena, out, row, f, at, end):
 
 @subroutine
 def run_of_content(s, arena, f, page, last):
-    """Return how many pages from `page` to at most `last` are in adjacent frames, or all uncached, and no holes."""
+    """Return the length of the run from `page` to at most `last`: no holes, and all in adjacent frames or all uncached."""
     count = page_run(s, arena, f, page, last)
     for i in range(1, count):
         if page_word(arena, f, page + i) == 0:
@@ -111,14 +111,14 @@ def write_slice(s, arena, out, op, row, f):
 
 @subroutine
 def has_blocks(s, arena, op, f):
-    """Return whether blocks can be reserved for a write; count them only if few are left."""
+    """Return whether blocks can be reserved for a write; count the needed blocks only if few are left."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     return unreserved(s) >= last + 1 - first or holes(arena, f, first, last) <= unreserved(s)
 
 
 @subroutine
 def longest_fitting_prefix(s, arena, op):
-    """Return how many leading bytes of a write get blocks; a hole (in pieces of up to 4 MiB) gets all its blocks or none."""
+    """Return how many leading bytes of a write get blocks; each piece of a hole, up to 4 MiB, gets all its blocks or none."""
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     at, end, left = op.offset, op.offset + op.length, unreserved(s)
     while at < end:
@@ -137,7 +137,7 @@ def longest_fitting_prefix(s, arena, op):
 
 @subroutine
 def slice_fits(s, arena, out, op, f):
-    """Return whether the next part of a read or write surely fits; grow the file's page table for it."""
+    """Return whether `out` and the arena have enough space for the next part of a read or write; grow the page table."""
     first, end = (op.offset + s.progress) >> 12, op.offset + op.length
     is_write = op.op == r.WRITE
     last = min((end - 1) >> 12, first + (n.EXTENT_PAGES if is_write else e.SLICE_PAGES) - 1)

@@ -28,7 +28,7 @@ BEGUN, CHANGED, GROWN = 0, 1, 2  # stages of a truncate or fallocate, in `s.prog
 
 @subroutine
 def drop_words(s, arena, f, page, count):
-    """Turn `count` pages from `page` on, of one extent or all without blocks, into holes."""
+    """Turn `count` pages from `page` on into holes and count the cached ones; all are in one extent, or `count` is 1."""
     words = arena[f + e.PAGES] + page
     before = starts_at_ends(arena, f, page, count)
     for i in range(words, words + count):
@@ -62,7 +62,7 @@ def free_pages(s, arena, out, f, page, last):
             block = arena[words] >> e.BLOCK_SHIFT
             release(s, arena, block, count)
             log_free_space(s, arena, block)
-            # intents that are done within their checkpoint are not logged (xlog_cil_push_work: XFS_LI_WHITEOUT)
+            # an intent whose done item is in the same checkpoint is not logged (xlog_cil_push_work: XFS_LI_WHITEOUT)
             s.reg[q.COUNT] += 1
             s.freed_extents += 1
             s.data_blocks -= count
@@ -77,7 +77,7 @@ def free_pages(s, arena, out, f, page, last):
     emit_template(s, out, q.FREED)
     if s.reg[q.COUNT]:
         log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, -1), s.reserved)
-    else:  # a transaction that only gives back reserved blocks logs the inode's core
+    else:  # a transaction that only releases reserved blocks logs the inode's core
         log_inode(s, arena, out, f)
 
 
@@ -91,7 +91,7 @@ def drop_cached(s, arena, f, page, last):
 
 @subroutine
 def has_blocks_past_end(arena, f):
-    """Return whether a close frees blocks past the file's end, or looks for them in a transaction (xfs_can_free_eofblocks)."""
+    """Return whether a close starts a transaction to free blocks past the file's end (xfs_can_free_eofblocks)."""
     if arena[f + e.IS_DIR] or arena[f + n.FLAGS] & (n.PREALLOCATED | n.CLOSED_DIRTY):
         return False
     if arena[f + n.DELAYED]:
@@ -104,7 +104,7 @@ def has_blocks_past_end(arena, f):
 
 @subroutine
 def release_file(s, arena, out, f):
-    """Write back a truncated file at its close, and free blocks past its end; return False if not finished."""
+    """At a close, write back a truncated file and free blocks past its end; return False if this must be resumed."""
     if arena[f + n.FLAGS] & n.TRUNCATED:
         if arena[f + n.DELAYED] and not store_range(s, arena, out, f, 0, TO_THE_END):
             return False
@@ -113,7 +113,7 @@ def release_file(s, arena, out, f):
         return True
     if not reserve_events(s, out, n.ROOM) or not has_room(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
         return False
-    emit_template(s, out, q.TIMES)  # the transaction
+    emit_template(s, out, q.TIMES)  # starts the transaction
     free_pages(s, arena, out, f, (arena[f + e.SIZE] + 4095) >> 12, TO_THE_END)
     if arena[f + n.DELAYED]:
         arena[f + n.FLAGS] |= n.CLOSED_DIRTY
@@ -122,7 +122,7 @@ def release_file(s, arena, out, f):
 
 @subroutine
 def finish_size(s, arena, out, f):
-    """Store the dirty pages between the file's length on the device and its new length; return False if not finished."""
+    """Store the dirty pages between the file's size on the device and its new size; return False if this must be resumed."""
     size, known = arena[f + e.SIZE], arena[f + n.DISK_SIZE]
     if size > known and s.old_size != known:
         return store_range(s, arena, out, f, known >> 12, (size - 1) >> 12)
@@ -131,11 +131,11 @@ def finish_size(s, arena, out, f):
 
 @subroutine
 def truncate(s, arena, out, op, row, f):
-    """Run truncate: clear the rest of the last page, free the pages after it, store pages up to the new size."""
+    """Run truncate: clear the rest of the last page, free pages after it, store pages up to the new size; return the outcome."""
     size, old = max(op.new_size, 0), arena[f + e.SIZE]
     page, end = size >> 12, (size + 4095) >> 12
     if s.progress == BEGUN:
-        # the page of the new end is stored first, so that clearing finds it written
+        # store the page with the new end first: an unwritten page would not be cleared
         if size <= old and not store_range(s, arena, out, f, page, page):
             return NO_ROOM
         if not reserve_events(
@@ -165,7 +165,7 @@ def truncate(s, arena, out, op, row, f):
 
 @subroutine
 def punch(s, arena, out, op, row, f):
-    """Punch a hole: store and drop the range's pages, free its whole blocks, clear its edges; return the outcome."""
+    """Punch a hole: store the range's pages, drop them from the cache, free whole pages, clear the rest; return the outcome."""
     end = op.offset + op.length
     first, last, stop = op.offset >> 12, (end - 1) >> 12, min(end, arena[f + e.SIZE])
     if s.progress == BEGUN:
@@ -179,7 +179,7 @@ def punch(s, arena, out, op, row, f):
         if op.offset < stop:
             clear_edges(s, arena, out, row, f, op.offset, stop)
         s.progress = CHANGED
-    # the part of the last page past the file's end is cleared by storing the page
+    # the kernel clears the last page past the file's end and stores that page
     if (
         op.offset < stop == arena[f + e.SIZE]
         and stop & 4095
@@ -194,7 +194,7 @@ def punch(s, arena, out, op, row, f):
 
 @subroutine
 def clear_edges(s, arena, out, row, f, at, end):
-    """Clear the parts of pages at the ends of the bytes [at, end), whose whole pages are holes."""
+    """Clear the first and last page of the bytes [at, end) within these bounds; the pages between them are already holes."""
     stop = min(end, (at & ~4095) + e.BLOCK)
     clear_range(s, arena, out, row, f, at, stop)
     if end > stop:
@@ -203,7 +203,7 @@ def clear_edges(s, arena, out, row, f, at, end):
 
 @subroutine
 def fill_range(s, arena, out, f, page, last):
-    """Allocate unwritten blocks for the holes and the reserved blocks in the pages [page, last]."""
+    """Allocate unwritten blocks for the holes and the delayed pages in [page, last]."""
     s.reg[q.COUNT], block = 0, -1
     filled = 0
     while page <= last:
@@ -235,7 +235,7 @@ def delayed_in(arena, f, first, last):
 
 @subroutine
 def allocate_range(s, arena, out, op, row, f):
-    """Run fallocate without a hole: unwritten blocks, and a larger size unless it is kept; return the outcome."""
+    """Run fallocate that allocates: add unwritten blocks, and extend the file unless KEEP_SIZE is set; return the outcome."""
     end = op.offset + op.length
     first, last = op.offset >> 12, (end - 1) >> 12
     if s.progress == BEGUN:

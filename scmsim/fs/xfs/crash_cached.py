@@ -1,12 +1,12 @@
-"""Recovery model of XFS with the page cache: a file's size and blocks become known after their data is stored.
+"""Recovery model of XFS with the page cache: the log records a file's new size and blocks only after their data is stored.
 
 Units: bytes, pages of 4096 bytes.
 Source: Linux 6.1 fs/xfs/{xfs_aops.c: xfs_end_ioend; xfs_iops.c: xfs_setattr_size}, fs/xfs/xfs_log_recover.c.
 
-The content of the page cache is lost.  Blocks are unwritten until write-back has stored them; the transaction that marks them
-as written and increases the file size starts after that, so a checkpoint holds only stored data.  But a truncate stores the page
-of the new end first, which makes the size on the device larger than the new one, and then no page before it: a kernel that
-dies then leaves zeroes there.
+A crash loses the content of the page cache.  Blocks are unwritten until write-back has stored their data.  The transaction that
+marks them as written and increases the file size starts afterwards, so a checkpoint refers only to stored data.  There is one
+exception: a truncation stores the page with the new end before it stores earlier dirty pages, which raises the size on the device.
+A crash at that point leaves zeroes in the pages before it.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Cached, Logged):
-    """Recovery model of xfs-dax's checkpoints, with ext4's page cache."""
+    """Recovery model of xfs: the checkpoints of xfs-dax combined with ext4's model of the page cache."""
 
     guarantee = GUARANTEE
 
@@ -41,7 +41,8 @@ class RecoveryModel(Cached, Logged):
         """Return the writes of each event."""
         if op.op == r.FALLOCATE and op.offset + op.length <= self.cache.of(int(op.file)).size:
             op = op.copy()
-            op.flag |= r.KEEP_SIZE  # unlike ext4 it compares the end with the size in memory (xfs_file_fallocate)
+            # XFS compares the end with the size in memory, ext4 with that on the device (xfs_file_fallocate)
+            op.flag |= r.KEEP_SIZE
         if op.op != r.TRUNCATE or op.new_size > self.cache.of(int(op.file)).size:
             return super().interpret(op, version, events)
         # a truncate stores the page of the new end, then clears its truncated part, and may store it again
@@ -62,7 +63,7 @@ class RecoveryModel(Cached, Logged):
     ) -> list:
         if event.site == "writeback" and event.code == NTSTORE:
             _, places = written_back(event, self.disk, self.cache)
-            # a truncate may free the page that it has just stored: no file has the block then
+            # ignore a page that the truncation stores and then frees: no file has its block afterwards
             if any(self.disk.pages[file].get(page) != block for file, page, block in places):
                 return []
         return super()._one(i, event, events, spans, version)

@@ -1,7 +1,7 @@
 """Writes of XFS with DAX, and the allocation and freeing of files' blocks.
 
-A write to a hole or to unwritten blocks takes one transaction for each run, of at most 4 MiB from the first byte of the run
-on, in which the blocks are zeroed through the block layer before the data is copied, and another one if the file grew.
+A write to a hole or to unwritten blocks has one transaction for each run of at most 4 MiB, counted from the run's first byte; the
+transaction zeroes the blocks through the block layer before the data is copied.  Another transaction follows if the file grew.
 Nothing is allocated beyond the write: only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c:
 xfs_file_dax_write; xfs_iomap.c: xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c},
 fs/xfs/libxfs/xfs_bmap.c.  Simplified: the extent tree has one level of leaves.
@@ -81,9 +81,9 @@ def log_extents(s, arena, out, f, page, goal, left):
 def leaf_goal(s, arena, f, block):
     """Return the goal block for a new leaf of a file's extents; `block` is the transaction's new data block, -1 if none.
 
-    Until Linux 6.2 it is in the group of the data block, else near the inode.  Then it is near the file's last leaf or its inode
-    (xfs_bmbt_alloc_block, xfs_bmap_extents_to_btree), or at that place of the data block's group if that group comes later
-    (xfs_alloc_vextent_start_ag: locks are taken in the order of groups).
+    Until Linux 6.2, the goal is in the group of the data block, or near the inode without a data block.  From 6.3 on, it is near
+    the file's last leaf, or near its inode (xfs_bmbt_alloc_block, xfs_bmap_extents_to_btree).  If the data block's group comes
+    later, the goal is at the same offset in that group, because groups are locked in order (xfs_alloc_vextent_start_ag).
     """
     if block >= 0 and not s.leaf_by_inode:
         return block // s.ag_blocks * s.ag_blocks
@@ -96,14 +96,14 @@ def leaf_goal(s, arena, f, block):
 
 @subroutine
 def wants_leaf(s, arena, f):
-    """Return whether the extents need one more leaf."""
+    """Return whether a file's extents need one more leaf."""
     extents = arena[f + e.EXTENTS]
     return extents > most_inline(s) and extents > n.EXTENTS_PER_LEAF * arena[f + e.LEAF_COUNT]
 
 
 @subroutine
 def add_blocks(s, arena, f, page, want, mark):
-    """Allocate up to `want` adjacent blocks for the pages from `page` on, whose words get `mark`; return how many."""
+    """Allocate up to `want` adjacent blocks for the pages from `page` on; return how many.  Page words get the flags `mark`."""
     block = allocate(s, arena, goal_of(s, arena, f, page, want), want, True)
     words = arena[f + e.PAGES] + page
     # before and after the change, count the extents at the ends of the run: the new blocks may join their neighbours
@@ -119,9 +119,9 @@ def add_blocks(s, arena, f, page, want, mark):
 
 @subroutine
 def map_run(s, arena, out, f, page, count, left):
-    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return their number.
+    """Give zeroed blocks to up to `count` pages from `page` on, all holes or all unwritten; return how many got one.
 
-    `left`: number of blocks that the rest of the call needs.
+    `left` is the number of blocks that the whole rest of the call needs.
     """
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
@@ -142,7 +142,7 @@ def map_run(s, arena, out, f, page, count, left):
 
 @subroutine
 def request_end(at):
-    """Return the page after those that one request of a write for blocks from byte `at` on maps (xfs_direct_write_iomap_begin).
+    """Return the end page of one block request of a write from byte `at` on (xfs_direct_write_iomap_begin).
 
     A request that starts within a page covers 1025 pages, because the kernel limits its bytes, not its pages.
     """
@@ -245,7 +245,7 @@ def note_change(s, arena, out, f):
 
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
-    """Make room for the pages [first, last], whose holes will get blocks; return an outcome."""
+    """Reserve arena words to fill the holes in the pages [first, last]; return NO_ROOM, or FULL if blocks are lacking, or DONE."""
     if holes(arena, f, first, last) > unreserved(s):
         return FULL
     words = table.words_to_hold(arena, f + e.PAGES, last + 1) + 4 * arena[f + e.LEAF_COUNT] + n.WORDS

@@ -1,11 +1,11 @@
 """Delayed allocation of XFS with the page cache: reservations, speculative preallocation, and real extents at write-back.
 
-A page whose block is only reserved has a word without a block and with IS_UNWRITTEN.  Write-back gives blocks to the whole
-delayed extent that contains a page, also past the file's end; they are unwritten until the data is stored.
+A page whose block is only reserved ("delayed") has IS_UNWRITTEN and no block in its packed word.  Write-back gives blocks to the
+whole delayed extent that contains a page, also past the file's end.  The blocks are unwritten until their data is stored.
 Units: blocks and pages of 4096 bytes.  Source: Linux 6.1 fs/xfs/{xfs_iomap.c: xfs_buffered_write_iomap_begin,
 xfs_iomap_prealloc_size, xfs_iomap_write_unwritten; xfs_aops.c: xfs_end_ioend; libxfs/xfs_bmap.c:
-xfs_bmapi_reserve_delalloc, xfs_bmapi_convert_delalloc}.  Simplified: no blocks are reserved for the extent tree, a leaf
-that finds no block is added later; preallocations of other files are not freed for space.
+xfs_bmapi_reserve_delalloc, xfs_bmapi_convert_delalloc}.  Simplified: no blocks are reserved for the extent tree, so a leaf
+for which no block is free is added later; a full device does not free the preallocations of other files.
 """
 
 from scmsim.alloc.xfs_groups import allocate
@@ -19,7 +19,7 @@ from scmsim.fs.xfs.goals import delayed_goal
 from scmsim.fs.xfs.log import log_free_space, log_inode
 from scmsim.jit import subroutine
 
-PIECE = n.EXTENT_PAGES * e.BLOCK  # bytes that one mapping of a write covers at most
+PIECE = n.EXTENT_PAGES * e.BLOCK  # most bytes that one block request of a write covers
 SMALLEST_SHIFT = 16  # log2 of the bytes of the smallest preallocation (XFS_WRITEIO_LOG_LARGE)
 SMALLEST = 1 << SMALLEST_SHIFT - 12  # pages
 LONGEST = (1 << 21) - 1  # pages of an extent (XFS_MAX_BMBT_EXTLEN)
@@ -33,12 +33,12 @@ def is_delayed(word):
 
 @subroutine
 def length_before(arena, f, page):
-    """Return the pages of the extent that ends before `page` and of the extents that it continues on the device; 0 for a hole."""
+    """Return the number of pages before `page` in adjacent blocks, over several extents, too; 0 if a hole is before it."""
     if page == 0 or page_word(arena, f, page - 1) == 0:
         return 0
     last = arena[f + e.PAGES] + page - 1
     block, count = arena[last] >> e.BLOCK_SHIFT, 1
-    # a longer run gives the same preallocation
+    # stop early: a longer run leads to the same preallocation
     while count < page and count <= LONGEST // 2:
         word = arena[last - count]
         if word == 0 or word >> e.BLOCK_SHIFT != (block - count if block else 0):
@@ -60,7 +60,7 @@ def preallocation(s, arena, f, at, size):
         want = min((at + 4095) >> 12, LONGEST + 1)
     free, percent = unreserved(s), s.blocks // 100
     if free < 5 * percent:
-        # a quarter of the wanted pages, halved again for each further percent of the device that is in use
+        # less than 5 % is free: a quarter of the wanted pages, halved for each further percent that is used
         shift = 2
         for low in range(1, 5):
             shift += free < low * percent
@@ -76,7 +76,7 @@ def preallocation(s, arena, f, at, size):
 
 @subroutine
 def most_pages(s, f_size, end, last):
-    """Return how many pages a file's table needs for a write up to byte `end` whose pages up to `last` are reserved."""
+    """Return the most pages that a file's page table needs for a write up to byte `end`, with preallocation after page `last`."""
     if end <= f_size or end <= 1 << SMALLEST_SHIFT:
         return last + 1
     return last + 1 + SMALLEST + min(2 * (last + 1), max(unreserved(s), 0))
@@ -84,9 +84,9 @@ def most_pages(s, f_size, end, last):
 
 @subroutine
 def reserve_blocks(s, arena, f, at, end, size):
-    """Reserve blocks for the hole at byte `at` of a write up to byte `end`; past the file's end also for later writes.
+    """Reserve blocks for the hole at byte `at` of a write up to byte `end`; past the file's end, reserve more for later writes.
 
-    `size`: the file's length in bytes when the write reaches `at`.
+    `size` is the file's length in bytes when the write reaches `at`.
     """
     page, stop = at >> 12, min(end, at + PIECE)
     last, first_known = (stop + 4095) >> 12, page + 1
@@ -108,7 +108,7 @@ def reserve_blocks(s, arena, f, at, end, size):
 
 @subroutine
 def set_delayed(s, arena, f, page, count):
-    """Reserve blocks for `count` holes from `page` on."""
+    """Turn `count` holes from `page` on into delayed pages, whose blocks are reserved."""
     words = arena[f + e.PAGES] + page
     for i in range(words, words + count):
         arena[i] = e.IS_UNWRITTEN
@@ -120,7 +120,7 @@ def set_delayed(s, arena, f, page, count):
 
 @subroutine
 def add_delayed(s, arena, out, f, page, want):
-    """Give blocks to the first of `want` delayed pages from `page` on, in a transaction; return their number (0: none free)."""
+    """Give blocks to up to `want` delayed pages from `page` on, in a transaction; return how many got one (0 if none is free)."""
     block = allocate(s, arena, delayed_goal(s, arena, f, page, want), want, True)
     if s.got == 0:
         return 0
@@ -142,7 +142,7 @@ def add_delayed(s, arena, out, f, page, want):
 
 @subroutine
 def convert_delayed(s, arena, out, f, page):
-    """Give blocks to the delayed extent that contains `page`, at least up to `page`; return whether there were blocks."""
+    """Give blocks to the delayed extent that contains `page`, at least up to `page`; return whether enough blocks were free."""
     words, first, end = arena[f + e.PAGES], page, page + 1
     while first > 0 and is_delayed(arena[words + first - 1]):
         first -= 1
@@ -158,9 +158,9 @@ def convert_delayed(s, arena, out, f, page):
 
 @subroutine
 def finish_storing(s, arena, out, f, page, count):
-    """Complete the storing of `count` pages of one extent: they become written, and the size on the device follows.
+    """Finish write-back of `count` pages of one extent: mark them as written and update the file's size on the device.
 
-    Source: xfs_end_ioend; the data is on the device before the transaction.
+    The data is on the device before the transaction (xfs_end_ioend).
     """
     end = min(arena[f + e.SIZE], (page + count) << 12)
     is_new = arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN

@@ -1,12 +1,12 @@
 """Directories of XFS: their blocks, and the bytes that a change of a name logs in them.
 
-A directory's names are in its inode, then in one block with their hashes, then in data blocks with a leaf block of
-hashes, and at last with several leaves under a node and a block of free space.  A name goes into the first data block
-with room, under a node into the last one (since Linux 5.4); a data block without names is freed.
+A growing directory has four forms: all names in the inode; one block with the names and their hashes; data blocks with one leaf
+block of hashes; data blocks with several leaves under a node, and a block that records free space.  A name goes into the first data
+block with room, or, in the form with a node, into the last one (since Linux 5.4).  A data block without names is freed.
 Source: Linux 5.13 fs/xfs/libxfs/xfs_dir2{,_sf,_block,_leaf,_node,_data}.c.
-Simplified: hashes come in the order of the names, as those of names that count up do (a full leaf is split in half, and
-its lower half stays unchanged); one leaf is freed when the leaves are a quarter full; a directory turns back into its
-inode when its names fit it, and into no other smaller form.
+Simplified: hashes are in the order of creation, as for names with a counter, so a full leaf is split in half, and its lower half
+stays unchanged.  One leaf is freed when the leaves are a quarter full.  A directory returns to the form in the inode when its names
+fit there, and never to another smaller form.
 """
 
 from scmsim.alloc.xfs_free_space import release
@@ -26,19 +26,19 @@ LAST = e.BLOCK - 1
 
 @subroutine
 def short_bytes(arena, row):
-    """Return the bytes of a file's entry in its directory's inode: length, offset, name, type, inode."""
+    """Return the size in bytes of a file's entry in its directory's inode: length, offset, name, type, inode number."""
     return arena[row + e.ROW_NAME] + 8
 
 
 @subroutine
 def entry_bytes(arena, row):
-    """Return the bytes of a file's entry in a data block: inode, length, name, type, tag, rounded up to 8."""
+    """Return the size in bytes of an entry in a data block: inode number, length, name, type, tag, rounded up to 8."""
     return (arena[row + e.ROW_NAME] + 19) & ~7
 
 
 @subroutine
 def take_block(s, arena, goal):
-    """Allocate a block of metadata near block `goal` and return its item; the caller knows that a block is free."""
+    """Allocate a metadata block near block `goal` and return its log item; the caller ensures that a block is free."""
     block = allocate(s, arena, goal, 1, False)
     log_free_space(s, arena, block)
     s.meta_blocks += 1
@@ -47,7 +47,7 @@ def take_block(s, arena, goal):
 
 @subroutine
 def give_block(s, arena, item):
-    """Free a block of metadata."""
+    """Free the metadata block of a log item."""
     block = arena[item + n.HOME]
     release(s, arena, block, 1)
     log_free_space(s, arena, block)
@@ -67,7 +67,7 @@ def goal_after(s, arena, item):
 
 @subroutine
 def data_goal(s, arena, d, index):
-    """Return the goal for a directory's data block at `index`: after the preceding block; for the first, near the inode."""
+    """Return the goal for a directory's data block `index`: after the preceding data block, or near the inode if there is none."""
     while index > 0:
         index -= 1
         item = table.get(arena, d + e.PAGES, index)
@@ -110,7 +110,7 @@ def free_data(s, arena, d, index):
 
 @subroutine
 def new_leaf(s, arena, d):
-    """Add a leaf block, and log the filled part of it."""
+    """Add a leaf block to a directory and log the part of it that is in use."""
     count = arena[d + e.LEAF_COUNT]
     table.reserve(s, arena, d + e.LEAVES, count + 1)
     item = take_block(s, arena, leaf_goal(s, arena, d))
@@ -128,7 +128,7 @@ def free_leaf(s, arena, d):
 
 @subroutine
 def most_short(s, arena, d):
-    """Return the bytes of entries that fit in the inode of directory `d`; the root's, made by mkfs.xfs, always has FORK_BYTES."""
+    """Return the bytes of entries that fit in a directory's inode; the root inode, made by mkfs.xfs, always has FORK_BYTES."""
     return (n.FORK_BYTES if arena[d + e.INODE] == n.ROOT_INODE else s.fork) - n.SHORT_HEADER
 
 
@@ -142,7 +142,7 @@ def blocks_to_add(s, arena, row, d):
 
 @subroutine
 def fits_block(arena, d):
-    """Return whether all entries and their hashes fit one block."""
+    """Return whether all of a directory's entries and their hashes fit in one block."""
     used = n.DATA_HEADER + n.DOTS + arena[d + n.DATA_BYTES] + n.LEAF_ENTRY * (arena[d + n.NAMES] + 3)
     return used <= e.BLOCK
 
@@ -160,7 +160,7 @@ def log_new_hash(s, arena, d):
 
 @subroutine
 def log_stale_hash(s, arena, d, entry):
-    """Log the hash of the name at `entry` as stale; hashes are in the order of the names."""
+    """Log the hash of the name at position `entry` as stale; hashes are assumed to be in the order of the names."""
     leaves, end = arena[d + e.LEAF_COUNT], arena[d + e.PAGE_COUNT] << 12
     item = table.get(arena, d + e.LEAVES, min(entry * leaves // end, leaves - 1))
     at = n.LEAF_HEADER + entry * leaves % end * n.LEAF_FILL // end * n.LEAF_ENTRY
@@ -188,7 +188,7 @@ def takes(arena, item, need):
 
 @subroutine
 def first_with_room(arena, d, need):
-    """Return the first data block with room under a single leaf, or the first hole if it precedes that (addname)."""
+    """Return the index of the first data block that has room or is a hole (xfs_dir2_leaf_addname)."""
     index = arena[d + n.HINT]
     while index < arena[d + e.PAGE_COUNT]:
         item = table.get(arena, d + e.PAGES, index)
@@ -200,7 +200,7 @@ def first_with_room(arena, d, need):
 
 @subroutine
 def last_with_room(arena, d, need):
-    """Return the last data block with room under a node, else the first hole (xfs_dir2_node_find_freeblk)."""
+    """Return the index of the last data block with room for `need` bytes, else of the first hole (xfs_dir2_node_find_freeblk)."""
     index, hole = arena[d + e.PAGE_COUNT] - 1, arena[d + e.PAGE_COUNT]
     while index >= 0:
         item = table.get(arena, d + e.PAGES, index)
@@ -227,13 +227,13 @@ def put_entry(s, arena, row, d):
 
 @subroutine
 def place(s, arena, row, item, index):
-    """Place a name in its data block: after the last name while there is room, else where names were removed."""
+    """Place a name in its data block: after the last name if there is room, else in the space of removed names."""
     need = entry_bytes(arena, row)
     at = arena[item + n.ENTRIES_END]
     if at + need <= e.BLOCK:
         arena[item + n.ENTRIES_END] = at + need
     else:
-        # positions of removed names are not kept: take an arbitrary one
+        # positions of removed names are not recorded: take an arbitrary one
         at = n.DATA_HEADER + (row - s.rows) * e.HASH_FACTOR % (e.BLOCK - n.DATA_HEADER - need)
     arena[item + n.FILL] += need
     arena[arena[row] + n.ENTRY] = index << 12 | at
@@ -265,7 +265,7 @@ def turn_into_leaf(s, arena, d):
 
 @subroutine
 def turn_into_node(s, arena, d):
-    """Move the free space of data blocks into its own block, and add a node over two leaves."""
+    """Give a directory a block of free space and a node, and split its leaf in two."""
     arena[d + n.FORM] = n.WITH_NODE
     arena[d + n.FREES] = take_block(s, arena, leaf_goal(s, arena, d))
     arena[d + n.NODE] = take_block(s, arena, goal_after(s, arena, arena[d + n.FREES]))
@@ -275,7 +275,7 @@ def turn_into_node(s, arena, d):
 
 @subroutine
 def split_leaf(s, arena, d):
-    """Add a leaf; the node and the leaf before it change."""
+    """Add a leaf; log the changed headers of the leaf before it and of the node."""
     new_leaf(s, arena, d)
     leaves = arena[d + e.LEAF_COUNT]
     log_buffer(s, arena, table.get(arena, d + e.LEAVES, leaves - 2), 0, n.LEAF_HEADER - 1)
@@ -297,7 +297,7 @@ def to_inode(s, arena, d):
 
 @subroutine
 def log_directory(s, arena, out, d):
-    """Log the directory's inode: its names or the extents of its blocks, its size and times."""
+    """Log the directory's inode with its size and times, and with its names or the extents of its blocks."""
     if arena[d + n.FORM] == n.IN_INODE:
         log_fork(s, arena, out, d, (arena[d + e.ENTRIES] + 9) & ~3)
         return
@@ -307,7 +307,7 @@ def log_directory(s, arena, out, d):
 
 @subroutine
 def add_entry(s, arena, out, row, d):
-    """Add a name of the file of table row `row` to directory `d`, which has the blocks for it; emits at most 4 events."""
+    """Add a name of table row `row` to directory `d`, for which enough blocks are free; emits at most 4 events."""
     arena[d + n.NAMES] += 1
     arena[d + e.ENTRIES] += short_bytes(arena, row)
     arena[d + n.DATA_BYTES] += entry_bytes(arena, row)
@@ -358,7 +358,7 @@ def remove_entry(s, arena, out, row, d):
 
 @subroutine
 def forget_entry(s, arena, out, row, d):
-    """Remove a known name from its data block; the name before it becomes the newest again."""
+    """Remove the file's newest name, whose place is known; the name before it becomes the newest again."""
     arena[arena[row] + n.KNOWN] -= 1
     arena[d + n.NAMES] = max(arena[d + n.NAMES] - 1, 0)
     arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - short_bytes(arena, row), 0)
@@ -373,7 +373,7 @@ def forget_entry(s, arena, out, row, d):
 
 @subroutine
 def clear_entry(s, arena, row, d):
-    """Free a name's bytes, a data block without names, and a leaf if there are too many."""
+    """Free a name's bytes; free its data block if that has no other name, and a leaf if the leaves are too empty."""
     entry = arena[arena[row] + n.ENTRY]
     item = table.get(arena, d + e.PAGES, entry >> 12)
     if item == 0:  # the name moved when the directory changed its form

@@ -1,13 +1,13 @@
 """Log of XFS: changed items join the committed item list (CIL), a checkpoint logs them, the log worker writes them in place.
 
-A checkpoint logs an item's state of that moment, however often it changed before: a buffer's changed chunks of 128
-bytes (including those changed since it was last written in place), an inode's core and changed fork.  A checkpoint of n
+A checkpoint logs the state that an item has at that moment, once, however often the item changed before: of a buffer the chunks of
+128 bytes that changed since it was last written in place, of an inode the core and the changed fork.  A checkpoint of n
 bytes stores n bytes, a header of 512 bytes per log buffer and 12 bytes per region that is split, rounded up to the
 log's unit.
 Source: Linux 5.13 fs/xfs/{xfs_log.c: xlog_write, xlog_sync; xfs_log_cil.c: xlog_cil_push_work; xfs_buf_item.c,
-xfs_inode_item.c, xfs_trans_ail.c}.  Simplified: a full log is pushed as a whole (XFS: its oldest quarter); an idle log
-is not covered with dummy records; free space is one record in each of its trees' roots, and inode records have one
-block.
+xfs_inode_item.c, xfs_trans_ail.c}.  Simplified: a full log is pushed as a whole, while XFS pushes its oldest quarter; an idle
+log is not covered with dummy records; a change of free space logs one record in the root of each of the two free-space trees; all
+inode records of a group are in one block.
 """
 
 from scmsim.alloc.xfs_free_space import clear_busy
@@ -33,7 +33,7 @@ def bits(mask):
 
 @subroutine
 def add_bytes(s, count):
-    """Add `count` bytes to the next checkpoint: bytes that are logged once (intents and the items' own bytes)."""
+    """Add `count` bytes to the size of the next checkpoint."""
     if s.cil_bytes == 0:
         s.txn_since = s.now
     s.cil_bytes += count
@@ -41,7 +41,7 @@ def add_bytes(s, count):
 
 @subroutine
 def insert(s, arena, item, count):
-    """Make an item take `count` bytes in the next checkpoint (xlog_cil_insert_items)."""
+    """Put an item on the CIL and set its size in the next checkpoint to `count` bytes (xlog_cil_insert_items)."""
     if arena[item + n.MARK] & n.IN_CIL == 0:
         arena[item + n.MARK] |= n.IN_CIL
         arena[item + n.BYTES] = 0
@@ -75,7 +75,7 @@ def new_buffer(s, arena, block):
 
 @subroutine
 def drop_buffer(s, arena, item):
-    """Log only the cancellation of a freed metadata block (xfs_trans_binval)."""
+    """Replace the log item of a freed metadata block by a record that cancels the block (xfs_trans_binval)."""
     insert(s, arena, item, n.BUFFER_FORMAT)
     arena[item + n.MARK] |= n.IS_STALE
 
@@ -99,7 +99,7 @@ def most_inline(s):
 
 @subroutine
 def fork_bytes(s, arena, f):
-    """Return the bytes of a file's extents in its inode, or of the root of their tree."""
+    """Return the size in bytes of a file's extents in its inode, or of the root of its extent tree there."""
     if arena[f + e.LEAF_COUNT]:
         return n.BTREE_ROOT + n.EXTENT_BYTES * arena[f + e.LEAF_COUNT]
     return n.EXTENT_BYTES * min(arena[f + e.EXTENTS], most_inline(s))
@@ -114,7 +114,7 @@ def log_fork(s, arena, out, f, count):
 
 @subroutine
 def log_free_space(s, arena, block):
-    """Log the allocation or freeing of blocks around `block`: the group's header and a record of each of its two trees."""
+    """Log the change of free space at `block`: its group's header, and a record in each of the group's two free-space trees."""
     group = s.ag_items + (block // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
     for kind in range(n.AGF, n.CNT + 1):
         log_buffer(s, arena, group + (kind << n.ITEM_ORDER), 0, n.DATA_HEADER)
@@ -122,7 +122,7 @@ def log_free_space(s, arena, block):
 
 @subroutine
 def log_inode_use(s, arena, inode, first, last):
-    """Log the allocation or freeing of an inode: bytes [first, last] of the group's header, and its chunk's records."""
+    """Log the change of an inode's use: bytes [first, last] of the inode header of its group, and the records of its chunk."""
     number = arena[chunk_row(s, arena, inode // n.CHUNK_INODES) + n.NUMBER]
     group = s.ag_items + (group_of(s, arena, inode) * n.AG_ITEMS << n.ITEM_ORDER)
     log_buffer(s, arena, group + (n.AGI << n.ITEM_ORDER), first, last)
@@ -133,11 +133,11 @@ def log_inode_use(s, arena, inode, first, last):
 
 @subroutine
 def checkpoint(s, arena, out):
-    """Write the CIL to the log, which has room for it; emits at most 12 events."""
+    """Write the items of the CIL to the log, which has room for them; emits at most 12 events."""
     count = s.cil_bytes + n.CHECKPOINT_BYTES
     room = s.log_buffer - n.RECORD_HEADER
     buffers = (count + room - 1) // room
-    # headers of the split regions may need one more buffer
+    # a region that is split between buffers gets another header, and these headers may need one more buffer
     count += n.OP_HEADER * (buffers - 1)
     buffers = (count + room - 1) // room
     rest = count - (buffers - 1) * room + n.RECORD_HEADER
@@ -163,7 +163,7 @@ def checkpoint(s, arena, out):
 
 @subroutine
 def settle_items(s, arena):
-    """Move the items of a checkpoint that is in the log to the AIL, to be written in place; free stale items."""
+    """Move the items of a finished checkpoint to the AIL, from which they are written in place; free stale items."""
     item = s.cil
     while item:
         after = arena[item + n.NEXT_IN_CIL]
@@ -181,7 +181,7 @@ def settle_items(s, arena):
 
 @subroutine
 def push_inode(s, arena, out, item):
-    """Write an inode's cluster, with all its inodes, in place."""
+    """Write the inode cluster of an item in place; all inodes of the cluster leave the AIL."""
     first = arena[item + n.HOME] // n.CLUSTER_INODES * n.CLUSTER_INODES
     chunk = arena[chunk_row(s, arena, first // n.CHUNK_INODES) + n.FIRST_BLOCK]
     s.reg[q.FROM] = chunk * e.BLOCK + first % n.CHUNK_INODES * n.INODE_BYTES

@@ -1,8 +1,8 @@
-"""Names and inodes of XFS: the items that create, unlink, rename, link, mkdir or rmdir logs, and what it frees.
+"""Names and inodes of XFS: what create, unlink, rename, link, mkdir and rmdir log and free.
 
-A file without a name is freed at once, or at its last close if the trace has close operations (xfs_inactive).  A file
-that existed before the trace gets its inode and blocks, without events, when it is first touched; the names of
-directories from before the trace are not known.  Source: Linux 5.13 fs/xfs/{xfs_inode.c: xfs_create, xfs_link,
+A file without a name is freed at once, or at its last close if the trace has close operations (xfs_inactive).  The
+first call for a file allocates, without events, the inode and blocks that it had before the trace.  Directory entries from before
+the trace are not modelled.  Source: Linux 5.13 fs/xfs/{xfs_inode.c: xfs_create, xfs_link,
 xfs_remove, xfs_rename, xfs_inactive}.
 """
 
@@ -36,7 +36,7 @@ from scmsim.fs.xfs.log import (
 )
 from scmsim.jit import subroutine
 
-UNLINKED = 40  # offset in the group's header of its 64 lists of unlinked inodes
+UNLINKED = 40  # byte offset of the 64 lists of unlinked inodes in a group's header
 
 
 @subroutine
@@ -51,9 +51,9 @@ def has_item(s, arena, f):
 
 @subroutine
 def new_record(s, arena, row, inode):
-    """Create the record of a new file with an inode.
+    """Create and return the record of a file with inode number `inode`.
 
-    Takes 2**RECORD_ORDER words and those of an item.
+    Takes 2**RECORD_ORDER arena words, and those of a log item.
     """
     f = take(s, arena, e.RECORD_ORDER)
     arena[row + e.ROW_RECORD] = f
@@ -65,7 +65,10 @@ def new_record(s, arena, row, inode):
 
 @subroutine
 def touch(s, arena, row):
-    """Return the record of the file of table row `row`, 0 if the arena is full; a file from before the trace gets its blocks."""
+    """Return the record of the file of table row `row`; 0 if the arena must grow first.
+
+    The first call for a file allocates, without events, the inode and blocks that it had before the trace.
+    """
     f = arena[row + e.ROW_RECORD]
     if f:
         return f
@@ -109,7 +112,7 @@ def destroy(s, arena, out, row, f):
 
 @subroutine
 def create(s, arena, out, op, row, d):
-    """Run create or mkdir: add a file with its entry in directory `d`; return the outcome."""
+    """Run create or mkdir: add a file or directory with its entry in directory `d`; return the outcome."""
     if blocks_to_add(s, arena, row, d) > unreserved(s):
         return FULL
     inode = take_inode(s, arena, arena[d + e.INODE], op.op == r.MKDIR)
@@ -135,7 +138,7 @@ def create(s, arena, out, op, row, d):
 
 @subroutine
 def unlinked(s, arena, out, f):
-    """Record the lost link of a file that stays; a file without any link joins a list of unlinked inodes."""
+    """Record that a file that is not freed yet lost a link; without any link left, it joins a list of unlinked inodes."""
     if arena[f + e.LINKS] <= 0:
         at = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
         log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)  # xfs_iunlink
@@ -144,7 +147,10 @@ def unlinked(s, arena, out, f):
 
 @subroutine
 def move_entry(s, arena, out, row, d, replaces):
-    """Run rename: add the new name, then remove the old one; or leave a replaced entry to `give_way`; return the outcome."""
+    """Run rename: add the new name, then remove the old one; return the outcome.
+
+    If the rename replaces a file and the old entry's place is known, `give_way` changes the entries later.
+    """
     f = arena[row]
     s.mover = row if replaces and arena[f + n.KNOWN] else 0
     if not s.mover and blocks_to_add(s, arena, row, d) > unreserved(s):
@@ -169,7 +175,7 @@ def move_entry(s, arena, out, row, d, replaces):
 
 @subroutine
 def data_item(arena, d, entry):
-    """Return the item of the data block of an entry of directory `d`, and the entry's byte there."""
+    """Return (log item of the data block, byte offset in it) of an entry of directory `d`."""
     item = table.get(arena, d + e.PAGES, entry >> 12)
     if item == 0:  # the name moved when the directory changed its form
         return table.get(arena, d + e.PAGES, 0), 0
@@ -181,7 +187,7 @@ def give_way(s, arena, out, row, d):
     """Remove the name of a file (table row `row`) that a rename has replaced.
 
     The renamed file takes over the replaced entry, and its old entry is removed (xfs_rename: xfs_dir_replace, xfs_dir_removename).
-    So the directory never has one name more or less in between, which might change its form.
+    So the directory keeps its number of names, and its form does not change in between.
     """
     if s.mover and arena[arena[row] + n.KNOWN]:
         f, g = arena[s.mover], arena[row]
@@ -211,7 +217,7 @@ def link(s, arena, out, op, row, d):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Return the maximum number of arena words that a change of names in directory `d` needs."""
+    """Return the most arena words that a call on a name in directory `d` needs."""
     return n.WORDS + 4 * (s.inode_count + arena[d + e.PAGE_COUNT] + arena[d + e.LEAF_COUNT])
 
 

@@ -1,4 +1,4 @@
-"""Operations of XFS."""
+"""Operations of XFS with DAX, and hooks by which XFS with the page cache differs."""
 
 from scmsim.alloc import xfs_busy
 from scmsim.core import records as r
@@ -23,12 +23,12 @@ from scmsim.fs.xfs.names import destroy, touch
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-PAGE_EVENTS = 24  # most events of a page that is written
+PAGE_EVENTS = 24  # most events that the write of one page emits
 
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Run the log's workers if they have become due; return False if the buffer has no room for their events yet.
+    """Run the log's background workers that are due; return False if `out` must grow first.
 
     They write a checkpoint when the CIL is large or a search for blocks found only busy blocks, and all metadata in place when the
     log is 3/4 full or the period of the log worker has passed.
@@ -49,13 +49,13 @@ def run_background_work(s, arena, out):
 
 @subroutine
 def store_all(s, arena, out):
-    """Store all cached pages for a sync, in XFS with the page cache; return False if not finished."""
+    """Store all dirty pages for a sync; return False if this must be resumed.  With DAX there are none."""
     return True
 
 
 @subroutine
 def sync_all(s, arena, out):
-    """Run sync: force the log."""
+    """Run sync: store dirty pages, then force the log; return the outcome."""
     if not store_all(s, arena, out):
         return NO_ROOM
     if s.cil_bytes:
@@ -86,7 +86,7 @@ def sync_file(s, arena, out, op, f):
 
 @subroutine
 def has_blocks(s, arena, op, f):
-    """Return whether the device has the blocks that a write needs; count them only if few blocks are left."""
+    """Return whether the device has the blocks that a write needs; count the needed blocks only if few are left."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     return s.free_blocks >= 2 * (last + 1 - first) + n.MOST_BLOCKS or holes(arena, f, first, last) <= s.free_blocks
 
@@ -113,7 +113,7 @@ def longest_fitting_prefix(s, arena, op):
 
 @subroutine
 def slice_fits(s, arena, out, op, f):
-    """Return whether the next part of a read or write surely fits; grow the file's page table for it."""
+    """Return whether `out` and the arena have enough space for the next part of a read or write; grow the page table."""
     at = op.offset + s.progress
     is_write, first = op.op == r.WRITE, at >> 12
     last = min((op.offset + op.length - 1) >> 12, (request_end(at) if is_write else first + e.SLICE_PAGES) - 1)
@@ -129,7 +129,7 @@ def slice_fits(s, arena, out, op, f):
 
 @subroutine
 def release(s, arena, out, f):
-    """Prepare a close, in XFS with the page cache (xfs_release); return False if not finished."""
+    """Run what precedes a close with the page cache (xfs_release); return False if it must be resumed."""
     return True
 
 
@@ -163,7 +163,7 @@ def change_file(s, arena, out, op, row, f):
 
 @subroutine
 def extents_of(arena, f):
-    """Return how many extents removing the file or directory `f` (0: none) frees, including its extent tree."""
+    """Return how many extents the removal of file `f` frees, with its extent leaves and directory blocks; 0 if `f` is 0."""
     if f == 0:
         return 0
     return arena[f + e.EXTENTS] + arena[f + e.LEAF_COUNT] + (arena[f + e.PAGE_COUNT] if arena[f + e.IS_DIR] else 0)
@@ -171,9 +171,9 @@ def extents_of(arena, f):
 
 @subroutine
 def can_free(s, arena, op, row):
-    """Return whether the extents that an operation may free can be kept as busy; if not, request room.
+    """Allocate the list nodes that record the extents an operation may free as busy; return False if the arena must grow first.
 
-    A resumed operation already has its nodes, so the arena does not depend on the number of resumptions.
+    An operation allocates its nodes once, even if it is resumed, so the arena's contents do not depend on the buffer's size.
     """
     code, f = op.op, arena[row + e.ROW_RECORD]
     # a write may merge extents, which frees the file's leaves

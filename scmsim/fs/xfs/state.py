@@ -1,4 +1,4 @@
-"""State of XFS: ext4's file records and page words, with log items, directories and the log in the arena; its space report.
+"""State of XFS: the file records of `scmsim.fs.linux`, log items, directories and the log in the arena; the space report.
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux 5.13
 fs/xfs/libxfs/{xfs_format.h,xfs_log_format.h,xfs_da_format.h}, fs/xfs/{xfs_log.c,xfs_log_priv.h}; mkfs.xfs (xfsprogs
@@ -11,25 +11,25 @@ from scmsim.alloc import xfs_groups
 from scmsim.fs.engine.events import State
 from scmsim.fs.linux import state as e
 
-# A log item, one word each unless said otherwise:
+# Fields of a log item, one arena word each:
 HOME = 0  # block of a buffer, or inode number
 MASK = 1  # buffer: bits of the changed 128-byte chunks; inode: bytes of the changed fork
 MARK = 2  # flags: IN_CIL, IN_AIL, IS_STALE, IS_INODE
 BYTES = 3  # bytes that the item takes in the next checkpoint
-NEXT_IN_CIL = 4  # next item of the committed item list, 0: none
-NEXT_IN_AIL = 5  # next item of the active item list, 0: none
+NEXT_IN_CIL = 4  # next item of the committed item list; 0 if none
+NEXT_IN_AIL = 5  # next item of the active item list; 0 if none
 FILL = 6  # data block of a directory: bytes of its entries
 ENTRIES_END = 7  # data block of a directory: byte after the last entry
 ITEM_ORDER = 3
 IN_CIL, IN_AIL, IS_STALE, IS_INODE = 1, 2, 4, 8
 
-# Fixed metadata blocks of an allocation group, one item each: superblock and AGFL are never logged here.
+# Fixed metadata blocks of an allocation group, one log item each; the model never logs the superblock and the AGFL.
 AGF, BNO, CNT, AGI, INO, FINO = range(6)
 AG_ITEMS = 6
-AG_HOMES = (1, 4, 5, 2, 6, 7)  # their places in the group
+AG_HOMES = (1, 4, 5, 2, 6, 7)  # block numbers of these metadata blocks within the group
 AG_BLOCKS = 8  # four headers and four roots
-FREE_LIST = 4  # blocks of a group that wait for the growth of its trees (AGFL)
-INODE_ROOT = 6  # goal block, within a group, of its first chunk of inodes
+FREE_LIST = 4  # blocks of a group that are reserved for the growth of its trees (AGFL)
+INODE_ROOT = 6  # goal, as a block within the group, of a group's first inode chunk
 LARGEST = 16 << 40  # bytes
 
 OP_HEADER = 12  # xlog_op_header
@@ -54,42 +54,42 @@ CHUNK_BLOCKS = CHUNK_INODES * INODE_BYTES // e.BLOCK
 CLUSTER_BLOCKS = 4  # blocks that are written in place at once for an inode: 32 inodes (M_IGEO inode_cluster_size)
 CLUSTER_INODES = 32
 INODES_PER_BLOCK = e.BLOCK // INODE_BYTES
-# Numbers count from the first chunk; the realtime inodes follow the root.  Files from before the trace share one of them if the
-# device has no inode left.
+# Inode numbers count from the first chunk.  The two realtime inodes follow the root inode.  Files from before the trace share one
+# of these if the device has no free inode.
 ROOT_INODE, SHARED_INODE, FIRST_INODE = 0, 1, 3
 
-# A chunk's row, one word each:
+# Fields of an inode chunk's row, one arena word each:
 FIRST_BLOCK = 0
-FREE = 1  # bits of its free inodes
-NUMBER = 2  # chunks that the group had before
-NEXT = 3  # 1 + next chunk of the group with free inodes, 0: none, NOT_LISTED: this chunk is in no list
+FREE = 1  # bitmap of its free inodes
+NUMBER = 2  # number of chunks that the group had before this one
+NEXT = 3  # 1 + next chunk of the group with free inodes; 0 if none; NOT_LISTED if this chunk is in no list
 CHUNK_WORDS = 4
 NOT_LISTED = -1
 
-# A row of the table of groups, one word each:
+# Fields of a row of the table of groups, one arena word each:
 FREE_INODES = 0
 CHUNKS = 1
-NEWEST = 2  # 1 + newest chunk, 0: none
-WITH_FREE = 3  # 1 + first chunk of a list of those with free inodes (and of some that were filled since), 0: none
+NEWEST = 2  # 1 + newest chunk; 0 if none
+WITH_FREE = 3  # 1 + first of the listed chunks, which had free inodes when they were listed; 0 if none
 INODE_GROUP_WORDS = 4
 
-# A directory's record, one word each: fields that only files use in fs/linux.  Of the common fields, PAGES has the items
-# of data blocks, LEAVES those of leaf blocks, and ENTRIES counts the bytes in the inode.
+# Additional fields of a directory's record, in words that fs/linux uses only for files.  Of the common fields, PAGES lists the log
+# items of data blocks, LEAVES those of leaf blocks, and ENTRIES is the size of the entries in the form in the inode, bytes.
 NAMES = e.DIRTY  # entries in data blocks
 DATA_BYTES = e.FIRST_DIRTY_PAGE  # bytes of these entries
-FORM = e.DIRTY_SINCE_NS  # IN_INODE to WITH_NODE
+FORM = e.DIRTY_SINCE_NS  # IN_INODE, IN_BLOCK, WITH_LEAF or WITH_NODE
 NODE = e.OLDER  # item of the node block
 FREES = e.SLOT  # item of the block of free space
 HINT = e.LIVE  # data block at which the search for room begins
-# Any file has these too, in fields that only ext4's directories use.
+# Fields of the records of files and directories, in words that otherwise only ext4's directories use:
 ENTRY = e.SLOTS  # place of the newest name: data block << 12 | byte
 OLDER_ENTRY = e.FIRST_ENTRY_SLOT  # place of the name before that one
 KNOWN = e.GAP  # names whose places are known
 
-# A file's record with the page cache, one word each: fields that XFS does not use otherwise.
+# Additional fields of a file's record with the page cache, in words that XFS does not use otherwise:
 DISK_SIZE = e.LAST_GROUP  # bytes: the file's length in its inode on the device (i_disk_size)
 DELAYED = e.PREALLOCATIONS  # pages whose block is only reserved (i_delayed_blks)
-FLAGS = e.FRESH  # of the following:
+FLAGS = e.FRESH  # bits:
 CLOSED_DIRTY = 1  # closed with delayed pages: later closes keep the preallocation (XFS_IDIRTY_RELEASE)
 TRUNCATED = 2  # truncated since the last close, which then writes the file back (XFS_ITRUNCATED)
 PREALLOCATED = 4  # fallocate gave it blocks, which a close keeps (XFS_DIFLAG_PREALLOC)
@@ -106,9 +106,9 @@ SHORT_HEADER = 6  # xfs_dir2_sf_hdr
 MOST_BLOCKS = 4  # most blocks that one name may take: a node, a block of free space, a leaf, a data block
 MOST_FREED = 64  # extents that an operation may free besides those of its files: blocks of directories
 
-EXTENT_PAGES = 1024  # pages of the bytes that one transaction of a write maps at most (4 MiB)
+EXTENT_PAGES = 1024  # most pages (4 MiB) that one transaction of a write maps
 ROOM = 64  # events that each operation may need
-WORDS = 1024  # words that each operation may need besides its tables
+WORDS = 1024  # arena words that each operation may need besides its tables
 
 STATE = np.dtype(
     (
@@ -120,27 +120,27 @@ STATE = np.dtype(
             *xfs_groups.FIELDS,
             ("inode_groups", "i8"),  # arena offset of a table of groups
             ("next_group", "i8"),  # group of the next directory
-            ("mover", "i8"),  # table row of the file that a rename puts in another's place, 0: none
-            ("new_chunk", "i8"),  # set if the inode taken last is in a new chunk
+            ("mover", "i8"),  # table row of the file that replaces another one by a rename; 0 if none
+            ("new_chunk", "i8"),  # set if the newest inode is the first one of a new chunk
             ("ag_items", "i8"),
             ("cil", "i8"),  # first item of the committed item list, 0 = none
             ("cil_items", "i8"),
             ("cil_bytes", "i8"),
             ("cil_limit", "i8"),
-            ("freed_extents", "i8"),  # in the CIL: freed extents and freed inodes
-            ("freed_inodes", "i8"),
-            ("intents", "i8"),  # set if intents are logged that are done within their checkpoint (until Linux 5.18)
+            ("freed_extents", "i8"),  # extents freed since the last checkpoint
+            ("freed_inodes", "i8"),  # inodes freed since the last checkpoint
+            ("intents", "i8"),  # 1 if intents are logged whose done item is in the same checkpoint (until Linux 5.18)
             ("ail", "i8"),  # first item that is logged and not yet in place
             ("ail_items", "i8"),
-            ("log_head", "i8"),  # bytes: position of the next checkpoint, and bytes in use
-            ("log_used", "i8"),
-            ("sequence", "i8"),  # checkpoints so far
+            ("log_head", "i8"),  # byte offset in the log at which the next checkpoint starts
+            ("log_used", "i8"),  # bytes of the log that are in use
+            ("sequence", "i8"),  # number of the next checkpoint
             ("log_unit", "i8"),
             ("log_buffer", "i8"),
             ("sync_interval", "i8"),
             ("leaf_by_inode", "i8"),  # set if a leaf's place follows the file's inode (from Linux 6.3 on)
             ("fork", "i8"),  # bytes for extents or entries in an inode; the root directory's has FORK_BYTES
-            ("old_size", "i8"),  # bytes: length of a file before the current operation; -1: the operation cleared bytes
+            ("old_size", "i8"),  # bytes: file size before the current operation; -1 if the operation cleared bytes
             ("next_flush", "i8"),  # ns: when the flusher thread runs next (page cache)
             ("push", "i8"),  # set when all logged metadata must be written in place
         ],
@@ -149,7 +149,7 @@ STATE = np.dtype(
 
 
 def space(state: State) -> dict[str, int]:
-    """Return the space report in bytes, as ext4's; blocks past a file's end count as the file's."""
+    """Return the space report in bytes; blocks past a file's end count as blocks of the file."""
     record = state.record[0]
     report = e.space(state)
     report |= {"uncommitted_bytes": int(record.cil_bytes), "commits": int(record.sequence) - 1}
