@@ -1,7 +1,8 @@
 """Metadata of an ext2 layout under the driver of ext4, without a journal (kernels without CONFIG_EXT2_FS).
 
 An fsync stores the file's inode if the file got blocks or a new time; the driver ignores a new size or link.  The first fsync of a
-new file also stores the directory's dirty blocks.  An fsync flushes the device if it stored the inode.  Source: Linux 6.1
+new file also stores the directory's dirty blocks.  An fsync flushes the device if it stored the inode or, with the page cache, if
+the file has bytes.  Source: Linux 6.1
 fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 """
 
