@@ -23,14 +23,14 @@ STATE = np.dtype(
             *pmfs_state.FIELDS,
             *aligned_holes.FIELDS,
             ("strict", "i8"),  # 1: mount option strict
-            ("barrier", "i8"),  # 1: a write inside a block ends with a fence
-            ("doubled", "i8"),  # 1: the current write also goes in place
+            ("barrier", "i8"),  # 1: a write within one block ends with a fence
+            ("doubled", "i8"),  # 1: the current write copies its data twice, the second time in place
             ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # next position of each CPU's journal
             ("used", "i8", (aligned_holes.MOST_CPUS,)),  # `uncleaned` of each CPU's journal
         ],
     )
 )
-LARGEST = 16 << 40  # a bit per block is in memory
+LARGEST = 16 << 40  # bytes; the model keeps one bit per block in memory
 INODE_LOADS = 22  # bytes that a look-up loads: head of the CPU's inode table; root, height and block type of the inode
 
 
