@@ -257,7 +257,7 @@ def write_file(s, arena, out, op, row):
 def read_file(s, arena, out, op, row):
     """Model read(): copy once per write entry, or per page where the entry was reassigned; clear the buffer for a hole.
 
-    Return False if the event buffer or the arena is full.
+    Return False if the event buffer is full.
     """
     if s.stage == state.READY:
         emit_template(s, out, templates.READ)
