@@ -94,7 +94,7 @@ def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], 
 
 
 def shares(small: int, large: int, giant: int) -> tuple[int, int]:
-    """Return the shares (giant, small) of STATE, from the bytes on pages of 4 KiB, 2 MiB and 1 GiB."""
+    """Return the fields (giant, small) of STATE, from the bytes mapped by pages of 4 KiB, 2 MiB and 1 GiB."""
     total = small + large + giant
     if min(small, large, giant) < 0 or not total:
         raise UsageError("direct_4k, direct_2m and direct_1g are bytes of mapped DRAM; give at least one more than 0")
@@ -102,10 +102,10 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
 
 
 def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return log2 of the page sizes with which this kernel maps addresses (int64) that a measured kernel maps with `order`.
+    """Return log2 of the page sizes that this kernel uses for addresses (int64) which a measured kernel maps with `order`.
 
-    This kernel may map a page of 2 MiB with 1 GiB.  It keeps pages of 4 KiB, because the measured kernel has them for the sake of
-    their contents or neighbours; only a kernel without pages of 4 KiB maps them with 2 MiB.
+    This kernel may map a page of 2 MiB with 1 GiB.  It keeps pages of 4 KiB, because the measured kernel uses them for the sake
+    of their contents or neighbours; only a kernel without pages of 4 KiB maps them with 2 MiB.
     """
     direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
     order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)
@@ -140,7 +140,7 @@ def place(state, events, n):
 
 @kernel
 def locate(s, e):
-    """Fill in `vaddr` and `order` of an event."""
+    """Fill in the virtual address `vaddr` and the page `order` of an event."""
     e.order = s.order[e.space]
     e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)
     if e.space == KERNEL and e.code != WORK:

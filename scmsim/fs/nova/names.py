@@ -66,7 +66,7 @@ def change_links(s, arena, out, row, by):
 
 @subroutine
 def free_pages(s, arena, out, row, first, invalidate):
-    """Unmap and free the file's pages from `resume_at` (initially `first`) on; return False if room runs out.
+    """Unmap and free the file's pages from `resume_at` (initially `first`) on; return False if the buffer is full.
 
     If `invalidate` is set, also invalidate the pages' log entries, which emits events.
     """
@@ -133,7 +133,7 @@ def evict(s, arena, out, row):
 
 @subroutine
 def fill_holes(s, arena, out, row, stop, zero, grows):
-    """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if room runs out.
+    """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if buffer or arena is full.
 
     With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are discarded. With
     `grows` the entries of pages that have blocks get the file's new size in place. The table of pages has room.
@@ -192,7 +192,7 @@ def adopt(s, arena, out, row):
 def truncate(s, arena, out, row, new_size):
     """Model truncate: commit a setattr entry, zero the cut tail of the last block, and free the pages after it.
 
-    Return False if room runs out.
+    Return False if the event buffer is full.
     """
     first = (new_size + state.BLOCK - 1) >> 12
     if s.stage == state.READY:
