@@ -1,12 +1,12 @@
 """Paging policies that map each of SPACES in one linear window; only the direct map of DRAM mixes page sizes.
 
-A policy defines where persistent memory is mapped and with which pages; everything else is equal for all policies.  Addresses
+A policy defines where persistent memory is mapped and with which pages; everything else is equal in all policies.  Addresses
 are those of x86-64 with 4-level page tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR,
 left out, only shifts the windows).  A WORK event has amounts instead of an address: its `site` determines its text page.
 
 The kernel's objects are in the direct map of DRAM, whose pages Linux splits while it runs (arch/x86/mm/pat/set_memory.c).
-/proc/meminfo has the bytes on each page size (DirectMap4k, DirectMap2M, DirectMap1G), but not which addresses.  So each size is
-spread evenly over the map: first the GiBs on 1 GiB pages, then the 2 MiB ranges on 4 KiB pages in the other GiBs.
+/proc/meminfo has the bytes mapped with each page size (DirectMap4k, DirectMap2M, DirectMap1G), but not their addresses.  So each
+size is spread evenly over the map: first the GiBs on 1 GiB pages, then the 2 MiB ranges on 4 KiB pages in the other GiBs.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from scmsim.core.units import format_bytes, parse_param
 from scmsim.jit import kernel
 
 DIRECT_MAP = 0xFFFF_8880_0000_0000 - (1 << 64)  # all physical memory
-VMALLOC = 0xFFFF_C900_0000_0000 - (1 << 64)
+VMALLOC = 0xFFFF_C900_0000_0000 - (1 << 64)  # vmalloc and ioremap area
 KERNEL_TEXT = 0xFFFF_FFFF_8100_0000 - (1 << 64)
 MODULES = 0xFFFF_FFFF_A000_0000 - (1 << 64)
 PM_START = 4 << 30  # physical address of persistent memory: above the 32-bit hole
