@@ -1,5 +1,7 @@
 """Test the tests: change one operator or constant of a kernel or importer at a time; a test of its room must fail.
 
+A room is a folder of sources together with its tests.
+
     python tools/mutants.py [--count 40] [--seed 1] [--only trace/formats] [-o mutants.csv]
 
 Everything runs as plain Python (NUMBA_DISABLE_JIT=1), in one process that loads the tests of the sample's rooms.  The tests run

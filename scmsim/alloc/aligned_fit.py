@@ -15,7 +15,7 @@ FIELDS = [("huge_low", "i8")]  # no aligned free run begins below this bitmap wo
 
 @kernel
 def next_run(s, arena, word, step):
-    """Return the first bitmap word, from `word` on, where an aligned run of `step` free words begins; -1 if none does."""
+    """Return the first bitmap word, from `word` on, where an aligned run of `step` free words begins; -1 if there is none."""
     last = s.tracked >> 6
     while word + step <= last:
         free = arena[s.summary + (word >> 6)] != 0
@@ -65,6 +65,6 @@ def allocate(s, arena, unit):
 
 @kernel
 def freed(s, block):
-    """Lower `huge_low` after blocks from `block` on were freed."""
+    """Lower `huge_low` after a run of blocks that begins at `block` was freed."""
     # The run may now belong to a free 1 GiB block (1 << 18 blocks, 1 << 12 words), which begins before `block`.
     s.huge_low = min(s.huge_low, (block >> 18) << 12)

@@ -1,4 +1,4 @@
-"""Alignment-aware allocator: requests of 2 MiB take an aligned free extent, all others the lowest hole.
+"""Alignment-aware allocator: a request of 2 MiB gets an aligned free extent, every other request the lowest hole.
 
 A hole is a free run without a whole aligned extent of 2 MiB; an aligned extent is broken only if the CPU's range has no hole left.
 Each CPU has a range of the device; a request that does not fit its own range goes to the range with most free blocks in holes, or
@@ -20,7 +20,7 @@ FIELDS = [
     ("cpus", "i8"),
     ("cpu", "i8"),  # CPU of the current operation
     ("range_blocks", "i8"),  # blocks of a CPU's range; the last range also has the remainder
-    ("free_of", "i8", (MOST_CPUS,)),  # free blocks
+    ("free_of", "i8", (MOST_CPUS,)),  # free blocks of each CPU's range
     ("extents_of", "i8", (MOST_CPUS,)),  # aligned free extents
     ("hole_low", "i8", (MOST_CPUS,)),  # no hole is below this word of the bitmap
     ("extent_low", "i8", (MOST_CPUS,)),  # no aligned free extent is below this word
@@ -137,7 +137,7 @@ def allocate(s, arena, want):
 
 @kernel
 def release(s, arena, start, count):
-    """Free the run [start, start + count), and count the extents that are whole again."""
+    """Free the blocks [start, start + count), and count the aligned extents that became free as a whole."""
     first_fit.release(s, arena, start, count)
     block = start
     while block < start + count:

@@ -50,7 +50,7 @@ def attach(state, origin: int, length: int) -> None:
 
 @kernel
 def _hold(s, arena, target):
-    """Move the bitmaps to the arena's top, with room for `target` chunks."""
+    """Move the bitmaps to the arena's top, and size them for `target` chunks."""
     nodes, span = s.arena_top, (target + 63) >> 6
     having = nodes + target * WORDS
     s.arena_top = having + ORDERS * span
@@ -87,7 +87,7 @@ def order_for(length):
 
 @kernel
 def room(s, order):
-    """Return how many blocks of an order can be allocated before none is free."""
+    """Return the number of blocks of an order that can be allocated before the allocator is out of space."""
     blocks = 0
     for larger in range(order, ORDERS):
         blocks += s.free_of[larger] << (larger - order)

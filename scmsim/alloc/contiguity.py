@@ -1,4 +1,4 @@
-"""Measure the contiguity of free space: free bytes in whole aligned 2 MiB pages, the largest run, runs by length.
+"""Measure the contiguity of free space: free bytes in whole aligned 2 MiB pages, the largest run, and runs by length.
 
 Reads bitmaps of one bit per block (1 = free), as kept by `first_fit` and `frames`.
 """

@@ -18,7 +18,7 @@ from scmsim.jit import kernel
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 HUGE = 512  # blocks of 2 MiB
 MOST_CPUS = 64  # MAX_CPUS of NOVA
-DEAD_ZONE = 257  # a list whose free blocks span fewer gives no log pages (DEAD_ZONE_BLOCKS: last - first < 256)
+DEAD_ZONE = 257  # a list whose free blocks span fewer blocks has no log pages (DEAD_ZONE_BLOCKS: last - first < 256)
 
 FIELDS = [
     *first_fit.FIELDS,  # block numbers count from `origin`
@@ -26,7 +26,7 @@ FIELDS = [
     ("shift", "i8"),  # log2 of the bytes of a block
     ("top", "i8"),  # no block from this one on was ever allocated
     ("aligned", "i8"),  # 1: data of whole 2 MiB pages is aligned
-    ("dead_zone", "i8"),  # see DEAD_ZONE; 0: none
+    ("dead_zone", "i8"),  # see DEAD_ZONE; 0 disables the rule
     ("cpus", "i8"),
     ("cpu", "i8"),  # CPU of the current operation
     ("list_blocks", "i8"),  # blocks of a CPU's part of the device, with the reserved ones
@@ -107,7 +107,7 @@ def has_enough(s, arena, cpu, want, log):
 
 @kernel
 def pick(s, arena, want, log):
-    """Return the CPU whose list serves a request: the current one, else that with most free blocks."""
+    """Return the CPU whose list serves a request: the current CPU, else the CPU with the most free blocks."""
     best = s.cpu
     if not has_enough(s, arena, best, want, log):
         best = 0
@@ -121,7 +121,7 @@ def pick(s, arena, want, log):
 def find_huge(s, arena, cpu, want):
     """Return (block, count) of the lowest aligned 2 MiB pages for a request of `want` blocks, (-1, 0) if there are none.
 
-    A run gives as many whole pages as it has, at most `want` blocks.
+    The result covers all whole 2 MiB pages of the run, up to `want` blocks.
     """
     stop = min(s.list_stop[cpu], s.tracked)
     start = last_bit(arena, s.bits, 0, s.huge_low[cpu], False) + 1  # a release may have joined runs
@@ -164,7 +164,7 @@ def allocate(s, arena, want):
 
 @kernel
 def allocate_log(s, arena, want):
-    """Allocate up to `want` log pages in one run; return the first block, -1 if no list may give any.  Sets `s.got`."""
+    """Allocate up to `want` log pages in one run; return the first block, -1 if no list may provide log pages.  Sets `s.got`."""
     s.got = 0
     cpu = pick(s, arena, want, True)
     if not has_enough(s, arena, cpu, want, True):

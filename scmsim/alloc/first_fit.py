@@ -1,4 +1,4 @@
-"""First-fit block allocator: the lowest free run, cut to the requested length.
+"""First-fit block allocator: it allocates from the lowest free run, up to the requested length.
 
 Models a free list that always serves from its first range (as each list of `cpu_lists` does): if the first free run is
 shorter than the request, all of it is allocated and the caller calls again.  Unit: blocks of 4096 bytes.  Two levels of

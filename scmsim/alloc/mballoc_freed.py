@@ -1,7 +1,7 @@
-"""Blocks that a transaction freed: nobody gets them before it commits (ext4_free_data).
+"""Blocks that a transaction freed: they are not allocated before it commits (ext4_free_data).
 
 A commit frees the runs in the order in which they came, which decides where their groups are in the lists of groups.  A run that
-continues another one of its group joins it, and counts as the newest.  Source: Linux 6.1 fs/ext4/mballoc.c
+continues another run of its group joins it, and counts as the newest.  Source: Linux 6.1 fs/ext4/mballoc.c
 (ext4_mb_free_metadata, ext4_process_freed_data).  Simplified: of the runs after the first `MOST_FREED_RUNS` the order is lost.
 """
 
@@ -31,7 +31,7 @@ def _take_out(s, arena, block, at_end):
 
 @kernel
 def _make_room(s, arena):
-    """Drop the runs that joined others from a full list; return whether it has room."""
+    """Remove entries of merged runs from a full list; return whether the list has room."""
     if s.freed_run_count < MOST_FREED_RUNS:
         return True
     kept = 0

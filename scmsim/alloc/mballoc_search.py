@@ -80,7 +80,7 @@ def _check_limits(s, arena, group, is_finished):
 def _scan_group(s, arena, group, is_quick):
     """Compare the free runs of a group with the best one so far (ext4_mb_complex_scan_group, ext4_mb_measure_extent).
 
-    From Linux 6.5 on, a quick search passes over the runs that are too short.
+    From Linux 6.5 on, a quick search skips runs that are too short.
     """
     at, end = group << m.GROUP_SHIFT, (group + 1) << m.GROUP_SHIFT
     left = arena[s.group_table + group * m.GROUP_WORDS + m.FREE]
@@ -121,7 +121,7 @@ def _read_ahead(s, group):
 def _load_ahead(s, arena):
     """Load the groups whose bitmaps were read ahead, the last one first (ext4_mb_prefetch_fini).
 
-    6.1 loads only those whose bitmaps came late, which persistent memory's do not.
+    Linux 6.1 loads only groups whose bitmaps arrive late, which does not happen on persistent memory.
     """
     for i in range(s.ahead_count - 1, -1, -1):
         group = (s.ahead + i) % s.group_count
@@ -154,7 +154,7 @@ def _try_group(s, arena, group, criterion):
 
 @kernel
 def _by_lists(s, arena, criterion):
-    """Try the group of the goal, and then those that the lists suggest, or the groups after it."""
+    """Try the goal's group, then the groups that the lists suggest, or the groups after the goal's."""
     group, tried = s.goal >> m.GROUP_SHIFT, 0
     while tried < s.group_count and group >= 0:
         _try_group(s, arena, group, criterion)

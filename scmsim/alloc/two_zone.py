@@ -86,7 +86,7 @@ def nvfree_superpage(s, arena, where, count):
 
 @kernel
 def nvmalloc_expand_superpage(s, arena, where, held, wanted):
-    """Grow a list of `held` superpages to `wanted`; return its new length, `held` if too few superpages are free."""
+    """Grow a list of `held` superpages to `wanted`; return its new length, or `held` if too few superpages are free."""
     return held + nvmalloc_superpage(s, arena, where + held, wanted - held)
 
 

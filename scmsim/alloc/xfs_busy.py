@@ -1,7 +1,7 @@
 """Extents that were freed since the last checkpoint of XFS: a red-black tree of each allocation group.
 
 A search trims a free run by the busy extents on its way down the tree.  Where it keeps one side of an extent, it does not see the
-others beside that way.  So the tree's shape, and the order in which extents were freed, decide what is left of a run.
+extents of the other subtree.  So the tree's shape and the order in which extents were freed decide what is left of a run.
 Source: Linux 6.1 fs/xfs/xfs_extent_busy.c, lib/rbtree.c.  Unit: blocks of 4096 bytes.
 """
 
@@ -25,7 +25,7 @@ NODE_ORDER = 3  # log2 of a node's words
 
 @kernel
 def keep(s, arena, node):
-    """Add a node of 2**NODE_ORDER words to the unused ones."""
+    """Add a node of 2**NODE_ORDER words to the list of unused nodes."""
     arena[node + LEFT] = s.spare_nodes
     s.spare_nodes = node
     s.spare_count += 1

@@ -43,7 +43,7 @@ def fits(s, arena, goal, want):
 
 @kernel
 def _best_start(goal, need, align, for_data, start, end):
-    """Return where in [start, end), whose start is aligned, `need` blocks lie best (xfs_alloc_compute_diff); -1: nowhere."""
+    """Return the best start for `need` blocks in [start, end), whose start is aligned; -1 if none (xfs_alloc_compute_diff)."""
     if start >= goal or (for_data and end < goal + need):
         return start
     if align == 1:
@@ -137,7 +137,7 @@ def near(s, arena, group, goal, need, align, for_data):
 
 @kernel
 def by_size(s, arena, group, want, need):
-    """Return the start of the shortest run of a group with `want` blocks, or of its longest if that has only `need`."""
+    """Return the start of the shortest run of a group with `want` blocks, or of its longest run if that has only `need`."""
     row = group_row(s, group)
     best, best_length = np.int64(-1), FAR if need == want else 0
     end = end_of(s, group)
@@ -159,7 +159,7 @@ def by_size(s, arena, group, want, need):
 
 @kernel
 def longest(s, arena, group, want):
-    """Return the length of a group's longest free run, or of any run of `want` blocks or more."""
+    """Return the length of a group's longest free run, or of any run of at least `want` blocks."""
     row = group_row(s, group)
     if arena[row + RUN] >= want or arena[row + IS_LONGEST]:
         return arena[row + RUN]
@@ -209,7 +209,7 @@ def allocate(s, arena, goal, want, for_data):
 
 @kernel
 def allocate_aligned(s, arena, goal, count, after):
-    """Allocate `count` blocks of the goal's group at a multiple of `count`: at `after` if free, else near `goal`; -1: none.
+    """Allocate `count` blocks of the goal's group at a multiple of `count`: at `after` if free, else near `goal`; -1 if none.
 
     `after` is -1 if nothing comes before.  Sets `s.got`.
     """

@@ -21,7 +21,7 @@ _TABLES = (".toml", ".csv", ".npz")  # of the sources: what is not code
 
 @dataclass
 class Verification:
-    """What was found: changed files, other versions, and the claims (empty if nothing was run)."""
+    """Findings on an artifact: changed files, versions that differ, and claims (empty if nothing was run)."""
 
     changes: contents.Changes
     versions: dict[str, tuple[str, str]]  # name -> (packed, here), where they differ
@@ -31,7 +31,7 @@ class Verification:
 
     @property
     def verdict(self) -> str:
-        """Verdict: "changed" (a file), "out" (a claim), "reproduced", or "files only" if nothing was run."""
+        """Return "changed" (a file), "out" (a claim), "reproduced", or "files only" if nothing was run."""
         if self.changes.lines:
             return "changed"
         if not self.claims:
@@ -40,7 +40,7 @@ class Verification:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of claims by verdict."""
+        """Return the number of claims by verdict."""
         found = Counter(claim.verdict for claim in self.claims)
         return {verdict: found[verdict] for verdict in claims.VERDICTS}
 

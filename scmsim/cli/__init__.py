@@ -42,7 +42,7 @@ QUIET = click.Option(
 
 
 class Group(click.Group):
-    """A group that suggests the nearest name for an unknown command, lists whole first sentences, and adds --quiet."""
+    """A group that suggests the nearest name for an unknown command, lists full summaries, and adds --quiet to commands."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -120,7 +120,7 @@ class LazyGroup(Group):
 
 
 def group(name: str, summary: str, cls: type[Group] | None = None, **extra: Any) -> Any:
-    """Return a group of commands, which shows its help if no command is given; its files are in the folder of its name."""
+    """Return a group that shows its help if no command is given; by default, its commands are the files of folder NAME."""
     extra |= {} if cls else {"parent": name}
 
     @click.group(name, cls=cls or LazyGroup, help=summary, invoke_without_command=True, **extra)

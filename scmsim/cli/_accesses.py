@@ -11,14 +11,14 @@ _DEFAULT_FS = "nova-cow"
 
 
 class Accesses(NamedTuple):
-    """Accesses of a file: what one is (ADDRESS ...), the file system of a replay, and batches of (codes or None, addresses)."""
+    """Accesses to count: their kind (ADDRESS ...), a replay's file system or None, and batches (codes or None, addresses)."""
 
     access: str
     fs: str | None
     batches: Iterator[tuple[Any, Any]]
 
     def note(self, file: str, replays: str = "--fs") -> str:
-        """Return what was counted, as a line for stderr; empty for a file of addresses.  `replays` replays a trace instead."""
+        """Return a line for stderr on what was counted; "" for a file of addresses.  `replays`: the option that replays."""
         name = printable(file)
         return {
             REQUEST: f"scmsim: {name} holds requests of block devices: an access is a page of 4 KiB that a request touches; "
@@ -49,7 +49,7 @@ def of_file(file: str, fs: str | None, paging: str | None) -> Accesses:
     kind = requests.granularity(source.header)
     if fs is None and kind in (requests.BLOCK, requests.OBJECT):
         if paging:
-            raise UsageError(f"--paging {paging} is for a replay; name the file system, too: --fs {_DEFAULT_FS}")
+            raise UsageError(f"--paging {paging!r} needs a replay; add a file system, e.g. --fs {_DEFAULT_FS}")
         return Accesses(REQUEST if kind == requests.BLOCK else OBJECT, None, requests.accesses(source))
     fs = fs or _DEFAULT_FS
     return Accesses(REPLAY, fs, _replayed(source, fs, paging))

@@ -30,7 +30,7 @@ _LISTS = ("fs", "machine", "paging", "medium", "policy")  # options that take se
 _SET = ("fs", "paging", "policy")  # kinds whose parameters --set accepts
 _PREFIXES = {"perf run": "perf-", "sweep": "sweep-"}
 _CONFIGURED = ("advise", "amplify", "check", "crash", "replay", "space", *_PREFIXES)
-Found = Iterable[tuple[str, str]]  # values with their meaning
+Found = Iterable[tuple[str, str]]  # pairs (value, description)
 
 
 def attach(command: click.Command, path: str) -> click.Command:

@@ -12,14 +12,14 @@ seed_option = click.option(
 
 
 def lines_option(default: int, most: int) -> Callable:
-    """Return the option for the most lost lines of which all combinations are checked."""
-    meaning = "All states up to this many lost lines."
+    """Return the option --lines: up to how many lines that may be lost all states of a crash point are checked."""
+    meaning = "Check all states of a crash point where up to this many lines may be lost."
     return click.option("--lines", default=default, show_default=True, type=click.IntRange(0, most), help=meaning)
 
 
 def samples_option(default: int, most: int) -> Callable:
-    """Return the option for the size of a sample of states."""
-    meaning = "States to check at a crash point with more lost lines."
+    """Return the option --samples: the number of states in a sample."""
+    meaning = "States to sample at a crash point where more lines may be lost."
     return click.option("--samples", default=default, show_default=True, type=click.IntRange(2, most), help=meaning)
 
 

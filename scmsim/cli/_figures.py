@@ -20,7 +20,7 @@ figure_title = click.option("--title", default="", help="Title of the figure.  [
 
 
 def figure_style(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a figure for a paper: its width and its colours."""
+    """Add --width and --palette to a command that draws figures."""
     command = click.option(
         "--palette",
         default="",

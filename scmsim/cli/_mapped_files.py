@@ -12,7 +12,7 @@ _WIDTH = 60
 
 
 def worths(source: Any, names: list[str], machine: str) -> dict[str, Any]:
-    """Return a `worth.Worth`, or the reason why there is none, by file system; empty if no mapped file is touched."""
+    """Return each file system's `Worth`, or the reason why it has none; empty if no mapped file is touched."""
     from scmsim.cli._progress import Progress
     from scmsim.study.page_size.benefit import worth
     from scmsim.study.page_size.from_model import touched_files

@@ -17,7 +17,7 @@ def print_notes(result: "Result") -> None:
 
 
 def print_distinct(notes: Iterable[str], rest: str) -> None:
-    """Print notes on stderr, each once and at most MOST of them; `rest` is the text on where to find the others."""
+    """Print distinct notes on stderr, at most MOST; `rest` is printed if there are more, and names where to find them."""
     distinct = list(dict.fromkeys(notes))
     for note in distinct[:MOST]:
         click.echo(f"scmsim: {note}", err=True)

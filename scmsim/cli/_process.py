@@ -70,7 +70,7 @@ def _lost(report: Any) -> None:
         raise report.exc_value
 
     signal.signal(signal.SIGALRM, again)
-    # seconds: by then the callback has returned; again and again, as Python sees no signal that comes just before a blocking call
+    # after 1 ms the callback has returned; repeat every 50 ms, as Python misses a signal that comes just before a blocking call
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.05)
 
 

@@ -31,7 +31,7 @@ def start(quiet: bool) -> None:
 
 
 def starter() -> Callable[[], None]:
-    """Return a function that calls `start` in a worker process of this process."""
+    """Return a picklable function with which a worker process inherits --quiet and starts its progress."""
     return functools.partial(start, _quiet)
 
 
@@ -41,7 +41,7 @@ def is_quiet() -> bool:
 
 
 def on_terminal() -> bool:
-    """Return whether to draw progress."""
+    """Return whether to draw progress: stderr is a terminal and --quiet was not given."""
     return not _quiet and sys.stderr.isatty()
 
 
@@ -97,7 +97,7 @@ class Progress:
         return f"{100 * self.done / self.total:3.0f} %" if self.total else f"{self.done:,} {self.unit}"
 
     def _rate(self, now: float) -> str:
-        """Return rate and time left, measured from the first progress: before that, kernels were compiled."""
+        """Return the rate and the time left, measured from the first progress: the time before includes compilation."""
         if self.began is None:
             return ""
         seconds, done = now - self.began[0], self.done - self.began[1]
@@ -115,7 +115,7 @@ class Progress:
 
 
 class CompilingAhead(Progress):
-    """Progress of pieces that other processes compile; one message if stderr is not a terminal."""
+    """Progress of compilation in other processes; prints one message if stderr is not a terminal."""
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if on_terminal():
@@ -126,9 +126,9 @@ class CompilingAhead(Progress):
 
 
 class Line:
-    """Progress line: a call draws the text of its arguments, unless the last one did so less than `every` seconds ago.
+    """Progress line: a call draws `text(*state)`, at most once every `every` seconds.
 
-    The end of the context erases it. The value of the context is None if progress is not drawn.
+    Leaving the context erases the line. Entering it gives None if progress is not drawn.
     """
 
     def __init__(self, text: Callable[..., str], every: float = INTERVAL) -> None:
@@ -151,14 +151,14 @@ class Line:
 
 
 def points() -> Line:
-    """Return a callable (done, points, seconds left) for a sweep's progress."""
+    """Return a sweep's progress line; its call takes the points done, all points and the seconds left."""
     from scmsim.perf.plan import duration
 
     return Line(lambda done, points, left: f"{done:,} of {points:,} points, {duration(left)} left")
 
 
 def amount(what: str) -> Line:
-    """Return a callable (done, total) that draws a percentage, or the MiB that were read of an input of unknown size."""
+    """Return a progress line for reading; its call takes bytes done and in total, and draws a percentage (MiB if total is 0)."""
     return Line(lambda done, total: f"{what} {f'{100 * done // total}%' if total else f'{done >> 20:,} MiB'}")
 
 

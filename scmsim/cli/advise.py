@@ -20,11 +20,11 @@ file system of --fs also replays it with and without large pages, to show which 
 )
 @click.argument("trace")
 @click.option("--machine", default="i7-8700k", show_default=True, help="TLBs to use: a name, host or a .toml file.")
-@click.option("--fs", default=_FS, show_default=True, help="Mapped files: file systems to replay on (scmsim list fs).")
+@click.option("--fs", default=_FS, show_default=True, help="File systems to replay mapped files on (scmsim list fs).")
 @click.option("--capacity", help="Size of the device.  [default: 4 to 8 times the largest total size of the files]")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Number of threads to use.")
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Combinations of the front to show.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: recommended, front (all of it), by_size and more.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: recommended, the whole front, by_size and more.")
 def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, top: int, as_json: bool) -> None:
     from scmsim.cli import _mapped_files
     from scmsim.cli._progress import Progress
@@ -38,7 +38,9 @@ def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, 
 
     size = 0 if capacity is None else parse_bytes(capacity)
     if size == 0 and capacity is not None:
-        raise UsageError(f"--capacity {capacity}; give the size of a device, like 64GiB, or leave it out")
+        raise UsageError(
+            f"--capacity {capacity!r} is 0; give the size of a device, like 64GiB, or leave --capacity out"
+        )
     names = names_of(fs)
     source, _ = open_source(source_of(trace))
     with Progress() as progress:

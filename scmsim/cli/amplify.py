@@ -13,8 +13,9 @@ _COLUMNS = ("stored", "lines", "media_64", "media_256", "media_4096")
     "amplify",
     help=f"""{SUMMARY}
 
-TRACE is a stored trace.  Per byte that the program writes: extra data bytes, bytes stored, bytes of cache lines written
-back, and bytes at media with granules of 64, 256 and 4096 bytes.  For whole file systems, use scmsim replay.""",
+TRACE is a stored trace.  The table shows, per byte that the program writes: extra data bytes, bytes stored, bytes of
+cache lines written back, and bytes that media with granules of 64, 256 and 4096 bytes store.  For whole file systems,
+use scmsim replay.""",
 )
 @click.argument("trace")
 @click.option("--grain", default="4KiB,2MiB,1GiB", show_default=True, help="Page sizes of copy-on-write and MCoW.")

@@ -47,7 +47,9 @@ _SYSTEM = (
 @click.option("--mmap", "page_touches", is_flag=True, help="Also record first touches of mapped pages (hybrid, perf).")
 @click.option("--anonymize", is_flag=True, help="Replace names by hashes; depth, lengths and sizes are kept.")
 @click.option(
-    "--calibrate", is_flag=True, help="Measure the slow-down first; without -o and CMD, only that of every back end."
+    "--calibrate",
+    is_flag=True,
+    help="Measure the slow-down first; without -o and CMD, only measure that of every back end.",
 )
 @click.option(
     "--buffer", "pages", type=click.IntRange(2, 65536), help="Pages of perf's buffer per CPU.  [default: 4096]"
@@ -122,7 +124,9 @@ def _calibrates(backend: str) -> bool:
 
 def _calibration(backend: str) -> dict[str, Any]:
     if not _calibrates(backend):
-        raise UsageError(f"--calibrate times calls, but {backend!r} costs instructions; leave --calibrate out")
+        raise UsageError(
+            f"--calibrate measures costs per call, but {backend!r} costs time per instruction; leave --calibrate out"
+        )
     from scmsim.trace.capture._calibrate import calibrate
 
     measured = calibrate([backend])[backend]

@@ -32,15 +32,22 @@ Cells are aligned by file system, operation, file size and unit.""",
     help="Largest difference, e.g. instructions=5%, or all=0%.  [default: the replay's 90 % interval, else fixed]",
 )
 @click.option(
-    "--fs", "systems", multiple=True, metavar="OLD=NEW", help="OLD of MEASURED is NEW of SIM, e.g. nova=nova-cow."
+    "--fs",
+    "systems",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Compare OLD of MEASURED with NEW of SIM, e.g. nova=nova-cow.",
 )
 @click.option(
-    "--ignore", multiple=True, type=click.Choice(["fs", "operation", "file", "unit"]), help="Ignore this part of cells."
+    "--ignore",
+    multiple=True,
+    type=click.Choice(["fs", "operation", "file", "unit"]),
+    help="Ignore this key when cells are aligned.",
 )
 @click.option("--by", type=click.Choice(["op"]), help="Compare each kind of operation of a trace (replay --by op).")
 @click.option("--summary", is_flag=True, help="Show each counter's ratios and verdicts, and rows with verdict out.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the thesis' figures with both sides into DIR.")
+@click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the thesis' figures of both results into DIR.")
 @click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @figure_format
 def command(

@@ -1,4 +1,4 @@
-"""`scmsim crash`: check which states crashes may leave of a file system's files."""
+"""`scmsim crash`: check the states in which a crash may leave a file system's files."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ SUMMARY = "Crash a file system at every fence of a trace, recover, and check wha
     help=f"""{SUMMARY}
 
 TRACE is a stored trace.  Before each fence and after each call, the cache lines that may not be durable are dropped in
-every combination (up to --lines of them; beyond, a sample of --samples states).  The model's recovery runs, and each
-file must be in its old or its new state.  Exit code 0: every state is as promised, or nothing is promised; 1: a promise
-is broken (see the smallest counterexample, with its cause if known: file system or model); 2: usage error.""",
+every combination (for more than --lines lines, in a sample of --samples combinations).  The model's recovery runs, and
+each file must be in its old or its new state.  Exit code 0: every state is as promised, or nothing is promised; 1: a
+promise is broken (see the smallest counterexample, with its cause if known: file system or model); 2: usage error.""",
 )
 @click.argument("trace")
 @click.option(
-    "--fs", required=True, help="File systems with a modelled guarantee, separated by commas (an error lists them)."
+    "--fs", required=True, help="File systems with a modelled guarantee, separated by commas; a wrong name lists them."
 )
 @click.option("--ops", default="", metavar="FIRST-LAST", help="Operations to check, counted from 0.  [default: all]")
 @lines_option(8, 24)
@@ -50,7 +50,7 @@ def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json
         for name in names:
             reports.append(check(trace, name, params=given[name], first=first, stop=stop, progress=progress, **bounds))
             if first and not reports[-1].operations + reports[-1].not_checked:
-                raise UsageError(f"--ops {ops}: the trace ends before that operation; see 'scmsim trace info'")
+                raise UsageError(f"--ops {ops!r}: the trace ends before operation {first}; see 'scmsim trace info'")
     return conclude(reports, as_json, _print)
 
 
@@ -65,7 +65,7 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def _params(fs: str, names: list[str], assignments: tuple[str, ...]) -> dict[str, str]:
-    """Return the parameters of one file system: those given for it, and those given for all."""
+    """Return one file system's parameters: the assignments FS.KEY=VALUE for it, and KEY=VALUE for all file systems."""
     params = {}
     for text in assignments:
         name, equals, value = text.partition("=")

@@ -19,7 +19,8 @@ SUMMARY = "Search for the access patterns that stress a file system most, and na
 
 For each operation (append, overwrite, read), random patterns are drawn and varied; the worst is reduced to the simplest
 pattern that keeps 80 % of its score. A finding scores at least 1.1 times the median of the drawn patterns. The metrics
-traffic, lookups, walks and stored are per byte of payload; growth: cost per call late in a run over the early cost.""",
+traffic, lookups, walks and stored are per byte of payload; growth is the cost per call late in a run divided by the
+cost per call early in it.""",
 )
 @click.option("--fs", required=True, help="One file system (scmsim list fs).")
 @click.option(
@@ -28,7 +29,7 @@ traffic, lookups, walks and stored are per byte of payload; growth: cost per cal
     multiple=True,
     help="Metric to maximise: traffic, lookups, walks, stored or growth; may be repeated.  [default: traffic]",
 )
-@click.option("--op", "operations", multiple=True, help="Only append, overwrite or read; may be repeated.")
+@click.option("--op", "operations", multiple=True, help="Search only append, overwrite or read; may be repeated.")
 @click.option("--machine", help="Machine whose TLB and page walker are simulated.  [default: i7-8700k]")
 @click.option("--paging", help="How memory is mapped.  [default: the file system's choice]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
@@ -91,7 +92,7 @@ def command(
 
 
 def _lines(metric: str, found: "Finding") -> list[str]:
-    """Return a finding as lines of text, or a line that no pattern stands out."""
+    """Return a finding as lines of text; one line if no pattern stands out."""
     from scmsim.study.hunt import GROWTH, MARGIN
 
     against = "1 would be even" if metric == GROWTH else f"median of drawn patterns {found.typical:.4g}"

@@ -45,7 +45,7 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 @click.command(
     "list",
-    help=f"{SUMMARY}\n\nWithout KIND: all names of every kind. With NAME: its parameters, or the whole explanation.",
+    help=f"{SUMMARY}\n\nWithout KIND, list all names of every kind. With NAME, show its parameters or its explanation.",
 )
 @click.argument("kind", required=False, shell_complete=_kinds, metavar=f"[{'|'.join(_KINDS)}]")
 @click.argument("name", required=False, shell_complete=_names)
@@ -87,7 +87,7 @@ def command(kind: str | None, name: str | None, params: bool, plot: str | None, 
 
 
 def _plot(kind: str | None, names: str | None, path: str) -> None:
-    """Draw the media NAMES (with commas), or all that a CPU caches: the boards of old papers are slower by magnitudes."""
+    """Draw the named media (with commas), by default those that a CPU caches: old papers' boards are far slower."""
     from scmsim import medium
     from scmsim.core.errors import UsageError
     from scmsim.plot.files import check

@@ -129,7 +129,7 @@ def _of_file(
         start = from_file.device_start(place.device)
         end = size if length is None else min(size, begin + parse_bytes(length))
         if end == begin:
-            raise UsageError("--length 0 maps nothing; give the bytes of the mapping, or leave it out")
+            raise UsageError("--length 0 maps nothing; give the bytes of the mapping, or leave --length out")
         count, found = 0, np.full(-(-end // rules.HUGE) - begin // rules.HUGE, rules.NEVER, np.uint8)
         if place.fs != "tmpfs":
             extents = from_file.extents(descriptor)
@@ -160,9 +160,9 @@ def _of_file(
 
 
 def _of_process(pid: int, path: str, found: Any, begin: int) -> dict[str, Any]:
-    """Return what a process has mapped of a file from byte `begin` on; `found` has the class of each 2 MiB.
+    """Return which parts of a file a process maps, from byte `begin` on; `found` has the class of each 2 MiB range.
 
-    `now` is the array of page sizes, or the reason why they are unknown.
+    The result's `now` is the array of page sizes, or the reason why they are unknown.
     """
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.study.page_size import from_process, rules
@@ -177,7 +177,7 @@ def _of_process(pid: int, path: str, found: Any, begin: int) -> dict[str, Any]:
 
 
 def _expected(page: str, found: Any, mapped: tuple[int, int], now: Any, mend: list[str]) -> dict[str, Any]:
-    """Return the verdict on a file that is mapped in the byte range `mapped`; `now`: its page sizes in a process."""
+    """Return the verdict on a file whose byte range `mapped` is mapped; `now`: its page sizes in a process, or None."""
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.study.page_size import expect
 
@@ -209,7 +209,7 @@ def _of_trace(
         for name in names:
             found = page_sizes(source_of(trace), name, params.get(name, {}), progress)
             if isinstance(found, str) and page:
-                raise UsageError(f"{name}: {found}, so --expect cannot be checked; leave it out of --fs")
+                raise UsageError(f"{name}: {found}, so --expect cannot be checked; leave {name!r} out of --fs")
             if isinstance(found, str):
                 answer["file_systems"][name] = {"not_modelled": found}
                 continue
@@ -264,7 +264,7 @@ def _page_lines(now: "list[dict[str, Any]] | str") -> list[str]:
 
 
 def _cost_lines(columns: list[tuple[str, dict[str, Any]]], any_of: dict[str, Any], machine: str) -> list[str]:
-    """Return lines with faults and walks, next to the same figures for all pages of 4 KiB and all of 2 MiB."""
+    """Return lines of faults and walks, with columns for the case that all pages have 4 KiB, and for 2 MiB."""
     one_size = [
         (label, {"load_faults": any_of[key]["faults"], "store_faults": any_of[key]["faults"], **any_of[key]})
         for label, key in (("all 4 KiB", "all_4k"), ("all 2 MiB", "all_2m"))

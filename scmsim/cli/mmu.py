@@ -53,11 +53,11 @@ def command(
     if machine and (l1 or l2):
         raise UsageError("--machine excludes --l1 and --l2; give either a machine or the sizes of arrays")
     if l2 and not l1:
-        raise UsageError("--l2 without --l1; give the first level too, e.g. --l1 64x4")
+        raise UsageError("--l2 needs --l1; give the first level too, e.g. --l1 64x4")
     if l1 and contiguous:
         raise UsageError("--contiguous has no meaning with --l1, whose arrays do not coalesce; use --machine")
     if l1 and caches != OFF:
-        raise UsageError("--caches are those of a machine; use --machine instead of --l1")
+        raise UsageError("--caches counts a machine's data caches; use --machine instead of --l1")
     requests = None if accesses.is_access_file(file) else _requests(file)
     if l1:
         addresses = accesses.loads(file) if requests is None else (part for _, part in requests.batches)
@@ -88,7 +88,7 @@ def _caches(file: str, machine: str, setting: str) -> dict[str, int]:
     from scmsim.mmu import accesses, page_runs, presets
 
     if not accesses.is_access_file(file) or page_runs.is_page_runs(file):
-        raise UsageError(f"--caches needs addresses of bytes, and {file!r} has pages only; leave it out")
+        raise UsageError(f"--caches needs addresses of bytes, and {file!r} has pages only; leave --caches out")
     table = presets.read(machine)
     if accesses.is_table(file):
         return cache.simulate_events(
@@ -108,6 +108,6 @@ def _requests(file: str) -> Accesses:
     if found.access != REQUEST:
         raise UsageError(
             f"{file!r} is a trace of operations or objects, which have no addresses; use 'scmsim replay' for the TLB misses of "
-            "a file system, 'scmsim mrc' for those of TLBs of every size"
+            "a file system, or 'scmsim mrc' for TLBs of every size"
         )
     return found

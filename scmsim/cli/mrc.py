@@ -30,7 +30,7 @@ table has the columns page, sets, ways, misses; with --curve page, entries, miss
 @click.option("--ways", default="1-16", show_default=True, help="Ways: a range, or numbers with commas, up to 16.")
 @click.option("--page", default=_PAGES, show_default=True, help="Page sizes: powers of two from 4KiB to 1GiB.")
 @click.option("--curve", is_flag=True, help="Fully associative arrays of all capacities (2^k and 3 x 2^k are shown).")
-@click.option("--sample", type=float, metavar="RATE", help="Estimate from this share of the pages, if >= 100,000.")
+@click.option("--sample", type=float, metavar="RATE", help="Estimate from this share of 100,000 pages or more.")
 @click.option("--fs", help="File system to replay a trace on.  [default: nova-cow; block and object traces: no replay]")
 @click.option("--paging", help="How the file system's memory is mapped.  [default: the file system's choice]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, access, replayed_on, rows.")
@@ -58,7 +58,7 @@ def command(
     style = chosen(how["width"], how["title"], how["palette"])
     _unused(file, curve or sample is not None)
     if sample is not None and not 0 < sample <= 1:
-        raise UsageError(f"--sample {sample}; give a share of the pages, more than 0 and at most 1")
+        raise UsageError(f"--sample {sample} is not a share of the pages; give a number above 0 and at most 1")
     out, plot = how["out"], how["plot"]
     for path, kinds in ((out, (".csv", ".parquet")), (plot, (".svg", ".png", ".pdf", ".html"))):
         if path is not None and pathlib.Path(path).suffix not in kinds:
@@ -126,12 +126,10 @@ def _unused(file: str, curve: bool) -> None:
     models = [f"--{name}" for name in given if name in ("fs", "paging")]
     if curve and shapes:
         raise UsageError(
-            f"--curve and --sample (fully associative) make no use of {' and '.join(shapes)}; leave one or the other out"
+            f"--curve and --sample (fully associative) ignore {' and '.join(shapes)}; leave one or the other out"
         )
     if models and accesses.is_access_file(file):
-        raise UsageError(
-            f"{file!r} has addresses already; leave {' and '.join(models)} out, for traces of operations only"
-        )
+        raise UsageError(f"{file!r} has addresses, so it is not replayed; leave {' and '.join(models)} out")
 
 
 def _no_pages(file: str) -> None:
@@ -140,7 +138,7 @@ def _no_pages(file: str) -> None:
     for name in ("page", "sets", "ways"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(
-                f"--{name} has no effect on {file!r}, whose objects have no pages and no sets; leave it out, or add --fs"
+                f"--{name} has no effect on {file!r}, whose objects have no pages and no sets; leave --{name} out, or add --fs"
             )
 
 

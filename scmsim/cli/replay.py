@@ -31,7 +31,7 @@ experiment such as quickstart.""",
     "--meminfo",
     metavar="FILE",
     type=click.Path(),
-    help="Copy of a /proc/meminfo: the shares of the page sizes that map the kernel's DRAM.  [default: the lab's]",
+    help="Copy of a /proc/meminfo, for the page sizes that map the kernel's DRAM.  [default: the lab's]",
 )
 @click.option("--medium", help="Memory technologies (scmsim list medium).  [default: nvdimm]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
@@ -42,13 +42,13 @@ experiment such as quickstart.""",
 @click.option(
     "--kernel",
     metavar="VERSION",
-    help="Costs and footprints of all models from this Linux: 5.10, 5.13, 6.1, 6.12 or 6.18.  [default: each model's own]",
+    help="Linux whose costs and footprints all models use: 5.10, 5.13, 6.1, 6.12 or 6.18.  [default: each model's own]",
 )
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="The kernel's own memory in the TLB, as measured on this kernel: 5.10, 5.13, 6.1 or 6.12; or none: faster, with far "
-    "too few misses.  [default: those of --kernel, else 5.10]",
+    help="Simulate the accesses to the kernel's own memory, as measured on this kernel: 5.10, 5.13, 6.1 or 6.12; none is "
+    "faster, but counts far too few TLB misses.  [default: those of --kernel, else 5.10]",
 )
 @click.option(
     "--system",
@@ -87,9 +87,9 @@ experiment such as quickstart.""",
 @click.option(
     "--jobs",
     type=click.IntRange(1),
-    help="CPUs to use: file systems at once, two CPUs each if there are enough.  [default: all]",
+    help="CPUs to use; file systems run in parallel, on two CPUs each if there are enough.  [default: all]",
 )
-@click.option("--sync-at-end", is_flag=True, help="Write back all dirty data at the end, as sync(2) does; count it.")
+@click.option("--sync-at-end", is_flag=True, help="Write back and count all dirty data at the end, like sync(2).")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."
 )
@@ -158,12 +158,10 @@ def command(
         from scmsim.plot.files import check as check_chart
 
         if not counts:
-            raise UsageError(
-                "--chart without --threads: give the numbers of threads to draw, too, such as --threads 1..16"
-            )
+            raise UsageError("--chart needs --threads; give the numbers of threads to draw, e.g. --threads 1..16")
         check_chart(chart)
     if sensitivity and form == "csv":
-        raise UsageError("--sensitivity has no place in CSV: give --format table, markdown or json")
+        raise UsageError("--sensitivity cannot be written as CSV; give --format table, markdown or json")
     if out is not None:
         check_writable(out)
     around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
@@ -185,7 +183,7 @@ def command(
     with _costs(costs):
         by_call = (
             "op" if counts and by == "site" else by or ("op" if counts else None)
-        )  # locks are held by kinds of calls
+        )  # the estimate of --threads needs counts by kind of call
         result = run_all(replays, _params(assignments), by_call, jobs, changes if sensitivity else None)
     if counts:
         from scmsim.pipeline.load import rows
@@ -231,15 +229,15 @@ def _threads(threads: str | None, shared: str | None, is_csv: bool) -> tuple[lis
 
     if threads is None:
         if shared is not None:
-            raise UsageError("--shared without --threads: give the numbers of threads, too, such as --threads 1,2,4")
+            raise UsageError("--shared needs --threads; give the numbers of threads, e.g. --threads 1,2,4")
         return [], []
     if is_csv:
-        raise UsageError("--threads has no place in CSV: give --format table, markdown or json")
+        raise UsageError("--threads cannot be written as CSV; give --format table, markdown or json")
     return parse(threads), [] if shared is None else parse_shared(shared)
 
 
 def _written(accesses: dict[str, Any]) -> str:
-    """Return a line with the name of a file of accesses and its counts, e.g. of accesses by kind."""
+    """Return a line with the name of the written accesses file and its counts."""
     counts = ", ".join(f"{count:,} {name}" for name, count in accesses.items() if name != "file")
     return f"wrote {accesses['file']}: {counts}"
 

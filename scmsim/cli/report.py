@@ -130,7 +130,7 @@ def _check_trace(read: "Mapping[str, Result]", trace: str) -> None:
 
 
 def _parts(path: str) -> list[str]:
-    """Return the results in a folder, which may be of several traces, or the one file."""
+    """Return the paths of a folder's results, e.g. of several traces; [path] for a file, a single run or a sweep."""
     files = sorted(os.listdir(path)) if os.path.isdir(path) else []
     parts = [os.path.join(path, name) for name in files if name.endswith((".json", ".parquet"))]
     return [path] if not parts or "result.json" in files or "points" in files else parts
@@ -143,7 +143,7 @@ def _digests(inputs: Any) -> dict[str, Any]:
 
 
 def _curves(result: "Result", read: "Mapping[str, Result]", trace: str) -> list[dict[str, Any]]:
-    """Return miss ratios over powers of two of entries, one curve per simulated run."""
+    """Return the miss ratios of fully associative TLBs with 2^k entries, one curve per simulated run."""
     from scmsim.cli._progress import Progress
     from scmsim.mmu import mrc, order_of
     from scmsim.pipeline import touches

@@ -20,7 +20,7 @@ SUMMARY = "Compare the published figures of four papers with the models: publish
     help=f"""{SUMMARY}
 
 ID is a row such as VSM-1 or a document: scmfs (the paper and its slides), thesis, vsm, scm_manager; the default is all
-rows. A row that the models cannot compute has the reason. Exit code 1 if a row of kind exact is not equal.""",
+rows. A row that the models cannot compute states the reason. Exit code 1 if a row of kind exact is not equal.""",
 )
 @click.argument("wanted", metavar="[ID]...", nargs=-1)
 @click.option(

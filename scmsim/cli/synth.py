@@ -70,7 +70,7 @@ class Workloads(Group):
 
 
 def _parameter(name: str, default: str, unit: str, meaning: str, *, takes: str) -> click.Parameter:
-    """Return one entry of PARAMS as a parameter of the command line; with `takes`, also of a command line."""
+    """Return one entry of PARAMS as an option or argument; with `takes`, a file's argument may be a command line."""
     if unit == "file" and takes:
         form = f"[{name.upper()}] {_AFTER}"
         return click.Argument([name], nargs=-1, type=click.UNPROCESSED, required=False, metavar=form)

@@ -21,7 +21,7 @@ default instructions).""",
     "--plot", type=click.Path(), help="Draw the counts: F.svg, F.png, F.pdf, F.html (needs the extra 'report')."
 )
 @click.option("--fs", default="ext4,nova-cow", show_default=True, help="File systems: names, patterns, all.")
-@click.option("--windows", default=200, show_default=True, type=click.IntRange(1, 10_000), help="Values in a track.")
+@click.option("--windows", default=200, show_default=True, type=click.IntRange(1, 10_000), help="Values per track.")
 @click.option(
     "--counter", "counters", multiple=True, help="Counter to use; may be repeated.  [default: instructions and others]"
 )

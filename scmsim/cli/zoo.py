@@ -17,11 +17,11 @@ SUMMARY = "Replay the shipped traces and workloads on every file system; one tab
     "zoo",
     help=f"""{SUMMARY}
 
-Takes a minute of CPU time, and about 4 more the first time, to compile the models.  Run the same command again to
+A run takes a minute of CPU time, and about 4 more the first time, to compile the models.  Run the same command again to
 resume a stopped run.  Replays that cannot run are left out with the reason, and the exit code is then 1.""",
 )
 @click.option(
-    "-o", "--out", required=True, type=click.Path(), help="Folder for zoo.md, zoo.svg, zoo.csv, a sweep's files."
+    "-o", "--out", required=True, type=click.Path(), help="Folder for zoo.md, zoo.svg, zoo.csv and the sweep's files."
 )
 @click.option("--fs", default="all", show_default=True, help="File systems: names and patterns, ext4,'nova*'.")
 @click.option("--trace", default="all", show_default=True, help="Traces and workloads: names and patterns.")

@@ -34,7 +34,7 @@ class Row(NamedTuple):
     tolerance_percent : float or None
         In percent of the measured value; None if the quantity has no tolerance, or an interval (`tolerance_ratios`).
     tolerance_ratios : tuple of float or None
-        Least and most ratio by the 90 % interval of the simulated figure; None if the tolerance is not an interval.
+        Least and greatest ratio that the 90 % interval of the simulated figure allows; None if the tolerance is not an interval.
     tolerance_basis : str
         "given", "two simulations", "fixed (not checked)", or the measured cells of the interval.
     verdict : str
@@ -89,7 +89,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Verdict: "ok", "out", "nothing in common" (there is no row), or "nothing judged" (no row has a tolerance)."""
+        """Return "ok", "out", "nothing in common" (there is no row), or "nothing judged" (no row has a tolerance)."""
         verdicts = {row.verdict for row in self.rows}
         if not verdicts:
             return "nothing in common"

@@ -29,7 +29,7 @@ _HOW = "count the kernel alone with 'perf stat -e instructions:k' or both apart 
 
 
 class Aligned(NamedTuple):
-    """Two results whose counters count the same mode where possible, and notes on the other counters."""
+    """Two results whose counters count the same CPU mode where possible, and notes on counters that do not."""
 
     first: Result
     second: Result

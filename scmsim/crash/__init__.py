@@ -1,4 +1,4 @@
-"""Crash checking: test the file system's guarantee in every state that a crash may leave of a model's stores."""
+"""Check crashes: test a file system's guarantee in every state of the device in which a crash may leave a model's stores."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -83,7 +83,7 @@ def check(
     progress: Callable[[str, int, int], None] | None = None,
     change: Callable[[list], list] | None = None,
 ) -> Any:
-    """Check the states that crashes during a trace may leave: recover from each and compare with the guarantee.
+    """Check every state in which a crash during a trace may leave the device: recover, and compare with the guarantee.
 
     Parameters
     ----------

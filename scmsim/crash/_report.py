@@ -30,9 +30,9 @@ class Report:
 
     fs: str
     claim: str
-    operations: int = 0  # checked
+    operations: int = 0  # number of checked operations
     crash_points: int = 0
-    states: int = 0  # checked
+    states: int = 0  # number of checked states
     possible_states: int = 0  # capped: 10**18 means 10**18 or more
     sampled_points: int = 0  # crash points of which only a sample was checked
     promised: bool = True  # False: findings are not failures, and `failures` has an example of each kind

@@ -26,7 +26,9 @@ KINDS = ("own", "deferred", "other")
 INTERRUPTS = "(interrupts)"
 SENT, OTHER_CPUS = "(interrupts by other CPUs)", "(other CPUs)"
 
-Task = tuple[int, str]  # one of KINDS, and its name: a thread's or a work item's function; "" for the calls themselves
+Task = tuple[
+    int, str
+]  # OWN, DEFERRED or OTHER; a name: the function of a thread or work item, "" for the calls themselves
 
 _INTERRUPT = re.compile(
     r"(asm_)?(sysvec_|common_interrupt|exc_nmi)|_*do_softirq|handle_softirqs|_*irq_exit|ret_from_intr|run_ksoftirqd"
@@ -146,7 +148,10 @@ class Calls:
         return DEFERRED if _DEFERRED.match(function) or self._own_work.match(function) else OTHER
 
     def _stacks(self) -> dict[int, Task]:
-        """Return the task of each root's stack: the one that makes system calls, or a thread's, named by its outermost function."""
+        """Return the task of each root.
+
+        It is the calls' own task for a stack that makes system calls, else that of a thread, named by its outermost function.
+        """
         root, first = [], []
         names: dict[int, collections.Counter[str]] = {}
         own: set[int] = set()

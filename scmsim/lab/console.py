@@ -33,13 +33,13 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
     text, messages : str
         The guest's console, and the emulator's standard error.
     status : int or None
-        The emulator's exit status; None if it was stopped after its time.
+        The emulator's exit status; None if it was stopped at its time limit.
     """
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "").splitlines()]
     lines = [line for line in lines if line]
     panic = next((line for line in lines if "Kernel panic" in line), None)
     if panic:
-        return f"the guest's kernel panicked: {_cut(_said(panic))}{_fault(lines)}; {_tail(lines)}"
+        return f"the guest's kernel panicked: {_cut(_said(panic))}{_fault(lines) or '; ' + _tail(lines)}"
     failed = next((match for match in map(_FAILED.fullmatch, lines) if match), None)
     if failed:
         error = os.strerror(int(failed[3])).lower()
@@ -50,7 +50,7 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
     if plugin:
         return f"the emulator refused or lost the plugin: {_cut(plugin.strip())}"
     if status is None:
-        return f"the guest took longer than it may (--timeout); {_tail(lines)}"
+        return f"the guest exceeded its time limit (--timeout); {_tail(lines)}"
     last = _cut(messages.strip().splitlines()[-1]) if messages.strip() else "it said nothing"
     if status < 0 and not messages.strip():
         last = f"signal {-status}; is the disk or /dev/shm full?"
@@ -58,7 +58,7 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
 
 
 def _fault(lines: list[str]) -> str:
-    """Return what the kernel reports of the fault before its panic: the first report, and where the processor was."""
+    """Return the kernel's first report of a fault before its panic, and the faulting code's address; "" without a report."""
     report = next((line for line in lines if _REPORT.search(line)), None)
     places = (match for line in lines if (match := _PLACE.search(line)))
     place = next(places, None)
@@ -69,7 +69,7 @@ def _fault(lines: list[str]) -> str:
 
 
 def _said(line: str) -> str:
-    """Return a line of the kernel without its time."""
+    """Return a line of the kernel without its timestamp."""
     return re.sub(r"^\[[^]]*\] ", "", line)
 
 

@@ -1,4 +1,4 @@
-"""The plugin's output -> counters by region and by kernel function."""
+"""Read the plugin's output, and sum it to counters by region and by kernel function."""
 
 import pathlib
 import re
@@ -23,7 +23,7 @@ _CELL = (
 ROW = np.dtype(
     [
         ("address", "<u8"), ("node", "<u4"), ("region", "<u2"),  # node of the tree of calls, see calls.py
-        ("elsewhere", "<u2"),  # 1 + the CPU, if it is another than the region's
+        ("elsewhere", "<u2"),  # 1 + the CPU if it is not the region's, else 0
         *((name, "<u8") for name in (
             "executed", "instructions", "load_instructions", "store_instructions", "rep", "non_temporal", "flushes", "store_fences",
             "fence_instructions", "locked", "executed_too", *_CELL, "number",
@@ -63,11 +63,11 @@ class Symbols:
     names: list[str]
 
     def at(self, addresses: np.ndarray) -> np.ndarray:
-        """Return the index of the function of each address; -1: below the first function."""
+        """Return the index of the function of each address; -1 if the address is below the first function."""
         return np.searchsorted(self.addresses, addresses, side="right") - 1
 
     def address(self, name: str) -> int | None:
-        """Return the address of a function or a data symbol that was kept."""
+        """Return the address of a symbol; None if the symbol was not kept."""
         return int(self.addresses[self.names.index(name)]) if name in self.names else None
 
 
@@ -102,7 +102,7 @@ def read(path: pathlib.Path) -> np.ndarray:
 def sums(
     rows: np.ndarray, labels: Iterable[Label], more: Mapping[str, np.ndarray] | None = None
 ) -> dict[Label, dict[str, int]]:
-    """Return counters by label of the rows, in the order of the labels' first occurrence; `more`: further counts of each row."""
+    """Return the counters summed by label, in order of the labels' first occurrence; `more` has further counts of each row."""
     number: dict[Label, int] = {}
     group = np.fromiter((number.setdefault(label, len(number)) for label in labels), np.int64, len(rows))
     found: list[dict[str, int]] = [{} for _ in number]

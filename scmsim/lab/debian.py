@@ -1,4 +1,4 @@
-"""Debian's kernel packages from the suites of its mirror, through apt with separate lists.
+"""Download Debian's kernel packages from the suites of its mirror, through apt with separate lists.
 
 Nothing is installed, and the machine's sources and lists stay unchanged.  apt verifies Debian's signatures.
 """
@@ -33,7 +33,7 @@ def releases(wanted: str) -> list[str]:
     found = [word.strip() for word in wanted.split(",")]
     for word in found:
         if len(word) > 80 or not _RELEASE.fullmatch(word):
-            raise UsageError(f"{word[:80]!r} is not a version of a kernel; write some like 6.1,6.12")
+            raise UsageError(f"{word[:80]!r} is not a kernel version; write versions like 6.1,6.12")
     return found
 
 
@@ -63,7 +63,7 @@ def newest(packages: Sequence[str], wanted: str) -> str:
 
 
 def download(wanted: Sequence[str]) -> list[list[str]]:
-    """Return the paths of the packages of the newest kernels of some series, in the lab's folder; linux-image first.
+    """Download the newest kernel of each series to the lab's folder; return each kernel's packages, linux-image first.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def download(wanted: Sequence[str]) -> list[list[str]]:
 
 
 def _with_parts(package: str, known: Sequence[str]) -> list[str]:
-    """Return the package and the packages that hold the kernel instead, as Debian has them since Linux 7."""
+    """Return the package and the packages into which Debian splits the kernel since Linux 7."""
     release = package.removeprefix("linux-image-")
     parts = (f"linux-{part}-{release}" for part in ("base", "binary", "modules"))
     return [package, *(name for name in parts if name in known)]

@@ -79,7 +79,7 @@ def exceeded(found: dict[str, Any], limit: float) -> list[str]:
 
 
 def beyond(found: dict[str, Any], limit: float) -> list[tuple[int, str, str]]:
-    """Return the items of `exceeded`: number of the operation, counter, line."""
+    """Return (number of the operation, counter, line of text) for each item of `exceeded`."""
     return [
         (number, name, f"{found['fs']} {label(row)}: {name} {b - a:+,} of {a:,} ({percent(a, b)})")
         for number, row in enumerate(found["operations"])
@@ -150,7 +150,7 @@ def size(row: dict[str, Any], of: str = "instructions") -> tuple[int, int, str]:
 
 
 def _mark(rows: list[dict[str, Any]]) -> None:
-    """Set `only` of each row to the kernel that alone has its function: a, b, or neither."""
+    """Set `only` of each row: "a" or "b" if only that kernel executes the row's function, else ""."""
     totals: dict[str, list[int]] = {}
     for row in rows:
         total = totals.setdefault(row["name"], [0, 0])

@@ -15,7 +15,7 @@ MOST = 64 << 20  # bytes
 
 
 def read(raw: bytes) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return (faults by region, from the uncounted one on; extents; whether sizes of entries are known)."""
+    """Return (faults by region, of which region 0 is uncounted; extents; whether sizes of page-table entries are known)."""
     told, regions, extents, _ = HEAD.unpack_from(raw)
     faults = np.frombuffer(raw, FAULTS, regions, HEAD.size)
     return faults, np.frombuffer(raw, EXTENT, extents, HEAD.size + faults.nbytes), bool(told)

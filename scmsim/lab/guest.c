@@ -293,6 +293,7 @@ int main(void)
     else {
         make_first_files();
         if (labelled) {
+            rehearse();
             keep_first_names();
             warm_up();
         }

@@ -10,8 +10,8 @@ enum { NEXT = 0xffb, END, BEGIN }; /* marks for persistence.c: the next state; a
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
           MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MADVISE = 25, UFLUSH, UFENCE, /* records.OPS */
-          REMAKE = 254,  /* make the file system again, with the job's files from `file` on, `file2` of them */
-          LAYOUT = 255 }; /* report where a file is, or (file < 0) every file and the free space; `buffer` comes back each time */
+          REMAKE = 254,  /* make the file system again, with `file2` of the job's files, from number `file` on */
+          LAYOUT = 255 }; /* report where a file is, or (file < 0) all files and free space; each extent carries `buffer` */
 enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256, SHARED_WRITABLE = 512, COPIED = 1024,
             SYNCED = 2048, POPULATED = 4096, PAST_CACHES = 8192 }; /* records.py */
 
@@ -63,6 +63,7 @@ void say(const char *format, ...);                             /* print a line f
 void check(int good, const char *what, const char *which);     /* unless `good`, stop the guest with the kernel's last messages */
 void make_first_files(void);                                   /* make the files that exist before the first operation */
 void make_again(void);                                         /* make the file system again */
+void close_descriptors(void);                                  /* of every file of the file system that is mounted */
 void wait_until_idle(void);
 extern long first_file, end_file; /* files of the file system that is mounted; their names count from 0 */
 void run_operations(void);
@@ -74,13 +75,13 @@ long counted(long region, long number, long a, long b, long c, long d, long e, l
 int descriptor(long file);                                     /* return a file's descriptor, opened if need be; < 0: failed */
 
 long tell_layout(const struct operation *o);                   /* see guest_layout.c */
-void wait_for_removal(const struct operation *o);             /* the same */
+void wait_for_removal(const struct operation *o);             /* see guest_layout.c */
 extern uint64_t extent_count;
 extern struct extent *extents;
 
 void make_ready_for_mappings(void);
 long run_mapped(const struct operation *o);
-void look_at_mappings(long file);                              /* update the entries of a file's mappings, after a call on it */
+void look_at_mappings(long file);                              /* read the 2 MiB entries of a file's mappings, after a call on it */
 void write_faults(int fd, uint64_t at);
 int find_page_table(void);                                     /* find our page table; 0: the kernel hides it */
 uint64_t large_entry(uint64_t address, int anew);
@@ -93,7 +94,8 @@ struct given { /* the name that an operation gave, see scmsim/lab/persistence.py
 const char *name_of(long file, int newest_link, struct given *given); /* return the path of a file's name */
 
 void label(char *memory, int64_t offset, int64_t length, int64_t version);
-void warm_up(void);                                            /* run every kind of write-back once */
+void rehearse(void);                                           /* run every operation, and make the file system again */
+void warm_up(void);                                            /* run write-backs of other code than the operations' */
 void keep_first_names(void);
 void keep_result(const struct operation *o, long result);
 void write_results(int fd, uint64_t at);

@@ -19,7 +19,7 @@
 #define FRAME ((1UL << 55) - 1)  /* bits of a pagemap entry that hold the frame; bit 63: present */
 #define BY_PAGES 0x80000000u     /* flag of an extent that was found by its pages; FIEMAP has no such flag */
 #define XFS 0x58465342           /* its magic number (statfs) */
-#define FREE UINT32_MAX          /* file of free space */
+#define FREE UINT32_MAX          /* `file` of an extent of free space */
 
 uint64_t extent_count;
 struct extent *extents;
@@ -111,7 +111,7 @@ static long of_descriptor(int fd, uint32_t file, int64_t tag)
     return r == -EOPNOTSUPP || r == -ENOTTY ? by_mapping(fd, file, tag) : r;
 }
 
-/* Report the free space, if the file system tells it (ext4's driver, XFS). */
+/* Report the free space, if the file system implements GETFSMAP (ext4's driver, XFS). */
 static void free_space(int64_t tag)
 {
     static struct {

@@ -1,7 +1,7 @@
 /* Run the operations of a job: each is a few system calls between marks, by which the plugin knows what to count.
  *
  * Everything else, such as opening a file that the trace already has open, happens outside the marks.  Names are made from
- * numbers: no name of a trace gets here.
+ * numbers: the names of a trace never reach the guest.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -227,11 +227,16 @@ static long with_descriptor(const struct operation *o)
 
 static void take_files(long first, long end);
 
-static long remake(const struct operation *o)
+void close_descriptors(void)
 {
     for (long file = first_file; file < end_file; file++)
         while (states[file].fd_count)
             close(states[file].fds[--states[file].fd_count]);
+}
+
+static long remake(const struct operation *o)
+{
+    close_descriptors();
     make_again();
     take_files(o->file, o->file + (long)o->file2);
     wait_until_idle();
@@ -358,7 +363,7 @@ static void make_first(long file)
     close(fd);
 }
 
-/* Make those of the files [first, end) that exist at first; they are the files of the file system from now on. */
+/* Make the files of [first, end) that exist at first; these numbers are the files of the mounted file system from now on. */
 static void take_files(long first, long end)
 {
     first_file = first;
@@ -368,7 +373,7 @@ static void take_files(long first, long end)
     check(!syncfs(root), "sync", ROOT);
 }
 
-/* Return the end of the first file system's files: the job's next one, if there is one, begins there. */
+/* Return the end of the first file system's files: the first file of the next file system, or the number of all files. */
 static long end_of_first(void)
 {
     const struct operation *o = (const struct operation *)(files + job->files);

@@ -122,7 +122,7 @@ int find_page_table(void)
     return top_table != 0;
 }
 
-/* Return the entry of 2 MiB that maps an address, without accessed and dirty bits; 0: none.  `anew`: do not use the cache. */
+/* Return the entry of 2 MiB that maps an address, without accessed and dirty bits; 0 if none.  `anew`: read the table again. */
 uint64_t large_entry(uint64_t address, int anew)
 {
     static uint64_t table[FAN], have = UINT64_MAX;

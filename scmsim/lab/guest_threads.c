@@ -93,6 +93,7 @@ void in_turn(void (*run)(uint64_t))
     char used[MOST] = {0};
     pthread_t threads[MOST];
     run_one = run;
+    turn = 0;
     for (uint64_t i = 0; i < job->operations; i++)
         used[all[i].cpu] = 1;
     for (long cpu = 1; cpu < MOST; cpu++)

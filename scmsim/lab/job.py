@@ -26,11 +26,11 @@ class Job:
     Attributes
     ----------
     units, total, passes, names
-        Of the microbenchmark (see `plan.microbench`); `units` is empty if a trace is run.
+        Parameters of the microbenchmark (see `plan.microbench`); `units` is empty if a trace is run.
     erms : bool
         Whether the guest's CPU reports a fast rep movsb.
     cpus : int
-        CPUs of the guest; the threads of a trace run on them in turn.
+        Number of the guest's CPUs; thread k of a trace runs on CPU k modulo this number.
     layout : bool
         Whether each guest reports where a trace's files and free space are at the end.
     """
@@ -70,12 +70,12 @@ def load(text: str, given: Mapping[str, Any]) -> Job:
     text : str
         Path of a .toml file or of a trace, or one of `names()`.
     given : mapping
-        Fields of the command line, which override the file's; None: not given.
+        Fields from the command line, which override the file's; None if not given.
 
     Raises
     ------
     UsageError
-        For a file that cannot be read, or with every mistake in it.
+        If the file cannot be read, or has mistakes (the message lists them all).
     """
     values = {key: value for key, value in given.items() if value is not None}
     path = pathlib.Path(text)
@@ -107,7 +107,7 @@ def systems_of(value: Any) -> tuple[str, ...]:
 
 
 def units_of(value: Any) -> tuple[int, ...]:
-    """Return the bytes of a call in a list or in "1KiB,4KiB"."""
+    """Return the bytes per call in a list or in "1KiB,4KiB"."""
     return _UNITS(value.split(",") if isinstance(value, str) else value)
 
 

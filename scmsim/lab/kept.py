@@ -21,12 +21,12 @@ _BATCH = 1 << 16
 class Kept:
     """Records of one run; read a part at a time.
 
-    Raises UsageError for a file that is missing, damaged or something else.
+    Raises UsageError for a file that is missing, damaged or of another kind.
     """
 
     COLUMN: ClassVar[str]
     FORMAT: ClassVar[int]
-    REFUSAL: ClassVar[tuple[str, str]]  # what a wrong file is not, and the command that makes a right one
+    REFUSAL: ClassVar[tuple[str, str]]  # what a wrong file lacks, and the command that makes a correct file
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         import pyarrow.parquet as pq
@@ -44,7 +44,7 @@ class Kept:
             raise UsageError(f"{str(path)!r} {what} ({str(error)[:80]}); make it with {command}") from None
 
     def learn(self) -> None:
-        """Read what else is in the header."""
+        """Read the fields of the header that a subclass adds."""
 
     def parts(self) -> Iterator[np.ndarray]:
         """Yield the records in order."""

@@ -53,9 +53,9 @@ class Kernel:
     modules : str
         Folder of its modules, or "" if everything needed is built in.
     release : str
-        "6.1.0-56-cloud-amd64".
+        Release, such as "6.1.0-56-cloud-amd64"; "" if unknown.
     config : str
-        Its configuration file, or "".
+        Path of its configuration file, or "".
     """
 
     image: str
@@ -87,7 +87,7 @@ class Kernel:
 
 
 def chosen() -> Kernel | None:
-    """Return the kernel that `scmsim lab setup` chose, if it still exists."""
+    """Return the kernel that `scmsim lab setup` chose; None if there is none or its image is gone."""
     try:
         table = json.loads((cache.folder() / CHOSEN).read_text(encoding="utf-8"))
         kernel = Kernel(**table)
@@ -153,7 +153,7 @@ def kept() -> list[Kernel]:
 
 
 def lacks(kernel: Kernel, type: str, dax: bool) -> str:
-    """Return why a kernel cannot serve a type of file system, as far as its configuration shows; "" if it can."""
+    """Return the configuration option that a kernel lacks for a type of file system; "" if none or if it is unknown."""
     settings = kernel.settings()
     options = _OPTIONS.get(type, (f"CONFIG_{type.upper()}_FS",)) if settings else ()
     if options and not any(settings.get(name, "n") in "ym" for name in options):
@@ -202,7 +202,7 @@ def installed() -> Kernel | None:
 
 
 def from_package(package: str, *others: str) -> Kernel:
-    """Return the kernel of a Debian package, and of packages with its parts, unpacked into the lab's folder.
+    """Unpack a Debian package, and the `others` with parts of its kernel, into the lab's folder; return the kernel.
 
     Nothing is installed.
     """
@@ -266,7 +266,7 @@ def _extract(path: pathlib.Path, scratch: pathlib.Path) -> None:
 
 
 def module_files(kernel: Kernel, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return modules by name, each after those that it depends on; names that are built in or unknown are left out.
+    """Return the content of modules by name, each after its dependencies; omit names that are built in or unknown.
 
     Raises
     ------

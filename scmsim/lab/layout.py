@@ -23,7 +23,7 @@ _BY_PAGES, _FREE = 1 << 31, (1 << 32) - 1  # BY_PAGES and FREE of guest_layout.c
 
 
 def extents(measured: Measured, system: System) -> np.ndarray:
-    """Return the extents that a guest reported at its end, in order: files by offset, then free space; all joined.
+    """Return the extents that a guest reported at its end: files by offset, then free space, adjacent extents joined.
 
     A page of a mapping has a physical address, which becomes an offset on the device.  Pages outside the device, such as the
     page of zeros that represents a hole, are left out.

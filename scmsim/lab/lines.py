@@ -1,8 +1,8 @@
-"""A real kernel's stream of lines: kept by the lab, and taken through data caches.
+"""Keep a real kernel's stream of cache lines, and simulate data caches on it.
 
 The plugin leaves out an access whose line was the last one used among the lines with the same number modulo 64.  Such an access
 hits every first level with LRU and a multiple of 64 sets and changes nothing in it, so counts of misses are exact, and counts of
-hits are unknown.  An inclusive last level may evict a line that the plugin still takes for present: not seen.
+hits are unknown.  An inclusive last level may evict a line that the plugin considers present; that miss is not counted.
 """
 
 import os
@@ -53,15 +53,16 @@ def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, 
 
 
 def check(name: str, table: Mapping[str, Any]) -> Caches:
-    """Return the empty caches of a machine; raise UsageError if the plugin leaves out what they may lack."""
+    """Return the empty caches of a machine; raise UsageError if the plugin omits accesses that may miss in them."""
     caches = cache.build(table)
-    if sets := int(caches.record[0]["level"][0]["sets"]) % SETS:
+    sets = int(caches.record[0]["level"][0]["sets"])
+    if sets % SETS:
         raise UsageError(f"the L1D of machine {name!r} has {sets} sets; the lab records lines for a multiple of {SETS}")
     return caches
 
 
 def counted(stored: Kept, machines: Mapping[str, Caches], progress: Callable[[int, int], None]) -> dict[str, list[Row]]:
-    """Return rows of misses by machine for the lines in order through its caches."""
+    """Simulate each machine's caches on the lines, in order; return the rows of misses by machine."""
     rows = {name: np.zeros(len(REGIONS), ROW) for name in machines}
     done = 0
     for events, region in stored.batches():

@@ -34,7 +34,7 @@ _MAX_TEXT = 1 << 22
 
 @dataclass(frozen=True)
 class Window:
-    """Accesses that the stream of addresses keeps: the first `length` of every `every`; with `calls` also where calls begin."""
+    """Accesses that a stream keeps: the first `length` of every `every`; with `calls`, it also marks where calls begin."""
 
     length: int
     every: int
@@ -51,8 +51,8 @@ class Setting:
     erms: bool = True
     cpus: int = 1
     window: Window | None = None
-    touches: int | None = None  # length of a stretch, in runs on pages, in which a page's first touch is kept
-    lines: bool = False  # whether the lines are kept that a first-level cache may lack
+    touches: int | None = None  # page runs after which a page's touch is recorded again; None: touches are not recorded
+    lines: bool = False  # whether to record the cache lines that a first-level cache may lack
     # machine whose TLB misses are counted by call stack; the window is then the whole stream
     machine: str | None = None
     boots: bool = False  # whether each repeat of a guest is another boot (qemu.arguments)
@@ -144,7 +144,7 @@ def boot(
 
 
 def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[list[str]], bytes]:
-    """Return the commands that set the guest up, and its initial RAM disk; unless `fresh`, it makes and mounts no file system."""
+    """Return (set-up commands of the guest, its initial RAM disk); only with `fresh`, they make and mount a file system."""
     first = kernel.module_files(chosen, kernel.PM_MODULES)
     later = {k: v for k, v in kernel.module_files(chosen, system.modules).items() if k not in first}
     files = {"/init": initramfs.read(cache.guest())}
@@ -165,7 +165,7 @@ def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[l
 
 
 def device_words() -> list[str]:
-    """Return the arguments of a plugin: where the device under test is, and in which part of the guest's memory."""
+    """Return a plugin's arguments: the addresses of the device under test, and its offset in the file of guest memory."""
     low, ram = qemu.DIRECT_MAP + qemu.PM_AT, qemu.file_offset(qemu.PM_AT)
     return [f"pmlo={low:#x}", f"pmhi={low + qemu.PM_BYTES:#x}", f"ramlo={ram:#x}"]
 
@@ -238,7 +238,7 @@ def _write_job(ram: pathlib.Path, job: bytes, at: int) -> None:
 def _emulate(
     argv: Sequence[str], messages: pathlib.Path, setting: Setting, watch: Callable[[], None] = lambda: None
 ) -> int | None:
-    """Run the emulator to its end; return None if it had to be stopped."""
+    """Run the emulator to its end and return its exit status; None if it had to be stopped."""
     deadline = time.monotonic() + setting.timeout_s
     with messages.open("wb") as said:
         process = subprocess.Popen(
@@ -320,7 +320,7 @@ def _mapped(path: pathlib.Path, kind: str) -> np.ndarray:
 
 
 def _ranges(ram: pathlib.Path, symbols: bytes, about: dict[str, int], setting: Setting) -> list[tuple[int, int, int]]:
-    """Return page sizes; none if the kernel does not report them, but raise the error if the run needs them."""
+    """Return ranges with their page sizes; empty if the kernel has no symbol for them and the run does not need them."""
     try:
         return pagetable.ranges(ram, symbols, about)
     except EnvironmentProblem:

@@ -1,4 +1,4 @@
-"""A guest's counts -> Runs of a Result: by cell, by kind of operation, by mechanism; and tables by function and task."""
+"""Convert a guest's counts to Runs by cell, kind of operation and mechanism, and to tables by function and task."""
 
 import collections
 import re
@@ -153,7 +153,7 @@ class Outcome:
         return {name: count for name, count in found.items() if count}
 
     def _sites(self, regions: set[int]) -> dict[str, dict[str, int]]:
-        """Return counters by mechanism of the model, through the map of its functions; without a map only user and kernel."""
+        """Return counters by mechanism, from the map of the file system's functions; without a map, for user and kernel."""
         here = self._for_calls & np.isin(self.calls.rows["region"], list(regions))
         return counts.sums(self.calls.rows[here], _those(self.site, here))
 

@@ -48,7 +48,7 @@ struct entry_head { /* see scmsim/lab/persistence.py; a store's bytes follow, pa
 };
 struct piece { /* piece of the file of states; its bytes follow, padded to 8 */
     uint64_t at;
-    uint32_t length, kind; /* ARRIVED: from here on in every state; STATE: the next one begins; LEFT: in this one */
+    uint32_t length, kind; /* ARRIVED: in every state from here on; STATE: the next state begins; LEFT: only in this state */
 };
 enum piece_kind { ARRIVED, STATE, LEFT };
 
@@ -57,7 +57,7 @@ static unsigned turned_count;
 static const char *ram_path, *calls_path, *record_path, *base_path, *states_path, *progress_path;
 static FILE *record, *states, *progress;
 static uint8_t *device, *base;
-static bool recording, unfenced[CPUS], unlocked[CPUS]; /* a write-back since the CPU's last fence; since its last of any kind */
+static bool recording, unfenced[CPUS], unlocked[CPUS]; /* write-back since the CPU's last fence; since its last fence or locked store */
 static struct entry_head run;
 static uint8_t run_bytes[RUN];
 static uint64_t *dirty, dirty_count, state;

@@ -46,7 +46,7 @@ _MOST_PIECE = 4096
 
 
 class Entry(NamedTuple):
-    """One line of a recording: `at` is a place in the device, `length` bytes (of WRITTEN_BACK: lines)."""
+    """One entry of a recording: `at` is an offset on the device, `length` is in bytes (for WRITTEN_BACK: cache lines)."""
 
     kind: int
     at: int
@@ -84,7 +84,7 @@ class Recording:
     results : list of int
         Return value of each operation's system call.
     first, names : list of (Name, inode)
-        The initial name of each file, and the name that each operation gave; inode 0: none.
+        The initial name of each file, and the name that each operation gave; inode 0 if there is no such file.
     base : pathlib.Path
         Content of the device when the recording began.
     """
@@ -146,7 +146,7 @@ def plan_of(source: Source, cpus: int = 1) -> Plan:
 
 
 def _as_of_a_trace(operations: np.ndarray) -> np.ndarray:
-    """Return operations of a plan (OPERATION) as those of a trace (OP), whose columns have names for each call."""
+    """Convert operations of a plan (OPERATION) to operations of a trace (OP)."""
     found = np.zeros(len(operations), OP)
     for name in set(OP_COLUMNS) & set(operations.dtype.names or ()):
         found[name] = operations[name]
@@ -190,7 +190,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     if problem and problem.kind == UNSEEN:
         raise machine.Failed(
             f"{system.name}: a write-back of {found.function(problem.code)} ran for the first time in the trace, so its lines "
-            "are not known; the guest's warm_up() must reach it"
+            "are not known: the operations did not reach it in the rehearsal before the recording; try the run again"
         )
     if problem:
         raise EnvironmentProblem(f"the trace stores more than {MOST_BYTES >> 30} GiB to the device; cut it first")
@@ -199,7 +199,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
 
 @dataclass(frozen=True)
 class Recorded:
-    """The lines of a recording in a file, read again at each iteration: they need not fit in memory."""
+    """The entries of a recording in a file; each iteration reads the file, so the entries need not fit in memory."""
 
     path: pathlib.Path
 
@@ -238,7 +238,7 @@ class StateWriter:
 
 
 class SeenFile(NamedTuple):
-    """A path of a state: `length` below 0 is an error number; `words` are runs (word, count)."""
+    """A path in a state: a negative `length` is minus an error number; `runs` are pairs (8-byte word, count)."""
 
     inode: int
     length: int
@@ -293,7 +293,7 @@ def _boot(
     setting: Setting, system: System, states: pathlib.Path, base: pathlib.Path, numbers: range, paths: Sequence[str],
     progress: Callable[[int], None],
 ) -> tuple[list[Seen], str]:  # fmt: skip
-    """Return the findings of one guest, and the reason if it ended early ("": it ran to its end)."""
+    """Return (findings of one guest, the reason why it ended early, "" if it ran to its end)."""
     setup, image = machine.prepared(setting.kernel, system, fresh=False)
     looks = [["look", *paths[i : i + _LOOK_WORDS]] for i in range(0, len(paths), _LOOK_WORDS)]
     setup += [["states", str(len(numbers)), system.type, system.mount_options(fresh=False)], *looks]

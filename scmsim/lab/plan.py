@@ -49,17 +49,17 @@ OPERATION = np.dtype(
     ]
 )  # fmt: skip
 FILE = np.dtype([("parent", "<i4"), ("directory", "<u4"), ("first_size", "<i8")])
-HEADER = struct.Struct("<8s5Q")  # magic, bytes of set-up, files, operations, bytes of the buffer, place of the output
+HEADER = struct.Struct("<8s5Q")  # magic, bytes of set-up, files, operations, bytes of the buffer, offset of the output
 MAGIC = b"SCMJOB1\n"
-OUTPUT_ROOM = 32 << 20  # for the guest's symbols
+OUTPUT_ROOM = 32 << 20  # bytes for the guest's symbols
 UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not determine
 
 PASSES = ("append", "rewrite", "read", "wsync")
 TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # operations of a program that are not system calls
-LAYOUT = (
-    255  # an operation that only the lab has: the guest reports where a file is; of file -1: all files, and free space
-)
-REMAKE = 254  # the same: the guest makes its file system again, with the files from `file` on, `file2` of them
+# operations of the lab only: the guest reports where a file is (file -1: all files and the free space); it makes its file
+# system again, with `file2` of the files, from number `file` on
+LAYOUT = 255
+REMAKE = 254
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
 _CLOSE = (CLOSE,)
 _STEPS: dict[str, Sequence[tuple]] = {
@@ -84,7 +84,7 @@ class Region:
     Attributes
     ----------
     cell : dict
-        For the result's `cell`, if the region is one.
+        The result's `cell`; empty if the region is not a cell.
     label : str
         Kind of operation, for the result's `groups`.
     """
@@ -99,7 +99,7 @@ class Region:
 
 @dataclass
 class Plan:
-    """Files (dtype FILE), operations (dtype OPERATION), and regions: number k of an operation is `regions[k - 1]`."""
+    """Files (dtype FILE), operations (dtype OPERATION), and regions: an operation's region k is `regions[k - 1]`."""
 
     files: np.ndarray
     operations: np.ndarray
@@ -107,7 +107,7 @@ class Plan:
     header: dict[str, Any] = field(default_factory=dict)
 
     def packed(self, setup: Iterable[Sequence[str]]) -> bytes:
-        """Return the plan after the commands that set the guest up, as the guest reads it."""
+        """Return the commands that set the guest up, and the plan, in the guest's format."""
         words = b"".join(b"%d\0" % len(command) + b"".join(w.encode() + b"\0" for w in command) for command in setup)
         words += bytes(8 - len(words) % 8)
         moves = self.operations[np.isin(self.operations["op"], (READ, WRITE))]
@@ -196,7 +196,7 @@ def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str
     passes : sequence of str
         The passes that are counted.
     names : int
-        Number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0: none.
+        Number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0 for no such pass.
     """
     rows: list[np.ndarray] = []
     regions: list[Region] = []
@@ -236,7 +236,7 @@ def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str
 
 
 class Replayable:
-    """The operations of a plan as a `records.Source` that counts one region; the others only change the model's state."""
+    """The operations of a plan as a `records.Source` that counts one region; other operations only change the state."""
 
     def __init__(self, plan: Plan, number: int) -> None:
         self._parents = plan.files["parent"].astype(np.int64)
@@ -307,7 +307,7 @@ def _rows(entries: list[tuple], number: int) -> np.ndarray:
 
 
 def _warm_up(file: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return operations that touch every path of the file system once, uncounted, and the file that they need."""
+    """Return uncounted operations that run the file system's code paths once, and the file that they need."""
     each = 4096
     transfers = [(op, file, at, each) for op in (WRITE, READ) for at in range(0, _WARM_UP, each)]
     late = np.zeros(1, FILE)

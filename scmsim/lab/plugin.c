@@ -71,7 +71,7 @@ static uint64_t sample_period = 1, sample_length = 1, seen, run, run_length;
 
 #define LINE_BITS 6
 #define LINE_KIND 2 /* bits of a line's kind in the file */
-#define SETS 64     /* the L1D of every CPU has a multiple of so many sets */
+#define SETS 64     /* the L1D of every CPU has a multiple of this number of sets */
 enum line_kind { LOADED, STORED, NT_STORED }; /* codes of scmsim/core/records.py */
 static FILE *lines;
 static uint64_t newest[SETS];
@@ -300,8 +300,8 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     }
 }
 
-/* Return whether an instruction makes such accesses.  QEMU 7.2 ascribes the stores of an interrupt's delivery to the instruction
- * that ran last, so a few accesses do not count. */
+/* Return whether an instruction itself makes the `found` accesses, at least one in two executions: QEMU 7.2 ascribes the stores of
+ * an interrupt's delivery to the instruction that ran last. */
 static bool accesses(const struct block *block, uint64_t found)
 {
     return 2 * found >= block->executed && found;

@@ -1,4 +1,4 @@
-"""The emulator: which QEMU is installed, and the guest's arguments, which are always the same."""
+"""Find the installed QEMU, and build the command line of a guest."""
 
 import functools
 import re
@@ -53,12 +53,12 @@ def find(program: str = PROGRAM) -> Qemu:
 
 
 def file_offset(physical: int) -> int:
-    """Return the place of a physical address in the file that backs the guest's memory."""
+    """Return the offset of a physical address in the file that backs the guest's memory."""
     return physical if physical < LOW_BYTES else LOW_BYTES + physical - HIGH
 
 
 def physical(offset: int) -> int:
-    """Return the physical address of a place in the file: the inverse of `file_offset`."""
+    """Return the physical address of an offset in the file: the inverse of `file_offset`."""
     return offset if offset < LOW_BYTES else HIGH + offset - LOW_BYTES
 
 
@@ -83,7 +83,7 @@ def arguments(
     image, initrd, ram, console : str
         Paths: the kernel, the RAM disk, the file that backs the memory, and where the console goes.
     plugin : sequence of str
-        The plugin's path and its arguments; empty: the guest runs without a plugin.
+        The plugin's path and its arguments; empty to run the guest without a plugin.
     mailbox : int
         Bytes of the second device.
     erms : bool

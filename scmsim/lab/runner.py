@@ -73,7 +73,7 @@ def _table_of(machine: str) -> list[Any]:
 
 
 def place(folder: str | os.PathLike[str], job: Job, setting: Setting, systems: Mapping[str, System]) -> pathlib.Path:
-    """Return the folder for one kernel's results among several: version, content, and the machine of its misses name it."""
+    """Return the folder for one of several kernels' results, named by version, content, and the machine of its misses."""
     machine = f"-{pathlib.Path(setting.machine).stem}" if setting.machine else ""
     version = re.sub(r"[^A-Za-z0-9._+-]", "_", setting.kernel.version())[:80]
     return pathlib.Path(folder) / f"{version}-{fingerprint(setting.kernel, _modules(job, systems))[:6]}{machine}"
@@ -84,7 +84,7 @@ def _modules(job: Job, systems: Mapping[str, System]) -> list[str]:
 
 
 def guests(job: Job) -> list[Guest]:
-    """Return all runs of a job; repeats of a file system are not adjacent, so that the first finished runs cover the most."""
+    """Return all runs of a job, repeat by repeat, so that the first finished runs cover the most file systems."""
     return [Guest(fs, repeat) for repeat in range(1, job.repeats + 1) for fs in job.fs]
 
 
@@ -98,9 +98,9 @@ def run(
     inputs: list[str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, int, int]:
-    """Run the guests that the folder lacks, and write result.json, functions.csv and tasks.csv.
+    """Run the guests whose results the folder lacks, and write result.json, functions.csv and tasks.csv.
 
-    Returns the result, guests run now and guests run before.
+    Returns (result, number of guests run now, number of guests run before).
 
     Raises
     ------
@@ -129,7 +129,7 @@ def run(
 
 
 def _check_cpus(plan: Plan, setting: Setting) -> None:
-    """Raise UsageError if calls run on several CPUs, and the setting keeps what one CPU's TLB or caches see."""
+    """Raise UsageError if calls run on several CPUs and the setting records the accesses of one CPU."""
     used = len(np.unique(plan.operations["cpu"]))
     if used > 1 and (setting.window or setting.lines):
         raise UsageError(

@@ -1,6 +1,6 @@
-"""The slab cache of each page of the kernel's memory at the end of a run, read from the file that backs the guest's memory.
+"""Find the slab cache of each page of the kernel's memory at the end of a run, in the file that backs the guest's memory.
 
-Also where the page's objects begin: a slab has objects of one size, one after another from its first page.
+Also find where the page's objects begin: a slab has objects of one size, one after another from its first page.
 
 Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, and its name is before its list head; a
 page of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page
@@ -53,12 +53,12 @@ class Memory:
         return None if at is None else self._physical(at, length)
 
     def words(self, address: int, count: int) -> tuple[int, ...] | None:
-        """Return 64-bit words."""
+        """Return `count` 64-bit words; None if not all of them are mapped."""
         found = self.read(address, 8 * count)
         return None if found is None or len(found) < 8 * count else tuple(np.frombuffer(found, "<u8").tolist())
 
     def text(self, address: int) -> str | None:
-        """Return a short C string of printable ASCII."""
+        """Return a short C string of printable ASCII; None if there is none."""
         found = self.read(address, min(64, 4096 - address % 4096))
         head = (found or b"").partition(b"\0")[0]
         return head.decode() if head and head.isascii() and head.decode().isprintable() else None
@@ -139,7 +139,7 @@ def _struct(page: int) -> int:
 
 
 def _place(structs: list[tuple[int, ...]], nodes: list[int]) -> tuple[int, int] | None:
-    """Return which field of a struct page refers to a cache, and the offset of the list head in the cache: the most common pair."""
+    """Return the most common pair (field of a struct page that refers to a cache, offset of the cache's list head), or None."""
     ordered = np.sort(np.array(nodes, np.uint64))
     votes: collections.Counter[tuple[int, int]] = collections.Counter()
     for words in structs:

@@ -1,4 +1,4 @@
-"""The plugin's stream of addresses, as page runs that `scmsim mmu` reads, or whole, with calls and the guest's page sizes."""
+"""Store the plugin's stream of addresses: as page runs for `scmsim mmu`, or whole, with calls and the guest's page sizes."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Runs:
     """Page runs in order, as columns.
 
     They are the address of the page (uint64), accesses, whether stores, log2 of the page's size, number of the region in
-    `regions.REGIONS`, number of the call (-1: before the first) and its kind (a number of the header's `kinds`).
+    `regions.REGIONS`, number of the call (-1 before the first call) and its kind (an index of the header's `kinds`).
     """
 
     page: np.ndarray
@@ -88,7 +88,7 @@ class Kept(kept.Kept):
         return 0
 
     def mapped(self) -> dict[str, dict[int, int]]:
-        """Return the bytes of the guest's direct map by log2 of the page size: of DRAM and of persistent memory."""
+        """Return the mapped bytes by log2 of the page size, for DRAM and for persistent memory in the direct map."""
         found: dict[str, dict[int, int]] = {}
         for first, last, order in self.ranges:
             region = int(self.layout.of(np.array([first], np.uint64))[0])

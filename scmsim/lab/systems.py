@@ -37,7 +37,7 @@ def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
     Raises
     ------
     UsageError
-        If the user's file cannot be read, or with every mistake in it.
+        If the user's file cannot be read, or has mistakes (the message lists them all).
     """
     found = _read(_TABLE)
     return found | _read(pathlib.Path(own)) if own else found

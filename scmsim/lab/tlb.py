@@ -1,4 +1,4 @@
-"""A real kernel's stream of addresses through machines' MMUs: look-ups, misses, walks by region and page size, or by code."""
+"""Simulate MMUs on a real kernel's stream of addresses: look-ups, misses, walks by region and page size, or by code."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,9 +23,9 @@ Row = dict[str, Any]
 def counted(
     kept: Kept, machines: Mapping[str, np.ndarray], progress: Callable[[int, int], None]
 ) -> dict[str, list[Row]]:
-    """Return rows by machine for the stream in order through each MMU (by the machine's name).
+    """Simulate each machine's MMU on the stream, in order; return the rows by the machine's name.
 
-    An MMU's state is kept from call to call.  `progress` is called with the runs done and the runs in all.
+    An MMU's state is kept from call to call.  `progress` is called with the number of runs done and of all runs.
     """
     counters = {name: np.zeros(PLACES, COUNTERS) for name in machines}
     pages = np.zeros(0, np.uint64)

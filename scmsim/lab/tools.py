@@ -21,7 +21,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Return everything that the lab needs; touches nothing but the lab's folder."""
+    """Examine everything that the lab needs; change nothing outside the lab's folder."""
     kept = [Finding("kept kernel", f"{each.version()}: {suits(each)}") for each in kernel.kept()]
     return [_qemu(), _compiler(), _tool("mke2fs"), _tool("mkfs.xfs"), _kernel(), *kept, _place()]
 
@@ -86,7 +86,7 @@ def install() -> None:
 
 
 def download_kernel() -> str:
-    """Return the path of the newest Debian kernel package, downloaded with apt into the lab's folder; nothing is installed.
+    """Download the newest Debian kernel package with apt into the lab's folder, uninstalled; return its path.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Touches of each call, in the order of its first touches: the input of footprints.
+"""Record the pages that each call touches, in the order of first touches: the input of footprints.
 
 The first touch of each page in every 1,000 page runs (a run: consecutive accesses to one page) determines the TLB misses within
 a few percent (docs/validation/tlb.md).  A touch records the function that made it, and its page's slab cache at the end of the run.

@@ -31,12 +31,20 @@ SITE_BYTES = 16 << 10  # bytes of code for each mechanism (site) of a file syste
 # The default direct map is that of the machine on which footprints were measured: Debian's 6.1 cloud kernel with 4 GiB of DRAM in
 # the emulated machine, read from its page tables (docs/validation/tlb.md).
 PARAMS = {
-    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
-    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
-    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
-    "direct_4k": ("16256KiB", "bytes", "of DRAM that the kernel maps with 4 KiB pages: DirectMap4k of /proc/meminfo"),
-    "direct_2m": ("4080MiB", "bytes", "of DRAM that the kernel maps with 2 MiB pages: DirectMap2M of /proc/meminfo"),
-    "direct_1g": ("0", "bytes", "of DRAM that the kernel maps with 1 GiB pages: DirectMap1G of /proc/meminfo"),
+    "user_page": ("4KiB", "bytes", "page size of the program's buffers: 4KiB or 2MiB"),
+    "page_tables": ("dram", "dram|scm", "the memory that contains the page tables of persistent memory"),
+    "text_page": ("2MiB", "bytes", "page size of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
+    "direct_4k": (
+        "16256KiB",
+        "bytes",
+        "amount of DRAM that the kernel maps with 4 KiB pages: DirectMap4k of /proc/meminfo",
+    ),
+    "direct_2m": (
+        "4080MiB",
+        "bytes",
+        "amount of DRAM that the kernel maps with 2 MiB pages: DirectMap2M of /proc/meminfo",
+    ),
+    "direct_1g": ("0", "bytes", "amount of DRAM that the kernel maps with 1 GiB pages: DirectMap1G of /proc/meminfo"),
 }
 
 STATE = np.dtype(

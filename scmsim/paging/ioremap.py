@@ -12,7 +12,7 @@ from scmsim.paging._linear import place as place
 SUMMARY = "persistent memory in an ioremap region, 1 GiB, 2 MiB or 4 KiB pages (the original PMFS)"
 SOURCE = "PMFS super.c and lib/ioremap.c (linux-pmfs 3.11); Linux 5.1 Documentation/x86/x86_64/mm.txt"
 PARAMS = {
-    "pm_page": ("1GiB", "bytes", "page of the region: 1GiB, 2MiB, or 4KiB (mount option nohugeioremap)"),
+    "pm_page": ("1GiB", "bytes", "page size of the region: 1GiB, 2MiB, or 4KiB (mount option nohugeioremap)"),
     **_linear.PARAMS,
 }
 

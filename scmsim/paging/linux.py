@@ -9,7 +9,7 @@ from scmsim.core.units import format_bytes, parse_param
 from scmsim.paging import _linear
 from scmsim.paging._linear import place as place
 
-SUMMARY = "persistent memory and DRAM in the kernel's direct map, each on the pages that Linux gives it"
+SUMMARY = "persistent memory and DRAM in the kernel's direct map, with the page sizes that Linux chooses for each"
 SOURCE = "Linux 5.1 arch/x86/mm/init.c, split_mem_range(); Documentation/x86/x86_64/mm.txt"
 PARAMS = {
     "pm_page": ("1GiB", "bytes", "alignment of the persistent-memory device in the address space: 1GiB or 2MiB"),

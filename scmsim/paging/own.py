@@ -7,7 +7,7 @@ memory; this policy places the other events: the kernel's objects, the program's
 from scmsim.paging import _linear
 from scmsim.paging._linear import place as place
 
-SUMMARY = "persistent memory on the file system's own page tables (of scmfs, scmfs-lp, simfs and ctfs only)"
+SUMMARY = "persistent memory mapped by the file system's own page tables (only scmfs, scmfs-lp, simfs and ctfs)"
 SOURCE = "SCMFS superpage paper (2013), section III; SIMFS and ctFS sources; Linux 5.1 Documentation/x86/x86_64/mm.txt"
 PARAMS = {**_linear.PARAMS}
 

@@ -13,7 +13,7 @@ from scmsim.paging._linear import place as place
 SUMMARY = "persistent memory on pages of one tailored size, any power of two (machine tps)"
 SOURCE = "Guvenilir and Patt, Tailored Page Sizes, ISCA 2020"
 PARAMS = {
-    "pm_page": ("64MiB", "bytes", "page of persistent memory: a power of two from 4KiB to 1GiB"),
+    "pm_page": ("64MiB", "bytes", "page size of persistent memory: a power of two from 4KiB to 1GiB"),
     **_linear.PARAMS,
 }
 

@@ -12,11 +12,11 @@ from scmsim.core.records import CONTIGUOUS, MAP, ORDER, PM, REMAP, SCM_TABLE, WO
 from scmsim.jit import kernel
 from scmsim.paging import _linear
 
-SUMMARY = "persistent memory in a window whose page table, in persistent memory, the file system rewrites (vsm)"
+SUMMARY = "persistent memory in a virtual window; the file system rewrites its page table, which is in persistent memory (vsm)"
 SOURCE = "VSM paper (2020), III.A, IV.A; Linux 5.1 Documentation/x86/x86_64/mm.txt"
 PARAMS = {
     **_linear.PARAMS,
-    "page_tables": ("scm", "dram|scm", "where the page tables of persistent memory lie"),
+    "page_tables": ("scm", "dram|scm", "the memory that contains the page tables of persistent memory"),
 }
 
 LARGE = 21  # log2 of the larger page

@@ -18,11 +18,11 @@ class Request:
     count : "all", "split" or "user"
         User and kernel together, both separately, or user mode alone.
     counters : tuple of str
-        Counter fields; empty means everything in the machine's event table.
+        Counter fields; empty for the fields of the thesis' study (`hardware.fields`).
     multiplexed : bool
-        One pass with all events, whose values perf scales, instead of passes that need no multiplexing.
+        Whether one pass counts all events and perf scales their values, instead of passes that need no multiplexing.
     require_pmu : bool
-        Without a hardware PMU, raise EnvironmentProblem instead of counting software events alone.
+        Whether to raise EnvironmentProblem without a hardware PMU, instead of counting only software events.
     params : dict
         The back end's parameters, as in its PARAMS.
     folder : str or None
@@ -63,7 +63,7 @@ class Backend:
     why_absent : dict
         Counter fields that cannot be counted here, with the reason.
     facts : dict
-        For the manifest: tool, version, event table, the event that counted each field.
+        Facts for the manifest: tool, version, event table, the event that counted each field.
     measure : callable(task, events, number of the pass) -> Ran
         Counts the region in which a bundled program switches counting on.
     program : callable(command, events) -> Ran

@@ -33,7 +33,7 @@ def load(folder: Folder, key: str) -> dict[str, Any]:
 
     def of(record: dict[str, Any]) -> dict[str, Any]:
         if Cell(**record["cell"]).key != key:
-            raise ValueError("it is another cell's")
+            raise ValueError("the record is of another cell")
         return record
 
     return folder.load(key, of)

@@ -42,7 +42,7 @@ class Report:
     backend : str or None
         The back end that measures most here: "perf", "software", or None.
     tables : dict of str to str
-        Event tables by PMU.
+        Name of the event table of each PMU.
     """
 
     findings: list[Finding]
@@ -166,8 +166,8 @@ def _permission(machine: Machine) -> Iterator[Finding]:
     level, holds = machine.number("/proc/sys/kernel/perf_event_paranoid"), machine.paranoia()
     said = "unreadable" if level is None else str(level)
     effects = {
-        2: "events in the kernel are left out: for a file system most of the story",
-        3: "perf is closed to you",
+        2: "events in the kernel are not counted, which are most of a file system's",
+        3: "perf may not count anything for you",
     }
     fix = "sysctl kernel.perf_event_paranoid=-1 (or run as root, or: setcap cap_perfmon+ep $(command -v perf))"
     if holds >= 2:

@@ -1,4 +1,4 @@
-"""From the output of `perf stat` for the passes of one measurement to counter fields, with the policy on multiplexing."""
+"""Convert the `perf stat` output of one measurement's passes to counter fields; refuse or record multiplexed events."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 @dataclass
 class Counts:
-    """Counter fields of one measurement: totals, by mode (`user`, `kernel`), and why a field is absent."""
+    """Counter fields of one measurement: totals, counts by mode (`user`, `kernel`), and the reason for each absent field."""
 
     values: dict[str, int] = field(default_factory=dict)
     modes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -123,7 +123,8 @@ def _in_order(events: Sequence[Event], readings: dict[str, Reading]) -> list[Rea
 def _spellings(event: Event) -> list[str]:
     """Return the names under which perf may print an event.
 
-    The names are the requested one, the one in its name= term, and the last with `:u` if perf may only count user mode.
+    The names are the requested one, the one in its name= term, and the last of them with `:u`, which perf appends if it may
+    only count user mode.
     """
     asked = event.asked()
     names = [asked]

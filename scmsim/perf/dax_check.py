@@ -13,7 +13,7 @@ from scmsim.perf.mounts import Mount, mounts
 
 
 def mount_of(target: Target, mounted: Sequence[Mount]) -> Mount | None:
-    """Return the mounted file system that contains a target; None if it cannot hold an experiment."""
+    """Return the mount of `mounted` that contains a target; None if no mount does."""
     path = os.path.realpath(target.path)
     around = [mount for mount in mounted if path == mount.point or path.startswith(f"{mount.point.rstrip('/')}/")]
     return max(around, key=lambda mount: len(mount.point), default=None)

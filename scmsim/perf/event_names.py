@@ -1,4 +1,4 @@
-"""Events under any of perf's names -> the counter fields of this package, by the event tables (`perf/events`)."""
+"""Translate perf's names of events to counter fields, by the event tables (`perf/events`)."""
 
 import functools
 import re
@@ -81,7 +81,7 @@ def meanings(event: str) -> dict[str, list[str]]:
 
 
 def check_table(table: str | None) -> None:
-    """Raise UnknownName for a table that does not exist; None is not a table."""
+    """Raise UnknownName for a table that does not exist; accept None for no table."""
     if table is not None and table not in registry.names("events"):
         raise unknown("event table", table, registry.names("events"))
 

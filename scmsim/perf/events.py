@@ -64,13 +64,13 @@ class Table:
     pmu : str
         The PMU's directory in /sys/bus/event_source/devices.
     counters : int
-        Programmable counters of a hardware thread while SMT is on.
+        Number of programmable counters per hardware thread while SMT is on.
     rows : dict of str to Row
-        By counter field; fields that form a ratio are adjacent.
+        The row of each counter field; fields that form a ratio are adjacent.
     absent : dict of str to str
-        Why this CPU cannot supply a field.
+        The reason for each field that this CPU cannot supply.
     generic : dict of str to str
-        The field that perf's generic TLB event counts here: the same name means different things on different CPUs.
+        The field that each of perf's generic TLB events counts on this CPU; CPUs differ in what such an event counts.
     """
 
     name: str
@@ -131,7 +131,7 @@ def _read(file: pathlib.Path, name: str) -> Table:
 
 @functools.cache
 def hardware_fields() -> tuple[str, ...]:
-    """Return the fields that a PMU may supply; each table of events has a row for each, or why it is missing."""
+    """Return the fields that a PMU may supply; an event table has a row for each, or the reason why it is missing."""
     from scmsim.core.counters import MEASURED, SCHEMA, SOFTWARE
 
     lookups = {"dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups"}
@@ -255,7 +255,7 @@ def detect(cpuinfo: str) -> str | None:
 
 
 def detect_pmus(cpuinfo: str) -> dict[str, str]:
-    """Return tables by PMU: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} on a hybrid CPU."""
+    """Return each PMU's table: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} if hybrid."""
     said = dict(re.findall(r"^([\w ]+?)\s*:[ \t]*(.*?)\s*$", cpuinfo.split("\n\n", 1)[0], re.MULTILINE))
     found = {}
     for name in registry.names("events"):
@@ -279,12 +279,12 @@ def _is(said: Mapping[str, str], cpu: Mapping[str, Any]) -> bool:
 
 
 def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[str]]:
-    """Return fields in as few passes as fit the programmable counters, so that nothing is multiplexed.
+    """Distribute fields over few passes, each of which fits the programmable counters, so that nothing is multiplexed.
 
     Parameters
     ----------
     table : Table
-        Its order is the order of measuring, whatever the order of `fields`.
+        Event table; fields are measured in its order, whatever the order of `fields`.
     fields : iterable of str
         Counter fields to measure; raises UsageError for a field that the table lacks, with the reason.
     per_pass : int

@@ -40,7 +40,7 @@ def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
 
 
 def absent(request: Request, why: str) -> dict[str, str]:
-    """Return the reason `why` for each field that should have been counted; without a request, for those of the thesis."""
+    """Return the reason `why` for each requested field, or for each field of the thesis if none was requested."""
     return dict.fromkeys(fields(events.table(REFERENCE), request), why)
 
 
@@ -87,7 +87,7 @@ def choose(table: events.Table, request: Request, why_not: Callable[[str], str |
 
 
 def passes(table: events.Table, names: dict[str, str], request: Request) -> list[tuple[Event, ...]]:
-    """Return the events in passes; with count = "split", all but the `ALWAYS_COUNTED` twice, for user and for kernel mode."""
+    """Return the events of each pass; to split modes, each but `ALWAYS_COUNTED` is counted for user and for kernel mode."""
     split = request.count == "split"
     modes = ("u", "k") if split else ("u",) if request.count == "user" else ("",)
     groups = [list(names)] if request.multiplexed else events.passes(table, names, per_pass=PER_PASS // (1 + split))
@@ -110,7 +110,7 @@ def _moded(event: str, mode: str) -> str:
 
 
 def events_of(passes_: Sequence[tuple[Event, ...]]) -> dict[str, str]:
-    """Return field -> requested event, both modes of a split joined."""
+    """Return field -> requested event; " + " joins the events of user and kernel mode."""
     found: dict[str, list[str]] = {}
     for event in (event for events_ in passes_ for event in events_):
         if event.asked() not in found.setdefault(event.field, []):

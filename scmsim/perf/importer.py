@@ -1,4 +1,4 @@
-"""Measurements made elsewhere -> a Result: perf stat, perf script, the emulated machine's CSV, the thesis' columns.
+"""Import measurements made elsewhere: perf stat, perf script, the emulated machine's CSV, the thesis' columns.
 
 `form_<event>_<FS>.txt` is the thesis' format (appendix, "Raw measurements"): one column of 11 file sizes x 14 units x 10
 repeats x 4 operations, with the operation varying fastest, then the repeat, the unit, the file size.
@@ -66,9 +66,9 @@ class About:
     mode : str
         "user" or "kernel" if perf counted only that mode without stating it in the names (--all-user, --all-kernel).
     cpu, kernel : str
-        Of the measured machine.
+        CPU and kernel of the measured machine.
     repeats, total : int
-        Of the thesis' columns: repeats of each cell, and bytes moved in each (for the number of calls).
+        Repeats of each cell of the thesis' columns, and bytes moved per repeat (for the number of calls).
     """
 
     fs: str = ""
@@ -117,7 +117,7 @@ def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None
     harness = {"backend": "import", "formats": sorted(set(kinds)), "table": about.table, "cpu": about.cpu}
     if forms:
         harness["calls"] = f"assumed: as many as move {about.total} bytes in passes over the file"
-    # of the measured machine, not of this one
+    # the kernel of the measured machine, not of this one
     kernels = {str(run.params["kernel"]) for run in runs if "kernel" in run.params}
     kernel = about.kernel or (kernels.pop() if len(kernels) == 1 else "")
     return Result(provenance.build(paths, harness=harness, host="", cpu=about.cpu, kernel=kernel), runs)
@@ -189,9 +189,9 @@ def _lab_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
 
 
 def _lab_run(row: dict[str, Any], number: int, about: About) -> Run:
-    """Return one row: totals of all its calls, rounded to whole numbers."""
+    """Return the run of one row, with totals of all its calls, rounded to whole numbers."""
     if None in row or None in row.values():
-        raise UsageError(f"line {number} has not as many fields as the header")
+        raise UsageError(f"line {number} does not have as many fields as the header")
     calls, unit = (_whole(row, key, number) for key in ("calls", "unit"))
     run = Run(about.named(row["fs"]), calls=calls, operations=calls)
     run.cell = {"operation": row["op"], "file_bytes": calls * unit, "unit_bytes": unit}
@@ -257,7 +257,7 @@ def _form_runs(fs: str, columns: Mapping[str, list[float]], about: About) -> lis
 
 
 def _calls(file_bytes: int, unit: int, total: int) -> int:
-    """Return the calls of as many passes over the file as move `total` bytes; a unit larger than the file is cut to it."""
+    """Return the number of calls in the passes that move `total` bytes; a call moves at most the whole file."""
     length = min(unit, file_bytes)
     of_a_pass = file_bytes // length
     return max(1, total // (of_a_pass * length)) * of_a_pass

@@ -94,7 +94,7 @@ class Machine:
     which : callable
         Returns the path of a tool, or None.
     dax : callable
-        As `dax_attribute`.
+        Returns whether a new file in a folder uses direct access, like `dax_attribute`.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Machine:
         return [name for name in names if re.fullmatch(r"cpu(_core|_atom)?|armv8_\w+|armv9_\w+", name)]
 
     def tables(self) -> dict[str, str]:
-        """Return event tables by PMU, for the PMUs that are present."""
+        """Return the name of the event table of each PMU that is present."""
         from scmsim.perf import events
 
         detected, present = events.detect_pmus(self.text("/proc/cpuinfo") or ""), self.pmus()

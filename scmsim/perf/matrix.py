@@ -91,8 +91,8 @@ class Matrix:
     def cells(self) -> list[Cell]:
         """Return all cells in the order in which they run.
 
-        Repeat by repeat, so that a slow drift of the machine spreads over all points; within a repeat, shuffled over file
-        systems, operations and sizes, so that the drift correlates with none of them.
+        Cells run repeat by repeat, so that a slow drift of the machine spreads over all points. Within a repeat, file
+        systems, operations and sizes are shuffled, so that the drift correlates with none of them.
         """
         return [cell for repeat in range(1, self.repeats + 1) for cell in self._shuffled(repeat)]
 

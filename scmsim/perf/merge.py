@@ -1,4 +1,4 @@
-"""Merge the readings of one `perf stat`: one per event over all places, intervals, core types and groups."""
+"""Merge the readings of one `perf stat` into one per event, over all places, intervals, core types and groups."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -51,7 +51,7 @@ def merged(readings: Iterable[Reading]) -> dict[str, Reading]:
 
 
 def _check_places(readings: Sequence[Reading]) -> None:
-    """Refuse places that contain each other: the whole and its parts, cores and each of their threads, nested control groups."""
+    """Raise UsageError if places contain each other: a whole and its parts, cores and their threads, nested control groups."""
     groups: dict[str, list[Reading]] = {}
     for one in readings:
         if "percore" in one.event and one.cpu.startswith("CPU"):
@@ -108,7 +108,7 @@ def _one_of(several: Sequence[Reading], notes: list[str]) -> Reading:
 
 
 def _core_types(several: Sequence[Reading], system_wide: bool, notes: list[str]) -> list[Reading]:
-    """Return the readings of one place, those of a task's core types as one: their sum, weighted by their shares of the time."""
+    """Return the readings of one place; a task's readings on several core types become their sum, weighted by time."""
     cores = [one for one in several if one.value is not None and re.fullmatch(CORE_TYPE, one.pmu)]
     if len(cores) < 2 or system_wide or _OF_THE_SYSTEM.match(cores[0].cpu):
         return list(several)

@@ -109,7 +109,7 @@ def _no_constant(name: str) -> float:
 
 
 def _add(found: Stat, row: dict, where: str) -> None:
-    """Add an object's reading; an object with only a metric has none."""
+    """Add an object's reading; only count an object that has a metric and no reading."""
     if "counter-value" not in row and "event" not in row:
         found.metrics += 1
         return

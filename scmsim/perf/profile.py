@@ -40,7 +40,7 @@ class Sites:
     lost: str = ""
 
     def share(self, event: str, site: str) -> float:
-        """Return the percentage of the event's total."""
+        """Return the percentage of the event's total that a mechanism caused."""
         total = sum(self.own[event].values())
         return 100 * self.own[event].get(site, 0) / total if total else 0.0
 
@@ -54,7 +54,7 @@ def map_for(fs: str) -> str:
 
 
 def maps() -> dict[str, str]:
-    """Return the name of the map for each map and for each model that has one."""
+    """Return a map's name by its own name and by the name of each model that it covers."""
     names = registry.names("sites")
     return {
         **{name: name for name in names},
@@ -88,7 +88,7 @@ def plain(symbol: str) -> str:
 
 
 def reduced(text: str | Iterable[str], fs: str | None = None) -> Sites:
-    """Return the output of `perf script` by symbol and by mechanism.
+    """Return the events in the output of `perf script` by symbol and by mechanism.
 
     Parameters
     ----------

@@ -12,13 +12,13 @@ MAX_READINGS = 1 << 20
 NOT_COUNTED = {"<not supported>": "not supported", "<not counted>": "not counted"}
 EVENT = r"[A-Za-z_][^\s;\"'#]*"
 CORE_TYPE = r"(?:cpu|cpu_core|cpu_atom|cpu_lowpower|cpum_cf|armv[789]_\w+|apple_\w+)"  # PMUs that count a core's events
-# _NAMED matches cpu_core/cycles/u, but not raw codes (event=0x..), which keep their spelling
 # Messages of perf in any form of output
 MESSAGE = re.compile(
     r"\s*(?:Couldn't resolve comm name for pid \d+|Some events weren't counted\..*|echo \d > /proc/sys/kernel/nmi_watchdog|"
     r"perf stat \.\.\.|The events in group usually have to be from the same PMU\..*|Warning:.*)$",
     re.IGNORECASE,
 )
+# cpu_core/cycles/u, but not raw codes (event=0x..), which keep their spelling
 _NAMED = re.compile(rf"({CORE_TYPE})/([^/=,]+)/(\w*)")
 _INSTANCE = re.compile(r"(\S+) \[([\w.-]+)\]")  # "data_read [uncore_imc_0]" of perf stat --no-merge
 _CLOCK = re.compile(r"(?:task|cpu)-clock(?::\w+)?")  # in ms, and without a unit before perf 4.20
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
     cpu : str
         Aggregation as perf printed it ("CPU0", "S0-D0", "perf-1234"), "" for the whole run.
     interval : float or None
-        Seconds since the start, of `perf stat -I`.
+        Seconds since the start, with `perf stat -I`.
     spread_percent : float or None
         With `perf stat -r`: standard error of the mean over the mean, in percent (perf calls it variance).
     cgroup : str or None
@@ -119,7 +119,7 @@ def reading(event: str, value: int | float | None, where: str, *, unit: str = ""
 
 
 def counted(text: str, where: str, groups: bool) -> tuple[int | float | None, str]:
-    """Return a value and the reason of its absence; `groups`: digits may be grouped (plain text)."""
+    """Return (value, "") or (None, reason for the missing count); with `groups`, digits may be grouped (plain text)."""
     text = text.strip(" \t")
     if text in NOT_COUNTED:
         return None, NOT_COUNTED[text]

@@ -21,7 +21,7 @@ from scmsim.perf.stat import Ran
 
 Progress = Callable[[Cell, int, int, float], None]  # next cell, cells done, cells in all, seconds left
 
-_PATIENCE = 50.0  # a run may take this many times its estimate, and at least a minute
+_PATIENCE = 50.0  # a run is killed after a minute plus this many times its estimate
 _DROP_CACHES = "/proc/sys/vm/drop_caches"
 
 

@@ -1,4 +1,4 @@
-"""Output of `perf script` -> a profile: events by symbol, alone and with the symbol's callees.
+"""Parse the output of `perf script` to a profile: events by symbol, alone and with the symbol's callees.
 
 Reads the default fields and any selection with event, ip and sym (`-F comm,tid,time,period,event,ip,sym,dso`), with or
 without call graphs.
@@ -35,7 +35,7 @@ class Symbol(NamedTuple):
     samples : int
         Samples taken in the symbol itself.
     own : int
-        Events of those samples: their periods if perf printed them, else the samples.
+        Events of these samples: the sum of their periods if perf printed them, else the number of samples.
     total : int
         Events of the samples with the symbol anywhere in their call graph (once per sample).
     """

@@ -26,7 +26,7 @@ _NOVA_MAGICS = (b"AVON", b"\x2b\x6f\x6e\x9c")
 class Request(NamedTuple):
     """Request for a file system on persistent memory.
 
-    `size` and `start` describe the region that `memmap=` cuts out of DRAM; None: half of the largest range, at its end.
+    `size` and `start` describe the region that `memmap=` cuts out of DRAM; if None, half of the largest range, at its end.
     """
 
     fs: str = "ext4-dax"
@@ -197,7 +197,7 @@ def _namespaces(machine: Machine, block: str) -> set[str]:
 
 
 def _in_use(machine: Machine, device: str) -> str:
-    """Return the use of a device or its partitions as text, "" if unused; also by number, as a link can hide a name."""
+    """Return the use of a device or its partitions, "" if unused; also compare numbers, because a link can hide a name."""
     name = device.removeprefix("/dev/")
     family = [
         each
@@ -244,7 +244,7 @@ def apply(machine: Machine, request: Request, told: Callable[[str], None] = lamb
     """Carry out the whole plan, or nothing, and return the mount point.
 
     Raises UsageError for a folder that is not ours, EnvironmentProblem for a device that is not free, a step that failed, or
-    a DAX mount whose files are not DAX.  After an error, as after Ctrl-C or SIGTERM, everything is unchanged.
+    a DAX mount whose files are not DAX.  An error, Ctrl-C or SIGTERM undoes every step.
     """
     steps = plan(machine, request)
     journal = Journal(str(machine.path(request.folder)))

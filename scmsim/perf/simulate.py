@@ -1,4 +1,4 @@
-"""The cells of a matrix as a sweep over the models: `simulate.toml`, in the folder of the result that it simulates."""
+"""Write the cells of a matrix as a sweep over the models: `simulate.toml`, in the folder of the measured result."""
 
 import json
 from collections.abc import Mapping

@@ -132,7 +132,7 @@ def _open(target: Target) -> Place:
         if made:
             os.mkdir(target.path, 0o700)
         with os.fdopen(os.open(marker, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+") as file:
-            made = made or file.read(1000).endswith(_MADE)  # by a run that was killed
+            made = made or file.read(1000).endswith(_MADE)  # made by a run that was killed
             file.seek(0)
             file.write(_NOTE + (_MADE if made else ""))
             file.truncate()

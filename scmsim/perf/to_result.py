@@ -1,4 +1,4 @@
-"""Finished cells -> Result: one Run for every cell and repeat, in the schema of the simulator's results."""
+"""Convert finished cells to a Result: one Run per cell and repeat, in the schema of the simulator's results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -76,7 +76,7 @@ def inside(passes: Sequence[Mapping[str, int]]) -> dict[str, float]:
 
 
 def finish(found: Run, why_absent: Mapping[str, str]) -> Run:
-    """Derive the metrics of a measurement: those that its counters allow, and why others of Table 7 are absent."""
+    """Derive the metrics that a measurement's counters allow; record why the others of Table 7 are absent."""
     found.derive()
     found.metrics = {name: value for name, value in found.metrics.items() if value is not None}
     kept = {name: why for name, why in found.why_absent.items() if name in TABLE7}  # only a model can supply the rest

@@ -117,7 +117,7 @@ def _check_folder(folder: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISDIR(mode):
-        raise UsageError(f"{str(folder)!r} is not a folder (a link is none either); name an empty one or a new one")
+        raise UsageError(f"{str(folder)!r} is not a folder (nor may it be a link); name an empty or new folder")
     if not (folder / MARKER).exists() and any(folder.iterdir()):
         raise UsageError(
             f"folder {str(folder)!r} holds files and was not made by 'scmsim perf setup'; name an empty one"
@@ -184,7 +184,9 @@ def roll_back(journal: Journal, machine: Machine, told: Callable[[str], None]) -
                     told(step.text)
                     do(step, machine)
             except EnvironmentProblem as error:
-                raise EnvironmentProblem(f"{error}; the rest is noted, run 'scmsim perf teardown' again") from None
+                raise EnvironmentProblem(
+                    f"{error}; the remaining steps are recorded, run 'scmsim perf teardown' again"
+                ) from None
             journal.remove_last()
         journal.close()
 

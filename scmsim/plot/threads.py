@@ -10,7 +10,7 @@ CALLS, PERFECT = "calls of all threads", "of one thread, times threads"
 
 
 def points(rows: Iterable[Mapping[str, Any]]) -> Rows:
-    """Return the points of rows of the manifest's `threads`: throughput, and what perfect scaling of the first row would give."""
+    """Return points for rows of the manifest's `threads`: the throughput, and that of perfect scaling from the first row."""
     found: Rows = []
     first: dict[str, float] = {}
     for row in rows:

@@ -105,22 +105,22 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """The reason, in one line, why the row is not met; empty if it is met or has no verdict."""
+        """Return one line on why the row is not met; "" if it is met or has no verdict."""
         return _module(self.document).REASONS.get(self.published.id, "") if self.verdict in VERDICTS[1:] else ""
 
     @property
     def published_numbers(self) -> list[float]:
-        """The published value as numbers: several for a range or a list of systems, none for text."""
+        """Return the published value as numbers: several for a range or a list of systems, none for text."""
         return _numbers(self.published.value)
 
     @property
     def simulated_numbers(self) -> list[float]:
-        """The answer as numbers; none for text."""
+        """Return the answer as numbers; none for text."""
         return _listed(self.answer.simulated)
 
     @property
     def judged(self) -> list[tuple[float, float]]:
-        """Pairs (simulated, published) of the columns that did not set a cost; empty if they cannot be paired."""
+        """Return pairs (simulated, published) of the columns that did not set a cost; empty if they cannot be paired."""
         ours, theirs = self.simulated_numbers, self.published_numbers
         if len(ours) != len(theirs) or self.published.relation == "range":
             return []
@@ -129,7 +129,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Simulated / published, as a geometric mean over several values; None without positive numbers."""
+        """Return simulated / published, the geometric mean of several values; None without positive numbers."""
         pairs = self.judged
         if not pairs or any(ours <= 0 or theirs <= 0 for ours, theirs in pairs):
             return None
@@ -137,7 +137,7 @@ class Row:
 
     @property
     def verdict(self) -> str | None:
-        """One of VERDICTS (see the module's docstring); None if the row has no verdict or was not run."""
+        """Return one of VERDICTS (see the module's docstring); None if the row has no verdict or was not run."""
         if self.answer.simulated is None or self.answer.kind not in INFORMATIVE:
             return None
         if self.answer.holds is not None:
@@ -153,7 +153,7 @@ class Row:
 
     @property
     def tolerance(self) -> str:
-        """How far a row may be off and still be met; empty if the row has no verdict."""
+        """Return, as text, how far a row may be off and still be met; "" if the row has no verdict."""
         if not self.verdict:
             return ""
         if self.published.relation == "range":

@@ -199,7 +199,7 @@ def is_result(path: pathlib.Path) -> bool:
 
 
 def read_all(path: str | pathlib.Path) -> Result:
-    """Return the result in a file or folder: of a folder its result.json, or else all its results as one, with the first manifest.
+    """Return the result in a file, or in a folder: its result.json, else all its results as one, with the first manifest.
 
     Raises
     ------

@@ -4,8 +4,8 @@ An error is ln(measured / replayed) of one measured cell.  A model's centre is i
 towards 0 as if two more workloads had no error.  Its scale is the root mean square of the errors about the centre, drawn towards
 the 80 % quantile of all models' errors as if two more workloads had that error.  An interval is the centre plus and minus the
 scale times the 90 % quantile of all errors in units of their scales, each centre and scale without the error's own workload.  It
-does not exceed the largest error of all cells, and always has the figure itself.  A model without measured cells takes its
-family's scale, and without those all models'; these have quantiles of their own, from cells whose model is left out.
+does not exceed the largest error of all cells, and always contains the figure itself.  A model without measured cells uses its
+family's scale, and a family without them the scale of all models; each has its own quantile, from cells whose model is left out.
 
 Sources: `workload_residuals.csv` (python -m tests.verification.workload_residuals) and, for a single kind of call on data,
 `residuals.csv`; docs/validation/intervals.md has the share of cells inside.

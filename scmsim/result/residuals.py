@@ -31,7 +31,7 @@ class Residual(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """Error in percent of the measured figure."""
+        """Return the error in percent of the measured figure."""
         if max(abs(self.measured), abs(self.replayed)) < _NOTHING:
             return 0.0
         return 100 * (self.replayed / self.measured - 1) if self.measured else float("inf")

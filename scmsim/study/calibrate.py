@@ -1,7 +1,7 @@
 """Fit a model's cost table to a real kernel: `WORK` per mechanism, fitted to some cells and tested on the others.
 
 The structure is the model's and stays fixed: how often each cost is charged in a cell comes from replays in which one cost
-counts 1 and all others 0.  What a cell measured, minus what its copies count by width, is then a sum of costs.  Least squares
+counts 1 and all others 0.  A cell's measured count, minus the count of its copies, is then a sum of costs.  Least squares
 on relative errors finds the costs; a weak pull towards the model's table keeps costs unchanged that the cells do not
 determine.
 """
@@ -229,8 +229,7 @@ def _structure(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the structure of the cells' counts, per call.
 
-    They are what counts without any cost (cells, 3), how often each cost is charged (cells, costs), and the current costs
-    (costs, 3).
+    Returns (counts without any cost (cells, 3), how often each cost is charged (cells, costs), current costs (costs, 3)).
     """
     none = np.zeros((len(names), 3))
     now = np.zeros((len(names), 3))

@@ -1,4 +1,4 @@
-"""Sensitivity of a replay: time, page walks and the order of the file systems if one number is half or double.
+"""Compute the sensitivity of a replay: time, page walks and the order of the file systems if one number is half or double.
 
 The numbers are the latency and the bandwidth of the medium, the entries of every TLB, and the page size on which persistent memory
 is mapped.  Latency and bandwidth change only the estimate, so they need no replay, unless page tables are in the medium.
@@ -37,7 +37,7 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One change: its subject, its value, and the arguments of the replay that it replaces."""
+    """One change: its subject, its value, and the arguments of `replay` that it overrides."""
 
     what: str
     to: str
@@ -129,7 +129,9 @@ def _wider(medium: dict[str, Any], factor: float) -> dict[str, Any]:
 
 
 def resized(array: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Return a TLB array with `factor` times the entries: the same ways and other sets, or other ways if the sets are one or odd.
+    """Return a TLB array with `factor` times the entries: change the number of sets, or the ways if there is one set.
+
+    The ways are also halved if the number of sets is odd and that of ways is even.
 
     A fully associative array stays fully associative.  Half of an odd number is rounded down, to at least one entry.
     """

@@ -145,7 +145,7 @@ def _contiguity(extents: np.ndarray) -> dict[str, int]:
 
 
 def _mappings(lengths: Sequence[int], large: np.ndarray, tables: int) -> dict[str, int]:
-    """Return figures of the files that a trace maps, each mapped whole: their bytes, those in 2 MiB, a process's page tables."""
+    """Return the bytes of the files that a trace maps, of their 2 MiB pages, and of page tables that map each file whole."""
     return {
         "mapped_files": len(lengths),
         "mapped_file_bytes": int(sum(lengths)),

@@ -21,7 +21,7 @@ def trace_path(path: str | os.PathLike[str]) -> pathlib.Path:
         raise UsageError(f"{os.fspath(path)!r}: a trace is a Parquet file; end its name in {SUFFIX}")
     if not target.suffix and target.exists() and target.stat().st_size and not _is_parquet(target):
         raise UsageError(
-            f"{os.fspath(path)!r} is there and is not a trace; give the trace another name, like {path}{SUFFIX}"
+            f"{os.fspath(path)!r} exists and is not a trace; give the trace another name, such as {path}{SUFFIX}"
         )
     return target
 

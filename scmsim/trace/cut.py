@@ -39,7 +39,7 @@ def cut_trace(
     """
     different(out, source)
     if start < 0 or (stop is not None and stop <= start):
-        raise UsageError(f"the span from {start} ns to {stop} ns is empty; give a start below its end")
+        raise UsageError(f"the span from {start} ns to {stop} ns is empty; give a start below the end")
     trace = open_trace(source)
     sizes, renumber, inside = Sizes(trace.files), Renumber(trace.files), 0
     for rows, counted in _span(trace, start, stop):
@@ -49,7 +49,7 @@ def cut_trace(
         inside += int(counted.sum())
     if not inside:
         raise UsageError(
-            f"no row of {str(source)!r} lies in that span; it lasts {_last(trace)} ns ('scmsim trace info')"
+            f"no row of {str(source)!r} is in that span; the trace lasts {_last(trace)} ns ('scmsim trace info')"
         )
 
     def kept() -> Iterator[np.ndarray]:

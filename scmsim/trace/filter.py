@@ -71,7 +71,7 @@ def filter_trace(
         left += len(rows)
     if not left:
         raise UsageError(
-            f"no row of {str(source)!r} passes the filter; see 'scmsim trace stats {source}' for what is there"
+            f"no row of {str(source)!r} passes the filter; see 'scmsim trace stats {source}' for its contents"
         )
     files = renumber.table(trace.files.first_size)
     header = derived(

@@ -31,7 +31,7 @@ def scale_trace(
     different(out, source)
     trace = open_trace(source)
     if times < 1:
-        raise UsageError(f"{times} copies are impossible; give at least 1")
+        raise UsageError(f"{times} copies is not a valid number; give at least 1")
     if times * len(trace.files) > MOST_FILES:
         raise UsageError(f"{times} copies of {len(trace.files)} files are more than {MOST_FILES}; give fewer copies")
     names = [path + (f".{copy}" if copy else "") for copy in range(times) for path in trace.files.path]

@@ -18,7 +18,7 @@ def contents(path: str | pathlib.Path, what: str) -> str:
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
     except ValueError:  # an embedded NUL
-        raise UsageError(f"cannot read {str(path)!r}: that is not a path") from None
+        raise UsageError(f"cannot read {str(path)!r}: the text is not a valid path") from None
     if len(found) > MAX_BYTES:
         raise UsageError(f"{str(path)!r} is longer than {MAX_BYTES >> 20} MiB; is it {what}?")
     return found.decode(errors="replace")

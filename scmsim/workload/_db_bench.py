@@ -10,7 +10,7 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.workload._flags import OFF, SWITCH, Flags, read
 from scmsim.workload._mistakes import Mistakes
 
-# benchmark -> kind of its requests, whether it begins with an empty store
+# benchmark -> (kind of its requests, whether it begins with an empty store)
 BENCHMARKS = {
     "fillseq": ("sequential", True), "fillrandom": ("random", True), "filluniquerandom": ("unique", True),
     "fillsync": ("random", True), "fill100K": ("random", True), "overwrite": ("random", False),
@@ -90,9 +90,9 @@ class Benchmark(NamedTuple):
     name: str
     does: str
     is_fresh: bool
-    requests: int  # of each thread
+    requests: int  # requests of each thread
     threads: int
-    keys: int  # drawn from 0 to this number
+    keys: int  # keys are drawn from 0 to this number
     sync: bool
     value: int
 
@@ -132,12 +132,14 @@ def parse(text: str) -> Line:
     if is_there and (fresh := [each.name for each in found if each.is_fresh]):
         mistakes.add(f"db_bench: {fresh[0]} with --use_existing_db is skipped, in db_bench too; take one out")
     if len({each.value for each in found}) > 1:
-        mistakes.add("db_bench: fill100K beside benchmarks with another value size is not modelled; run it alone")
+        mistakes.add(
+            "db_bench: fill100K beside benchmarks with a different value size is not modelled; run fill100K alone"
+        )
     if not found and not mistakes.texts:
         mistakes.add("db_bench: no benchmark makes a request; add one, such as --benchmarks=fillrandom")
     mistakes.check()
     if not found[0].is_fresh and not is_there and found[0].does != "random":
-        text = f"db_bench: {found[0].name} would find an empty store"
+        text = f"db_bench: {found[0].name} would run on an empty store"
         raise UsageError(f"{text}; put fillrandom or another fill before it, or add --use_existing_db")
     notes = [f"flags and benchmarks that change no call: {', '.join(line.silent + skipped)}"] * bool(
         line.silent or skipped

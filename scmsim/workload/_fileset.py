@@ -174,7 +174,9 @@ class Tree:
 
     def _populate(self, parent: int, name: str, depth: int, root: bool = False) -> None:
         if depth > MAX_DEPTH:
-            raise UsageError(f"directories more than {MAX_DEPTH} deep; give the fileset a larger dirwidth")
+            raise UsageError(
+                f"the fileset nests directories more than {MAX_DEPTH} deep; give the fileset a larger dirwidth"
+            )
         here = -1
         if not root:
             here = len(self.folders)

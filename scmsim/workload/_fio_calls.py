@@ -93,7 +93,7 @@ class Calls:
         return steps[steps["op"] >= 0]
 
     def _only_once(self, steps: np.ndarray, file: np.ndarray) -> None:
-        """Turn the second and later creations of a file into opens."""
+        """Turn every creation of a file after the first into an open."""
         for i in np.flatnonzero(steps["op"] == CREATE):
             if not self.fresh[file[i]]:
                 steps["op"][i] = OPEN
@@ -174,7 +174,7 @@ class Calls:
         return calls(len(ops), op=made[:, 0], file=self.ids[made[:, 1]], thread=self.job.number - 1)
 
     def verifying(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (reads that verify the writes of the pass, mask of the files that are open afterwards)."""
+        """Yield the reads that verify the writes of the pass, with a mask of the files that are open afterwards."""
         is_open = np.zeros(len(self.ids), bool)
         if self.history is None:
             return

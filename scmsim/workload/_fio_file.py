@@ -32,7 +32,7 @@ _WITHOUT_VALUE = frozenset(
 
 
 class Given(NamedTuple):
-    """Value of an option, and its place (file and line)."""
+    """Value of an option, and where it is given (file and line)."""
 
     value: str
     at: str
@@ -100,10 +100,14 @@ def _sections(text: str, where: str, mistakes: Mistakes) -> list[tuple[str, Opti
             if section is not common:
                 sections.append((match[1], section))
         elif line.startswith("include "):
-            mistakes.add(UsageError(f"{at}: include is not followed; put the lines of that file in its place"))
+            mistakes.add(
+                UsageError(f"{at}: include is not followed; replace the include line by the lines of the included file")
+            )
         elif section is None:
             mistakes.add(
-                UsageError(f"{at}: {line[:40]!r} stands before the first [section]; begin with [global] or [NAME]")
+                UsageError(
+                    f"{at}: {line[:40]!r} comes before the first [section]; begin the file with [global] or [NAME]"
+                )
             )
             break
         else:
@@ -118,7 +122,7 @@ def _command_line(words: list[str], where: str, mistakes: Mistakes) -> list[tupl
     rest = iter(words[1:] if words[0].rpartition("/")[2] == "fio" else words)
     for word in rest:
         if not word.startswith("-"):
-            text = f"{where}: {word[:40]!r} has no dashes; options begin with two, and a job file is given on its own"
+            text = f"{where}: {word[:40]!r} has no dashes; begin each option with --, or give a job file alone"
             mistakes.add(UsageError(text))
             continue
         key, equals, value = word.lstrip("-").partition("=")
@@ -154,7 +158,7 @@ def _made(sections: list[tuple[str, Options]], mistakes: Mistakes, changed: str)
             UsageError(f"{mistakes.where}: more than {MAX_FILES:,} files in all jobs; lower nrfiles or numjobs")
         )
     if not sections and not mistakes.texts:
-        text = "there is no job in it; write a section [NAME] with options such as rw=randread"
+        text = "the file defines no job; add a section [NAME] with options such as rw=randread"
         mistakes.add(UsageError(f"{mistakes.where}: {text}"))
     _check_groups(jobs, mistakes)
     mistakes.check()

@@ -163,7 +163,7 @@ def finish(job: Job) -> None:
         )
     if job.rate and job.reads and job.writes:
         raise UsageError(
-            f"{job.rate} of a job that reads and writes lets the clock choose which comes next; take it out"
+            f"{job.rate} of a mixed job: the clock chooses read or write, but a trace has none; take the option out"
         )
     if job.names:
         job.nrfiles = len(job.names)
@@ -197,14 +197,14 @@ def _finish_blocks(job: Job) -> None:
     if any(job.bssplit) and any(job.bsrange):
         raise _wrong(job, "bssplit and bsrange exclude each other; take one of them out")
     if any(share == 0 for split in job.bssplit for _, share in split):
-        raise _wrong(job, "a part of bssplit has no share left; let the shares add up to 100")
+        raise _wrong(job, "the shares of bssplit leave 0 per cent for a block size; make all shares add up to 100")
     if 0 < job.size < min(job.least):
         raise _wrong(job, f"size {job.size} is smaller than a block; give a larger size, or a smaller bs")
 
 
 def _finish_zones(job: Job) -> None:
     if job.zonemode != "strided" and job.zone_size:
-        raise _wrong(job, "zonesize needs zonemode=strided; add it")
+        raise _wrong(job, "zonesize needs zonemode=strided; add zonemode=strided")
     if job.zonemode == "strided" and not job.zone_size:
         raise _wrong(job, "zonemode=strided needs a zonesize, such as zonesize=1m")
     if job.zonemode != "strided" or job.openfiles > 1:
@@ -226,9 +226,9 @@ def _finish_engine(job: Job) -> None:
         text = "discards blocks, which a trace does not hold, except with the engine falloc; use reads or writes"
         raise UsageError(f"{job.trims}: rw=trim {text}")
     if job.trims and (job.least[0] != job.least[1] or job.most[0] != job.most[1] or job.verify):
-        raise _wrong(job, "rw=trim with a block size of its own, or with verify, is not modelled; give one block size")
+        raise _wrong(job, "rw=trim with a separate block size, or with verify, is not modelled; give one block size")
     if job.fill_device and not job.size and not job.file_size[0]:
-        raise _wrong(job, "fill_device writes until the file system is full, whose size is not known; add a size")
+        raise _wrong(job, "fill_device writes until the file system is full, whose size is not known; add size=")
     if job.engine == "vsync" and job.depth_given > 1:
         raise _wrong(job, "vsync with a queue leaves a file open at its end, which is not modelled; use iodepth=1")
     if job.engine in ("io_uring", "posixaio") and job.iodepth > 1 and (job.fsync or job.fdatasync):

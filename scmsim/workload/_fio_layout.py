@@ -11,7 +11,7 @@ MOST = 1 << 61  # bytes
 
 
 def plan(job: Job, held: list[int]) -> Ranges:
-    """Return the ranges of a job whose files have `held` bytes before the job (0: no such file)."""
+    """Return the ranges of a job whose files have `held` bytes before the job (0: the file does not exist)."""
     makes_none = job.engine in ("filecreate", *FOLDERS)
     if makes_none:
         held = [0] * job.nrfiles
@@ -35,7 +35,7 @@ def plan(job: Job, held: list[int]) -> Ranges:
     if size < min(job.least):
         raise UsageError(f"job {job.name!r}: {size} bytes are smaller than a block; give a larger size or a smaller bs")
     if max(ends) >= MOST or max(job.io_size, size) * job.loops >= MOST:
-        raise UsageError(f"job {job.name!r}: its offsets or bytes go beyond 2 EiB; make it smaller")
+        raise UsageError(f"job {job.name!r}: its offsets or bytes go beyond 2 EiB; lower size or offset")
     if job.random and max(spans) // min(job.least) > 0xFFFFFFFF:
         raise UsageError(
             f"job {job.name!r}: more than 2^32 blocks need random_generator=tausworthe64, which is not modelled"

@@ -48,10 +48,10 @@ PACING = frozenset(
 _REFUSED = {
     "exitall": "exitall ends all jobs when the first one ends, which only the clock decides; take it out",
     "exit_what": "exit_what goes with exitall, which only the clock decides; take it out",
-    "verify_backlog": "verify_backlog mixes reads into the writes and is not modelled; take it out",
+    "verify_backlog": "verify_backlog mixes reads into the writes, which is not modelled; take verify_backlog out",
     "read_iolog": "read_iolog replays a log; convert the log itself: scmsim trace convert LOG OUT.parquet",
     "include": "include is not followed; put the lines of that file in its place",
-    "kb_base": "kb_base changes what k means; take it out and write the sizes for kb_base=1024",
+    "kb_base": "kb_base changes the meaning of k; take kb_base out and write the sizes for kb_base=1024",
 }
 PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}  # with the options whose values are checked
 _DIRECTIONS = {
@@ -97,7 +97,7 @@ def size(text: str, at: str, percent: bool = False) -> int:
 
 
 def count(text: str, at: str, most: int = 1 << 60) -> int:
-    """Return a whole number from 0 to `most`."""
+    """Return the whole number in a text; raise UsageError unless it is from 0 to `most`."""
     if not re.fullmatch(r"[0-9]{1,19}", text) or not 0 <= int(text) <= most:
         raise UsageError(f"{at}: {text!r} is not a number from 0 to {most}")
     return int(text)
@@ -135,7 +135,7 @@ def _set_rw(job: Job, value: str, at: str) -> None:
     if colon and job.random:
         job.sequence = count(after, at, 1 << 30)
         if not job.sequence:
-            raise UsageError(f"{at}: rw={value} repeats its first place for ever; write a number from 1")
+            raise UsageError(f"{at}: rw={value} repeats its first offset for ever; write a number of at least 1")
     elif colon:
         job.seq_add = size(after.removeprefix("-"), at) * (-1 if after.startswith("-") else 1)
 
@@ -228,7 +228,7 @@ def _set_filename(job: Job, value: str, at: str) -> None:
         raise UsageError(f"{at}: filename={value[:40]} names no file")
     for name in job.names:
         if name == "-" or re.fullmatch(r"/dev/(null|zero|full|stdin|stdout|u?random)", name):
-            raise UsageError(f"{at}: {name} is not a file of a file system; name a file")
+            raise UsageError(f"{at}: {name} is not a regular file; name a file in a file system")
 
 
 def _set_sync(job: Job, value: str, at: str) -> None:

@@ -15,7 +15,7 @@ _SEED = 0xB1899BED  # seed of the random states that repeat from run to run
 _RANDSEED = 0x89  # the option's default
 _MULTIPLIER = 0x9E370001
 _LONG = (1 << 64) - 1
-# places in fio's list of seeds
+# indices in fio's list of seeds
 _OFFSETS = {
     "read size": 0, "write size": 1, "trim size": 2, "mix": 4, "file": 5, "block": 6, "file size": 7, "sequential": 10, "zone": 16,
 }  # fmt: skip
@@ -155,7 +155,7 @@ def seeds(job: Job) -> dict[str, int]:
 
 
 def drawn(words: list[int]) -> int:
-    """Draw the next number of a generator whose words are given, and advance the words."""
+    """Draw the next number of the generator with the state `words`, and advance the state in place."""
     state = np.array(words, np.int64)
     number = int(fio_job.drawn(state))
     words[:] = state.tolist()

@@ -47,7 +47,7 @@ def postmark(text: str, where: str) -> Params:
                 f"{at}: {unknown('command of Postmark that is modelled', words[0], ('set', 'run', 'quit'))}"
             )
         if runs:
-            raise UsageError(f"{at}: settings after a run make a second run, which is not modelled; split the file")
+            raise UsageError(f"{at}: settings after a run start a second run, which is not modelled; split the file")
         locations += words[1] == "location"
         _set(given, words[1], words[2:], at)
     if runs != 1 or locations > 1:
@@ -95,7 +95,7 @@ def iozone(text: str) -> Params:
             automatic = automatic or flag == "a" or "a" in value
             if value.strip("azRO"):
                 raise UsageError(
-                    f"iozone: {word[:20]!r} joins flags that are not modelled together; write them one by one"
+                    f"iozone: {word[:20]!r} joins several flags in one word, which is not modelled; write each flag separately"
                 )
             given |= {"crossover": 0} if "z" in word else {}
             continue
@@ -109,7 +109,7 @@ def iozone(text: str) -> Params:
             given[_IOZONE_SIZES[flag]] = _iozone_size(value, flag)
             given |= {"crossover": 0} if flag in "yq" else {}
     if not automatic:
-        raise UsageError("iozone: without -a it makes other calls, which are not modelled; add -a")
+        raise UsageError("iozone: without -a IOzone is not modelled; add -a")
     return {**given, "tests": ",".join(tests)} if tests else given
 
 
@@ -186,10 +186,10 @@ def _share(text: str, at: str) -> float:
 
 
 def merge(given: Any, read: Params, init: Callable[..., None]) -> None:
-    """Set the parameters that a file gives; raise UsageError for a parameter that is given besides it, too."""
+    """Set the parameters that a file gives; raise UsageError for a parameter that the user also gives directly."""
     for name in read:
         if getattr(given, name) != inspect.signature(init).parameters[name].default:
             raise UsageError(
-                f"{name.replace('_', '-')} is given twice: by the configuration, and besides it; take one out"
+                f"{name.replace('_', '-')} is given both in the configuration and as a parameter; take one out"
             )
     vars(given).update(read)

@@ -32,9 +32,9 @@ MODELS = {
     "qwen3-32b": 2 * 64 * 8 * 128,
     "deepseek-v3": 61 * (512 + 64),
 }
-LARGEST = 1 << 31  # most elements of a token
+LARGEST = 1 << 31  # maximum elements per token
 TRACE_BLOCK = 512  # tokens: Mooncake's block, for a trace whose requests all have one block
-LONGEST_LINE = 16 << 20  # characters of a request in a trace
+LONGEST_LINE = 16 << 20  # maximum characters of a request in a trace
 
 # Constants of `conversations`, fitted.
 SYSTEM = 512  # tokens with which every conversation begins
@@ -50,7 +50,7 @@ MOST_TOKENS = 1 << 20  # of one request
 def elements(model: str) -> int:
     """Return the elements of one token, from a name in MODELS or from factors such as 2x32x8x128.
 
-    Raises UsageError for another text.
+    Raises UsageError if the text is neither a known name nor factors.
     """
     if model in MODELS:
         return MODELS[model]
@@ -62,7 +62,7 @@ def elements(model: str) -> int:
     for factor in factors:
         found *= int(factor)
     if not 0 < found <= LARGEST:
-        raise UsageError(f"model {shown(model)} has {found:,} elements a token; give 1 to {LARGEST:,}")
+        raise UsageError(f"model {shown(model)} has {found:,} elements per token; give 1 to {LARGEST:,}")
     return found
 
 
@@ -120,7 +120,7 @@ def _request(line: str, where: str) -> tuple[int, list[int]]:
         found: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise UsageError(
-            f"{where}: {shown(line.strip())} is not a JSON object; a line is one request with input_length and hash_ids"
+            f"{where}: {shown(line.strip())} is not a JSON object; write each line as one request with input_length and hash_ids"
         ) from None
     if not isinstance(found, dict):
         raise UsageError(f"{where}: a request is a JSON object with input_length and hash_ids, not {shown(found)}")
@@ -129,9 +129,9 @@ def _request(line: str, where: str) -> tuple[int, list[int]]:
             raise UsageError(f"{where}: the request has no {key!r}; a request has input_length and hash_ids")
     length, blocks = found["input_length"], found["hash_ids"]
     if not _whole(length):
-        raise UsageError(f"{where}: input_length is {shown(length)}; it must be a whole number of tokens from 0 on")
+        raise UsageError(f"{where}: input_length is {shown(length)}; it must be a whole number of tokens, 0 or more")
     if not isinstance(blocks, list) or not all(_whole(block) for block in blocks):
-        raise UsageError(f"{where}: hash_ids is {shown(blocks)}; it must be a list of whole numbers from 0 on")
+        raise UsageError(f"{where}: hash_ids is {shown(blocks)}; it must be a list of whole numbers, 0 or more")
     return length, blocks
 
 
@@ -145,7 +145,7 @@ def _cut(number: int, length: int, blocks: list[int], own: int, tokens: int, nam
         size = (
             f"blocks of {own} tokens make {-(-length // own):,}"
             if own
-            else "no power of two as the size of a block makes so many"
+            else "no power of two as the block size gives that number of hash_ids"
         )
         raise UsageError(f"{name}:{number}: {len(blocks):,} hash_ids for {length:,} tokens; {size}")
     if max(own, tokens) % min(own, tokens):
@@ -158,13 +158,13 @@ def _cut(number: int, length: int, blocks: list[int], own: int, tokens: int, nam
 def conversations(requests: int, tokens: int, prompt: int, again: int, gap: int, seed: int) -> Iterator[list[int]]:
     """Yield requests of conversations that take turns, in blocks of `tokens` tokens.
 
-    A conversation begins with a text that all share, and a prompt of log-normal length.  Each turn repeats the text so far and
+    A conversation begins with a text common to all, then a prompt of log-normal length.  Each turn repeats the text so far and
     adds to it; some turns first cut the text.  The chance to go on differs by conversation (beta distribution).
 
     Parameters
     ----------
     requests : int
-        Requests in all.
+        Total number of requests.
     prompt, gap : int
         Medians: tokens of a first prompt; requests between two turns of a conversation.
     again : int

@@ -19,7 +19,7 @@ INDEX_ENTRY = 19  # bytes of a block's entry in the index; measured (strace of d
 FOOTER, META_INDEX, PROPERTIES = 53, 40, 878  # bytes at the end of a table, from its end; measured (strace of db_bench)
 LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
 ARENA_PAGE, ARENA_UNIT = 4096, 16  # bytes to which blocks and nodes of a memtable are rounded up
-MOVED = 4  # most tables that move to the next level together (kMaxMultiTrivialMove)
+MOVED = 4  # maximum number of tables that move to the next level together (kMaxMultiTrivialMove)
 TAIL = FOOTER + META_INDEX + PROPERTIES
 
 
@@ -167,7 +167,7 @@ class Levels:
         return int(np.argmin(overlap / size))
 
     def _movable(self, level: int, index: int) -> list[Table]:
-        """Return a table and neighbours (right neighbours first) that move together: no table below overlaps them."""
+        """Return a table and the neighbours (right neighbours first) that move down with it, as no table below overlaps them."""
         tables, low, high = self.levels[level], index, index
         while high - low + 1 < MOVED and high + 1 < len(tables) and not self._below(level, tables[high + 1]):
             high += 1

@@ -12,7 +12,7 @@ from scmsim.workload._flags import OFF, SWITCH, Flags, read
 from scmsim.workload._mistakes import Mistakes
 
 _CLOCK = "only the clock knows the calls; give the number of items with -n or -I"
-_ONE = "the run has one number of tasks: scmsim's --tasks, or mpirun -n before mdtest"
+_ONE = "the number of tasks is fixed for the run: set it by scmsim's --tasks, or mpirun -n before mdtest"
 FLAGS = Flags(
     program="mdtest",
     known={
@@ -28,9 +28,9 @@ FLAGS = Flags(
         "run-cmd-before-phase": "text", "run-cmd-after-phase": "text",
     },
     refused={
-        "B": "mdtest itself refuses it; take it out",
+        "B": "mdtest itself refuses the flag; take the flag out",
         "W": _CLOCK, "x": _CLOCK, "f": _ONE, "l": _ONE, "s": _ONE, "posix.rangelocks": "take it out",
-        "c": "take it out, and each task creates its own items",
+        "c": "take the flag out, so that each task creates its own items",
     },
     letters=True,
 )  # fmt: skip
@@ -147,7 +147,7 @@ def plan(text: str, tasks: int, seed: int) -> tuple[Plan, list[str]]:
 
 
 def _tasks(before: list[str], given: int) -> int:
-    """Return the number of tasks in a launcher's words, else the given number."""
+    """Return the number of tasks in a launcher's arguments, or the given number if there is none."""
     found = [
         value for flag, value in zip(before, before[1:], strict=False) if flag in ("-n", "-np", "--np", "--ntasks")
     ]
@@ -165,20 +165,23 @@ def _check(made: Plan, mistakes: Mistakes) -> None:
     """Raise UsageError for all mistakes: also the combinations that mdtest refuses or that are not modelled."""
     for is_wrong, text in (
         (made.branches < 1 and made.depth > 0, "-b 0 with -z: give a branching factor of at least 1"),
-        (made.own_trees and made.shared, "-u does not go with -S, in mdtest either; take one out"),
-        (made.mknod and made.write_bytes, "-k does not go with -w, in mdtest either; take one out"),
+        (made.own_trees and made.shared, "-u and -S exclude each other, in mdtest too; take one out"),
+        (made.mknod and made.write_bytes, "-k and -w exclude each other, in mdtest too; take one out"),
         (
             made.create and made.read and made.read_bytes > made.write_bytes,
             f"-e {made.read_bytes} reads more than -w {made.write_bytes} writes; give -w at least as much",
         ),
-        (len(made.tops) > 1 and not made.own_trees, "several directories with -d need -u; add it"),
+        (len(made.tops) > 1 and not made.own_trees, "several directories with -d need -u; add -u"),
         (len(made.tops) > made.tasks, f"-d names more directories than the {made.tasks} task(s); give fewer"),
-        (made.own_trees and made.items > 0 and made.per_dir > 0, "-n and -I do not go together with -u; take one out"),
+        (made.own_trees and made.items > 0 and made.per_dir > 0, "-n, -I and -u exclude one another; take one out"),
         (made.own_trees and made.stride > 0 and made.tasks > 1, "-u with -N is not modelled; take one out"),
-        (not made.items and not made.per_dir and not mistakes.texts, "there is no item; give -n, such as -n 1000"),
+        (
+            not made.items and not made.per_dir and not mistakes.texts,
+            "the run has no items; give their number with -n, such as -n 1000",
+        ),
         (
             bool(made.per_dir and made.items % made.per_dir),
-            f"-n {made.items} is not a multiple of -I {made.per_dir}; give one that is, or only one of them",
+            f"-n {made.items} is not a multiple of -I {made.per_dir}; give a multiple, or only one of the two flags",
         ),
         (
             max(made.write_bytes, made.read_bytes) > MOST,
@@ -205,7 +208,7 @@ def _size(made: Plan) -> None:
     if not made.per_dir:
         raise UsageError(f"mdtest: fewer items than the {holding:,} directories that hold them; give a larger -n")
     if made.seed is not None and made.loops > 1:
-        raise UsageError("mdtest: -R with -n and -I looks at items that do not exist, in mdtest too; take one out")
+        raise UsageError("mdtest: -R with -n and -I accesses items that do not exist, in mdtest too; take one out")
     kinds = made.on_dirs + made.on_files
     count = made.iterations * made.loops * made.tasks * (made.dirs + kinds * made.in_tree)
     if not made.iterations or count > MAX_OBJECTS:

@@ -2,7 +2,7 @@
 
 from scmsim.core.errors import UsageError
 
-_SHOWN = 20  # most mistakes in one message
+_SHOWN = 20  # maximum number of mistakes in one message
 
 
 class Mistakes:

@@ -21,7 +21,7 @@ FIELDS = (
 STEP = np.dtype([(name, "i8") for name in FIELDS])
 _SAME = ("op", "file", "parent", "thread", "flag")
 
-MAX_ROWS = 1 << 40  # most operations of one stream: row numbers and times stay far from 2^63
+MAX_ROWS = 1 << 40  # maximum number of operations in one stream: row numbers and times stay far from 2^63
 
 
 def from_rows(rows: list[int]) -> np.ndarray:
@@ -135,4 +135,6 @@ def _rest(steps: np.ndarray, ends: np.ndarray, first: int) -> np.ndarray:
 def check_times(rows: int, interval: int) -> None:
     """Raise UsageError if the times of a stream would exceed 62 bits."""
     if rows > MAX_ROWS or rows * interval >= 1 << 62:
-        raise UsageError(f"{rows:,} operations {interval} ns apart do not fit a trace's clock; make it shorter")
+        raise UsageError(
+            f"{rows:,} operations {interval} ns apart overflow the trace's clock; make the interval shorter"
+        )

@@ -1,4 +1,4 @@
-"""Parts that the generators share: columns to OP records, rows woven into order, pieces cut into batches."""
+"""Helpers that the generators share: turn columns into OP records, merge rows by position, cut pieces into batches."""
 
 import functools
 import inspect
@@ -33,7 +33,7 @@ class Stream:
     fresh = False  # whether each piece is a new array, so that a batch may be a view of a piece
 
     def parts(self) -> Iterator[tuple[Pieces, int]]:
-        """Yield (function that makes the pieces of a pass, times that the pass occurs in a row): not all passes need a replay."""
+        """Yield (function that makes the pieces of a pass, number of times the pass repeats), so that a replay may skip repeats."""
         yield self.pieces, 1
 
     def pieces(self) -> Iterator[np.ndarray]:
@@ -149,7 +149,7 @@ def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) ->
 
 
 def place_in_run(numbers: np.ndarray) -> np.ndarray:
-    """Return the place of each entry within its run of equal numbers: 7 7 7 3 3 -> 0 1 2 0 1."""
+    """Return the index of each entry within its run of equal numbers: 7 7 7 3 3 -> 0 1 2 0 1."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     return np.arange(len(numbers)) - np.repeat(starts, np.diff(starts, append=len(numbers)))
 

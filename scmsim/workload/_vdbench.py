@@ -49,7 +49,7 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
 }  # fmt: skip
 _LOOPS = {"operations": "operation", "xfersizes": "xfersizes", "threads": "threads", "rdpct": "rdpct"}
 _REFUSED = {
-    "skew": "only for fwd and wd", "totalsize": "the number of files is then another one", "count": "write the entries one by one",
+    "skew": "only for fwd and wd", "totalsize": "the option changes the number of files", "count": "write the entries one by one",
     "workingsetsize": "it limits the files in use", "wss": "it limits the files in use", "rhpct": "hits need a hit area",
     "whpct": "hits need a hit area", "stride": "only seekpct is", "streams": "only seekpct is", "curve": "it measures first",
     "replay": "convert the trace instead: scmsim trace convert", "target": "copy and move are not", "journal": "no validation is",
@@ -189,7 +189,7 @@ def _value(key: str, values: list[str], unit: str, at: str) -> Any:
     if unit == SPREAD:
         return spread(values, f"{at}: {key}")
     if len(values) > 1 and key != "seekpct":
-        raise UsageError(f"{at}: {key} takes one value here, not {len(values)}")
+        raise UsageError(f"{at}: {key} takes exactly one value, not {len(values)}")
     if unit == "number":
         return number(values[0], f"{at}: {key}")
     if unit == "text":
@@ -238,7 +238,9 @@ def _check(made: Parameters, where: str, mistakes: Mistakes) -> None:
     """Add a mistake for each missing or contradictory entry."""
     entries = made.entries
     if not entries["rd"]:
-        mistakes.add(f"{where}: there is no run; add one, such as rd=run1,fwd=fwd1,fwdrate=max,format=yes,elapsed=10")
+        mistakes.add(
+            f"{where}: the file defines no run; add a run such as rd=run1,fwd=fwd1,fwdrate=max,format=yes,elapsed=10"
+        )
     if bool(entries["fsd"]) == bool(entries["sd"]):
         mistakes.add(f"{where}: give either files (fsd and fwd) or devices (sd and wd)")
     for kind, key in (("fsd", "anchor"), ("sd", "lun")):

@@ -118,7 +118,7 @@ class Tree:
         return Files([f"/{name.strip('/')}" for name in self.names], first, np.array(self.is_dir))
 
     def formatted(self, run: Entry, given: Entry, workloads: list[Entry]) -> Iterator[Row]:
-        """Yield the calls of a format: what exists is removed, then directories and full files are made by its threads in turn.
+        """Yield the calls of a format: remove what exists, then let the threads create directories and full files in turn.
 
         `clean` removes only, `directories` makes no files, `restart` keeps existing files.
         """
@@ -301,7 +301,7 @@ class Run:
         return [*[(FSYNC, file, -1, 0, -1, 0, t.number)] * syncs, (CLOSE, file, -1, 0, -1, 0, t.number)]
 
     def _file(self, t: Thread, exists: bool | None, full: bool = False) -> int:
-        """Return the next file for a thread, in turn or at random: not busy, existing (`exists`), not empty (`full`); or -1."""
+        """Return the next non-busy file for a thread, existing if `exists`, not empty if `full`; -1 if there is none."""
         a, w = t.anchor, t.workload
         count, once = len(a.files), "once" in w["fileselect"]
         is_random, shared = any("random".startswith(word) for word in w["fileselect"]), "shared" in w["fileio"]

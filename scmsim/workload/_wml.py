@@ -37,7 +37,7 @@ _PACING = (
     "bwlimit",
     "iopslimit",
     "opslimit",
-)  # statements and flowops of the clock
+)  # statements and flowops that only control time
 _MODES = ("alldone", "firstdone", "timeout", "nousestats")
 _RANDVAR_ATTRIBUTES = ("type", "min", "max", "mean", "gamma", "round", "randtable", "randsrc", "seed")
 _THREAD_ATTRIBUTES = ("name", "memsize", "instances", "useism", "ioprio")
@@ -157,10 +157,10 @@ class Parser:
 
     def _take(self, expected: str = "") -> Token:
         if self.at >= len(self.tokens):
-            raise self._fail(f"the file ends where {expected or 'more'!r} should come; is it cut short?")
+            raise self._fail(f"the file ends where {expected or 'more'!r} is expected; check that the file is complete")
         token = self.tokens[self.at]
         if expected and token.text != expected:
-            raise self._fail(f"{token.text[:40]!r} stands where {expected!r} should; see the Filebench language", token)
+            raise self._fail(f"{token.text[:40]!r} is where {expected!r} should be; see the Filebench language", token)
         self.at += 1
         return token
 
@@ -218,7 +218,7 @@ class Parser:
         text = token.text
         if text.startswith("$"):
             if text[1:] not in self.variables:
-                raise self._fail(f"variable {text} is not set before", token)
+                raise self._fail(f"variable {text} is used before it is set; set it first", token)
             return self.variables[text[1:]]
         if match := re.fullmatch(r"(\d{1,18})([kmg]?)", text):
             value = int(match[1]) * _SUFFIXES[match[2]]
@@ -351,7 +351,7 @@ class Parser:
         if made.entries + made.leafdirs < 1:
             raise self._fail(f"fileset {made.name!r} needs entries or leafdirs of at least 1", token)
         if made.prealloc == 100 and made.entries and made.leafdirs and not made.single:
-            text = "prealloc with files and leafdirs fails in Filebench, too: they have the same names"
+            text = "prealloc with both files and leafdirs fails, in Filebench too: the files and leafdirs have the same names"
             raise self._fail(f"{text}; make two filesets", token)
         if made.prealloc > 100 or not made.name:
             raise self._fail("a fileset needs a name, and prealloc is at most 100 per cent", token)

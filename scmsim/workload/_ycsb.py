@@ -23,7 +23,7 @@ MIXES: dict[str, tuple[tuple[float, ...], str]] = {
     "f": ((0.5, 0, 0, 0, 0.5), "zipfian"),
 }
 DISTRIBUTIONS = ("zipfian", "latest", "uniform")
-LONGEST_SCAN = 100  # records; lengths are uniform from 1
+LONGEST_SCAN = 100  # maximum records of a scan; lengths are uniform from 1
 THETA = 0.99
 _ITEMS = 10_000_000_000
 _ZETA_ITEMS = 26.46902820178302  # zeta of 10^10 items: a constant of ScrambledZipfianGenerator
@@ -54,11 +54,11 @@ def requests(
     mix : str or tuple
         "a" to "f", or shares of the operations and distribution of the keys, such as MIXES["a"].
     records, operations : int
-        Records loaded before (keys 0 to records - 1), requests in all.
+        Number of records loaded before (keys 0 to records - 1); total number of requests.
     distribution : str
         One of DISTRIBUTIONS in place of the mix's distribution; "" keeps the distribution of the mix.
     longest : int
-        Most records of a scan.
+        Maximum number of records of a scan.
     """
     shares, own = MIXES[mix] if isinstance(mix, str) else mix
     random = np.random.default_rng(seed)

@@ -64,7 +64,7 @@ class Step(NamedTuple):
 class Workload(_stream.Stream):
     """Stream of the ageing operations (a records.Source); see PARAMS: sizes in bytes, shares in percent.
 
-    Raises UsageError for an unknown distribution or shares that are impossible.
+    Raises UsageError for an unknown distribution or impossible shares.
     """
 
     @_stream.declared(PARAMS)
@@ -74,7 +74,7 @@ class Workload(_stream.Stream):
         p.at_least(1, "capacity", "mean", "unit", "dirs")
         for name, share in (("utilisation", p.utilisation), ("churn", p.churn)):
             if not 1 <= share <= 100:
-                raise UsageError(f"{name} = {share} percent; it must lie from 1 to 100")
+                raise UsageError(f"{name} = {share} percent; it must be from 1 to 100")
         self.goal = p.capacity * p.utilisation // 100
         if self.goal < PAGE:
             raise UsageError(
@@ -139,7 +139,7 @@ class _Pool:
         self.used = 0
 
     def refill(self, goal: int, most: int, draw: Callable[[int], np.ndarray]) -> Iterator[Step]:
-        """Create files until the next one would not fit `goal` bytes; a file that can never fit is cut to the goal."""
+        """Create files until the next file would exceed `goal` live bytes; cut a file that alone exceeds the goal."""
         full = False
         while not full and len(self.ids) < most:
             sizes = np.minimum(draw(min(_DRAW, most - len(self.ids))), goal // PAGE * PAGE)

@@ -45,7 +45,7 @@ PHASES = ("makedir", "copy", "scandir", "readall")
 class Workload(_stream.Stream):
     """Stream of the benchmark's operations (a records.Source); see PARAMS, sizes in bytes, interval in nanoseconds.
 
-    Raises UsageError for an unknown phase, or sizes that make no tree.
+    Raises UsageError for an unknown phase, or sizes from which no tree can be built.
     """
 
     @_stream.declared(PARAMS)
@@ -53,7 +53,7 @@ class Workload(_stream.Stream):
         _stream.choose("phase", p.phase, ("all", *PHASES))
         p.at_least(1, "files", "dirs", "unit", "repeats")
         if p.total < p.files:
-            raise UsageError(f"total = {p.total} is less than one byte for each of {p.files} files; raise it")
+            raise UsageError(f"total = {p.total} is less than one byte for each of {p.files} files; raise total")
         self.phase, self.unit = p.phase, p.unit
         self.counts = p.dirs, p.files, p.repeats
         self.sizes = tree_sizes(p.files, p.total, p.seed)
@@ -94,7 +94,7 @@ class Workload(_stream.Stream):
     def _copy(self, tree: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the calls that copy each file.
 
-        The copy opens the source, creates the copy, reads and writes by turns, reads nothing once more at the end, and closes
+        The copy opens the source, creates the copy, alternates reads and writes, reads 0 bytes at the end of the file, and closes
         both.
         """
         (dirs, copies), (_, originals) = tree, self._tree(0)
@@ -107,7 +107,7 @@ class Workload(_stream.Stream):
             (2, reads), (2, writes), (3, ops(READ, originals, self.sizes)),
             (4, ops(CLOSE, copies)), (5, ops(CLOSE, originals)),
         )  # fmt: skip
-        last = int(-(-self.sizes.max() // self.unit)) + 2  # places that one file needs between its open and its close
+        last = int(-(-self.sizes.max() // self.unit)) + 2  # positions reserved per file, from its open to its close
         step = last + 6
 
         def place(order: int, rows: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A random history of files that come, grow, shrink and go: it tries a file system's allocator and does not represent a program.
+"""A random history of file creations, growth, truncation and removal: it tests a file system's allocator, and models no program.
 
 Appends in units of random sizes (to one file, or to several in turn), overwrites, truncation, reservation, punched holes,
 removal and renaming over another file.  Some files stay open between their calls, because a kernel keeps preallocated blocks
@@ -27,10 +27,10 @@ from scmsim.core.records import (
 )
 from scmsim.workload import _stream
 
-SUMMARY = "a random history of files that come, grow, shrink and go, for the allocation of blocks"
+SUMMARY = "a random history of files that are created, grown, shrunk and deleted, to exercise block allocation"
 PARAMS = {
     "operations": ("1000", "calls", "least number of calls"),
-    "files": ("40", "files", "most files that exist at once"),
+    "files": ("40", "files", "maximum number of files at any time"),
     "dirs": ("4", "directories", "directories, chosen at random for each new file"),
     "unit": ("4MiB", "bytes", "largest transfer; transfer sizes are log-uniform"),
     "writers": ("3", "files", "most files that a step appends to in turn"),
@@ -54,7 +54,7 @@ Row = tuple[int, int, int, int, int, int]  # op, file, offset, length, file2, fl
 class Workload(_stream.Stream):
     """Stream of the history (a records.Source); see PARAMS: sizes in bytes, `fill` in percent, interval in nanoseconds.
 
-    Raises UsageError for numbers below 1, a share that is impossible, or a share that does not hold four units.
+    Raises UsageError for numbers below 1, an impossible share, or a share that holds fewer than four units.
     """
 
     @_stream.declared(PARAMS)
@@ -114,7 +114,7 @@ class _History:
         elif kind == "append":
             count = self.draw.randint(1, min(self.p.writers, len(self.sizes)))
             yield from self._append(self.draw.sample(list(self.sizes), count))
-        elif kind in ("unlink", "create"):  # no room for another file
+        elif kind in ("unlink", "create"):  # another file does not fit
             yield from self._unlink(self.draw.choice(list(self.sizes)))
         elif kind == "rename":
             yield from self._rename()
@@ -186,7 +186,7 @@ class _History:
         self.taken[file] = max(self.taken[file], _pages(end))
 
     def _room(self, file: int, at: int, length: int, busy: list[int]) -> Generator[Row, None, int]:
-        """Unlink files, then truncate busy ones, until a write at `at` fits; return its offset, 0 if `file` was truncated."""
+        """Unlink files, then truncate busy files, until a write at `at` fits; return its offset (0 if `file` was truncated)."""
         while sum(self.taken.values()) - self.taken[file] + max(self.taken[file], _pages(at + length)) > self.most:
             others = [one for one in self.sizes if one not in busy]
             if others:

@@ -21,7 +21,7 @@ PARAMS = {
     "interval": ("1us", "time", "trace time between two calls"),
 }
 COMMAND = "command"  # scmsim synth db_bench -o OUT.parquet -- --benchmarks=fillrandom --num=100000
-_BLOCK = 1 << 14  # requests at a time
+_BLOCK = 1 << 14  # requests generated at a time
 
 
 class Workload(lsm.Workload):

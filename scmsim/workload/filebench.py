@@ -42,13 +42,13 @@ PARAMS = {
         "a shipped workload (varmail is the thesis' mailserver)",
     ),
     "set": ("", "text", "values for the file's variables, such as 'nfiles=100 nthreads=1'"),
-    "flowops": ("100000", "flowops", "total number of steps, of all threads, after which the run ends"),
+    "flowops": ("100000", "flowops", "total number of steps of all threads; the run ends after them"),
     "starved": (
         "wait",
         "wait|stop",
-        "if a step finds no file: its thread waits, or the run ends as in Filebench",
+        "if no file is available for a step: let the thread wait, or end the run as Filebench does",
     ),
-    "seed": ("1", "seed", "seed of what Filebench draws from the system"),
+    "seed": ("1", "seed", "seed of the random numbers that Filebench takes from the system"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 
@@ -56,11 +56,11 @@ _FOLDER = pathlib.Path(__file__).parent / "personalities"
 _ALLOCATION = 1 << 20  # bytes of a write when files are made beforehand (fileset.h, FILE_ALLOC_BLOCK)
 _RAND_MAX = (1 << 31) - 1
 _BLOCK = 1 << 13  # STEPs in one array
-_DRAWS = 1 << 14  # random numbers at a time
+_DRAWS = 1 << 14  # random numbers drawn at a time
 _PAGE = 4096
-_VALUES = 1 << 12  # values of a random variable at a time
+_VALUES = 1 << 12  # values of a random variable drawn at a time
 _MOST_DRAWN = 1 << 40  # bytes; a larger value of a random variable is cut to this limit
-_DRAWN = ("iosize", "indexed")  # attributes that may be a random variable
+_DRAWN = ("iosize", "indexed")  # attributes whose value may be a random variable
 _OF_DIRECTORIES = ("makedir", "removedir", "listdir")
 _SAME_AS = {"aiowrite": "write"}
 _NEED_UNIT = ("read", "write", "aiowrite", "appendfile", "appendfilerand")
@@ -344,4 +344,4 @@ def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:
     if memory and action["unit"] > memory:
         raise UsageError(f"line {flowop.line}: iosize {action['unit']} is larger than the thread's memsize {memory}")
     if max(action["fd"], action["source"]) > DESCRIPTORS:
-        raise UsageError(f"line {flowop.line}: descriptors go from 0 to {DESCRIPTORS}")
+        raise UsageError(f"line {flowop.line}: a descriptor must be from 0 to {DESCRIPTORS}")

@@ -153,7 +153,7 @@ def _goes_on(job: Job, state: State, before: int, total: int) -> bool:
 
 
 def _together(jobs: list[Iterator[np.ndarray]], waits: list[set[int]], flows: list[int]) -> Iterator[np.ndarray]:
-    """Yield the calls of jobs that run at once: they take turns, each `flows` calls, once those that they wait for have ended."""
+    """Yield the calls of jobs that run at once: they take turns of `flows` calls; a job first waits for its `wait_for`."""
     if len(jobs) == 1:
         yield from jobs[0]
         return
@@ -213,7 +213,7 @@ def _most_calls(job: Job, ranges: Ranges) -> int:
 
 
 def _told(job: Job) -> dict[str, object]:
-    """Return a job for the header: its name and the options that differ from fio's defaults."""
+    """Return the description of a job for the header: its name and the options that differ from fio's defaults."""
     default = Job(job.name)
     finish(default)
     return {key: value for key, value in vars(job).items() if key == "name" or value != getattr(default, key)}

@@ -31,21 +31,19 @@ from scmsim.core.records import (
 from scmsim.workload import _kvcache, _steps, _stream
 from scmsim.workload._stream import ops
 
-SUMMARY = (
-    "the KV cache of a language-model server: put, get and evict blocks of tokens, of a trace or of drawn requests"
-)
+SUMMARY = "the KV cache of a language-model server: put, get and evict token blocks; requests from a trace or drawn"
 PARAMS = {
     "file": ("", "file", "trace of requests in Mooncake's format (JSON lines); without it, requests are drawn"),
-    "model": ("llama-3.1-8b", "text", "name of a model, or the elements of a token as factors: 2x32x8x128"),
-    "element": ("2", "bytes", "bytes of an element: 2 for fp16 and bf16, 1 for fp8"),
-    "tokens": ("256", "tokens", "tokens of a block (LMCache: 256, vLLM: 16)"),
+    "model": ("llama-3.1-8b", "text", "name of a model, or the elements per token as factors, such as 2x32x8x128"),
+    "element": ("2", "bytes", "bytes per element: 2 for fp16 and bf16, 1 for fp8"),
+    "tokens": ("256", "tokens", "tokens per block (LMCache: 256, vLLM: 16)"),
     "capacity": ("16GiB", "bytes", "bytes of the cache"),
     "by": (
         "map",
         "map|calls|files",
         "blocks are slots of one mapped file, slots of one file (read and write), or files",
     ),
-    "requests": ("200", "requests", "drawn: requests in all"),
+    "requests": ("200", "requests", "drawn: total number of requests"),
     "prompt": ("5900", "tokens", "drawn: median length of a conversation's first prompt"),
     "again": ("43", "per cent", "drawn: share of requests that continue a conversation, in the long run"),
     "gap": (
@@ -67,7 +65,7 @@ PAST_CACHES = 3 << 18
 class Workload(_stream.Stream):
     """Stream of the transfers of one cache (a records.Source); see PARAMS.
 
-    `found`, `stored` and `evicted` count the blocks that all requests got and put, and that lost their slot; `asked` is
+    `found`, `stored` and `evicted` count the blocks that all requests got and put, and the blocks that lost their slot; `asked` is
     the number of full blocks of all requests.
 
     Raises UsageError for an unknown model, a cache smaller than a block, or a trace that cannot be read.
@@ -108,7 +106,7 @@ class Workload(_stream.Stream):
             self.evicted += served.evicted
         if not requests:
             raise UsageError(f"{self.file!r} has no requests; give a trace of one JSON object a line")
-        self.used = self.stored - self.evicted  # slots that ever hold a block
+        self.used = self.stored - self.evicted  # number of slots that ever hold a block
         if self.by == "files":
             if self.used > MOST_FILES:
                 raise UsageError(

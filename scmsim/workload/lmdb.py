@@ -54,7 +54,7 @@ _MOST = 1 << 26  # pages
 class Workload(_stream.Stream):
     """Stream of the transactions on one database (a records.Source); see PARAMS.
 
-    Raises UsageError for a value that does not fit twice into a page (LMDB would store it on overflow pages), or a
+    Raises UsageError for a value of which two do not fit into a page (LMDB would store it on overflow pages), or a
     database of too many pages.
     """
 

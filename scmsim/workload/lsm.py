@@ -75,8 +75,8 @@ KEY = 23  # bytes: "user" and 19 digits
 TABLE_WRITER = 1 << 20  # bytes of a table's write buffer, which is written when the next block does not fit
 MANIFEST_RECORD = 137  # bytes; the median traced with keys of 23 bytes
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
-LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # places in the program's memory
-_RUNS = 1 << 10  # places per request: more than sorted runs and blocks of a scan in one run
+LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # buffer addresses in the program's memory
+_RUNS = 1 << 10  # order positions per request: more than the sorted runs, and than the blocks of a scan in one run
 
 
 class Workload(_stream.Stream):

@@ -34,7 +34,7 @@ from scmsim.workload._stream import ops
 SUMMARY = "a mapped file touched in units: sequential, strided, random or zipf, with msync or with flushes and fences"
 PARAMS = {
     "op": ("read", "read|write", "operation of a touch"),
-    "pattern": ("random", "sequential|strided|random|zipf", "order of the places in the file"),
+    "pattern": ("random", "sequential|strided|random|zipf", "order of the offsets in the file"),
     "unit": ("4KiB", "bytes", "bytes of one touch"),
     "stride": ("2MiB", "bytes", "strided: distance from the start of one touch to the start of the next"),
     "file_size": ("1GiB", "bytes", "bytes of the file"),
@@ -45,20 +45,20 @@ PARAMS = {
         "no|flush|nontemporal",
         "after each store: nothing, write-backs and a fence, or a store past the caches and a fence",
     ),
-    "sync": ("0", "touches", "touches after which an msync (by=calls: fsync) follows; 0: none"),
+    "sync": ("0", "touches", "number of touches between two msyncs (by=calls: fsyncs); 0: no msync"),
     "map_sync": ("0", "bool", "mapped with MAP_SYNC"),
     "populate": ("0", "bool", "mapped with MAP_POPULATE"),
-    "seed": ("1", "seed", "seed of the random places"),
+    "seed": ("1", "seed", "seed of the random offsets"),
 }
 THETA = 0.99
 _PIECE = 1 << 16  # touches made at once: a replay's batch, which then needs no copy
-MOST_PLACES = 1 << 26  # most places of a zipf pattern: half a GiB of shares
+MOST_PLACES = 1 << 26  # maximum offsets of a zipf pattern: the shares take half a GiB
 
 
 class Workload(_stream.Stream):
     """Stream of the touches of one file (a records.Source); see PARAMS.
 
-    Raises UsageError for an unknown pattern or way, or a file that does not hold one touch.
+    Raises UsageError for an unknown pattern or access method, or a file that does not hold one touch.
     """
 
     fresh = True
@@ -72,11 +72,13 @@ class Workload(_stream.Stream):
         if p.unit > p.file_size:
             raise UsageError(f"file_size {p.file_size} does not hold a touch of {p.unit} bytes; make the file larger")
         if p.persist != "no" and (p.op == "read" or p.by == "calls"):
-            raise UsageError("persist is of stores through a mapping; leave it out, or take op write and by map")
+            raise UsageError(
+                "persist applies only to stores through a mapping; leave persist out, or give op=write and by=map"
+            )
         self.step = p.stride if p.pattern == "strided" else p.unit
         self.places = (p.file_size - p.unit) // self.step + 1
         if p.pattern == "zipf" and self.places > MOST_PLACES:
-            raise UsageError(f"{self.places} places are too many for zipf; take a larger unit or a smaller file")
+            raise UsageError(f"{self.places} offsets are too many for zipf; give a larger unit or a smaller file")
         self.op, self.pattern, self.unit, self.size, self.touches = p.op, p.pattern, p.unit, p.file_size, p.touches
         self.by, self.persist, self.sync, self.seed = p.by, p.persist, p.sync, p.seed
         self.flag = WRITABLE_SHARED | (MAP_SYNC if p.map_sync else 0) | (POPULATE if p.populate else 0)

@@ -1,4 +1,4 @@
-"""mdtest of IOR 4.1: trees of directories; items are created, looked at, read, renamed and removed, call by call.
+"""mdtest of IOR 4.1: trees of directories; items are created, examined with stat, read, renamed and removed, call by call.
 
 Source: hpc/ior 5fcf0ba, src/mdtest.c and src/aiori-POSIX.c, checked with strace of a build.  Tasks take turns within a phase,
 one call each.  Not modelled: the clock (-W), collective creates (-c), other interfaces than POSIX.
@@ -53,7 +53,7 @@ class Workload(Stream):
         if not p.command:
             raise UsageError("give mdtest's command line, such as -- -n 1000 -F -w 4k -e 4k")
         if not 1 <= p.seed < 1 << 31:
-            raise UsageError(f"seed {p.seed} is not one of C's rand; give 1 to 2147483647")
+            raise UsageError(f"seed {p.seed} is not a valid seed of C's rand; give 1 to 2147483647")
         self.plan, notes = plan(p.command, p.tasks, p.seed)
         self._number()
         check_times(8 * len(self.files), p.interval)

@@ -53,7 +53,7 @@ class Workload:
                 )
         if p.unit < 1 or p.total < p.unit:
             raise UsageError(
-                f"unit {p.unit} and total {p.total} give no call; the unit must be at least 1 and at most the total"
+                f"unit {p.unit} and total {p.total} result in no call; the unit must be at least 1 and at most the total"
             )
         if p.files < 1 or p.passes < 1:
             raise UsageError("files and passes must be at least 1")

@@ -44,12 +44,12 @@ from scmsim.workload import _stream
 
 SUMMARY = "a random mix of every kind of call on many small files"
 PARAMS = {
-    "calls": ("6000", "calls", "least number of counted calls"),
+    "calls": ("6000", "calls", "minimum number of counted calls"),
     "files": ("300", "files", "files that exist at the start"),
     "seed": ("1", "seed", "seed of all draws"),
     "commits": ("0", "rounds", "rounds that make one file or its folder durable, after the calls"),
     "mapped": ("250", "mappings", "mappings with loads and stores, after the calls"),
-    "unsynced": ("6000", "calls", "least number of calls without fsync and sync, after all others"),
+    "unsynced": ("6000", "calls", "minimum number of calls other than fsync and sync, made after all other calls"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start
@@ -99,10 +99,10 @@ class _Mix:
         self.folders = [True] * (1 + DIRS)
         self.sizes: dict[int, int] = {}  # bytes of each live file
         self.parents: dict[int, int] = {}
-        self.names: dict[int, int] = {}  # number of names, of files with more than one
+        self.names: dict[int, int] = {}  # number of names of each file that has more than one
 
     def rows(self, calls: int, files: int, commits: int, mapped: int, unsynced: int) -> Iterator[tuple[int, ...]]:
-        """Yield files that exist at the start, uncounted, then the calls, commits, those on mappings, and those without a sync."""
+        """Yield files that exist at the start, uncounted, then the calls, commits, mapped calls, and calls without a sync."""
         for _ in range(files):
             yield from self._prepared(self.draw.choice(SIZES))
         yield from self._calls(calls, _STEPS)
@@ -185,7 +185,7 @@ class _Mix:
         return RENAME, file, -1, 0, replaced, 0
 
     def _unnamed(self, file: int) -> None:
-        """Note that a file has lost a name."""
+        """Record that a file has lost a name."""
         left = self.names.pop(file, 1) - 1
         if left > 1:
             self.names[file] = left

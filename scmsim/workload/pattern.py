@@ -1,7 +1,7 @@
 """One access pattern: append, overwrite or read `unit` bytes every `stride` bytes, in order or at random, over files in turn.
 
 Overwritten and read files exist before (their set-up counts nothing).  Appended files are created first (marked SETUP).  With
-a stride beyond the unit, appends leave holes.  Random places are drawn from `seed`; every place is equally likely.
+a stride beyond the unit, appends leave holes.  Random offsets are drawn from `seed`; every offset is equally likely.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ PARAMS = {
     "op": ("append", "append|overwrite|read", "operation of a call"),
     "unit": ("4KiB", "bytes", "bytes of one call"),
     "stride": ("0", "bytes", "distance from the start of one call to the start of the next; 0: the unit"),
-    "order": ("sequential", "sequential|random", "order of the places in a file (overwrite, read)"),
+    "order": ("sequential", "sequential|random", "order of the offsets in a file (overwrite, read)"),
     "shift": ("0", "bytes", "offset of the first call"),
-    "sync": ("0", "calls", "calls of a file after which an fsync follows; 0: none"),
+    "sync": ("0", "calls", "number of calls to a file between two fsyncs; 0: no fsync"),
     "files": ("1", "files", "files that take turns"),
     "file_size": ("16MiB", "bytes", "bytes of each file (overwrite, read)"),
-    "calls": ("4096", "calls", "calls in all, without the fsyncs"),
-    "seed": ("1", "seed", "seed of the random places"),
+    "calls": ("4096", "calls", "total number of calls, not counting fsyncs"),
+    "seed": ("1", "seed", "seed of the random offsets"),
 }
 
 

@@ -26,7 +26,7 @@ PARAMS = {
     ),
     "files": ("500", "files", "files created at first (set number)"),
     "transactions": ("500", "transactions", "transactions (set transactions)"),
-    "size_low": ("500", "bytes", "least size of a new file (set size)"),
+    "size_low": ("500", "bytes", "minimum size of a new file (set size)"),
     "size_high": ("10000", "bytes", "new files are smaller than this, and only smaller files are appended to"),
     "read": ("512", "bytes", "block of a read (set read)"),
     "write": ("512", "bytes", "block of a write (set write)"),

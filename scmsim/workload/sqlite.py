@@ -49,7 +49,7 @@ class Workload(_stream.Stream):
         p.at_least(1, "transactions", "rows", "records", "checkpoint")
         if not 1 <= p.blob <= LARGEST_BLOB:
             raise UsageError(
-                f"blob = {p.blob}; it must lie from 1 to {LARGEST_BLOB}, or a row would need overflow pages"
+                f"blob = {p.blob}; it must be from 1 to {LARGEST_BLOB}, or a row would need overflow pages"
             )
         self.journal, self.op, self.transactions, self.per = p.journal, p.op, p.transactions, p.rows
         self.records, self.blob, self.synchronous, self.checkpoint = p.records, p.blob, p.synchronous, p.checkpoint

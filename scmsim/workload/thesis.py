@@ -121,7 +121,7 @@ def _chosen(
     ):  # fmt: skip
         if not found:
             raise UsageError(
-                f"no {what} of the thesis lies from {format_bytes(low)} to {format_bytes(high)}; "
+                f"no {what} of the thesis is between {format_bytes(low)} and {format_bytes(high)}; "
                 f"choose from {', '.join(map(format_bytes, known))}"
             )
     if total < sizes[-1]:

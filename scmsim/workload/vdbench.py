@@ -118,4 +118,4 @@ def _check_end(run: Entry, workloads: list[Entry], operations: int) -> None:
             )
 
 
-_ADD = "run {!r} ends with the clock, which a trace does not have; add --operations 100000"
+_ADD = "run {!r} ends by time, and a trace has no clock; add --operations 100000"

@@ -83,7 +83,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Class:
-    """A class of file systems by how far their times may be trusted."""
+    """A class of file systems whose times are equally trustworthy."""
 
     name: str
     meaning: str
@@ -103,7 +103,7 @@ class Zoo:
 
     @property
     def sha256(self) -> str:
-        """Digest of all rows' counts."""
+        """Return a digest of all rows' counts."""
         return _digest("".join(row.sha256 for row in self.rows).encode())
 
 

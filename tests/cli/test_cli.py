@@ -303,5 +303,6 @@ def test_threads_are_shown_below_the_table(tmp_path):
 def test_threads_have_no_place_in_csv():
     found = run("replay", "none.parquet", "--threads", "2", "--format=csv")
     assert (
-        found.exit_code != 0 and "--threads has no place in CSV: give --format table, markdown or json" in found.output
+        found.exit_code != 0
+        and "--threads cannot be written as CSV; give --format table, markdown or json" in found.output
     )

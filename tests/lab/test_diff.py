@@ -192,7 +192,7 @@ def test_the_command_shows_the_largest_differences_of_a_counter(tmp_path):
         (["--of", "walks"], "--of walks needs a TLB; give one with --machine"),
         (["--machine", "i7-8700k"], "has no misses of 'i7-8700k'"),
         (["--fs", "xfs"], "has no xfs-1.calls.parquet"),
-        (["--limit", "much"], "write a share like 5%"),
+        (["--limit", "much"], "is not a share; write it like 5%"),
         (["--chart", "a.gif"], "a chart is one of"),
     ],
 )

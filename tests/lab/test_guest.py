@@ -288,7 +288,7 @@ def test_wrong_plugin_api(setting):
 
 
 def test_too_long(setting):
-    fails(dataclasses.replace(setting, timeout_s=0.5), systems.load()["tmpfs"], "longer than it may")
+    fails(dataclasses.replace(setting, timeout_s=0.5), systems.load()["tmpfs"], "exceeded its time limit")
 
 
 def text_of(path):

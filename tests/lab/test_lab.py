@@ -374,7 +374,7 @@ def test_damaged_page_runs_are_refused(tmp_path, content):
         ),
         ("\nscmsim: failed: dax the file system was mounted, but without DAX: errno 95\n", "", 0, "CONFIG_FS_DAX"),
         ("", "qemu: Could not load plugin x.so: undefined symbol\n", 1, "plugin x.so"),
-        ("one\ntwo\n", "", None, "longer than it may"),
+        ("one\ntwo\n", "", None, "exceeded its time limit"),
         ("", "", -9, "signal 9"),
         ("\x1b[2Jlast\x07 words\n", "", 1, "console ends: last"),
     ],
@@ -396,7 +396,7 @@ def test_a_panic_shows_what_the_kernel_said_of_the_fault():
 """
     line = console.diagnose(console_text, "", 0)
     assert "panicked: Kernel panic - not syncing: Fatal exception; BUG: kernel NULL pointer dereference" in line
-    assert "; in winefs_new_inode (RIP: 0010:winefs_new_inode+0xb1/0x2a0 [winefs]); the console ends" in line
+    assert "; in winefs_new_inode (RIP: 0010:winefs_new_inode+0xb1/0x2a0 [winefs])" in line and "console" not in line
     place = "[ 1.0] kernel BUG at fs/pmfs/inode.c:12!\n[ 1.0] RIP: 0010:0x0\n[ 1.0] Kernel panic - not syncing: x\n"
     assert "kernel BUG at fs/pmfs/inode.c:12!; in unknown code (RIP: 0010:0x0)" in console.diagnose(place, "", 0)
 

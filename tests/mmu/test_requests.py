@@ -130,7 +130,7 @@ def test_the_mmu_takes_the_pages_of_a_block_trace(tmp_path: Path) -> None:
     [
         ("oracle_general.bin", ("mrc", "--page", "4KiB"), "--page has no effect on"),
         ("oracle_general.bin", ("mrc", "--ways", "2"), "--ways has no effect on"),
-        ("msr.csv", ("mrc", "--paging", "linux"), "--paging linux is for a replay; name the file system, too"),
+        ("msr.csv", ("mrc", "--paging", "linux"), "--paging 'linux' needs a replay; add a file system"),
         ("oracle_general.bin", ("mmu",), "have no addresses; use 'scmsim replay'"),
         ("fio_iolog_v3.log", ("mmu",), "have no addresses; use 'scmsim replay'"),
     ],

@@ -34,7 +34,7 @@ def test_a_cell_is_there_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch
         with pytest.raises(UsageError, match="is not a finished cell"):
             cells.load(store, second.key)
         (store.pieces / f"{second.key}.json").write_text(json.dumps({"cell": first._asdict()}))
-        with pytest.raises(UsageError, match="it is another cell's"):
+        with pytest.raises(UsageError, match="the record is of another cell"):
             cells.load(store, second.key)
 
 

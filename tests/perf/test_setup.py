@@ -394,7 +394,7 @@ def test_a_teardown_that_fails_half_way_can_be_repeated(tmp_path: Path) -> None:
     setup.apply(here, Request())
     commands.before["umount"] = lambda: Done(32, "umount: target is busy.")
     with pytest.raises(
-        EnvironmentProblem, match="target is busy.; the rest is noted, run 'scmsim perf teardown' again"
+        EnvironmentProblem, match="target is busy.; the remaining steps are recorded, run 'scmsim perf teardown' again"
     ):
         setup.teardown(here, "/mnt/scmsim")
     assert commands.uuid and settings(here)["/proc/sys/kernel/nmi_watchdog"] == "0"

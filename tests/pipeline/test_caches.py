@@ -96,7 +96,7 @@ def test_the_command_counts_a_file_of_addresses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--l1", "64x4"], "--caches are those of a machine; use --machine instead of --l1"),
+        (["--l1", "64x4"], "--caches counts a machine's data caches; use --machine instead of --l1"),
         (["--machine", "neoverse-n1"], "has no [[cache]] tables"),
     ],
 )

@@ -184,4 +184,4 @@ def test_the_command_shows_locks_and_writes_them(tmp_path):
     by_file = run(*given, "--shared", "file", "--by", "file")
     assert by_file.exit_code == 2 and "replay by operation (--by op)" in by_file.output
     alone = run("replay", trace, "--shared", "file")
-    assert alone.exit_code == 2 and "--shared without --threads" in alone.output
+    assert alone.exit_code == 2 and "--shared needs --threads" in alone.output

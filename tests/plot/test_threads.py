@@ -25,7 +25,7 @@ def test_a_chart_is_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [(["--chart", "t.svg"], "--chart without --threads"), (["--threads", "1,2", "--chart", "t.doc"], "t.doc")],
+    [(["--chart", "t.svg"], "--chart needs --threads"), (["--threads", "1,2", "--chart", "t.doc"], "t.doc")],
 )
 def test_a_chart_needs_threads_and_a_known_kind_of_file(tmp_path: Path, more: list[str], message: str) -> None:
     done = CliRunner().invoke(cli.main, ["replay", str(tmp_path / "none.parquet"), *more])

@@ -200,7 +200,7 @@ def test_the_command_shows_the_changes_and_writes_them(tmp_path):
     told = run(*given)
     assert told.stdout.count("sensitivity on i7-8700k, ") == 2 and "TLB entries: half" in told.stdout
     refused = run(*given, "--format", "csv")
-    assert refused.exit_code == 2 and "--sensitivity has no place in CSV" in refused.output
+    assert refused.exit_code == 2 and "--sensitivity cannot be written as CSV" in refused.output
 
 
 def test_a_table_of_a_medium_is_checked_and_stored():

@@ -74,7 +74,7 @@ def test_convert_refuses_what_it_cannot_do(tmp_path: Path, tricky: Path) -> None
     for args, message in (
         ((copy, copy), "is an input of this command"),
         ((copy, tmp_path / "alias"), "is an input of this command"),
-        ((tmp_path / "foreign", "x"), "is in no format that is known here"),
+        ((tmp_path / "foreign", "x"), "is in no known format"),
         ((tmp_path / "foreign", "x", "--format", "strce"), "did you mean 'strace'"),
         ((tmp_path / "missing", "x"), "no file"),
         ((tmp_path, "x"), "is a directory"),
@@ -182,7 +182,7 @@ def test_info_is_made_for_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_trace_is_not_written_over_another_kind_of_file(tmp_path: Path) -> None:
     text = tmp_path / "in.txt"
     text.write_text('1 1.0 write(3</f>, "", 5) = 5\n')
-    for name, told in (("o.json", "end its name in .parquet"), ("Makefile", "is there and is not a trace; give")):
+    for name, told in (("o.json", "end its name in .parquet"), ("Makefile", "exists and is not a trace; give")):
         (tmp_path / name).write_text("all:\n")
         result = run("convert", text, tmp_path / name)
         assert result.exit_code == 2 and told in result.stderr and (tmp_path / name).read_text() == "all:\n"
@@ -238,5 +238,5 @@ def test_the_checked_in_trace_is_sound_and_shows_no_private_path() -> None:
 
 
 def test_the_group_says_whole_sentences_and_the_nearest_name() -> None:
-    assert "merge    Several traces as one, in the order of time; files and threads stay\n" in run("--help").output
+    assert "merge    Merge traces into one, ordered by time; each keeps its own files and\n" in run("--help").output
     assert run("stat").stderr.startswith("scmsim: error: no command named 'stat'; did you mean 'stats'? choose from ")

@@ -142,7 +142,7 @@ def test_scale_in_turn_and_together(small: Path, tmp_path: Path) -> None:
         (("cut", "IN", "-o", "OUT", "--from", "2s", "--to", "1s"), "is empty"),
         (("cut", "IN", "-o", "OUT", "--from", "soon"), "'soon' is not a time"),
         (("merge", "IN", "-o", "OUT"), "at least two traces"),
-        (("scale", "IN", "-o", "OUT", "--times", "0"), "0 copies are impossible"),
+        (("scale", "IN", "-o", "OUT", "--times", "0"), "0 copies is not a valid number"),
         (("scale", "IN", "-o", "OUT", "--times", "999999999"), "give fewer copies"),
         (("plot", "IN", "-o", "OUT"), "ends in none of .svg, .png, .pdf, .html"),
         (("stats", "nothing.parquet"), "no trace file"),

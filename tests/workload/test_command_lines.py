@@ -44,9 +44,9 @@ def test_the_launcher_says_how_many_tasks():
         ("-n 5 -Q", "mdtest: no flag that is modelled named 'Q'"),
         ("-n 5 -w much", "mdtest: -w takes a number such as 64k, not 'much'"),
         ("-n 5 -a HDFS", "mdtest: -a takes POSIX or posix, not 'HDFS'"),
-        ("-F", "there is no item; give -n"),
+        ("-F", "the run has no items; give their number with -n"),
         ("-n 2 -z 3 -b 4", "fewer items than the 85 directories"),
-        ("-n 5 -u -S", "-u does not go with -S"),
+        ("-n 5 -u -S", "-u and -S exclude each other"),
         ("-n 5 -w 1 -e 2", "-e 2 reads more than -w 1 writes"),
         ("-n 5 -I 3", "-n 5 is not a multiple of -I 3"),
         ("python mdtest -n 5", "'python' before mdtest is not one of mpirun"),
@@ -79,13 +79,13 @@ def test_all_mistakes_are_reported_at_once():
     ("command", "said"),
     [
         ("--num=5", "no --benchmarks"),
-        ("--benchmarks=readrandom", "readrandom would find an empty store"),
+        ("--benchmarks=readrandom", "readrandom would run on an empty store"),
         ("--benchmarks=fillseq --use_existing_db=1", "fillseq with --use_existing_db is skipped"),
         ("--benchmarks=stats", "no benchmark makes a request"),
         ("--benchmarks=fillseq --num=1e6", "--num takes a number, not '1e6'"),
         ("--benchmarks=fillseq --batch_size=100", "--batch_size=100 is not modelled; only 1 is"),
         ("--benchmarks=fillseq --sync=maybe", "--sync takes nothing, 1 or 0, not 'maybe'"),
-        ("--benchmarks=fillseq,fill100K", "fill100K beside benchmarks with another value size"),
+        ("--benchmarks=fillseq,fill100K", "fill100K beside benchmarks with a different value size"),
     ],
 )
 def test_lines_of_db_bench_that_are_refused(command, said):
@@ -159,7 +159,7 @@ def test_devices_of_vdbench(tmp_path):
     [
         (
             FILES + "fwd=w\nrd=r,fwd=w,elapsed=60",
-            "run 'r' ends with the clock, which a trace does not have; add --operations",
+            "run 'r' ends by time, and a trace has no clock; add --operations",
         ),
         (FILES + "fwd=w,operation=copy\nrd=r", "p.txt:2: no operation that is modelled named 'copy'"),
         (FILES + "fwd=w,xfersize=(4k,50,8k,40)\nrd=r", "p.txt:2: xfersizes: sizes and their per cent must alternate"),
@@ -168,7 +168,7 @@ def test_devices_of_vdbench(tmp_path):
         ("fsd=f,files=4\nfwd=w\nrd=r", "p.txt:1: fsd=f has no anchor"),
         ("sd=s,lun=/d\nwd=w\nrd=r", "p.txt:1: sd=s has no size"),
         ("fsd=f,anchor=$dir\nfwd=w\nrd=r", "p.txt:1: variable $dir has no value; give it with --set dir=VALUE"),
-        (FILES, "there is no run"),
+        (FILES, "the file defines no run"),
         (FILES + "fwd=w,depht=3\nrd=r", "no parameter of fwd that is modelled named 'depht'"),
     ],
 )

@@ -67,7 +67,7 @@ def test_language():
     [
         (TINY % "wakeup name=l", "no modelled flowop named 'wakeup'"),
         (TINY % "read name=r,index=3", "did you mean 'indexed'"),
-        (TINY.replace("$n,", "$m,") % "hog value=1", "w.f:4: variable $m is not set before"),
+        (TINY.replace("$n,", "$m,") % "hog value=1", "w.f:4: variable $m is used before it is set"),
         (TINY.replace("entries=$n", "entries=0") % "hog value=1", "entries or leafdirs of at least 1"),
         (
             TINY.replace("set $n=10", "set $n = randvar(type=tabular)") % "hog value=1",

@@ -87,7 +87,7 @@ def test_configurations_of_postmark_that_are_refused(text, said):
 def test_a_setting_beside_the_configuration_is_refused(tmp_path):
     (tmp_path / "c").write_text("set number 7\nrun\n")
     assert postmark.Workload(config=str(tmp_path / "c"), transactions=20).count == 7
-    with pytest.raises(UsageError, match="files is given twice"):
+    with pytest.raises(UsageError, match="files is given both"):
         postmark.Workload(config=str(tmp_path / "c"), files=9)
 
 
@@ -99,7 +99,7 @@ def test_a_setting_beside_the_configuration_is_refused(tmp_path):
         ("-a -s big", "-s 'big' is not a size"),
         ("-a -i x", "is not a number"),
         ("-a '", "close the quotes"),
-        ("-aI", "joins flags"),
+        ("-aI", "joins several flags"),
     ],
 )
 def test_command_lines_of_iozone_that_are_refused(text, said):

@@ -201,7 +201,7 @@ def test_a_line_that_is_not_a_request_is_refused(tmp_path, lines, said):
 def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(UnknownName, match=r"did you mean 'llama-3.1-8b'.*or give factors.*2x32x8x128"):
         kvcache.Workload(model="llama-3.1-8")
-    with pytest.raises(UsageError, match="has 0 elements a token"):
+    with pytest.raises(UsageError, match="has 0 elements per token"):
         kvcache.Workload(model="2x0")
     with pytest.raises(UsageError, match="does not hold a block of 33,554,432 bytes"):
         kvcache.Workload(capacity=1 << 20)

@@ -1,4 +1,4 @@
-"""Start of the fit of fs/xfs/costs/xfs-6.1.toml: names and the log of xfs-dax on 6.1, and priors for the page cache.
+"""Provide the start of the fit of fs/xfs/costs/xfs-6.1.toml: xfs-dax' names and log on 6.1, and page-cache priors.
 
 The priors are differences of the cells of 1, 16 and 256 KiB of tests/verification/data/measured_610.csv, costs of ext4 on 6.1, or
 estimates; tools/calibration/kernels.py fits from them.

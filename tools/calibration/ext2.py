@@ -2,7 +2,7 @@
 
 The model gives how often each cost is charged in each measured row (its structure), and the amounts of bulk copies; a ridge
 fit moves priors as little as possible until the totals of a kernel's 12 rows are met.  The driver of ext4 has measured rows of
-names, less what the model charges besides.  ext2's own driver has none: its costs of names are those rows without the work on
+names, minus the model's other charges.  ext2's own driver has none: its costs of names are those rows without the work on
 a hashed directory (an added entry: row link less ramfs' link; a removed entry: the search of half a leaf), and its search
 costs as much as the same loop of PMFS; both are estimates.
 """

@@ -3,7 +3,7 @@
     python -m tools.calibration.name_costs FOLDER [--kernel 6.1] [--fs ext2-dax,ext2,xfs-dax]
 
 Traces create and remove files and directories in a directory without other entries, and in one with 100.  The first directory
-gives each call's cost: the lab's count less what the model charges besides.  The additional amounts of the second directory give
+gives each call's cost: the lab's count minus the model's other charges.  The additional amounts of the second directory give
 the cost of an examined entry, as one factor for ext4's driver, or of an added or removed entry in a one-block directory of XFS.
 The model's error for the second directory is printed after each cost.  FOLDER keeps the runs.  The amounts are copied into the
 tables, and into ext2.py and xfs.py, by hand.

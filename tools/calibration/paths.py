@@ -1,4 +1,4 @@
-"""Measure what a directory of a path costs, `path_directory`, in the lab.
+"""Measure in the lab the cost of each directory in a path, `path_directory`.
 
     python -m tools.calibration.paths FOLDER [--kernel 5.10,6.1,6.12,6.18]
 
@@ -56,7 +56,7 @@ def measured(folder, kernel):
 
 
 def slope(amounts):
-    """Return the amounts of one directory more."""
+    """Return the amounts per additional directory."""
     few, many = FITTED
     return (amounts[DEPTHS.index(many)] - amounts[DEPTHS.index(few)]) / (many - few)
 

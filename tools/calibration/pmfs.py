@@ -2,7 +2,7 @@
 
 As in nova.py, priors are the amounts per call of a mechanism's measured functions (5.13.13 kernel, rep-strings left out);
 a ridge fit moves the priors as little as possible until the totals of the 16 measured cells are met.  The fixed costs of
-namespace calls are the measured rows less what the model charges for scans, transactions and blocks.  The cost of examining
+namespace calls are the measured rows minus the model's charges for scans, transactions and blocks.  The cost of examining
 a directory's record is from the rows unlinkl (1000 records compared) and link (1500 compared, 1500 examined for a gap).
 """
 

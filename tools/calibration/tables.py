@@ -1,4 +1,4 @@
-"""Share code among the calibrations: measured rows, the ridge fit, the text of a cost table, the report of errors.
+"""Provide the calibrations' common code: measured rows, the ridge fit, the text of a cost table, the report of errors.
 
 A ridge fit moves priors as little as possible until the totals of measured cells are met.  The model's structure gives how
 often each cost is charged in a cell; the amounts of bulk copies are subtracted before the fit.
@@ -86,8 +86,9 @@ def ridge(
     fixed: Mapping[str, Sequence[float]],
     leave_out: int | Callable[[dict], bool] = 0,
 ) -> tuple[dict[str, list[float]], list[Left]]:
-    """Return the fitted costs and the errors in all cells; cells of unit `leave_out`, or for which it is true, are excluded.
+    """Return the fitted costs and the errors in all cells.
 
+    Cells of unit `leave_out` (or for which `leave_out`, a function of the row, is true) are excluded from the fit.
     `found` is the result of `structure`; a prior is (instructions, loads, stores, weight, ...).
     """
     counts, direct = found
@@ -116,7 +117,7 @@ def calls(
     known: Mapping[str, Sequence[float]],
     wanted: Mapping[str, Sequence[str]],
 ) -> dict[str, list[float]]:
-    """Return the costs of calls on names: the measured row less everything else that the model charges for it.
+    """Return the costs of calls on names: the measured row minus the model's other charges for it.
 
     `passes` are operations, labels and files; `wanted` has each cost's row and the further costs to subtract.
     """

@@ -3,7 +3,7 @@
     python -m tools.calibration.unwritten FOLDER [--kernel 6.1,6.12]
 
 Traces write the pages of a fallocated file one by one: in order, so that each page joins the written extent before it, or
-scattered, so that each page splits its extent.  The kernel's count less what the model charges besides is one cost for writes in
+scattered, so that each page splits its extent.  The kernel's count minus the model's other charges is one cost for writes in
 order, and the sum of both costs for scattered writes.  Writes of 64 KiB are a test.  FOLDER keeps the runs.  Run this after
 kernels.py has written the other costs, and copy the amounts into the table by hand.
 """

@@ -2,8 +2,8 @@
 
 A ridge fit moves priors as little as possible until the totals of half of the cells are met (those that are not
 `cells.held_out`), both modes together.  Priors of shared code are PMFS's costs; WineFS handles blocks by runs.  No pass over names was
-measured: calls on names are taken for those of NOVA on the same kernel, which also indexes names in red-black trees, less
-what the model charges beside.
+measured: calls on names are assumed to cost the same as NOVA's on the same kernel, which also indexes names in red-black trees,
+minus the model's other charges.
 """
 
 import numpy as np

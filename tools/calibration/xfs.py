@@ -3,7 +3,7 @@
 Priors are the amounts per call of a mechanism's measured functions (5.13.13 kernel, rep-strings left out), or estimates; a
 ridge fit moves the priors as little as possible until the totals of the 12 cells of 1, 16 and 256 KiB are met.  The 4 cells of
 512 bytes, cwrite64k, create_fsync and the `_sync` rows except those of create, unlink0 and unlink64k are held-out rows, which
-the model predicts.  The costs of namespace calls are the measured rows less what the model charges besides.  The calibration
+the model predicts.  The costs of namespace calls are the measured rows minus the model's other charges.  The calibration
 changes neither stored bytes nor fences.
 """
 

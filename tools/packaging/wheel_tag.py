@@ -1,4 +1,4 @@
-"""Build hook of hatchling: tag a wheel by the compiled kernels in it, so that pip chooses between a pure one and one with kernels.
+"""Build hook of hatchling: tag a wheel by its compiled kernels, so that pip chooses between the pure and the compiled wheel.
 
 A wheel without kernels is `py3-none-any`.  One with kernels is for the versions of Python that compiled them and for Linux on
 x86-64; where both are on offer, pip prefers it.  Its code needs no library of the system, so it names an old manylinux.

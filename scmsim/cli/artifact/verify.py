@@ -23,7 +23,8 @@ _SAME = "the same sources"
     help=f"""{SUMMARY}
 
 FOLDER comes from artifact make; the command writes nothing into it. Exit code 1 if a file has changed (then nothing is
-run) or a claim is not met. Other versions of scmsim, Python and packages are listed, and the claims are checked.""",
+run) or a claim is not met. If versions of scmsim, Python or packages differ, the command lists them and checks the
+claims all the same.""",
 )
 @click.argument("folder", type=click.Path())
 @click.option("--files", is_flag=True, help="Check the files and the versions only; run nothing.")
@@ -91,7 +92,7 @@ def _told(claim: "Claim") -> str:
 
 
 def _listed(title: str, lines: object) -> list[str]:
-    """Return the lines below a title, at most _SHOWN."""
+    """Return a title and at most _SHOWN indented lines; empty if there are no lines."""
     found = list(lines)  # type: ignore[call-overload]
     more = [f"  and {len(found) - _SHOWN} more; see --json"] if len(found) > _SHOWN else []
     return [f"{title}:", *(f"  {line}" for line in found[:_SHOWN]), *more] if found else []

@@ -1,4 +1,4 @@
-"""Options, checks and the run, shared by all commands that run guests for a trace."""
+"""Options, checks and runs of guests that the `scmsim lab` commands share."""
 
 import os
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _CPUS = click.option(
     help="CPUs of a guest; thread k of a trace runs on CPU k modulo this number.  [default: 1]",
 )
 _BESIDE = (
-    click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]"),
+    click.option("--fs", help="File systems of the lab that have a model, separated by commas.  [default: ext4-dax]"),
     click.option(
         "--set",
         "assignments",
@@ -44,7 +44,7 @@ _BESIDE = (
 )
 _JOB = (
     click.option("--fs", help="File systems, separated by commas.  [default: those of the job, else ext4-dax]"),
-    click.option("--units", help="Sizes of a call, separated by commas, instead of the job's."),
+    click.option("--units", help="Bytes per call, separated by commas, instead of the job's."),
     click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests to run per file system."),
     click.option(
         "--machine", help="Also count first-level misses and page walks of this machine's TLB, for 'lab diff'."
@@ -86,7 +86,7 @@ def _added(command: Callable, options: tuple[Callable, ...]) -> Callable:
 
 
 def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
-    """Return (job, overridden by the command line; its file systems)."""
+    """Return (the job with the command line's overrides, its file systems by name)."""
     from scmsim.core.units import parse_time
     from scmsim.lab import job, systems
 
@@ -106,7 +106,7 @@ def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
 def run_job(
     loaded: "Job", setting: "Setting", chosen: "dict[str, System]", out: str | os.PathLike[str], given: dict[str, Any]
 ) -> "tuple[Result, int, int]":
-    """Run the guests of a job that the folder lacks; return (result, guests run now, guests run before)."""
+    """Run the job's guests whose results are not in `out` yet; return (result, guests run now, guests run before)."""
     from scmsim.lab import runner
 
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(runner.guests(loaded)))
@@ -118,12 +118,12 @@ def run_job(
 def run_guests(
     trace: str, fs: tuple[str, ...], given: dict[str, Any], boots: int = 1, layout: bool = False, **kept: Any
 ) -> str:
-    """Run a trace on the file systems that the folder `given["out"]` lacks; return the kernel's version.
+    """Run a trace in the guests whose results are not in `given["out"]` yet; return the kernel's version.
 
     Parameters
     ----------
     boots
-        Guests of each file system; each guest is a separate boot.
+        Number of guests per file system; each guest is a separate boot.
     layout
         Whether guests report where their files and free space are at the end.
     kept
@@ -148,7 +148,7 @@ def run_guests(
 
 
 def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str, dict[str, str]]]:
-    """Return file systems, machines and parameters of replays beside guests; raise UsageError for unknown ones or no folder."""
+    """Return (file systems, machines, replay parameters); raise UsageError for an unknown name or a missing -o."""
     from scmsim.cli.replay import _params
     from scmsim.core import registry
     from scmsim.core.errors import UsageError, unknown
@@ -156,7 +156,7 @@ def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str
     from scmsim.pipeline.arguments import models_of
 
     if not given["out"]:
-        raise UsageError("no folder for the streams; give one with -o")
+        raise UsageError("no folder for the results; give one with -o")
     names = job.systems_of(given["fs"] or "ext4-dax")
     machines = registry.select("machine", given["machine"] or "i7-8700k")
     params = _params(given["assignments"])
@@ -190,14 +190,14 @@ def misses_of(machine: str | None) -> dict[str, Any]:
 
 
 def setting_of(job: "Job", given: dict[str, Any], dax: bool, **kept: Any) -> "Setting":
-    """Return the setting: emulator and kernel, checked before any guest runs."""
+    """Return the guests' setting: the emulator and the kernel, checked before any guest runs."""
     from scmsim.lab import kernel
 
     return setting_with(kernel.find(given["package"], given["image"], given["modules"]), job, dax, **kept)
 
 
 def setting_with(found: "Kernel", job: "Job", dax: bool, **kept: Any) -> "Setting":
-    """Return the setting with a given kernel, checked before any guest runs."""
+    """Return the guests' setting with a given kernel, checked before any guest runs."""
     from scmsim.lab import machine, qemu
 
     emulator = qemu.find()
@@ -213,7 +213,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def _progress() -> "Line":
-    """Return a callable (guest, done, total, seconds left) that draws one line on stderr."""
+    """Return a progress line on stderr; its call takes (guest, done, total, seconds left)."""
     from scmsim.cli._progress import Line
 
     return Line(lambda key, done, total, left: f"{done} of {total} guests, about {left:.0f} s left: {key}", every=0.0)

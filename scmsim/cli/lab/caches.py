@@ -1,4 +1,4 @@
-"""`scmsim lab caches`: compare a replay's misses of data caches with those of a real kernel's lines."""
+"""`scmsim lab caches`: compare a replay's data-cache misses with those of a real kernel."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ SUMMARY = "Compare a replay's data-cache misses with a real kernel's; exit code 
 
 TRACE runs on each file system of a real kernel, and every load and store goes through the data caches of each machine.
 The counts are compared with a replay of the same trace, with --caches on and with costs and footprints of that kernel.
--o keeps cache lines and counts, so the same command resumes a stopped run, and another machine needs no new guest. If
-TRACE is such a folder, the command shows the results in it and runs nothing.
+-o keeps cache lines and counts, so the same command resumes a stopped run, and another machine needs no new guest. Given
+such a FOLDER instead of TRACE, the command shows the results in it and runs nothing.
 
 A ratio is replay / real: it must be within a factor of 1.25 for misses of L1 and L2, and of 1.5 for the last level. If
 both counts are too small for a verdict, the verdict is "few".
@@ -33,7 +33,7 @@ Example: scmsim lab caches traces/varmail.parquet --fs ext4-dax,tmpfs --machine 
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Footprints of the replay, or none.  [default: those with cache lines of the guest's kernel, as 6.1-lines]",
+    help="Footprints of the replay, or none.  [default: the guest kernel's, with cache lines, e.g. 6.1-lines]",
 )
 @guest_options
 @click.option("--by", type=click.Choice(["region"]), help="Show the rows of each cell too.")
@@ -55,7 +55,7 @@ def command(trace: str, **given: Any) -> int:
 
 
 def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Run the guests that the folder lacks, and compare."""
+    """Run the guests whose results -o lacks, and return the comparison."""
     from scmsim.cli._progress import Progress
     from scmsim.lab import lines
     from scmsim.pipeline.arguments import check_footprints, machine_table

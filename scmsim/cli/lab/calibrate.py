@@ -19,8 +19,8 @@ Example: scmsim lab run transfers -o lab
 """,
 )
 @click.argument("measured", type=click.Path())
-@click.option("--fs", required=True, help="A file system of MEASURED that is a model too.")
-@click.option("--fit", required=True, help="Units whose cells the costs are fitted to, separated by commas.")
+@click.option("--fs", required=True, help="A file system of MEASURED that has a model.")
+@click.option("--fit", required=True, help="Units (bytes per call) of the cells to fit, separated by commas.")
 @click.option("-o", "--out", required=True, type=click.Path(), help="The cost table to write (TOML).")
 @click.option("--cells", "show", is_flag=True, help="Show the error of each cell.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: table, told, cells.")

@@ -1,4 +1,4 @@
-"""`scmsim lab crash`: check which states crashes may leave of a real kernel's files."""
+"""`scmsim lab crash`: check the states in which a crash may leave a real kernel's files."""
 
 import os
 from typing import Any
@@ -18,9 +18,10 @@ SUMMARY = "Crash a real kernel's file system at every fence of a trace, mount wh
     help=f"""{SUMMARY}
 
 TRACE runs on each file system, and every store to persistent memory, write-back and fence is recorded in order. Before
-each fence and after each call, lines that may not be durable are dropped in every combination (up to --lines of them;
-beyond, a sample of --samples states). The same kernel mounts each state, and every file must be in a promised state.
-Exit code 0: all are; 1: one is not; the smallest counterexample shows the call, the lines and the storing functions.
+each fence and after each call, lines that may not be durable are dropped in every combination (for more than --lines
+lines, in a sample of --samples combinations). The same kernel mounts each state, and every file must be in a promised
+state. Exit code 0: every file is; 1: a file is not; the smallest counterexample shows the call, the lost lines and the
+functions that stored them.
 
 \b
 Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
@@ -47,7 +48,7 @@ Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
     type=click.Choice(["x86", "explicit"]),
     default="x86",
     show_default=True,
-    help="Instructions that order write-backs: all of x86's, locked instructions too, or SFENCE and MFENCE only.",
+    help="Instructions that order write-backs. x86: all, also locked ones; explicit: SFENCE and MFENCE only.",
 )
 @click.option(
     "--drop-write-backs",

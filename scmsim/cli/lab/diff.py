@@ -50,7 +50,9 @@ Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
     help="Counter to show for both kernels: in the tables, in FS.folded and in the chart.",
 )
 @click.option("--top", type=click.IntRange(0), default=12, show_default=True, help="Rows to show per file system.")
-@click.option("--limit", help="Exit with 1 if an operation takes this much more on B than on A (not misses), e.g. 5%.")
+@click.option(
+    "--limit", help="Exit with 1 if an operation's counter (not misses) rises by more than this on B, e.g. 5%."
+)
 @click.option("--bisect", is_flag=True, help="Exit with 125 if a kernel cannot be measured (for git bisect run).")
 @click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Format of output.")
 @click.option("--json", "as_json", is_flag=True, help="Print diff.json.")
@@ -108,7 +110,7 @@ def _share(text: str) -> float:
     """Parse "5%" to 0.05."""
     number = text.removesuffix("%")
     if not number.replace(".", "", 1).isdecimal() or len(text) > 20:
-        raise UsageError(f"--limit {text[:20]!r}: write a share like 5%")
+        raise UsageError(f"--limit {text[:20]!r} is not a share; write it like 5%")
     return float(number) / 100
 
 

@@ -9,8 +9,8 @@ SUMMARY = "Compute footprints for scmsim replay --footprints from the pages that
     "footprints",
     help=f"""{SUMMARY}
 
-FOLDER is the output of `scmsim lab touches TRACE -o FOLDER`. OUT gets a file for each file system; give OUT instead of
-a kernel version: scmsim replay --footprints OUT. TRACE should have every kind of call (scmsim synth mix).
+FOLDER is the output of `scmsim lab touches TRACE -o FOLDER`. OUT gets one file per file system; use them with scmsim
+replay --footprints OUT. TRACE should have every kind of call (scmsim synth mix).
 
 \b
 Example: scmsim synth mix -o mix.parquet
@@ -20,7 +20,7 @@ Example: scmsim synth mix -o mix.parquet
 )
 @click.argument("trace", type=click.Path())
 @click.argument("folder", type=click.Path())
-@click.option("--fs", required=True, help="File systems of the lab that are models too, separated by commas.")
+@click.option("--fs", required=True, help="File systems of the lab that have a model, separated by commas.")
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the footprints.")
 def command(trace: str, folder: str, fs: str, out: str) -> None:
     from scmsim.cli._progress import Progress

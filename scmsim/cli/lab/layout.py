@@ -7,7 +7,7 @@ import click
 from scmsim.cli.lab._guests import cpus_option, guest_options, run_guests
 from scmsim.core.errors import UsageError
 
-SUMMARY = "Compare a model's extents with a real kernel's; exit code 1 if other 2 MiB ranges can be mapped at once."
+SUMMARY = "Compare a model's extents with a real kernel's; exit code 1 if they allow different 2 MiB mappings."
 
 
 @click.command(
@@ -20,7 +20,8 @@ place and length, and which 2 MiB of a file can be mapped at once. -o keeps the 
 stopped run, and another model needs no new guest. --real compares with earlier extents: give the folder of -o, or,
 for one trace and file system, the file of scmsim lab run --extents.
 
-A verdict is "equal" (every extent), "same pages" (the same 2 MiB can be mapped, from other extents) or "off".
+A verdict is "equal" (every extent is equal), "same pages" (the extents differ, but the same 2 MiB ranges can be mapped
+at once) or "off".
 
 \b
 Example: scmsim synth churn -o churn.parquet
@@ -30,7 +31,7 @@ Example: scmsim synth churn -o churn.parquet
 )
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--out", type=click.Path(), help="Folder for layout.json, the extents and the guests' results.")
-@click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]")
+@click.option("--fs", help="File systems of the lab that have a model, separated by commas.  [default: ext4-dax]")
 @click.option(
     "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of a model; may be repeated."
 )
@@ -73,7 +74,7 @@ def command(traces: tuple[str, ...], **given: Any) -> int:
 
 
 def _made(traces: tuple[str, ...], names: tuple[str, ...], params: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Run the guests that the folder lacks, and compare each trace on each file system."""
+    """Run the guests whose results -o lacks; return the comparison of each trace on each file system."""
     import pathlib
 
     from scmsim.cli._progress import Progress
@@ -126,7 +127,7 @@ def _folder(trace: str, traces: tuple[str, ...], given: dict[str, Any]) -> Any:
 
 
 def _of_guests(folder: Any) -> tuple[str | None, list[str], dict[str, dict[str, int]]]:
-    """Return (version of the kernel that ran, or None if it is not recorded; warnings of its guests; their counters)."""
+    """Return (the kernel's version, None if not recorded; the guests' warnings; the counters by file system)."""
     import re
 
     from scmsim import result
@@ -157,7 +158,7 @@ def _real(folder: Any, fs: str, trace: str, files: Any, count: int) -> Any:
 def _compare(
     made: dict[str, Any], source: Any, trace: str, fs: str, given: Any, real: Any, kernel: str | None, progress: Any
 ) -> None:
-    """Add a cell to the comparison, or the reason why there is none."""
+    """Add a cell to the comparison; add the reason to `left_out` if the file system cannot be compared."""
     import pathlib
 
     from scmsim.core import registry

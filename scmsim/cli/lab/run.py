@@ -77,7 +77,7 @@ def command(job: str, out: str, **given: Any) -> None:
 
 
 def _with_layout(loaded: Any, given: dict[str, Any]) -> Any:
-    """Return the job, set to report the guest's extents; raise UsageError if one file cannot hold them."""
+    """Return the job with extents recorded; raise UsageError if --extents cannot hold them in one file."""
     import dataclasses
 
     from scmsim.core.atomic import writable

@@ -15,8 +15,8 @@ SUMMARY = "Compare a replay's TLB misses with those of a real kernel's accesses;
 
 TRACE runs on each file system of a real kernel, and every load and store goes through the MMU of each machine. The
 counts are compared with a replay of the same trace, with costs and footprints of that kernel (replay --kernel).
--o keeps streams and counts, so the same command resumes a stopped run, and another machine needs no new guest. If TRACE
-is such a folder, the command shows the results in it and runs nothing.
+-o keeps streams and counts, so the same command resumes a stopped run, and another machine needs no new guest. Given
+such a FOLDER instead of TRACE, the command shows the results in it and runs nothing.
 
 A ratio is replay / real: it must be within a factor of 1.25 for first-level misses and 1.5 for walks. If both counts
 are too small, the verdict is "few". Each boot places the kernel's objects differently, which changes first-level misses
@@ -35,7 +35,7 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Footprints of the replay (scmsim replay), or none; several with commas: compared by their geometric mean.  "
+    help="Footprints of the replay (scmsim replay), or none; for several (commas), the geometric mean is compared.  "
     "[default: those of the guest's kernel, or of the nearest measured series]",
 )
 @click.option(
@@ -71,7 +71,7 @@ def command(trace: str, **given: Any) -> int:
 
 
 def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Run the guests that the folder lacks, and compare."""
+    """Run the guests whose results -o lacks, and return the comparison."""
     from scmsim.cli._progress import Progress
     from scmsim.lab.machine import Window
     from scmsim.pipeline.arguments import check_footprints

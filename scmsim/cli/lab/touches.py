@@ -24,7 +24,13 @@ Example: scmsim lab touches traces/varmail.parquet --fs ext4-dax,tmpfs -o touche
 @click.argument("trace", type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the tables and the guests' results.")
 @click.option("--fs", help="File systems, separated by commas.  [default: ext4-dax]")
-@click.option("--within", default=1000, show_default=True, type=click.IntRange(1, 1 << 40), help="Limit in page runs.")
+@click.option(
+    "--within",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1, 1 << 40),
+    help="Page runs after which a page's touch is recorded again.",
+)
 @click.option(
     "--boot",
     default=1,

@@ -18,7 +18,9 @@ files of perf stat for one cell are its repeats.""",
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), help="Result to write: .json, .parquet or .csv.")
-@click.option("--fs", "systems", multiple=True, metavar="NAME|OLD=NEW", help="Label for perf's files; OLD=NEW renames.")
+@click.option(
+    "--fs", "systems", multiple=True, metavar="NAME|OLD=NEW", help="File system of perf's files; OLD=NEW renames one."
+)
 @click.option("--operation", help="What perf's files measured: write, rewrite, read, ...")
 @click.option("--file-size", help="Size of the file, e.g. 64MiB.")
 @click.option("--unit", help="Bytes of a call, e.g. 4KiB.")

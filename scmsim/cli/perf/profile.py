@@ -18,8 +18,8 @@ _DEFAULT = "dTLB-load-misses"
     "profile",
     help=f"""{SUMMARY}
 
-    With --fs, each sample counts for a mechanism of that file system (log scan, journal, copy ...). --against shows
-    the shares that a simulation predicts, too. Without a PMU, try --event cpu-clock.
+    With --fs, each sample is attributed to a mechanism of that file system (log scan, journal, copy ...). --against
+    also shows the shares that a simulation predicts. Without a PMU, try --event cpu-clock.
 
     \b
     Example: scmsim perf profile --fs nova-cow -- ./file_write /mnt/nova/f 24 1
@@ -27,7 +27,7 @@ _DEFAULT = "dTLB-load-misses"
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
 @click.option("-e", "--event", default=_DEFAULT, show_default=True, help="perf event to sample.")
-@click.option("--fs", help="File system whose mechanisms the samples count for: a model's name (scmsim list fs).")
+@click.option("--fs", help="Attribute samples to the mechanisms of this file system (scmsim list fs).")
 @click.option(
     "-c", "--period", default=0, type=click.IntRange(0, 1 << 40), help="Events for each sample; 0: perf chooses."
 )
@@ -42,7 +42,7 @@ _DEFAULT = "dTLB-load-misses"
 @click.option("--against", type=click.Path(), help="Result of a simulation, to show its shares too.")
 @click.option("--counter", help="Counter of that result (default: the one that the event measures).")
 @click.option(
-    "-n", "--symbols", default=20, show_default=True, type=click.IntRange(0), help="How many functions to show."
+    "-n", "--symbols", default=20, show_default=True, type=click.IntRange(0), help="Number of functions to show."
 )
 @click.option("-o", "--out", type=click.Path(), help="Also write the result: .json, .csv or .parquet.")
 @click.option(
@@ -118,7 +118,7 @@ def _predicted(path: str, fs: str | None, counter: str) -> dict[str, float]:
 
 
 def _table(found: "Sites", event: str, predicted: dict[str, float] | None, symbols: int) -> list[str]:
-    """Return lines: shares by mechanism, measured and predicted, then the functions."""
+    """Return a table's lines: the measured and predicted share of each mechanism, then the functions."""
     from scmsim.perf.profile import ELSEWHERE, PROGRAM
 
     total = found.profile.events[event]

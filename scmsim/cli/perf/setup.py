@@ -1,4 +1,4 @@
-"""`scmsim perf setup`: set up a file system on persistent memory, from a machine without preparation."""
+"""`scmsim perf setup`: set up a file system on persistent memory, on a machine where nothing is prepared."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ SUMMARY = "Count a program's events: the counters and metrics that the models pr
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
 @click.option(
-    "-r", "--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1, 1000), help="How often to run it."
+    "-r", "--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1, 1000), help="Number of repeats."
 )
 @click.option("--backend", "name", default="perf", show_default=True, help="How to count; see 'scmsim list backend'.")
 @click.option("--counters", help="Counter fields, separated by commas (default: the thesis' events).")
@@ -28,7 +28,7 @@ SUMMARY = "Count a program's events: the counters and metrics that the models pr
     default="all",
     show_default=True,
     type=click.Choice(["all", "split", "user"]),
-    help="User and kernel mode together, both apart, or user mode alone.",
+    help="Modes to count: user and kernel mode together, each apart, or user mode only.",
 )
 @click.option("--one-pass", is_flag=True, help="Count all events in one run; perf scales events that shared a counter.")
 @click.option("--require-pmu", is_flag=True, help="Stop (exit code 3) unless hardware events can be counted.")

@@ -82,7 +82,7 @@ def _print_concerns(header: dict[str, Any]) -> None:
 
 @command.command()
 @click.argument("file", type=click.Path())
-@click.option("-n", "--rows", default=10, show_default=True, type=click.IntRange(min=0), help="How many rows.")
+@click.option("-n", "--rows", default=10, show_default=True, type=click.IntRange(min=0), help="Rows to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def head(file: str, rows: int, as_json: bool) -> None:
     """Show the first rows of a trace."""

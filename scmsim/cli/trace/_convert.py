@@ -62,7 +62,7 @@ def _export(source: str, out: str, to: str, name: str | None, given: dict[str, s
         raise unknown("format that can be written", to, writable())
     for option, value in (("--format", name), ("--under", more["under"]), ("--columns", more["columns"])):
         if value:
-            raise UsageError(f"{option} is for reading a format, not for writing {to}; leave it out")
+            raise UsageError(f"{option} is for reading a format, not for writing {to}; leave {option} out")
     options = _params(to, "EXPORT_PARAMS", given)
     with amount("writing") as progress:
         return to, registry.load("format", to).export(open_trace(source), out, progress=progress, **options)
@@ -75,7 +75,7 @@ def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
 
     declared = registry.literals("format", name).get(which, {})
     if given and not declared and name in registry.names("workload"):
-        raise UsageError(f"{name} has no options here; 'scmsim synth {name}' generates the same with all of its own")
+        raise UsageError(f"{name} has no options here; 'scmsim synth {name}' generates the same workload, with options")
     out: dict[str, Any] = {}
     for key, text in given.items():
         if key not in declared:
@@ -116,7 +116,7 @@ allow_loss = click.option(
     "--allow-loss",
     type=Share(),
     metavar="SHARE",
-    help="Accept that up to this share of rows or bytes is lost or uncertain, e.g. 5%; beyond, exit code 4.  "
+    help="Accept that up to this share of rows or bytes is lost or uncertain, e.g. 5%; above it, exit code 4.  "
     "[default: 1%, and no lost event]",
 )
 

@@ -110,11 +110,14 @@ def filter_command(
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @_OUT
 @click.option(
-    "--prepare", type=_FILE, metavar="TRACE", help="Run this trace first, uncounted: an aged device (synth ageing)."
+    "--prepare",
+    type=_FILE,
+    metavar="TRACE",
+    help="Replay this trace first, uncounted, e.g. to age the device (synth ageing).",
 )
 @_JSON
 def merge_command(files: tuple[str, ...], out: str, prepare: str | None, as_json: bool) -> None:
-    """Several traces as one, in the order of time; files and threads stay apart."""
+    """Merge traces into one, ordered by time; each keeps its own files and threads."""
     from scmsim.trace.merge import merge_traces
 
     _told(out, merge_traces(files, out, prepare), as_json)
@@ -138,7 +141,7 @@ def cut_command(file: str, out: str, start: str, stop: str | None, prepare: bool
 @click.command("scale")
 @click.argument("file", type=_FILE)
 @_OUT
-@click.option("--times", required=True, type=int, help="How many copies, the original included.")
+@click.option("--times", required=True, type=int, help="Number of copies, including the original.")
 @click.option("--together", is_flag=True, help="All copies run at once, each on its own threads.")
 @_JSON
 def scale_command(file: str, out: str, times: int, together: bool, as_json: bool) -> None:
@@ -153,7 +156,11 @@ def scale_command(file: str, out: str, times: int, together: bool, as_json: bool
 @click.option("-o", "--out", required=True, type=_FILE, help="Picture to write: .svg, .png, .pdf or .html.")
 @click.option("--files", default=6, show_default=True, type=click.IntRange(1, 50), help="Files to draw, busiest first.")
 @click.option(
-    "--points", default=1500, show_default=True, type=click.IntRange(1, 200_000), help="Reads (and writes) per file."
+    "--points",
+    default=1500,
+    show_default=True,
+    type=click.IntRange(1, 200_000),
+    help="Most reads (and most writes) to draw per file.",
 )
 @click.option("--heat", is_flag=True, help="Draw a heat map of the bytes of all transfers, by time and offset.")
 @figure_title

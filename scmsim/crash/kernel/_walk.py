@@ -24,7 +24,7 @@ _FENCES = {persistence.FENCED: "the fence", persistence.LOCKED_FENCE: "the locke
 
 
 class Store(NamedTuple):
-    """A run of stores of one kind; used in `_cache.Cache` in place of a model's write."""
+    """A run of stores of one kind; `_cache.Cache` uses it like a model's write."""
 
     addr: int
     length: int

@@ -1,6 +1,6 @@
 """Allocator of int64 words inside the arena: blocks are powers of two, with a free list per size.
 
-Freed blocks are reused, so the arena's size follows what is alive at the same time, not the number of operations.
+Freed blocks are reused, so the arena's size follows the blocks in use at the same time, not the number of operations.
 """
 
 from scmsim.jit import kernel
@@ -26,7 +26,7 @@ def has_room(s, arena, words):
 
 @kernel
 def take(s, arena, order):
-    """Allocate a zeroed block of 2**order words and return its offset; the caller has checked the room with `has_room`."""
+    """Allocate a zeroed block of 2**order words and return its offset; the caller must have called `has_room`."""
     block = s.arena_free[order]
     if block >= 0:
         # a free block's first word links to the next free block

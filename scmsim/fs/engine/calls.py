@@ -1,7 +1,7 @@
 """Dispatch of an operation to its call, from the first step to the freeing of a file that lost its last name.
 
 A family binds its modules, its subroutines and its additions to this module (see `scmsim.jit.binding`).  A subroutine returns False
-when it has no room to go on: the next call of the kernel resumes the operation with that subroutine.
+if the buffer or the arena must grow: the next call of the kernel resumes the operation with that subroutine.
 """
 
 from scmsim.core import records as r
@@ -156,7 +156,7 @@ def change_names(s, arena, out, op, row, parent):
     elif op.op == r.RENAME:
         replaced = s.files + op.replaced * state.FILE_WORDS if op.replaced >= 0 and op.replaced != op.file else 0
         if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
-            arena[replaced + file_row.INITIAL_SIZE] = 0  # from before the trace, never touched: not to be adopted later
+            arena[replaced + file_row.INITIAL_SIZE] = 0  # an untouched older file must not be adopted later
             replaced = 0
         rename(s, arena, out, row, parent, replaced)
     elif op.op == r.LINK:
@@ -227,7 +227,7 @@ def any_step(s, arena, out, op, row, parent):
 
 @subroutine
 def finish(s, arena, out, op, row):
-    """Free a file that unlink, rmdir, close or rename left without a name; False: `out` or the arena must grow."""
+    """Free a file that unlink, rmdir, close or rename left without a name; return False if `out` or the arena must grow."""
     gone = row
     if op.op == r.RENAME:
         if op.replaced < 0:

@@ -49,7 +49,7 @@ HEADER = [
     ("arena_top", "i8"),  # first free word of the arena
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC
-    ("short", "i8"),  # writes that were done in part, because the device had no room for the rest
+    ("short", "i8"),  # writes that were done in part, because the device was too full for the rest
     ("failed_bytes", "i8"),  # bytes that were requested and not written, without setup operations
     ("failed_calls", "i8"),  # failed calls, without setup operations
     ("first_failed", "i8"),  # index of the first failed operation, -1 = none
@@ -192,7 +192,7 @@ def reserve_events(s, out, events):
 
 @kernel
 def note_refused(s):
-    """Note the current operation as one that moves no bytes and changes no length (`Model.refused`)."""
+    """Record the current operation as refused: it moves no bytes and changes no length (`Model.refused`)."""
     if s.refused < MOST_REFUSED:
         s.refused_rows[s.refused] = s.op
         s.refused += 1

@@ -1,7 +1,7 @@
 """Extents of a model's files: which bytes of a file are at which bytes of the device, and which bytes are free.
 
 Unit: bytes.  `file` is the object id of the side table, FREE for a run of free space; `physical` is the offset on the model's
-device, of a file system in memory the offset in its memory.
+device or, for a file system in memory, in its memory.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Walk of a path: instructions, loads and stores of Linux for each directory of a path that a call names.
 
-The costs of calls are measured on files one directory below the root of the file system.  A call on a file further below takes
-more for each directory of the path (link_path_walk: the right to search the directory, the hash of the next name, its entry in
-the dentry cache).  Every file system of Linux has the same walk.  A path is taken to be absolute, as a trace has it; a program
-that opens files relative to a directory walks fewer.
+The costs of calls are measured on files one directory below the root of the file system.  A call on a file in a deeper
+directory costs more for each further directory (link_path_walk: the right to search the directory, the hash of the next name,
+its entry in the dentry cache).  Every file system of Linux has the same walk.  A path is taken to be absolute, as a trace has
+it; a program that opens files relative to a directory walks fewer of them.
 Source: Linux fs/namei.c; amounts of costs/path-walk.toml, measured by tools/calibration/paths.py.
 """
 

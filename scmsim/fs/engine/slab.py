@@ -1,8 +1,8 @@
-"""A slab of kernel objects of one size: objects are adjacent, and the one freed last is used first.
+"""A slab of kernel objects of one size: objects are adjacent, and the object freed last is allocated first.
 
-Objects are numbered from 1.  The state holds an arena table with an entry for each object: that of a free object is the number of
-the object freed before it.  Units: bytes.  Source: Linux 5.13 mm/slub.c: a slab of 2**order pages holds whole objects, and its free
-list is a stack.  Left out: free lists per CPU and slab, and the delay of objects freed by RCU.
+Objects are numbered from 1.  The state holds an arena table with an entry for each object; the entry of a free object is the number
+of the object freed before it.  Units: bytes.  Source: Linux 5.13 mm/slub.c: a slab of 2**order pages holds whole objects, and its
+free list is a stack.  Left out: free lists per CPU and slab, and the delay of objects freed by RCU.
 """
 
 from scmsim.fs.engine import table

@@ -46,7 +46,7 @@ def get(arena, handle, i):
 
 @kernel
 def put(arena, handle, i, value):
-    """Set index i, for which `reserve` has made room."""
+    """Set the value at index i, which `reserve` must have made available."""
     arena[arena[handle + ENTRIES] + i] = value
 
 

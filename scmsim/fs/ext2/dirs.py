@@ -1,6 +1,6 @@
 """Directories of ext2: unsorted lists of entries.
 
-A name that is added takes two searches of the whole directory, for the name and for room; other searches start at the
+Adding a name searches the whole directory twice, for the name and for room; other searches start at the
 block in which the last search ended: half a block on average.  Source: Linux fs/ext2/dir.c: ext2_find_entry,
 ext2_add_link.
 """

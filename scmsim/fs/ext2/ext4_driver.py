@@ -51,7 +51,7 @@ def note_change(s, arena, f):
 def reach(s, arena, f, page, want):
     """Add missing pointer blocks; return how many of `want` pages get a block at once.
 
-    All pages of a new pointer block do; below an existing one only one page does, as a look-up there finds one page
+    All pages below a new pointer block get blocks; below an existing one a single page does, as a look-up there finds one page
     (ext4_ind_map_blocks without CREATE).
     """
     before = s.new_pointers

@@ -74,8 +74,8 @@ def end_wait(s, arena, index):
 def age(s, arena):
     """Make inodes available before a new file is created.
 
-    All that have waited long enough are empty again; if no inode is free then, one freed in this second, or the oldest if no
-    other inode is left.
+    Inodes that have waited long enough become available.  If no inode is free then, an inode that was freed in this second
+    becomes available, or the oldest one if every inode of the device has been used.
     """
     second = s.now // SECOND
     while s.recent_count and (arena[s.recent + s.recent_first * ENTRY_WORDS + FREED] >> NUMBER_BITS) + RECENT <= second:

@@ -129,7 +129,7 @@ def freed(s, arena, f, page, count):
 
 @subroutine
 def blocks_kept(arena, f):
-    """Return the number of pointer blocks after a truncation; a block that would only point to holes is freed, too."""
+    """Return the number of pointer blocks after a truncation; a block that would point only to holes is also freed."""
     while arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + arena[f + e.PAGE_COUNT] - 1] == 0:
         arena[f + e.PAGE_COUNT] -= 1
     return slot_of(arena[f + e.PAGE_COUNT] - 1) + 1

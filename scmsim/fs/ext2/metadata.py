@@ -1,7 +1,7 @@
 """Metadata of ext2: changed blocks wait in a list, and a write-back or an fsync stores each in place once.
 
 The list is the one of ext4's running transaction; a block that an fsync stored keeps its entry (bitmap `logged`).
-Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext4_jbd2.c}.
+Source: Linux fs/ext2/inode.c, fs/buffer.c; ext4's driver: fs/ext4/{fsync.c,ext4_jbd2.c}.
 """
 
 import numpy as np

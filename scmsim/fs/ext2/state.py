@@ -18,7 +18,7 @@ from scmsim.fs.linux.mke2fs import layout as lay_out
 from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
-MOST_DIRTY = 1 << 15  # most blocks of metadata that wait
+MOST_DIRTY = 1 << 15  # maximum number of dirty metadata blocks
 STATE = np.dtype(
     (
         np.record,

@@ -15,8 +15,8 @@ from scmsim.jit import subroutine
 def count_slice(s, arena, out, pages, grown):
     """Set the handles and inode updates of a slice, without those of the look-ups.
 
-    A write that extends the file has one handle that puts it on the orphan list, and one that sets the size and removes
-    it from the list; a write that fills a hole has one that marks the new extent as written.
+    A write that extends the file has one handle that puts it on the orphan list, and another handle that sets the size and removes
+    it from the list; a write that fills a hole has a handle that marks the new extent as written.
     """
     s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
     if grown >= 0:

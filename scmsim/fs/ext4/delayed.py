@@ -1,4 +1,4 @@
-"""Delayed allocation of ext4 with the page cache: what waits for blocks, and which calls do not let it wait.
+"""Delayed allocation of ext4 with the page cache: the pages that wait for blocks, and the calls that store such pages early.
 
 A file stays in the queue of dirty files until the flusher thread has stored it, even if an fsync did so before, and changes of its
 inode put it there, too.  Source: Linux 6.1 fs/ext4/{inode.c: ext4_da_update_reserve_space, ext4_alloc_da_blocks; file.c:
@@ -12,7 +12,7 @@ from scmsim.jit import subroutine
 
 # Words of a regular file's record that only a directory uses otherwise:
 PROMISED = e.FIRST_ENTRY_SLOT  # dirty pages without a block (i_reserved_data_blocks)
-EMPTIED = e.LAST_GROUP  # 1: cut to nothing since it was closed last (EXT4_STATE_DA_ALLOC_CLOSE)
+EMPTIED = e.LAST_GROUP  # 1: truncated to zero length since its last close (EXT4_STATE_DA_ALLOC_CLOSE)
 
 
 @subroutine
@@ -31,7 +31,7 @@ def changed(s, arena, row, f):
 
 @subroutine
 def left_clean(s, arena, f):
-    """Note that a file has no dirty page any more: it stays in the queue (filemap_write_and_wait_range)."""
+    """Note that a file has no dirty pages left: it stays in the queue (filemap_write_and_wait_range)."""
 
 
 @subroutine
@@ -42,7 +42,7 @@ def stored(s, arena, f):
 
 @subroutine
 def forget(s, arena, f):
-    """Forget a file that goes."""
+    """Drop a deleted file from the state of delayed allocation."""
     if s.dax or arena[f + e.IS_DIR]:
         return
     if arena[f + e.OLDER]:
@@ -59,7 +59,7 @@ def promise(s, arena, f, count):
 
 @subroutine
 def is_promised(arena, f):
-    """Return whether a dirty page of a file waits for a block."""
+    """Return whether a file has a dirty page that is promised a block and has none yet."""
     return arena[f + e.IS_DIR] == 0 and arena[f + PROMISED] > 0
 
 
@@ -72,7 +72,7 @@ def served(s, arena, f):
 
 @subroutine
 def emptied(arena, f):
-    """Note that a file was cut to nothing: its next close stores it, in case a program writes it again (ext4_truncate)."""
+    """Note a truncation to zero length: the next close stores the file, in case a program rewrites it (ext4_truncate)."""
     arena[f + EMPTIED] = 1
 
 

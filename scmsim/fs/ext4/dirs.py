@@ -1,4 +1,4 @@
-"""Directories of ext4: the places of entries in their blocks, and so the number of entries that the kernel examines.
+"""Directories of ext4: the positions of entries in their blocks, which determine how many entries the kernel examines.
 
 A directory with one block is linear; a larger one has an index block and leaves, and the hash of an entry selects its
 leaf.
@@ -51,7 +51,7 @@ def dots(arena, d):
 
 @subroutine
 def entries_to_gap(arena, d):
-    """Return the number of entries that are examined for room for one more."""
+    """Return the number of entries that are examined to find a gap for a new entry."""
     gaps, leaves = arena[d + e.SLOTS] - arena[d + e.LIVE], max(arena[d + e.PAGE_COUNT] - 1, 1)
     ahead = entries_of_block(arena, d)
     if gaps and leaves == 1:

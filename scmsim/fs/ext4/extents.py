@@ -31,7 +31,7 @@ def blocks_kept(arena, f):
 
 @subroutine
 def drop_leaf(s, arena, f):
-    """Free the file's only leaf, whose extents fit in the inode or are gone."""
+    """Free the file's only leaf, whose extents now fit in the inode or were all removed."""
     block = arena[arena[f + e.LEAVES]]
     change_groups(s, arena, block, 1)
     metadata.forget(s, arena, block)
@@ -49,13 +49,13 @@ def merged(s, arena, f):
 
 @subroutine
 def slots(page):
-    """Return the most leaves that a file needs if each page up to `page` is an extent."""
+    """Return the number of leaves that a file needs if each page up to `page` is an extent of its own."""
     return page // PER_LEAF + 1
 
 
 @subroutine
 def leaf_fits(s):
-    """Return whether a block is left for a leaf, one of those kept for leaves included."""
+    """Return whether a block is free for a leaf; blocks that are kept for leaves count as free."""
     return s.free_blocks + placement.blocks_to_come(s) + s.kept_blocks - s.reserved > 0
 
 
@@ -105,7 +105,7 @@ def to_store(s, arena, f, page, count):
 def converted(s, arena, f, is_moved):
     """Add a leaf for the extents that a split made; or move the extents of the only leaf into the inode if they fit.
 
-    `is_moved`: pages moved to a neighbouring extent, which leaves the tree as it is (ext4_ext_convert_to_initialized).
+    `is_moved`: pages moved to a neighbouring extent, which leaves the tree unchanged (ext4_ext_convert_to_initialized).
     """
     add_leaves(s, arena, f, arena[f + e.EXTENTS])
     if not is_moved:

@@ -1,4 +1,4 @@
-"""What the kernel remembers of a file's blocks, which cuts later requests: runs of pages, all holes or all of one extent.
+"""Cache of a file's block look-ups, which splits later requests: runs of pages, all holes or all of one extent.
 
 A look-up that hits a run ends where the run ends, even if the hole or the extent goes on there.  So a request for the blocks of
 a hole is split where an earlier look-up ended, if blocks next to it were freed since.  The content of a run is that of the file's
@@ -24,7 +24,7 @@ INLINE = 4  # extents that the inode holds
 
 @subroutine
 def entries_for(arena, f, pages):
-    """Return the entries of the table that surely hold what an operation on `pages` pages learns."""
+    """Return a sufficient number of table entries for the look-ups of an operation on `pages` pages."""
     return 2 * min(arena[f + COUNT] + 2 * pages + 2 * INLINE + 1, MOST) + 4
 
 
@@ -38,7 +38,7 @@ def words_for(s, arena, f, pages):
 
 @subroutine
 def reserve(s, arena, f, pages):
-    """Make room for what an operation on `pages` pages learns."""
+    """Reserve arena words for the look-ups of an operation on `pages` pages."""
     if s.remembers and arena[f + e.IS_DIR] == 0:
         table.reserve(s, arena, f + RUNS, entries_for(arena, f, pages))
 
@@ -55,7 +55,7 @@ def ready(s, arena, f, pages):
 
 @subroutine
 def drop(s, arena, f):
-    """Forget all of a file, and free the table."""
+    """Forget every run of a file, and free the table."""
     if arena[f + e.IS_DIR] == 0:
         table.drop(s, arena, f + RUNS)
         arena[f + COUNT] = 0
@@ -135,7 +135,7 @@ def continues(arena, f, page):
 
 @subroutine
 def continues_on_disk(arena, f, page):
-    """Return the same by the index alone, which has holes where blocks are promised."""
+    """Return whether a page continues the one before it in the index alone, where promised blocks are holes."""
     word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
     if before >> e.BLOCK_SHIFT == 0:
         return word >> e.BLOCK_SHIFT == 0
@@ -180,7 +180,7 @@ def end_of(arena, f, page):
 
 @subroutine
 def learn_root(s, arena, f):
-    """Remember the extents in the inode and the holes between them, unless something of one is known (ext4_cache_extents).
+    """Remember the extents in the inode and the holes between them, except those of which a part is known (ext4_cache_extents).
 
     A search of the tree reads the inode each time; a leaf only when it is not in memory.
     """
@@ -249,7 +249,7 @@ def before_dirty(s, arena, f, page, count):
 
 @subroutine
 def is_alike(word, other, block):
-    """Return whether a page has a given block, 0: none, and the state of another page."""
+    """Return whether page word `other` has the given block (0: none) and the same state as `word`."""
     return other >> e.BLOCK_SHIFT == block and (word ^ other) & (e.IS_DIRTY | e.IS_UNWRITTEN) == 0
 
 

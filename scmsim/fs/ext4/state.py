@@ -64,7 +64,7 @@ def start(
     fixed = layout.fields["fixed_blocks"]
     if journal < MIN_JOURNAL or fixed + len(e.known_folders(files)) + 8 > blocks:
         raise UsageError(
-            f"a journal of {format_bytes(journal * BLOCK)} on a device of {format_bytes(params['capacity'])} does not work: "
+            f"a journal of {format_bytes(journal * BLOCK)} on a device of {format_bytes(params['capacity'])} is not possible: "
             f"the journal takes at least {format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata "
             f"{format_bytes((fixed - journal) * BLOCK)}; give a larger capacity or another journal"
         )

@@ -1,7 +1,7 @@
 """Map the memory of hugetlbfs and device-dax: a fault sets one entry of the page's size.
 
 A mapping's offset in the file and its address are multiples of the page size.  A fault of hugetlbfs takes a page
-of the pool and clears it, for a load too.  Nothing is ever cleaned or write-protected.
+of the pool and clears it, for a load too.  No page is ever cleaned or write-protected.
 Source: Linux 6.1 mm/hugetlb.c (hugetlb_no_page), drivers/dax/device.c (check_vma, __dev_dax_pmd_fault,
 __dev_dax_pud_fault).  Simplified: private mappings are refused (hugetlbfs copies whole pages for them).
 """
@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def place(s, arena, f, page):
-    """Return the address of a page of 4 KiB; 0: it has no memory, or is the device's first."""
+    """Return the address of a page of 4 KiB; 0 if it has no memory or is the first page of the device."""
     return max(pages.place(s, arena, f, page << 12), 0)
 
 

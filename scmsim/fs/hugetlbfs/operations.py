@@ -20,14 +20,14 @@ EVENTS = 16  # most events of a call besides its pages
 
 @subroutine
 def is_stranger(s, arena, row):
-    """Return whether the model is device-dax and the file is not its one file, the device."""
+    """Return whether the model is device-dax and the file is not the device, its only file."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     return s.is_device and not s.ported and not is_dir and s.owner != row
 
 
 @subroutine
 def own(s, arena, row):
-    """Let a file be the device (device-dax) if no other file is yet."""
+    """Make a file the device (device-dax) unless another file already is."""
     if s.is_device and not s.ported and s.owner == 0 and not arena[row + file_row.STATUS] & file_row.IS_DIR:
         s.owner, s.used = row, s.blocks
         arena[row + file_row.SIZE], arena[row + file_row.MAPPED] = s.blocks << s.shift, s.blocks
@@ -66,7 +66,7 @@ def is_refused(s, arena, op, row):
 
 @subroutine
 def refuse(s, op):
-    """Count a refused call: it moves no bytes, and changes no length."""
+    """Count a refused call, which moves no bytes and changes no length."""
     s.unwritable += op.op == r.WRITE or op.op == r.READ
     s.fixed_lengths += op.op == r.TRUNCATE or op.op == r.FALLOCATE
     if op.op == r.WRITE and not op.flag & r.SETUP:
@@ -76,7 +76,7 @@ def refuse(s, op):
 
 @subroutine
 def admit(s, arena, out, op, row):
-    """Prepare a new operation: adopt its file, and check that the pool has the pages that it takes; return its outcome."""
+    """Prepare a new operation: adopt its file, and check that the pool has enough pages for it; return its outcome."""
     if not reserve_events(s, out, EVENTS + 4):
         return NO_ROOM
     if calls.adopts(arena, op, row):

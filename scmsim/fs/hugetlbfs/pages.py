@@ -24,7 +24,7 @@ def owns_device(s, row):
 
 @subroutine
 def word_of(s, arena, row, page):
-    """Return what a page of a file has: 0, RESERVED, or its page of the pool + FIRST."""
+    """Return a file page's table entry: 0 (no memory), RESERVED, or its page number in the pool + FIRST."""
     if owns_device(s, row):
         return page + state.FIRST if page < s.blocks else 0
     return table.get(arena, row + state.PAGES, page)

@@ -64,14 +64,14 @@ def start(params: dict, files: Files, *, device: bool) -> State:
     record = state.record[0]
     record.shift, record.is_device, record.ported = page.bit_length() - 1, device, params["writes"] == "ported"
     record.start_at = 0 if device else q.FRAMES
-    whole = device and not record.ported  # the device is one file, so that nothing of it is free
+    whole = device and not record.ported  # the device is one file, so it has no free space
     first_fit.attach(state, count if whole else 0, count, first_fit.AT_ONCE)
     file_row.add(state, files, FILE_WORDS)
     return state
 
 
 def space(state: State) -> dict[str, int]:
-    """Return the space report in bytes; `reserved_bytes` are pages that mmap promised."""
+    """Return the space report in bytes; `reserved_bytes` counts pages that mmap reserved."""
     record, rows = state.record[0], file_row.of(state, FILE_WORDS)
     page = 1 << int(record.shift)
     files = rows[file_row.is_file(rows)]

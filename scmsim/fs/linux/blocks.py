@@ -58,7 +58,7 @@ def blocks_needed(arena, f, first, last):
 def blocks_left(s):
     """Return the number of blocks that are neither allocated nor reserved; preallocated blocks count as free.
 
-    None are left, too, where index blocks took some of those that are kept for them.
+    The result is also 0 if index blocks already used some of the blocks that are kept for them.
     """
     return max(s.free_blocks + placement.blocks_to_come(s) - s.reserved, 0)
 
@@ -128,7 +128,7 @@ def add_changed(s, arena, f, page, want, bits):
 
 @subroutine
 def add_promised(s, arena, f, page, want):
-    """Give blocks to up to `want` dirty pages from `page` on, whose extent joins none yet; return the number of new blocks."""
+    """Allocate blocks for up to `want` dirty pages from `page` on, as a new extent; return the number of new blocks."""
     s.new_pointers, extents = 0, arena[f + e.EXTENTS]
     count = add_blocks(s, arena, f, page, want, 0)
     if count:
@@ -145,13 +145,13 @@ def last_of_folio(s, page):
 
 @subroutine
 def reserve_pages(s, arena, f, last):
-    """Make room for page `last` and its folio in a file's tables of pages and index blocks; False: the arena must grow."""
+    """Make room for page `last` and its folio in a file's tables of pages and index blocks; return False if the arena must grow."""
     return reserve_besides(s, arena, f, last, 0)
 
 
 @subroutine
 def reserve_besides(s, arena, f, last, more):
-    """Run `reserve_pages`, but leave room for `more` words, already requested, if the tables grow."""
+    """Run `reserve_pages`, but leave `more` words, which are already requested, free if the tables grow."""
     # a call that is done in part requests the blocks of the whole call, and gets at most those of a group at once
     last = last_of_folio(s, min(max(last, s.uncut_page), last + e.GROUP_BLOCKS))
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)

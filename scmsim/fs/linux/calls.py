@@ -30,7 +30,7 @@ def handled_here(s, arena, op):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume an operation on the file of table row `row`; returns its outcome."""
+    """Run or resume an operation on the file of table row `row`; return its outcome."""
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""Delayed allocation, and when it hurries: hooks of a family (see `scmsim.jit.binding`).
+"""Delayed allocation, and the calls that store pages early: hooks of a family (see `scmsim.jit.binding`).
 
 By default a file leaves the queue of dirty files when its last dirty page is stored, and no call stores pages before their time.
 ext4 binds its rules (`fs/ext4/delayed.py`).
@@ -24,7 +24,7 @@ def changed(s, arena, row, f):
 
 @subroutine
 def left_clean(s, arena, f):
-    """Note that a file has no dirty page any more."""
+    """Note that a file has no dirty pages left."""
     unqueue_clean(s, arena, f)
 
 
@@ -35,7 +35,7 @@ def stored(s, arena, f):
 
 @subroutine
 def forget(s, arena, f):
-    """Forget a file that goes."""
+    """Drop a deleted file from the state of delayed allocation."""
 
 
 @subroutine
@@ -46,7 +46,7 @@ def promise(s, arena, f, count):
 
 @subroutine
 def is_promised(arena, f):
-    """Return whether a dirty page of a file waits for a block."""
+    """Return whether a file has a dirty page that is promised a block and has none yet."""
     return False
 
 
@@ -57,7 +57,7 @@ def served(s, arena, f):
 
 @subroutine
 def emptied(arena, f):
-    """Note that a file was cut to nothing."""
+    """Note that a file was truncated to zero length."""
 
 
 @subroutine

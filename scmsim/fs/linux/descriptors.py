@@ -11,7 +11,7 @@ from scmsim.alloc.mballoc import GROUP_SHIFT
 from scmsim.jit import kernel
 
 BATCH = 32  # percpu_counter_batch
-RESERVED = 11  # inodes that mke2fs takes in the first group
+RESERVED = 11  # inodes that mke2fs reserves in the first group
 MADE = 2  # directories that mke2fs creates in the first group
 
 FIELDS = [

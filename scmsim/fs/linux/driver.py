@@ -1,4 +1,4 @@
-"""The two kernels of a model: the fast path of frequent operations, and the slow path, which has all others.
+"""The two kernels of a model: the fast path runs the frequent operations, the slow path all other operations.
 
 A family binds its subroutines to this module and gets its `emit` from `emitter`.
 """
@@ -46,7 +46,7 @@ def emitter(kernels: ModuleType) -> Callable:
 
     @calling(kernels.run_fast_path, kernels.run_slow_path)
     def emit(state, arena, ops, i, out):
-        """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
+        """Turn operations from `ops[i]` on into events while they fit; return the index of the first operation not done."""
         flags = state[0]
         flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
         while True:

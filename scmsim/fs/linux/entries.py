@@ -24,6 +24,6 @@ def growth_by_rename(s, arena, row, d):
 def search(s, arena, out, row, d, change):
     """Emit the search for the entry of table row `row` in directory `d`, which has blocks: at most 2 events.
 
-    `change` is what happens to the entry: ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED.  Returns the directory page that changes.
+    `change`: ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED.  Return the directory page that changes.
     """
     return 0

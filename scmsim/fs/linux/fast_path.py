@@ -1,7 +1,7 @@
 """The frequent operations: read, write, fsync, open, close, stat, create in a known directory.
 
-All others are left to the slow path by setting `s.needs_slow_path`: compile time follows the amount of code, so code that few
-traces need is compiled when a trace first needs it.
+Other operations are left to the slow path by setting `s.needs_slow_path`: compile time grows with the amount of code, so code
+that few traces need is compiled when a trace first needs it.
 """
 
 from scmsim.core import records as r

@@ -38,7 +38,7 @@ def dirty_inode(s, arena, out, f):
 
 @subroutine
 def entry_bytes(arena, row):
-    """Return the size in bytes of a file's directory entry: 8 and the name, rounded up to 4."""
+    """Return the size in bytes of a file's directory entry: 8 bytes and the name, rounded up to a multiple of 4."""
     return (11 + arena[row + e.ROW_NAME]) & ~3
 
 

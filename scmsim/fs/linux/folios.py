@@ -1,8 +1,8 @@
 """Large folios: the page cache's pages as write() allocates them, in aligned power-of-two runs of file pages and frames.
 
 Units: pages of 4096 bytes.  A folio gets the largest order that the remaining bytes of a write fill, up to 2 MiB and at most to the
-next multiple of 2 MiB; a smaller order if the page is not aligned to it or a page of it is already cached.  A folio that lost its
-end is split into folios of decreasing size.  Readahead's folios are left out: reads and faults bring in single pages.
+next multiple of 2 MiB; a smaller order if the page is not aligned to it or a page of it is already cached.  A truncated folio
+is split into folios of decreasing size.  Readahead's folios are left out: reads and faults bring in single pages.
 Source: Linux 6.16 mm/filemap.c (generic_perform_write, __filemap_get_folio), include/linux/pagemap.h (fgf_set_order),
 fs/ext4/inode.c (ext4_set_inode_mapping_order, ext4_da_write_begin), mm/truncate.c (truncate_inode_partial_folio), mm/huge_memory.c
 (folio_split).

@@ -45,9 +45,9 @@ def block_of(arena, f, page):
 
 @subroutine
 def of_page(s, arena, f, page, left, right):
-    """Return the block at which the search for `page` starts: at its distance from a neighbour (ext4_ext_find_goal).
+    """Return the block where the search for `page` starts: a neighbour's block plus the distance in pages (ext4_ext_find_goal).
 
-    `left` and `right` are the nearest pages that have a block, -1: none.
+    `left` and `right` are the nearest pages that have a block; -1 if there is none.
     """
     if left >= 0:
         goal = block_of(arena, f, left) + page - left

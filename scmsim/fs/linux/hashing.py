@@ -7,7 +7,7 @@ Source: Linux 6.1 fs/ext4/hash.c (half_md4_transform, str2hashbuf_signed, ext4fs
 SEED = (0x00003D5C, 0x00400000, 0x00000080, 0x02000000)
 _MASK = (1 << 32) - 1
 _MAX = _MASK - 3  # largest hash; the next even number marks the end of a directory (EXT4_HTREE_EOF)
-_CHUNK = 32  # bytes of the name that one transform takes in
+_CHUNK = 32  # bytes of the name that one transform hashes
 _WORDS = (tuple(range(8)), (1, 3, 5, 7, 0, 2, 4, 6), (3, 7, 2, 6, 1, 5, 0, 4))  # indices, by round
 _TURNS = ((3, 7, 11, 19), (3, 5, 9, 13), (3, 9, 11, 15))
 _ADDED = (0, 0x5A827999, 0x6ED9EBA1)

@@ -43,7 +43,7 @@ def added(s, arena, f, page, count):
 
 @subroutine
 def inserted(s, arena, f, page, count, extents):
-    """Record the same for pages that are an extent of their own yet, so that there are `extents` extents."""
+    """Record the index changes after `count` pages from `page` on became a new extent; the file now has `extents`."""
     added(s, arena, f, page, count)
 
 
@@ -54,7 +54,7 @@ def to_store(s, arena, f, page, count):
 
 @subroutine
 def merged(s, arena, f):
-    """Free the index block that a file does not need any more, after pages got blocks or became written."""
+    """Free the index block that a file no longer needs, after pages got blocks or became written."""
 
 
 @subroutine
@@ -69,7 +69,7 @@ def to_punch(s, arena, f, page, last):
 
 @subroutine
 def punched(s, arena, f):
-    """Free the index blocks that lead to no page any more, after a hole was punched."""
+    """Free the index blocks that no longer lead to a page, after a hole was punched."""
 
 
 @subroutine

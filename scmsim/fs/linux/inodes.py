@@ -1,4 +1,4 @@
-"""Inode numbers: the number freed last is used first.  File systems with groups bind `orlov`.
+"""Inode numbers: a new file gets the number that was freed last.  File systems with groups bind `orlov`.
 
 A family may bind its own rules for the reuse of a freed number (see `scmsim.jit.binding`).
 """

@@ -1,6 +1,6 @@
-"""What the kernel remembers of the blocks that it has looked up: hooks of a family (see `scmsim.jit.binding`).
+"""Cache of the kernel's block look-ups: hooks of a family (see `scmsim.jit.binding`).
 
-By default it remembers nothing, so that only the index limits a request.  ext4 binds the cache of extents (`fs/ext4/known.py`).
+By default nothing is cached, so that only the index limits a request.  ext4 binds the cache of extents (`fs/ext4/known.py`).
 """
 
 from scmsim.jit import subroutine
@@ -14,7 +14,7 @@ def words_for(s, arena, f, pages):
 
 @subroutine
 def reserve(s, arena, f, pages):
-    """Make room for what an operation on `pages` pages learns."""
+    """Reserve arena words for the look-ups of an operation on `pages` pages."""
 
 
 @subroutine
@@ -25,7 +25,7 @@ def ready(s, arena, f, pages):
 
 @subroutine
 def drop(s, arena, f):
-    """Forget all of a file that goes."""
+    """Forget everything about a deleted file."""
 
 
 @subroutine
@@ -35,7 +35,7 @@ def forget(s, arena, f, page, end):
 
 @subroutine
 def learn_root(s, arena, f):
-    """Remember what a search of the file's index comes across."""
+    """Remember the extents that a search of the file's index reads."""
 
 
 @subroutine

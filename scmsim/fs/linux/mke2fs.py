@@ -24,7 +24,7 @@ class Layout:
     Attributes
     ----------
     blocks : int
-        Blocks of the file system: those of the device, without a last group that is too small.
+        Blocks of the file system: the blocks of the device without a last group that is too small.
     fields : dict[str, int]
         The fields of the state record that describe the layout, in blocks.
     used : list[tuple[int, int]]
@@ -93,7 +93,7 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
         stored.add(first)
     at = backup + 2 * bitmap_stride(shift, groups, 0) + min(groups, 1 << shift) * inode_blocks
     in_gaps = 0
-    # the index block of the inode that has the reserved descriptors, if there are any
+    # 1 if the resize inode needs an index block, because descriptors are reserved
     resize = int(backup > 1 + _ceil(groups, descriptors))
     if groups == 1 and not is_ext2:
         # The root directory, lost+found and the journal's first blocks fill the gaps between bitmaps and inode table.

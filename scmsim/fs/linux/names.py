@@ -221,7 +221,7 @@ def parent_row(s, arena, op, row):
 def as_directory(s, arena, d):
     """Mark record `d` as a directory and return it (0 stays 0).
 
-    A file with content cannot be one (a trace mixed up its ids): return the root's record instead.
+    If the record is a file with content (the trace confused two ids), return the root's record instead.
     """
     if d == 0 or arena[d + e.IS_DIR]:
         return d

@@ -47,7 +47,7 @@ def group_of(s, arena, d):
 
 @kernel
 def with_inode(s, arena, unit):
-    """Return the first group of a flex group that has a free inode; -1: none has.  Without flex groups, return the group."""
+    """Return the first group of a flex group that has a free inode; -1 if there is none.  Without flex groups, return the group."""
     for group in range(unit << s.flex_shift, end_of(s, unit)):
         if s.flex_shift == 0 or arena[g.of_group(s, group) + g.FREE_INODES] > 0:
             return group
@@ -56,7 +56,7 @@ def with_inode(s, arena, unit):
 
 @kernel
 def emptiest(s, arena, start):
-    """Return the flex group with the fewest directories among those not worse than the mean, from `start` on; -1: none."""
+    """Return the flex group with the fewest directories among those not worse than the mean, from `start` on; -1 if none."""
     count = units(s)
     inodes, blocks = max(s.inodes_shown, 0) // count, max(s.free_shown, 0) // count
     fewest, found = s.group_inodes, -1
@@ -70,7 +70,7 @@ def emptiest(s, arena, start):
 
 @kernel
 def nearest(s, arena, d):
-    """Return the first flex group with room, from the group of a directory's newest inode on; -1: none."""
+    """Return the first flex group with room, from the group of a directory's newest inode on; -1 if there is none."""
     count, unit_inodes = units(s), s.group_inodes << s.flex_shift
     most = max(s.folders_shown, 0) // count + unit_inodes // 16
     inodes = max(max(s.inodes_shown, 0) // count - unit_inodes // 4, 1)
@@ -87,7 +87,7 @@ def nearest(s, arena, d):
 
 @kernel
 def for_folder(s, arena, d, name_hash):
-    """Return the group for a new directory in directory `d` (find_group_orlov); -1: no group has a free inode."""
+    """Return the group for a new directory in directory `d` (find_group_orlov); -1 if no group has a free inode."""
     is_root = d == arena[s.rows + (s.row_count - 1) * e.ROW_WORDS]
     spreads = is_root and name_hash != NO_NAME
     unit = emptiest(s, arena, name_hash % units(s)) if spreads else nearest(s, arena, d)
@@ -105,7 +105,7 @@ def for_folder(s, arena, d, name_hash):
 
 @kernel
 def for_file(s, arena, d):
-    """Return the group for a new file in directory `d` (find_group_other); -1: no group has a free inode."""
+    """Return the group for a new file in directory `d` (find_group_other); -1 if no group has a free inode."""
     own = group_of(s, arena, d)
     if s.flex_shift:
         group = with_inode(s, arena, own >> s.flex_shift)
@@ -136,7 +136,7 @@ def has_both(s, arena, group):
 
 @kernel
 def lowest_free(s, arena, group):
-    """Take and return the index of the lowest free inode of a group; -1: it has none."""
+    """Take and return the index of the lowest free inode of a group; -1 if it has none."""
     row = g.of_group(s, group)
     if arena[row + g.GIVEN]:
         words = g.bitmap_words(s.group_inodes)

@@ -1,4 +1,4 @@
-"""Pages that a file loses, or gets without a write: truncate, fallocate and the blocks that they free.
+"""Pages that truncate and fallocate remove from a file or add to it, and the blocks that they free.
 
 Source: Linux fs/ext4/{inode.c,extents.c}.
 """
@@ -138,7 +138,7 @@ def clear_part(s, arena, out, f, at, length):
 def change_part(s, arena, out, row, f, at, length):
     """Clear `length` bytes from `at` on, inside one page; emits at most 4 events.
 
-    In the page cache a stored page becomes dirty by that, and is read before (ext4_block_truncate_page, block_truncate_page).
+    In the page cache, a page that is on the device is read first and becomes dirty (ext4_block_truncate_page, block_truncate_page).
     """
     page = at >> 12
     if length > 0 and page < arena[f + e.PAGE_COUNT] and not s.dax:
@@ -152,7 +152,7 @@ def change_part(s, arena, out, row, f, at, length):
 
 @subroutine
 def split_parts(s, arena, out, f, at, end):
-    """Split the huge pages of which the bytes [at, end) are a part, before the bytes are freed; emits at most 6 events."""
+    """Split the huge pages that [at, end) covers only in part, before the bytes are freed; emits at most 6 events."""
 
 
 @subroutine
@@ -193,7 +193,7 @@ def blocks_asked(arena, f, first, last):
 
 @subroutine
 def last_that_fits(s, arena, f, first, last):
-    """Return the last page of [first, last] up to which the device has blocks for the holes; first - 1: it has none."""
+    """Return the last page of [first, last] up to which the device has blocks for the holes; first - 1 if it has none."""
     low, high = first, last
     while low <= high:
         middle = (low + high) >> 1
@@ -206,7 +206,7 @@ def last_that_fits(s, arena, f, first, last):
 
 @subroutine
 def pass_over(s, arena, f, page, last):
-    """Look up a page that has a block, and those after it; return how many pages the call goes on by."""
+    """Look up a page that has a block, and the pages after it; return the number of pages that the call skips."""
     count = extent_after(arena, f, page, min(last + 1, arena[f + e.PAGE_COUNT]))[1]
     count = lookups.looked_up(s, arena, f, page, count)
     if arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN:
@@ -217,7 +217,7 @@ def pass_over(s, arena, f, page, last):
 
 @subroutine
 def is_hole_like(word, other):
-    """Return whether a page has no block, and is a hole, or is promised a block, like another page."""
+    """Return whether `other`, like a page without a block, is a hole (or is promised a block)."""
     return other >> e.BLOCK_SHIFT == 0 and (word == 0) == (other == 0)
 
 

@@ -18,19 +18,19 @@ from scmsim.jit import subroutine
 # A preallocation, one word each unless said otherwise:
 NEXT = 0  # arena offset of the next preallocation in its list, 0: none
 AT = 1  # first block
-PAGE = 2  # page of the file that the first block is for
+PAGE = 2  # page of the file to which the first block belongs
 LENGTH = 3  # blocks; set only in a file's preallocation
 UNUSED = 4  # blocks that hold no page
 STREAM_REQUEST = 16  # blocks: larger files do not use the locality group (s_mb_stream_request)
 GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_prealloc)
-MOST_LISTED, KEPT_LISTED = 8, 5  # preallocations of a list, and how many a trimmed list keeps
+MOST_LISTED, KEPT_LISTED = 8, 5  # preallocations in a list before it is trimmed, and after
 MEBI = 256  # blocks
 HAS_EXTENTS = True  # False: pointer blocks, for which the kernel does not report the neighbours of a request
 
 
 @subroutine
 def take_own(s, arena, f, page, want):
-    """Take blocks from the file's preallocation for `page` (ext4_mb_use_inode_pa); return the first, -1 if there is none."""
+    """Take blocks from the file's preallocation for `page` (ext4_mb_use_inode_pa); return the first block, -1 if there is none."""
     before, one = 0, arena[f + e.PREALLOCATIONS]
     while one and not arena[one + PAGE] <= page < arena[one + PAGE] + arena[one + LENGTH]:
         before, one = one, arena[one + NEXT]
@@ -70,7 +70,7 @@ def list_for(s, blocks):
 
 @subroutine
 def drop_shared(s, arena, one):
-    """Free a preallocation of the locality group that is in no list any more (ext4_mb_release_group_pa)."""
+    """Free a preallocation of the locality group that is no longer in a list (ext4_mb_release_group_pa)."""
     mballoc.release(s, arena, arena[one + AT], arena[one + UNUSED])
     s.windowed -= arena[one + UNUSED]
     give(s, arena, one, e.PREALLOCATION_ORDER)
@@ -118,7 +118,7 @@ def use_shared(s, arena, one, want):
 
 @subroutine
 def take_shared(s, arena, want, goal):
-    """Take blocks from the locality group's preallocation nearest to `goal`; return the first, -1 if none is large enough."""
+    """Take blocks from the locality group's preallocation nearest to `goal`; return the first block, -1 if none is large enough."""
     nearest = 0
     for head in range(list_for(s, want), s.locality_lists + e.LOCALITY_LISTS):
         one = arena[head]
@@ -231,7 +231,7 @@ def take_blocks(s, arena, f, page, want, bits):
 
 @subroutine
 def serve(s, arena, f, page, want, bits):
-    """Reserve up to `want` adjacent blocks for the pages from `page` on, of a preallocation or free ones; return the first."""
+    """Reserve up to `want` adjacent blocks, preallocated or free, for the pages from `page` on; return the first block."""
     is_file = arena[f + e.IS_DIR] == 0
     want, left = min(want, mballoc.GROUP), s.free_blocks + blocks_to_come(s)
     # write-back claimed its blocks when its pages became dirty, so those kept for index blocks do not limit it
@@ -315,7 +315,7 @@ def drop_own(s, arena, f, one):
 def discard_listed(s, arena, f, head, group):
     """Discard those preallocations of a list, whose first one is in the word `head`, that are in a group.
 
-    `f` is the file that the list belongs to, 0: the locality group.
+    `f` is the file that has the list; 0 for the locality group.
     """
     at = head
     while arena[at]:
@@ -342,7 +342,7 @@ def discard_group(s, arena, group):
 
 @subroutine
 def discard_for_space(s, arena, needed):
-    """Discard preallocations, group by group, until `needed` blocks became free; return how many did.
+    """Discard preallocations, group by group, until at least `needed` blocks became free; return their number.
 
     Source: ext4_mb_discard_preallocations.
     """

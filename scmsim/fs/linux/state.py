@@ -198,7 +198,7 @@ def check_capacity(capacity: int) -> None:
     """Raise UsageError for a device (bytes) that is too large for the models."""
     if capacity > LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(capacity)} is too large for the ext4 models, which keep three bits a block; "
+            f"capacity {format_bytes(capacity)} is too large for the ext4 models, which keep three bits per block; "
             f"give {format_bytes(LARGEST)} or less"
         )
 

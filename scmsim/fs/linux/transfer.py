@@ -56,7 +56,7 @@ def use_pages(s, arena, f, page, count):
 
 @subroutine
 def allocate_now(s, arena, out, f, page, count):
-    """Page cache: allocate blocks already in write() for `count` pages from `page` on, if the family does that."""
+    """Page cache: allocate blocks for `count` pages from `page` on, if the family allocates in write()."""
 
 
 @subroutine

@@ -18,7 +18,7 @@ STATE = e.IS_UNWRITTEN | e.IS_DIRTY | e.IS_PROMISED  # equal in the pages of a r
 
 @subroutine
 def alike(arena, f, page, most):
-    """Return how many dirty pages from `page` on, at most `most`, lack the same: adjacent blocks, or all no blocks."""
+    """Return how many dirty pages from `page` on, at most `most`, are alike: in adjacent blocks, or all without a block."""
     words = arena[f + e.PAGES] + page
     block = arena[words] >> e.BLOCK_SHIFT
     bits = arena[words] & STATE
@@ -33,7 +33,7 @@ def alike(arena, f, page, most):
 
 @subroutine
 def give_blocks(s, arena, f, page, count):
-    """Give blocks to the first of `count` dirty pages from `page` on, none of which has one; return to how many.
+    """Give blocks to the first of `count` dirty pages from `page` on, none of which has a block; return their number.
 
     They are unwritten until their data is stored, so their extent joins its neighbours only then (ext4_convert_unwritten_extents).
     """
@@ -104,7 +104,7 @@ def is_dirty_in(arena, f, first, end):
 
 @subroutine
 def ready(s, arena, out, f):
-    """Return whether a step of write-back surely fits; make room for what it learns."""
+    """Return whether a step of write-back surely fits; reserve words for its block look-ups."""
     pages = min(arena[f + e.DIRTY], 2 * e.FLUSH_PAGES)
     if not reserve_events(s, out, 64 + 2 * pages) or not lookups.ready(s, arena, f, pages):
         return False
@@ -113,7 +113,7 @@ def ready(s, arena, out, f):
 
 @subroutine
 def flush_pages(s, arena, out, f, first, end):
-    """Run one step of write-back: store dirty pages of [first, end), lowest first, until FLUSH_PAGES or more are stored.
+    """Run one step of write-back: store dirty pages of [first, end), lowest first, until at least FLUSH_PAGES are stored.
 
     A run of pages that get blocks has up to FLUSH_PAGES.  Emits at most 16 + 2 * pages events.
     """

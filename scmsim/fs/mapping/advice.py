@@ -1,4 +1,4 @@
-"""Advice of madvise on huge pages for a mapping: a list of ranges of pages, which do not overlap.
+"""Advice of madvise on huge pages for a mapping: a list of page ranges that do not overlap.
 
 Linux cuts the mapping at the edges of a range; here the mapping stays whole, and no huge page crosses an edge.
 Source: Linux 5.13 mm/madvise.c: madvise_behavior, mm/khugepaged.c: hugepage_madvise, mm/huge_memory.c:
@@ -11,7 +11,7 @@ from scmsim.fs.mapping import words as w
 from scmsim.jit import subroutine
 
 # A range, one word each unless said otherwise:
-AFTER = 0  # next range, 0: none
+AFTER = 0  # next range; 0 if none
 FROM = 1  # first page
 TO = 2  # page after the last one
 WHAT = 3  # ADVISED or ADVISED_AGAINST

@@ -13,7 +13,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def map_around(s, arena, out, mapping, f, page):
-    """Page cache: map a page and the cached pages around it for loads; return how many were mapped, and the first."""
+    """Page cache: map a page and the cached pages around it for loads; return (number of mapped pages, first mapped page)."""
     address = tables.address_of(arena, mapping, page) >> 12
     first = max(page - address % hooks.AROUND, arena[mapping + w.FIRST_PAGE])
     stop = min(first + hooks.AROUND, tables.region_end(arena, mapping, page), (hooks.length(s, arena, f) + 4095) >> 12)

@@ -209,7 +209,7 @@ def move_entries(s, arena, out, source, target):
 
 @subroutine
 def remap(s, arena, out, op):
-    """Run mremap: give the newest mapping of a page another length, from that page on; return False if unfinished.
+    """Run mremap: change the length of the newest mapping of a page, from that page on; return False if unfinished.
 
     The mapping stays at its address if no mapping follows it, else it moves with its entries.
     """
@@ -282,7 +282,7 @@ def add(s, arena, out, op):
 def populate(s, arena, out, op, write):
     """Fault in the pages of an operation, in order; return False if unfinished.
 
-    `AT` is then the number of pages that are done, plus 1.  Each page counts as used (mm/gup.c: FOLL_TOUCH).
+    If unfinished, `AT` is the number of pages that are done, plus 1.  Each page counts as used (mm/gup.c: FOLL_TOUCH).
     """
     m = s.maps
     low, high = pages_of(op)

@@ -61,7 +61,7 @@ def becomes_dirty(s, arena, write):
 
 @subroutine
 def blockless_run(s, arena, f, page, stop):
-    """Return the length of the run of holes, or of adjacent unwritten blocks, from `page` on, before `stop`."""
+    """Return the length in pages of the run of holes, or of adjacent unwritten blocks, that starts at `page`, up to `stop`."""
     first = hooks.place(s, arena, f, page)
     count = 0
     while page + count < stop:
@@ -241,7 +241,7 @@ def dax_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def begun(s, arena, out, mapping, f, at):
-    """Do the first steps of a fault, once; return its FAULT bits and ASKED."""
+    """Do the first steps of a fault if they are not done yet; return its FAULT bits and ASKED."""
     page, write = at
     place = hooks.place(s, arena, f, page)
     if place and not place & w.UNWRITTEN:

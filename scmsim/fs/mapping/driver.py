@@ -180,7 +180,7 @@ class Mapped:
         return i if self.second else then
 
     def _waits(self) -> bool:
-        """Return whether the last kernel stopped because it needs room or the file system."""
+        """Return whether the last kernel stopped for arena words or buffer space, or for a request to the file system."""
         record = self.model.status[0]
         asks = self.model.state.arena[int(record["maps"]) + w.REQUEST]
         return bool(asks or record["need_events"] or record["need_words"])

@@ -49,7 +49,7 @@ def length(s, arena, f):
 
 @subroutine
 def place(s, arena, f, page):
-    """Return the address of a file's page; 0: a hole, UNWRITTEN set: its block has no content."""
+    """Return the address of a file's page; 0 for a hole; with UNWRITTEN set, the block has no content."""
     return 0
 
 
@@ -78,7 +78,7 @@ def hole_at_once(s, arena, f, page):
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """Give cleared blocks to the first of `count` pages, all holes or all unwritten; return (outcome, how many)."""
+    """Give cleared blocks to the first of `count` pages, all holes or all unwritten; return (outcome, number of pages)."""
     return DONE, count
 
 

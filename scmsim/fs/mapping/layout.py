@@ -15,7 +15,7 @@ def size(state, arena, file):
 
 @kernel
 def places(state, arena, file, out):
-    """Set out[k] to the place of page k of a file, as `hooks.place`."""
+    """Set out[k] to the place of page k of a file, encoded as by `hooks.place`."""
     s = state[0]
     f = hooks.find(s, arena, file)
     for page in range(out.size):
@@ -38,7 +38,7 @@ def folios(state, arena, file, out):
 def rules(state, arena):
     """Return the family's rules of mapping as a tuple.
 
-    The elements are: whether it is DAX, whether a fault may map 2 MiB at once, whether a fault gives a hole 2 MiB,
+    The elements are: whether the file system is DAX, whether a fault may map 2 MiB at once, whether a fault gives a hole 2 MiB,
     pages that a fault for a load maps, whether pages are in memory alone.
     """
     return (

@@ -44,7 +44,7 @@ def forget_given(s, arena, file, low, high):
 def zap_file(s, arena, out, op, low, high):
     """Remove pages of a file from all mappings (UNMAPS_ALL: the whole file) and from DAX's tree; return False if unfinished.
 
-    A hole leaves private copies of its pages.
+    Punching a hole does not remove private copies of its pages.
     """
     file = file_of(s, arena, op)
     if not reserve_events(s, out, 4 + 13 * arena[s.maps + w.LIVE]):
@@ -68,7 +68,7 @@ def zap_file(s, arena, out, op, low, high):
 
 @subroutine
 def sync_tail(s, arena, out, op):
-    """Write back the last page of a file that becomes longer, if the file system does so; return False if unfinished.
+    """Write back the last page of a file that becomes longer, if the file system has this rule; return False if unfinished.
 
     Source: fs/xfs/xfs_iops.c: xfs_setattr_size, for the bytes that xfs_zero_range has cleared.
     """

@@ -28,7 +28,7 @@ def next_mapped(arena, file, page, high):
 def is_synced(state, arena, ops, i):
     """Return whether an msync reaches a shared mapping; if not, the file system does nothing (mm/msync.c).
 
-    Before the first touch of a mapping, the answer is yes.
+    Returns True before the first touch of a mapping.
     """
     s, op = state[0], ops[i]
     page, high = pages_of(op)

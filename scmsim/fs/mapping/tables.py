@@ -63,7 +63,7 @@ def what_of(s, arena, code, site, space):
 
 @subroutine
 def charge(s, arena, out, cost, times):
-    """Charge one of the mappings' own costs `times` times; emits at most 1 event."""
+    """Charge the cost `cost` of mapping code `times` times; emits at most 1 event."""
     if times > 0:
         emit_work(s, out, arena[s.maps + w.COST] + cost, times)
 
@@ -175,7 +175,7 @@ def unfold(arena, mapping, page):
 
 @subroutine
 def zap_entries(arena, mapping, page, stop, kept):
-    """Remove the small entries of [page, stop), in one table, that have no bit of `kept`.
+    """Remove the small entries of the pages [page, stop), all in one table, except entries with a bit of `kept`.
 
     Returns (number removed, first page, page after the last, private copies among them).
     """

@@ -26,7 +26,7 @@ def mapping_of(s, arena, op, page):
 
 @inlined
 def end_of(s, arena, op, mapping, page):
-    """Return the first page after `page` that is outside of a mapping or in a newer mapping."""
+    """Return the first page after `page` that is outside `mapping` or in a newer mapping."""
     end = arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]
     newer = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
     while newer != mapping:
@@ -54,7 +54,7 @@ def is_stale(s, arena, mapping, word, page, write):
 
 @inlined
 def fits(s, arena, mapping, word, page, write):
-    """Return whether an entry maps a page as needed."""
+    """Return whether an entry is up to date and has the rights that the load or store needs."""
     need = w.PRESENT | (w.WRITABLE if write else 0)
     if word & need != need:
         return False
@@ -99,7 +99,7 @@ def order_of(word):
 
 @inlined
 def emit_touch(s, arena, out, op, word, at):
-    """Append a touch of at = (address in the program, bytes, bytes into the entry's page)."""
+    """Append the event of a touch; at = (address in the program, bytes, bytes into the entry's page)."""
     vaddr, length, inside = at
     space = r.KERNEL if word & (w.ZERO | w.COPIED) else hooks.SPACE
     emit_run(s, out, tables.what_of(s, arena, code_of(op), ACCESS_SITE, space), 0, length)

@@ -1,4 +1,4 @@
-"""Model what a program may expect of its files after a crash: the states that POSIX calls leave, and which are allowed.
+"""Model what a program may expect of its files after a crash: the states that POSIX calls leave, and the states that are allowed.
 
 Units: bytes, pages of 4096 bytes. A version is the number of the operation that wrote, a name the number of the
 operation that created it.
@@ -120,7 +120,7 @@ def shown(old: int, new: int) -> set[int]:
 
 
 def without_newest(names: frozenset[int]) -> frozenset[int]:
-    """Return the names of a file after the removal of its newest one."""
+    """Return the names of a file without its newest name."""
     return names - {max(names)} if names else names
 
 

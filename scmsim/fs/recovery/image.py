@@ -69,7 +69,7 @@ class Image:
         self.words: dict[Hashable, Any] = {}
         self.marks: dict[Hashable, int] = {}
         self.pages: dict[int, Label] = {}
-        self.zeroed: set[int] = set()  # pieces that are zeroes, except for `pages`
+        self.zeroed: set[int] = set()  # pieces that are zeroes, except for the pages in `pages`
         self.held: set[int] = set()  # pieces with a page in `pages`
         self.base = base
 

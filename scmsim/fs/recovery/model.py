@@ -84,7 +84,7 @@ class RecoveryModel:
         self.base: dict[int, dict[int, int]] = {}
 
     def to_blame(self, op: Any, lost: Sequence[str], kind: str) -> str:
-        """Return whether the file system or its model is to blame for a broken promise of a kind, as far as is known."""
+        """Return the verdict on a broken promise of a kind: whether the file system or its model is to blame, if known."""
         for known in self.flaws:
             lines = not known.site or any(known.site in line for line in lost)
             if known.op in (ANY, op.op) and known.kind in ("", kind) and lines and known.applies(op):

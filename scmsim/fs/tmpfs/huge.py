@@ -214,7 +214,7 @@ def add_pages(s, arena, out, f, page, count):
 
 @subroutine
 def clear_edges(s, arena, out, f, at, stop):
-    """Implement `transfer.clear_edges`: clear all of a huge page but the bytes written to its first page (shmem_write_end)."""
+    """Implement `transfer.clear_edges`: clear a huge page except the bytes written to its first page (shmem_write_end)."""
     if not is_huge(arena, f, at >> 12):
         clear_small_edges(s, arena, out, f, at, stop)
         return

@@ -38,13 +38,13 @@ def mark_dirty(s, arena, row, f, page, count):
 
 @subroutine
 def pages_to_clear(arena, f, at, end):
-    """Return the most pages with content in the bytes [at, end)."""
+    """Return the maximum number of pages with content in the bytes [at, end)."""
     return max(min((end + 4095) >> 12, arena[f + e.PAGE_COUNT]) - (at >> 12), 0)
 
 
 @subroutine
 def clear_range(s, arena, out, row, f, at, end):
-    """Clear the bytes [at, end) in cached pages, which become dirty; return whether there were any with content.
+    """Clear the bytes [at, end) in cached pages, which become dirty; return whether the range had content.
 
     Holes and unwritten blocks are skipped, dirty or not, but not reserved blocks (iomap_zero_iter).
     """
@@ -118,7 +118,7 @@ def has_blocks(s, arena, op, f):
 
 @subroutine
 def longest_fitting_prefix(s, arena, op):
-    """Return how many leading bytes of a write get blocks: each hole, of at most 4 MiB at once, whole or not at all."""
+    """Return how many leading bytes of a write get blocks; a hole (in pieces of up to 4 MiB) gets all its blocks or none."""
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     at, end, left = op.offset, op.offset + op.length, unreserved(s)
     while at < end:
@@ -153,7 +153,7 @@ def slice_fits(s, arena, out, op, f):
 
 @subroutine
 def table_reaches(s, arena, f, end, last):
-    """Make room for pages up to `last` and what a write up to byte `end` preallocates; return False if the arena must grow."""
+    """Reserve words for pages up to `last` and the preallocation of a write up to `end`; return False if the arena must grow."""
     count = most_pages(s, arena[f + e.SIZE], end, last)
     words = words_to_hold(arena, f + e.PAGES, count)
     if not has_room(s, arena, words + n.WORDS):

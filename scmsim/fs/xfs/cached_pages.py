@@ -1,4 +1,4 @@
-"""Pages that a file of XFS with the page cache loses, or gets without a write: truncate, fallocate, the end of a file, close.
+"""Calls that change the pages of a file of XFS with the page cache without a write: truncate, fallocate and close.
 
 Source: Linux 6.1 fs/xfs/{xfs_iops.c: xfs_setattr_size; xfs_file.c: xfs_file_fallocate; xfs_bmap_util.c: xfs_free_file_space,
 xfs_can_free_eofblocks, xfs_free_eofblocks; xfs_inode.c: xfs_release}.
@@ -104,7 +104,7 @@ def has_blocks_past_end(arena, f):
 
 @subroutine
 def release_file(s, arena, out, f):
-    """Write back a truncated file at its close, and free blocks past its end; return False if that is not finished."""
+    """Write back a truncated file at its close, and free blocks past its end; return False if not finished."""
     if arena[f + n.FLAGS] & n.TRUNCATED:
         if arena[f + n.DELAYED] and not store_range(s, arena, out, f, 0, TO_THE_END):
             return False
@@ -122,7 +122,7 @@ def release_file(s, arena, out, f):
 
 @subroutine
 def finish_size(s, arena, out, f):
-    """Store what lies between the file's length on the device and its new one, if need be; return False if not finished."""
+    """Store the dirty pages between the file's length on the device and its new length; return False if not finished."""
     size, known = arena[f + e.SIZE], arena[f + n.DISK_SIZE]
     if size > known and s.old_size != known:
         return store_range(s, arena, out, f, known >> 12, (size - 1) >> 12)

@@ -2,8 +2,8 @@
 
 New blocks are zeroed before they are written.
 Units: bytes, pages of 4096 bytes.
-Source: Linux fs/xfs/{xfs_log.c,xfs_log_cil.c,xfs_log_recover.c} (records have CRCs, the replay ends at the first that
-fails).
+Source: Linux fs/xfs/{xfs_log.c,xfs_log_cil.c,xfs_log_recover.c} (records have CRCs, the replay ends at the first record
+whose CRC fails).
 
 A checkpoint holds sizes, names and block maps of that moment.  It is written with a flush of the device before and
 after it (REQ_PREFLUSH, REQ_FUA); the model's template counts both flushes after it, so this module moves the first one

@@ -3,8 +3,8 @@
 Units: bytes, pages of 4096 bytes.
 Source: Linux 6.1 fs/xfs/{xfs_aops.c: xfs_end_ioend; xfs_iops.c: xfs_setattr_size}, fs/xfs/xfs_log_recover.c.
 
-The content of the page cache is lost.  Blocks are unwritten until write-back has stored them; the transaction that makes them
-written, and the file larger, starts after that, so a checkpoint holds only what is stored.  But a truncate stores the page
+The content of the page cache is lost.  Blocks are unwritten until write-back has stored them; the transaction that marks them
+as written and increases the file size starts after that, so a checkpoint holds only stored data.  But a truncate stores the page
 of the new end first, which makes the size on the device larger than the new one, and then no page before it: a kernel that
 dies then leaves zeroes there.
 """
@@ -44,7 +44,7 @@ class RecoveryModel(Cached, Logged):
             op.flag |= r.KEEP_SIZE  # unlike ext4 it compares the end with the size in memory (xfs_file_fallocate)
         if op.op != r.TRUNCATE or op.new_size > self.cache.of(int(op.file)).size:
             return super().interpret(op, version, events)
-        # a truncate stores the page of the new end, then clears the part of it that goes, and may store it again
+        # a truncate stores the page of the new end, then clears its truncated part, and may store it again
         self.disk.look()
         stores = [i for i, event in enumerate(events) if event.site == "writeback" and event.code == NTSTORE]
         meant: Stores = []

@@ -37,7 +37,7 @@ def unreserved(s):
 
 @subroutine
 def set_times(s, arena, out, f):
-    """Set a file's times in a transaction if its clock moved on (xfs_vn_update_time)."""
+    """Set a file's times in a transaction if the kernel's clock has advanced since they were set (xfs_vn_update_time)."""
     stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
     if stamp != arena[f + e.STAMP]:
         arena[f + e.STAMP] = stamp
@@ -79,7 +79,7 @@ def log_extents(s, arena, out, f, page, goal, left):
 
 @subroutine
 def leaf_goal(s, arena, f, block):
-    """Return where a new leaf of a file's extents shall be; `block`: the new data block of the transaction, -1: none.
+    """Return the goal block for a new leaf of a file's extents; `block` is the transaction's new data block, -1 if none.
 
     Until Linux 6.2 it is in the group of the data block, else near the inode.  Then it is near the file's last leaf or its inode
     (xfs_bmbt_alloc_block, xfs_bmap_extents_to_btree), or at that place of the data block's group if that group comes later
@@ -119,9 +119,9 @@ def add_blocks(s, arena, f, page, want, mark):
 
 @subroutine
 def map_run(s, arena, out, f, page, count, left):
-    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return how many.
+    """Give zeroed blocks to the first of `count` pages from `page` on, all holes or all unwritten; return their number.
 
-    `left`: blocks that the call needs from here on.
+    `left`: number of blocks that the rest of the call needs.
     """
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
@@ -144,7 +144,7 @@ def map_run(s, arena, out, f, page, count, left):
 def request_end(at):
     """Return the page after those that one request of a write for blocks from byte `at` on maps (xfs_direct_write_iomap_begin).
 
-    A request that starts within a page has 1025 pages, because the kernel limits bytes.
+    A request that starts within a page covers 1025 pages, because the kernel limits its bytes, not its pages.
     """
     return (at + n.EXTENT_PAGES * e.BLOCK + e.BLOCK - 1) >> 12
 
@@ -153,7 +153,7 @@ def request_end(at):
 def write_slice(s, arena, out, op, row, f):
     """Run part of a write() from `s.progress` on: for each run of pages, allocate missing blocks and copy.
 
-    A request for blocks starts a part of its own: its limit counts from its first byte.
+    Each request for blocks starts a new part, because its size limit counts from its first byte.
     """
     start = at = op.offset + s.progress
     end = min(op.offset + op.length, request_end(at) << 12)

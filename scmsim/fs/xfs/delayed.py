@@ -33,7 +33,7 @@ def is_delayed(word):
 
 @subroutine
 def length_before(arena, f, page):
-    """Return the pages of the extent that ends before `page` and of those that it continues on the device; 0: a hole."""
+    """Return the pages of the extent that ends before `page` and of the extents that it continues on the device; 0 for a hole."""
     if page == 0 or page_word(arena, f, page - 1) == 0:
         return 0
     last = arena[f + e.PAGES] + page - 1
@@ -60,7 +60,7 @@ def preallocation(s, arena, f, at, size):
         want = min((at + 4095) >> 12, LONGEST + 1)
     free, percent = unreserved(s), s.blocks // 100
     if free < 5 * percent:
-        # a quarter, and half of that for each further percent of the device that is in use
+        # a quarter of the wanted pages, halved again for each further percent of the device that is in use
         shift = 2
         for low in range(1, 5):
             shift += free < low * percent
@@ -86,7 +86,7 @@ def most_pages(s, f_size, end, last):
 def reserve_blocks(s, arena, f, at, end, size):
     """Reserve blocks for the hole at byte `at` of a write up to byte `end`; past the file's end also for later writes.
 
-    `size`: the file's length when the write reaches `at`.
+    `size`: the file's length in bytes when the write reaches `at`.
     """
     page, stop = at >> 12, min(end, at + PIECE)
     last, first_known = (stop + 4095) >> 12, page + 1
@@ -120,7 +120,7 @@ def set_delayed(s, arena, f, page, count):
 
 @subroutine
 def add_delayed(s, arena, out, f, page, want):
-    """Give blocks to the first of `want` delayed pages from `page` on, in a transaction; return how many, 0: none is free."""
+    """Give blocks to the first of `want` delayed pages from `page` on, in a transaction; return their number (0: none free)."""
     block = allocate(s, arena, delayed_goal(s, arena, f, page, want), want, True)
     if s.got == 0:
         return 0

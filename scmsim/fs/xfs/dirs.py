@@ -1,4 +1,4 @@
-"""Directories of XFS: their blocks, and the bytes of them that a name changes.
+"""Directories of XFS: their blocks, and the bytes that a change of a name logs in them.
 
 A directory's names are in its inode, then in one block with their hashes, then in data blocks with a leaf block of
 hashes, and at last with several leaves under a node and a block of free space.  A name goes into the first data block
@@ -60,14 +60,14 @@ def give_block(s, arena, item):
 
 @subroutine
 def goal_after(s, arena, item):
-    """Return the block after that of an item, where the block of a directory that follows it shall be (xfs_bmap_adjacent)."""
+    """Return the block after an item's block: the goal for the directory block that follows (xfs_bmap_adjacent)."""
     block = arena[item + n.HOME] + 1
     return block if block % s.ag_blocks and block < s.blocks else block - 1
 
 
 @subroutine
 def data_goal(s, arena, d, index):
-    """Return where the data block of a directory at `index` shall be: after the one before it, the first near the inode."""
+    """Return the goal for a directory's data block at `index`: after the preceding block; for the first, near the inode."""
     while index > 0:
         index -= 1
         item = table.get(arena, d + e.PAGES, index)
@@ -78,7 +78,7 @@ def data_goal(s, arena, d, index):
 
 @subroutine
 def leaf_goal(s, arena, d):
-    """Return where the next leaf of a directory shall be: after the last one, the first after the last data block."""
+    """Return the goal for a directory's next leaf: after the last leaf; for the first leaf, after the last data block."""
     if arena[d + e.LEAF_COUNT]:
         return goal_after(s, arena, table.get(arena, d + e.LEAVES, arena[d + e.LEAF_COUNT] - 1))
     return data_goal(s, arena, d, arena[d + e.PAGE_COUNT])
@@ -134,7 +134,7 @@ def most_short(s, arena, d):
 
 @subroutine
 def blocks_to_add(s, arena, row, d):
-    """Return the most blocks by which directory `d` grows when it takes the entry of the file of table row `row`."""
+    """Return the maximum number of blocks that directory `d` gains with the entry of the file of table row `row`."""
     if arena[d + n.FORM] == n.IN_INODE:
         return 1 if arena[d + e.ENTRIES] + short_bytes(arena, row) > most_short(s, arena, d) else 0
     return n.MOST_BLOCKS
@@ -227,7 +227,7 @@ def put_entry(s, arena, row, d):
 
 @subroutine
 def place(s, arena, row, item, index):
-    """Place a name in its data block: after the others while there is room, else where names were removed."""
+    """Place a name in its data block: after the last name while there is room, else where names were removed."""
     need = entry_bytes(arena, row)
     at = arena[item + n.ENTRIES_END]
     if at + need <= e.BLOCK:

@@ -1,4 +1,4 @@
-"""Where new blocks of a file shall be: after its blocks before the hole, before those after it, or near its inode.
+"""Goals for new blocks of a file: after the blocks that precede the hole, before the blocks that follow it, or near the inode.
 
 Source: Linux 6.1 fs/xfs/libxfs/xfs_bmap.c (xfs_bmap_adjacent, xfs_bmap_btalloc, xfs_bmapi_convert_delalloc).
 """
@@ -18,7 +18,7 @@ def block_at(arena, f, page):
 
 @subroutine
 def is_in_group(s, block, of):
-    """Return whether a block number is one in the group of the block `of`."""
+    """Return whether a block number is in the allocation group of the block `of`."""
     return 0 <= block < s.blocks and block // s.ag_blocks == of // s.ag_blocks
 
 

@@ -40,7 +40,7 @@ def group_of(s, arena, inode):
 
 @kernel
 def know_chunk(s, arena, block):
-    """Add the chunk of 64 free inodes at `block`, whose room the caller has made sure of."""
+    """Add the chunk of 64 free inodes at `block`; the caller must have checked the arena's room."""
     chunk = s.inode_count // n.CHUNK_INODES
     table.reserve(s, arena, s.chunks, (chunk + 1) * n.CHUNK_WORDS)
     s.inode_count += n.CHUNK_INODES
@@ -56,7 +56,7 @@ def know_chunk(s, arena, block):
 
 @kernel
 def _add_chunk(s, arena, group):
-    """Allocate a chunk in a group; return whether there was room."""
+    """Allocate a chunk in a group; return whether the group had room for it."""
     if s.free_blocks - s.reserved < n.CHUNK_BLOCKS:
         return False
     newest = arena[s.inode_groups + group * n.INODE_GROUP_WORDS + n.NEWEST]
@@ -105,7 +105,7 @@ def _closest(s, arena, group, parent):
 def take_inode(s, arena, parent, is_dir):
     """Return a free inode for a child of the inode `parent`, -1 if there is none; sets `new_chunk` if it is in a new chunk.
 
-    The caller has made sure of the room of one more chunk.
+    The caller must have checked that the arena has room for one more chunk.
     """
     first = group_of(s, arena, parent)
     if is_dir:

@@ -33,7 +33,7 @@ def bits(mask):
 
 @subroutine
 def add_bytes(s, count):
-    """Add `count` bytes to the next checkpoint: bytes that are logged once (intents, and the items' own)."""
+    """Add `count` bytes to the next checkpoint: bytes that are logged once (intents and the items' own bytes)."""
     if s.cil_bytes == 0:
         s.txn_since = s.now
     s.cil_bytes += count

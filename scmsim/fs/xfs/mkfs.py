@@ -19,10 +19,10 @@ LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 
 
 def default_log(blocks: int) -> int:
-    """Return the log blocks that mkfs.xfs chooses.
+    """Return the log size, in blocks, that mkfs.xfs chooses.
 
-    The log has 1/2048 of the device, at least 64 MiB and at most 2 GiB.  mkfs.xfs 6.1 refuses a device of less than 300 MiB;
-    the log has an eighth of it.
+    The log takes 1/2048 of the device, at least 64 MiB and at most 2 GiB.  mkfs.xfs 6.1 refuses a device of less than 300 MiB;
+    below that, the model gives the log an eighth of the device, at least 2 MiB.
     """
     if blocks < SMALLEST_DEVICE:
         return max(blocks >> 3, 512)
@@ -30,7 +30,7 @@ def default_log(blocks: int) -> int:
 
 
 def default_groups(blocks: int) -> int:
-    """Return the number of allocation groups that mkfs.xfs chooses: four from 64 MiB on, and of at most 1 TiB each."""
+    """Return the number of allocation groups that mkfs.xfs chooses: four from 64 MiB on, and more if a group would exceed 1 TiB."""
     if blocks < 1 << 14:
         return 1 if blocks < 1 << 13 else 2
     return 4 if blocks < 1 << 30 else -(-blocks // (1 << 28))
@@ -126,7 +126,7 @@ def _check(params: dict[str, int], groups: int, log: int) -> None:
     capacity, unit, buffer = params["capacity"], params["log_unit"], params["log_buffer"]
     if capacity > n.LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps two bits a block; "
+            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps two bits per block; "
             f"give {format_bytes(n.LARGEST)} or less"
         )
     least = n.AG_BLOCKS + n.FREE_LIST + 3 * n.CHUNK_BLOCKS  # blocks of a group without the log
@@ -134,7 +134,7 @@ def _check(params: dict[str, int], groups: int, log: int) -> None:
     if groups < 1 or log < 512 or blocks - size * (groups - 1) < least or size < log + least:
         raise UsageError(
             f"a log of {format_bytes(log * e.BLOCK)} and {groups} allocation groups on a device of "
-            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)}, and a group "
+            f"{format_bytes(capacity)} are not possible: the log takes at least {format_bytes(512 * e.BLOCK)}, and a group "
             f"holds the log and {format_bytes(least * e.BLOCK)} of other metadata; give a larger capacity, another log or fewer "
             "groups"
         )

@@ -144,7 +144,7 @@ def unlinked(s, arena, out, f):
 
 @subroutine
 def move_entry(s, arena, out, row, d, replaces):
-    """Run rename: add the new name, then remove the old one; or leave another entry's place to `give_way`.  Returns the outcome."""
+    """Run rename: add the new name, then remove the old one; or leave a replaced entry to `give_way`; return the outcome."""
     f = arena[row]
     s.mover = row if replaces and arena[f + n.KNOWN] else 0
     if not s.mover and blocks_to_add(s, arena, row, d) > unreserved(s):
@@ -180,8 +180,8 @@ def data_item(arena, d, entry):
 def give_way(s, arena, out, row, d):
     """Remove the name of a file (table row `row`) that a rename has replaced.
 
-    The other file's entry takes its place, and the one of the old name goes (xfs_rename: xfs_dir_replace, xfs_dir_removename).
-    So a directory never has a name more or less on the way, which might change its form.
+    The renamed file takes over the replaced entry, and its old entry is removed (xfs_rename: xfs_dir_replace, xfs_dir_removename).
+    So the directory never has one name more or less in between, which might change its form.
     """
     if s.mover and arena[arena[row] + n.KNOWN]:
         f, g = arena[s.mover], arena[row]
@@ -211,7 +211,7 @@ def link(s, arena, out, op, row, d):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Return the arena words that a change of names in directory `d` may take."""
+    """Return the maximum number of arena words that a change of names in directory `d` needs."""
     return n.WORDS + 4 * (s.inode_count + arena[d + e.PAGE_COUNT] + arena[d + e.LEAF_COUNT])
 
 

@@ -49,7 +49,7 @@ def run_background_work(s, arena, out):
 
 @subroutine
 def store_all(s, arena, out):
-    """Store all cached pages for a sync, in XFS with the page cache; return False if that is not finished."""
+    """Store all cached pages for a sync, in XFS with the page cache; return False if not finished."""
     return True
 
 
@@ -129,7 +129,7 @@ def slice_fits(s, arena, out, op, f):
 
 @subroutine
 def release(s, arena, out, f):
-    """Prepare a close, in XFS with the page cache (xfs_release); return False if that is not finished."""
+    """Prepare a close, in XFS with the page cache (xfs_release); return False if not finished."""
     return True
 
 
@@ -163,7 +163,7 @@ def change_file(s, arena, out, op, row, f):
 
 @subroutine
 def extents_of(arena, f):
-    """Return how many extents go if the file or directory `f` (0: none) is removed, trees of extents included."""
+    """Return how many extents removing the file or directory `f` (0: none) frees, including its extent tree."""
     if f == 0:
         return 0
     return arena[f + e.EXTENTS] + arena[f + e.LEAF_COUNT] + (arena[f + e.PAGE_COUNT] if arena[f + e.IS_DIR] else 0)
@@ -173,10 +173,10 @@ def extents_of(arena, f):
 def can_free(s, arena, op, row):
     """Return whether the extents that an operation may free can be kept as busy; if not, request room.
 
-    An operation that is resumed has its nodes, so that the arena does not depend on how often it was.
+    A resumed operation already has its nodes, so the arena does not depend on the number of resumptions.
     """
     code, f = op.op, arena[row + e.ROW_RECORD]
-    # a write may join extents, so that the file's leaves go
+    # a write may merge extents, which frees the file's leaves
     if s.is_stocked or not (
         r.UNLINK <= code <= r.RMDIR
         or code == r.TRUNCATE

@@ -29,7 +29,7 @@ AG_ITEMS = 6
 AG_HOMES = (1, 4, 5, 2, 6, 7)  # their places in the group
 AG_BLOCKS = 8  # four headers and four roots
 FREE_LIST = 4  # blocks of a group that wait for the growth of its trees (AGFL)
-INODE_ROOT = 6  # block of a group, near which its first chunk of inodes lies
+INODE_ROOT = 6  # goal block, within a group, of its first chunk of inodes
 LARGEST = 16 << 40  # bytes
 
 OP_HEADER = 12  # xlog_op_header

@@ -20,13 +20,13 @@ TO_THE_END = 1 << 50  # page after every file
 
 @subroutine
 def store_run(s, arena, out, f, page, most):
-    """Store up to `most` dirty pages from `page` on whose blocks are adjacent and of one state; return how many.
+    """Store up to `most` dirty pages from `page` on whose blocks are adjacent and of one state; return their number.
 
-    Reserved blocks are allocated before.
+    Blocks that are only reserved are allocated first.
     """
     words = arena[f + e.PAGES] + page
     if arena[words] >> e.BLOCK_SHIFT == 0 and not convert_delayed(s, arena, out, f, page):
-        arena[words] &= ~e.IS_DIRTY  # no block is left: the page is dropped
+        arena[words] &= ~e.IS_DIRTY  # no block is free: the page is dropped
         return 1
     first, count = arena[words], 1
     while count < most and arena[words + count] >> e.BLOCK_SHIFT == (first >> e.BLOCK_SHIFT) + count:

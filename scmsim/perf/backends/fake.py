@@ -1,7 +1,7 @@
-"""Answers without a PMU, recorded or made up, with the faults of real ones: for tests, and to preview a matrix.
+"""Fake back end: recorded or made-up answers of perf, with the faults of real ones, for tests and to preview a matrix.
 
-Made-up counts follow from the cell alone, so that a run that was killed and resumed yields the same counts as one that was
-not. The counts are not predictions.
+Made-up counts depend only on the cell and the seed, so a run that was killed and resumed yields the same counts as an
+uninterrupted run. The counts are not predictions.
 """
 
 import json
@@ -23,15 +23,15 @@ PARAMS = {
     "noise": ("3", "percent", "standard deviation of a count over repeats"),
     "missing": ("", "text", "counter fields that the CPU pretends not to have, separated by commas"),
     "multiplexed": ("0", "percent", "share of the runs whose events were on a counter for only part of the time"),
-    "dies_after": ("0", "runs", "perf is killed in the run after so many; 0: never"),
-    "full_after": ("0", "runs", "the file system is full in the run after so many; 0: never"),
+    "dies_after": ("0", "runs", "number of runs after which perf is killed; 0: never"),
+    "full_after": ("0", "runs", "number of runs after which the file system is full; 0: never"),
     "delay": ("0ns", "time", "time that a run takes"),
     "seed": ("1", "number", "seed of the noise"),
-    "recorded": ("", "text", "file with the output of a perf stat that answers every run"),
+    "recorded": ("", "text", "file with the perf stat output to return for every run"),
 }
 _MAX_RECORDED = 1 << 20
 
-# field -> (counts per call, counts per 1000 bytes): round numbers of the size that a file system shows
+# field -> (counts per call, counts per 1000 bytes): round numbers of a plausible magnitude
 _SHAPES = {
     "instructions": (2000, 70),
     "cycles": (1500, 160),

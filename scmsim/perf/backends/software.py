@@ -33,7 +33,7 @@ def start(request: Request) -> Backend:
 
 
 def software(perf: Perf, request: Request, tracepoints: bool = True) -> tuple[tuple[Event, ...], dict[str, str]]:
-    """Return the software events that work here, and why others do not; software events occupy no hardware counter."""
+    """Return (software events that work here, reason by absent field); the events occupy no hardware counter."""
     wanted = {name: counter.event for name, counter in SOFTWARE.items() if counter.event}
     forbidden = why_no_tracepoints(request.machine) if tracepoints else "not counted beside hardware events"
     why_absent = {}

@@ -144,8 +144,8 @@ def markdown() -> str:
 
 def _page() -> Iterator[str]:
     yield "# Glossary\n"
-    yield "Every figure and word of the output. The same texts on a terminal: `scmsim explain WORD`, `scmsim replay ... --explain`,"
-    yield "`scmsim list counters`, `scmsim list metrics`. Made by `scmsim explain --markdown`."
+    yield "This page explains every figure and word of the output. `scmsim explain WORD`, `scmsim replay ... --explain`,"
+    yield "`scmsim list counters` and `scmsim list metrics` print the same texts. `scmsim explain --markdown` makes this page."
     for kind, title in KINDS.items():
         yield f"\n## {title}\n\n| name | unit | meaning |\n|---|---|---|"
         for term in terms():

@@ -77,7 +77,7 @@ def profile(rows, files, sums, limits, runs, snapshot):
 
 @subroutine
 def _resize(files, sums, limits, f, size, counted):
-    """Give file `f` a length; `counted`: add the bytes that moves to larger pages copy."""
+    """Set the length of file `f`; if `counted`, add the bytes that are copied when the file outgrows a threshold."""
     before = files[f, SIZE]
     files[f, SIZE] = size
     sums[LIVE] += size - before
@@ -137,8 +137,8 @@ SHAPE_ROWS = 13
 # Columns of a row of `shape`:
 FIRST = 0  # first tag
 MASK = 1  # sets - 1
-LAST = 2  # ways - 1, -1: no such array
-XOR = 3  # bits of an xor index, 0: linear
+LAST = 2  # ways - 1; -1 if the machine has no such array
+XOR = 3  # bits of an xor index; 0 for a linear index
 CYCLES = 4  # cycles of a hit
 WALK_CYCLES = 3  # index in `out` after the walks of three classes
 _LINE = 44  # tag of a cache line of page-table entries: its number in its level, and from this bit on the level
@@ -148,8 +148,8 @@ _LINE = 44  # tag of a cache line of page-table entries: its number in its level
 def walks(runs, page_class, start, shape, tags, out):
     """Add page walks by class and their cycles to `out`; file f has pages of class page_class[f] from page start[f] on.
 
-    Two levels of LRU; a walk fills both, a hit in the second fills the first.  A walk reads entries as `scmsim.mmu.walk`
-    does.
+    The TLB has two levels with LRU; a walk fills both, a hit in the second fills the first.  A walk reads page-table entries
+    like `scmsim.mmu.walk`.
     """
     previous = -1
     for i in range(runs.shape[0]):

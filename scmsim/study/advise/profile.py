@@ -35,7 +35,7 @@ class Profile:
     runs : array (n, 3)
         File, first and last page of 4 KiB of each read and write.
     share : float
-        Share of the trace's touches that `runs` includes; 1: all.
+        Share of the trace's touches that `runs` includes; 1 if it includes all.
     """
 
     files: Files

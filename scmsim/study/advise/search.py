@@ -1,7 +1,7 @@
 """Evaluate every combination of page sizes, thresholds, boundary and copy-on-write grain; find the Pareto front.
 
-Files up to `small` bytes are on 4 KiB pages, those up to `large` bytes on 2 MiB, the others on 1 GiB (a file counts by its
-greatest length).  With a boundary the large pages have a share of the device; files that do not fit there stay on 4 KiB.  An
+Files up to `small` bytes are on 4 KiB pages, files up to `large` bytes on 2 MiB, larger files on 1 GiB, by their greatest length.
+With a boundary, a share of the device is reserved for large pages; files that do not fit into it stay on 4 KiB pages.  An
 overwrite is copied at a grain, or logged (undo).  A grain below a file's page breaks its mapping down to that grain, if the
 file is ever overwritten; `mcow` breaks it to 4 KiB and frees the unused tail.
 """
@@ -74,7 +74,7 @@ def advise(
     capacity : int
         Bytes of the device; 0: the next power of two above four times the most live bytes ever.
     jobs : int
-        Threads.
+        Number of threads.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def layout(peak: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def shape_of(machine: str) -> tuple[np.ndarray, int]:
-    """Return (shape for `kernels.walks`, tags of all arrays) of a machine's data side; raises UsageError."""
+    """Return (shape for `kernels.walks`, number of tags) of a machine's data side; raises UsageError if it is unsupported."""
     table = presets.read(machine)
     shape = np.full((k.SHAPE_ROWS, 5), -1, np.int64)
     walk, at = table["walk"], 0

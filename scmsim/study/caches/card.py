@@ -17,7 +17,7 @@ Cell = dict[str, Any]
 
 
 def judged(cell: Cell) -> Cell:
-    """Return the cell with a verdict for the misses of each level; a machine's last level counts as LLC alone."""
+    """Return the cell with a verdict for the misses of each level; a second level that is the last counts only as LLC."""
     found = []
     for column, bound in BOUNDS.items():
         if column == "l2_misses" and cell["levels"] < 3:

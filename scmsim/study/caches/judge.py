@@ -20,7 +20,7 @@ from scmsim.study.tlb.judge import guest_time
 
 
 def with_lines(release: str) -> str | None:
-    """Return the name of the footprints with lines for a release (6.12.117: of 6.12); None if there are none."""
+    """Return the name of the footprints with lines for a release (for 6.12.117, those of 6.12); None if there are none."""
     series = re.match(r"\d+\.\d+", release)
     name = f"{series[0]}{footprint.WITH_LINES}" if series else ""
     return name if name in footprint.kernels() else None
@@ -36,7 +36,7 @@ def judge(
     footprints: str | None = None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Write caches.json from the lines in a folder of the lab, and return it."""
+    """Compare the lines in a folder of the lab with replays; write caches.json, and return its content."""
     source, inputs = open_source(trace)
     place, cells = pathlib.Path(folder), []
     kept = None

@@ -1,4 +1,4 @@
-"""A replay whose misses of each level are counted by region of the address space."""
+"""Replay a trace, and count the misses of each cache level by region of the address space."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,8 @@ def replayed(
 ) -> tuple[list[lines.Row], list[str]]:
     """Replay a trace as the lab's guest ran it; return the rows of misses by region, and the warnings.
 
-    `buffer` is the address of the program's buffer.  A call took `call_ns` of the guest's time; None: the trace's own times.
+    `buffer` is the address of the program's buffer.  A call took `call_ns` of the guest's time; if None, the trace's own times
+    apply.
     """
     _, merged = settings(fs, machine, None, params, 0, call_ns)
     seen = AsInTheGuest(source, buffer, call_ns)
@@ -53,7 +54,7 @@ class _ByRegion(CacheStage):
         return found
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
-        """Count as the guest's stream does, which begins with the first call that counts and has no walks."""
+        """Count the events that the guest's stream has: from the first counted call on, and without page walks."""
         counted = bins[: len(events)] < len(self.rows) - 1
         events = events.copy()
         events["length"][~counted] = 0

@@ -57,7 +57,7 @@ class Synced:
 def of_model(
     source: Source, fs: str, params: Mapping[str, Any], progress: Progress | None = None
 ) -> tuple[np.ndarray, int] | str:
-    """Return (extents of a model after a trace and a sync, failed operations); a text if the model keeps no places."""
+    """Return (extents of a model after a trace and a sync, failed operations), or a text if the model places no blocks."""
     report, model = place(Synced(source), fs, params, progress)
     found = model.extents()
     return without(fs) if found is None else (in_order(found), report["failed_operations"])
@@ -73,14 +73,14 @@ def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str,
 
 
 def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tick of files' times in the time of a trace, whose operations a guest ran without a pause.
+    """Return the guest's tick of file times, scaled to the time of a trace that the guest ran without pauses.
 
-    An fsync commits what a write before it changed only if the write changed the file's times.
+    The tick matters because an fsync commits the inode after a write only if the write changed the file's times.
 
     Parameters
     ----------
     counters : mapping
-        Of the guest's run; without them, no tick is returned.
+        Counters of the guest's run; without them, the result is empty.
     known : mapping
         The model's PARAMS.
     """
@@ -121,9 +121,9 @@ def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any
 
 
 def mappable(data: np.ndarray) -> np.ndarray:
-    """Return a number for each 2 MiB of a file that one entry maps: file << 40 | number of the 2 MiB.
+    """Return a number for each 2 MiB range of a file that one page-table entry can map: file << 40 | number of the range.
 
-    Such 2 MiB are inside one extent with content, whose place and offset agree modulo 2 MiB (study.page_size.rules).
+    Such a range is inside one extent with content, whose place and offset agree modulo 2 MiB (study.page_size.rules).
     """
     fit = data[~data["unwritten"] & ((data["physical"] - data["logical"]) % HUGE == 0)]
     first, end = -(-fit["logical"] // HUGE), (fit["logical"] + fit["length"]) // HUGE
@@ -181,7 +181,7 @@ def _blocks(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_file(data: Mapping[str, np.ndarray], pages: Mapping[str, np.ndarray], files: Files) -> Iterator[dict[str, Any]]:
-    """Yield a row for each file that has an extent on a side."""
+    """Yield a row for each file that has an extent on either side."""
     counts = {name: np.bincount(of["file"], minlength=len(files)) for name, of in data.items()}
     large = {name: np.bincount(of >> 40, minlength=len(files)) for name, of in pages.items()}
     ends = {name: np.searchsorted(of["file"], np.arange(len(files) + 1)) for name, of in data.items()}

@@ -1,4 +1,4 @@
-"""The comparison of extents as tables: one row for each trace and file system, or for each file."""
+"""Show the comparison of extents as tables: one row for each trace and file system, or for each file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -22,7 +22,7 @@ def walks_per_touch(machine: str | dict[str, Any], huge: np.ndarray, pages: np.n
     machine : str or dict
         As for `scmsim.mmu.machine`.
     huge : bool array
-        For each 2 MiB of the mappings, whether one entry maps them.
+        For each 2 MiB range of the mappings, whether one page-table entry maps it.
     pages : int64 array
         Number of 4 KiB pages in each 2 MiB of the mappings, at most 512.
     """

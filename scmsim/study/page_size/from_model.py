@@ -1,4 +1,4 @@
-"""Page sizes with which a model would map a trace's files, at the end of the trace."""
+"""Find the page sizes with which a model would map a trace's files, at the end of the trace."""
 
 import pathlib
 from collections.abc import Iterable, Mapping

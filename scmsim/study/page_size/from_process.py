@@ -33,7 +33,7 @@ def smaps_of(pid: int, proc: str = "/proc") -> str:
 
 
 def sums(text: str, path: str) -> dict[str, int]:
-    """Return the KiB of a process's mappings of a file, by the lines of smaps on page sizes; empty if it does not map the file."""
+    """Return the KiB of a file that a process maps, by smaps' field on page sizes; empty if it does not map the file."""
     found = smaps.by_file(text).get(os.path.realpath(path), {})
     return {name: kib for name, kib in found.items() if name != "KernelPageSize"}
 
@@ -55,7 +55,7 @@ def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
     Returns
     -------
     uint8 array
-        Positions in NOW.
+        An index into NOW for each 2 MiB range.
     """
     found = np.full(count, NOTHING, np.uint8)
     mappings = smaps.ranges(text, os.path.realpath(path))

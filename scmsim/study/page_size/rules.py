@@ -84,7 +84,7 @@ def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None)
 
 
 def at_edge(offset: int, end: int) -> np.ndarray:
-    """Return whether each 2 MiB of a file up to byte `end` extend beyond a mapping of the bytes [offset, end)."""
+    """Return whether each 2 MiB range of a file up to byte `end` extends beyond a mapping of the bytes [offset, end)."""
     region = np.arange(-(-end // HUGE))
     return (region * HUGE < offset) | ((region + 1) * FAN > -(-end // PAGE))
 
@@ -101,7 +101,7 @@ def cached_classes(offset: int, end: int, folio: np.ndarray | None = None) -> np
 
 
 def _inside(runs: Extents, count: int) -> np.ndarray:
-    """Return whether each 2 MiB are within one of the runs."""
+    """Return whether each 2 MiB range is within one of the runs."""
     low, high = -(-runs.first // FAN), (runs.first + runs.pages) // FAN
     some = low < high
     steps = np.zeros(count + 1, np.int64)

@@ -1,4 +1,4 @@
-"""Tell when the calls of a recording happened by the guest's clock: it decides which calls changed a file's times.
+"""Estimate when the calls of a recording happened by the guest's clock, which decides which calls changed a file's times.
 
 A file's times advance at a timer interrupt, 250 times a second.  A call within the same tick leaves the inode unchanged, and
 an fsync after it commits nothing.  The recording shows the interrupts that hit a call.  Between them a call takes as long as

@@ -108,7 +108,7 @@ def _guest(release: str, fs: str) -> dict[str, str | int]:
 
 
 def _times(table: Any, numbers: dict[int, int], count: int) -> np.ndarray:
-    """Return when each of at most `count` calls happened; `numbers` has the places of the measured calls among them."""
+    """Return when each of at most `count` calls happened; `numbers` maps measured calls to their positions among them."""
     call, function = table.column("call").to_numpy(), _words(table, "function")
     lines = table.column("lines").to_numpy() if "lines" in table.column_names else np.ones(len(call), np.uint64)
     ticks = [name for name in set(function.tolist()) if name.endswith(TICK)]
@@ -313,7 +313,9 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
 
 
 def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndarray]:
-    """Return the touches, with lines of objects of the call's file apart, and the kind of these objects (as PAGE's `cache`, or 0).
+    """Split off the touched lines of objects of the call's file; return (touches, kind of each row's objects or 0).
+
+    The kind is coded like PAGE's `cache`.
 
     Lines of such objects have their number among the file's lines of this kind, and `small` is 0; new pages have in `small`
     their number in the call.

@@ -43,7 +43,7 @@ def judge(
     boots: int = 1,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Write tlb.json from the streams in a folder of the lab, and return it.
+    """Compare the streams in a folder of the lab with replays; write tlb.json, and return its content.
 
     The counts of a stream on a machine are kept, and counted again only if scmsim has changed; replays always run again. A
     file system has one stream per boot of `boots`, and one replay per entry of `footprints`.

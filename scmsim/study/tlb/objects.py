@@ -12,9 +12,10 @@ import numpy as np
 LINE = 64  # bytes
 PAGE_LINES = 64
 CHANGES = 0.6  # an object belongs to files if at most this share of its calls follow a call on another file
-SHARE = 0.5  # it belongs to a file from the file's first call on it to the last, if at least this share of the calls are on it
+# it belongs to a file from the file's first call on it to the last, if at least this share of the calls in between are on the file
+SHARE = 0.5
 
-FILLED = 48  # lines of a page that a call stores to at least if it takes a new page and fills it
+FILLED = 48  # a call that stores to at least this many lines of a page has allocated and filled the page
 
 
 class Lines(NamedTuple):

@@ -1,4 +1,4 @@
-"""A replay whose look-ups, misses and walks are counted by mechanism, region of the address space and page size."""
+"""Replay a trace, and count TLB look-ups, misses and walks by mechanism, region of the address space and page size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,8 +53,8 @@ def replayed(
 ) -> Replayed:
     """Replay a trace as the lab's guest ran it: by one thread, with its buffer at `buffer` on a page of 2 MiB.
 
-    `buffer` 0: on small pages.  A call took `call_ns` of the guest's time; None: the trace's own times.  `params` may
-    override these settings.
+    If `buffer` is 0, the buffer is on small pages.  A call took `call_ns` of the guest's time; if None, the trace's own times
+    apply.  `params` may override these settings.
     """
     policy, merged = settings(fs, machine, paging, params, buffer, call_ns)
     run = _Judged(
@@ -91,9 +91,9 @@ def settings(
 
 
 class AsInTheGuest:
-    """A trace whose operations all belong to one thread, with a buffer at one place: the buffer's TLB set matters.
+    """A trace whose operations all belong to one thread and use one buffer, whose address decides its TLB set.
 
-    Its calls come every `call_ns`, from 0 on; None: at their own times.
+    Its calls come every `call_ns`, from 0 on; if None, at their own times.
     """
 
     def __init__(self, source: Source, buffer: int, call_ns: int | None = None) -> None:

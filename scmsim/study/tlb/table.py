@@ -1,4 +1,4 @@
-"""A card as tables: the verdicts, and the two sides row by row."""
+"""Show a card as tables: the verdicts, and the two sides row by row."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

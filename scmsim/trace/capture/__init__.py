@@ -79,4 +79,4 @@ def check_target(command: Sequence[str], pid: int | None) -> None:
     elif command:
         raise UsageError(f"give either a command or --pid {pid}, not both")
     elif not os.path.isdir(f"/proc/{pid}"):
-        raise UsageError(f"no process {pid}; see 'ps -e' for those that run")
+        raise UsageError(f"no process {pid}; see 'ps -e' for the running processes")

@@ -33,7 +33,7 @@ def frozen(pid: int) -> Iterator[None]:
     try:
         os.kill(pid, signal.SIGSTOP)
     except PermissionError:
-        raise EnvironmentProblem(f"process {pid} belongs to somebody else; run as root to attach to it") from None
+        raise EnvironmentProblem(f"process {pid} belongs to another user; run as root to attach to it") from None
     except ProcessLookupError:
         raise UsageError(f"process {pid} has ended; see 'ps -e' for those that run") from None
     try:

@@ -45,7 +45,7 @@ _HELP = (
         "permission|paranoid|not permitted|access to performance",
         "allow it with 'sysctl kernel.perf_event_paranoid=-1', or run as root (or with CAP_PERFMON)",
     ),
-    ("control|unknown option", "it is too old (5.10 or newer is needed): update it"),
+    ("control|unknown option", "perf is too old (5.10 or newer is needed): update perf"),
     ("", "see 'scmsim list capture' for other back ends"),
 )
 _TELLS = re.compile(r"permission|^access to|not found|no such|can't|failed", re.IGNORECASE).search

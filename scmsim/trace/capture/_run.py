@@ -101,7 +101,7 @@ class Job:
 
         convert = convert or strace.convert
         if not raw.exists() or raw.stat().st_size == 0:
-            raise EnvironmentProblem(f"{tool} wrote nothing; see its message above, and try the command without scmsim")
+            raise EnvironmentProblem(f"{tool} wrote no text; see its message above, and try the command without scmsim")
         with CaptureWriter(self.out, {**header, **self.options.facts}, self.options.anonymize) as writer:
             base = os.path.realpath(self.under) if self.under else None
             report = convert(raw, writer, progress=self.progress, under=base, cwd=cwd or os.getcwd())
@@ -166,7 +166,7 @@ def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProble
     where = os.fspath(path if kept else path.absolute().parent.parent)
     return EnvironmentProblem(
         f"cannot write the recording to {where!r}: {reason.lower()}; the command ran, but there is no trace: "
-        "make room, or name another disk with -o or --keep-raw"
+        "free disk space, or name another disk with -o or --keep-raw"
     )
 
 

@@ -75,7 +75,7 @@ def probe() -> str:
             f"calls.bt has the numbers of calls of x86-64, not of {platform.machine()!r}; use --backend strace"
         )
     if os.geteuid() != 0:
-        raise EnvironmentProblem(f"bpf is for root; run as root, {_ELSE}")
+        raise EnvironmentProblem(f"the back end bpf needs root; run as root, {_ELSE}")
     if not _BTF.exists():
         raise EnvironmentProblem(
             f"this kernel has no type information ({_BTF} is missing); boot one with CONFIG_DEBUG_INFO_BTF, {_ELSE}"

@@ -64,7 +64,7 @@ def find(path: "str | os.PathLike[str] | Input", name: str | None = None) -> tup
             if pattern.match(path.head) or (pattern.flags & re.MULTILINE and pattern.search(path.head)):
                 raise UsageError(f"{path.path!r} is {what}; {advice}")
         raise UsageError(
-            f"{path.path!r} is in no format that is known here ('scmsim list format' shows them); "
+            f"{path.path!r} is in no known format ('scmsim list format' shows them); "
             "force one with --format NAME, or name the columns of a table with --columns"
         )
     return found, registry.load("format", found)

@@ -114,7 +114,7 @@ class Input:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise UsageError(
-                f"{self.path!r}: damaged or cut {self._kind} data ({error}); make the file again"
+                f"{self.path!r}: damaged or cut {self._kind} data ({error}); create the file again"
             ) from None
 
     def skip_line(self) -> None:

@@ -34,7 +34,7 @@ def descriptor(t, i, a):
 
 @subroutine
 def scan(t, s, start, exists):
-    """Return the first file of a set from `start` on (wrapping around) whose existence is `exists`, or -1."""
+    """Return the first file of a set from `start` on (wrapping around) whose existence is `exists`; -1 if there is none."""
     first, count = t.sets[s]["first"], t.sets[s]["count"]
     for k in range(start, count):
         if t.files[first + k]["exists"] == exists:
@@ -55,7 +55,7 @@ def index_of(t, a, s):
 
 @subroutine
 def pick_old(t, a, s, rotor):
-    """Return the next existing file of a set (with `indexed`: the file of that index or the next one), or -1."""
+    """Return the next existing file of a set (with `indexed`: the file of that index or the next one); -1 if none."""
     if a["index"] >= 0 or a["index_of"] >= 0:
         found = scan(t, s, index_of(t, a, s), 1)
     else:
@@ -81,7 +81,7 @@ def open_file(t, i, a, fd, out, n):
 
 @subroutine
 def pick_new(t, a, s):
-    """Return the index of the next file of a set that does not exist, or -1."""
+    """Return the index of the next file of a set that does not exist; -1 if all exist."""
     if a["index"] >= 0 or a["index_of"] >= 0:
         return scan(t, s, index_of(t, a, s), 0)
     found = scan(t, s, t.sets[s]["new_rotor"], 0)

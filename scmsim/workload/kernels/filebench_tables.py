@@ -21,11 +21,11 @@ KINDS = (
 ) = range(len(KINDS))  # fmt: skip
 
 DESCRIPTORS = 128  # descriptors per thread; opennext rotates through them
-ROOM = DESCRIPTORS + 8  # most rows that one flowop writes
-DRAWS = 4  # most numbers that one flowop draws
-WAITS = -1  # result of a flowop that finds no file, or whose semaphore is too low, in place of a number of rows
-FINISHED = -2  # result of a flowop that ends its thread, or the run
-MARGIN = 8  # most values that one flowop takes from a random variable
+ROOM = DESCRIPTORS + 8  # maximum rows that one flowop writes
+DRAWS = 4  # maximum numbers that one flowop draws
+WAITS = -1  # returned instead of a number of rows by a flowop that finds no file or whose semaphore is too low
+FINISHED = -2  # returned instead of a number of rows by a flowop that ends its thread or the run
+MARGIN = 8  # maximum values that one flowop takes from a random variable
 
 WORLD = np.dtype(
     [
@@ -112,7 +112,7 @@ def move(t, i, out, n, op, file, flag, offset, length, unit, buffer):
 
 @subroutine
 def upto(t, most):
-    """Draw a whole number from 0 to `most`; `most` itself almost never occurs."""
+    """Draw a whole number from 0 to `most`, which itself almost never occurs."""
     w = t.world[0]
     w["drawn"] += 1
     return np.int64(t.draws[w["drawn"] - 1] * most)

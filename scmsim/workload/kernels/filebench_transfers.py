@@ -22,7 +22,7 @@ from scmsim.workload.kernels.filebench_tables import (
 
 @subroutine
 def buffer_of(t, i, a, length):
-    """Return the buffer's place in the thread's memory.
+    """Return the buffer's offset in the thread's memory.
 
     It is a random multiple of the transfer's size, or the flowop's private buffer.
     """

@@ -24,28 +24,28 @@ ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # file services
 MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
 # random states; READ_SIZE + 1 and IN_ORDER + 1 are the states for writes
 BLOCKS, MIX, WHICH_FILE, READ_SIZE, _, ZONE, IN_ORDER = range(7)
-PARTS = 64  # most parts of bssplit
+PARTS = 64  # maximum number of parts of bssplit
 
 # Pairs are (of reads, of writes), indexed by READING and WRITING.
 JOB = np.dtype(
     [
-        ("reads", "i8"), ("writes", "i8"), ("random", "i8"),  # 1: the job reads, writes, seeks at random
-        ("how", "i8"),  # MAPPED to SKEWED
+        ("reads", "i8"), ("writes", "i8"), ("random", "i8"),  # flags: the job reads; the job writes; the job seeks at random
+        ("how", "i8"),  # how a random offset is found, MAPPED to SKEWED
         ("least", "i8", (2,)), ("most", "i8", (2,)),  # bytes of the smallest and the largest transfer
         ("mix", "i8"),  # percentage of reads
         ("fsync", "i8"), ("fdatasync", "i8"),  # writes between two syncs, 0: no syncs
         ("service", "i8"), ("service_count", "i8"),  # ROUND_ROBIN to RANDOM; calls on a file before another file is served
-        ("bytes_limit", "i8"), ("ios_limit", "i8"),  # of the whole job; ios_limit 0: no limit
-        ("next_file", "i8"),  # whose turn is next (ROUND_ROBIN, SEQUENTIAL)
-        ("current", "i8"), ("left", "i8"),  # file that is being served, -1: none; calls left before another one is
+        ("bytes_limit", "i8"), ("ios_limit", "i8"),  # limits of the whole job; ios_limit 0: no limit
+        ("next_file", "i8"),  # file whose turn is next (ROUND_ROBIN, SEQUENTIAL)
+        ("current", "i8"), ("left", "i8"),  # file that is being served, -1: none; calls left before the next file
         ("finished", "i8"),  # files that have nothing left in this pass
         ("issued", "i8", (2,)), ("bytes", "i8"),  # transfers and bytes so far
-        ("direction", "i8"), ("direction_until", "i8"),  # of a mixed job: READING or WRITING until `issued` has this value
+        ("direction", "i8"), ("direction_until", "i8"),  # mixed job: READING or WRITING, kept until `issued` has this value
         ("synced", "i8"),  # 1: the last row is a sync
         ("seeds", "i8", (8, 3)),  # random states, BLOCKS to IN_ORDER + 1
         ("pass_limit", "i8"), ("pass_bytes", "i8"),  # bytes of a pass over the files, and those transferred so far
         ("align", "i8", (2,)), ("unaligned", "i8"),  # unit of random offsets, bytes; 1: any length between least and most
-        ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # of bssplit: number of parts; their bytes and percentages
+        ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # bssplit: number of parts; the bytes and percentage of each part
         ("sequence", "i8"), ("until_fresh", "i8"),  # rw=randread:N: N, and the transfers until the next random offset
         ("repeats", "i8"), ("in_order", "i8"),  # 1: the N transfers have one offset; 1: the last offset was not random
         ("seq_add", "i8"),  # bytes skipped after a sequential transfer (rw=read:-8k)
@@ -69,7 +69,7 @@ FILE = np.dtype(
     ]
 )  # fmt: skip
 
-ROOM = 2  # most rows that one turn writes
+ROOM = 2  # maximum rows that one turn writes
 
 
 @kernel
@@ -129,7 +129,7 @@ def turn(j, f, maps, out, number, count):
 
 @subroutine
 def next_file(j, files):
-    """Return the number of the file that is served next, or -1."""
+    """Return the number of the file that is served next; -1 if there is none."""
     if j["finished"] >= len(files):
         return -1
     current = j["current"]
@@ -184,7 +184,7 @@ def next_direction(j):
 
 @subroutine
 def enter_zone(j, f, maps, what):
-    """Go on to the next zone if the bytes of this one are done, or start the zone again at its end (zonemode=strided)."""
+    """Enter the next zone once the bytes of this zone are done, or restart the zone at its end (zonemode=strided)."""
     if j["zone_bytes"] >= j["zone_size"]:
         j["zone_bytes"] = 0
         f["start"] += j["zone_range"] + j["zone_skip"]
@@ -199,7 +199,7 @@ def enter_zone(j, f, maps, what):
 
 @subroutine
 def next_offset(j, f, maps, what):
-    """Return the offset of the next transfer in the file, or -1."""
+    """Return the offset of the next transfer in the file; -1 if there is none."""
     j["in_order"] = 1
     j["until_fresh"] -= 1
     if not j["until_fresh"]:
@@ -224,7 +224,7 @@ def next_offset(j, f, maps, what):
 
 @subroutine
 def is_random(j, what):
-    """Return whether the next place is drawn at random (percentage_random)."""
+    """Return whether the next offset is drawn at random (percentage_random)."""
     share = j["percent_random"][what]
     return share == 100 or percent(j["seeds"][IN_ORDER + what]) <= share
 
@@ -237,7 +237,7 @@ def percent(seeds):
 
 @subroutine
 def place_in_order(j, f, what):
-    """Return the place, from the beginning of the range, where the last transfer ended; -1 at the end of the file."""
+    """Return the end of the last transfer, in bytes from the start of the range; -1 at the end of the file."""
     if f["position"][what] >= f["end"]:
         return np.int64(-1)
     top = min(f["span"], f["end"])
@@ -246,7 +246,7 @@ def place_in_order(j, f, what):
     place = f["position"][what] - f["start"]
     if place and j["seq_add"]:
         place += j["seq_add"]
-        # fio's numbers have no sign: a place before the beginning counts as one beyond the end
+        # fio's numbers are unsigned: an offset before the beginning counts as one beyond the end
         if place < 0 or place >= f["end"]:
             place = f["start"] if j["seq_add"] > 0 else top + j["seq_add"]
     return place
@@ -254,7 +254,7 @@ def place_in_order(j, f, what):
 
 @subroutine
 def random_place(j, f, maps, what):
-    """Return a place from the beginning of the range, drawn at random; -1 if no block fits."""
+    """Draw a random offset, in bytes from the start of the range; -1 if no block fits."""
     unit = j["align"][what]
     if j["how"] == SKEWED:
         return skewed_next(f["skew"]) * unit
@@ -271,7 +271,7 @@ def random_place(j, f, maps, what):
 
 @subroutine
 def random_block(j, f, maps, blocks):
-    """Draw a block below `blocks`; with a map or an LFSR a block not yet done, -1 if all are done."""
+    """Draw a block below `blocks`; with a map or an LFSR, draw a block not yet done, -1 if all are done."""
     if j["how"] == BY_LFSR:
         return lfsr_next(f["lfsr"])
     block = np.int64(float(blocks) * (draw(j["seeds"][BLOCKS]) / 4294967296.0))

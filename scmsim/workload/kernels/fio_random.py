@@ -114,7 +114,7 @@ def mark(words, starts, block):
 
 @subroutine
 def first_free(words, starts, block, blocks):
-    """Return the first unmarked block from `block` on, or -1."""
+    """Return the first unmarked block from `block` on; -1 if all are marked."""
     level = 0
     while (block >> 5) < starts[level + 1] - starts[level]:
         free = ~np.int64(words[starts[level] + (block >> 5)]) & WORD & (WORD << (block & 31))

@@ -56,7 +56,7 @@ class Joined:
         if not seen:
             raise UsageError(f"{work.path!r} is not {work.tool}: none of its {work.report.lines} lines is an access")
         if not self.imp.report.calls and not work.understood:
-            raise UsageError(f"{work.path!r} holds accesses but no calls, so the mapped files are unknown; {self.how}")
+            raise UsageError(f"{work.path!r} has accesses but no calls, so the mapped files are unknown; {self.how}")
         header, nodes = self.job.writer.header, self.imp.names.table
         header["accesses"] = seen
         if ours := {path: kib for path, kib in self.smaps.items() if (node := nodes.get(path)) and node.inside}:

@@ -20,8 +20,12 @@ from scmsim.trace.syscalls import importer as why
 
 SUMMARY = "text of drmemtrace's view tool (DynamoRIO), with a strace of the same run"
 PARAMS = {
-    "calls": ("", "file", "text of the strace -f -y -ttt of the same run, which says what is mapped where"),
-    "smaps": ("", "file", "copy of /proc/PID/smaps of the same run, for the header: what was mapped by which pages"),
+    "calls": ("", "file", "text of the strace -f -y -ttt of the same run, which shows the mappings"),
+    "smaps": (
+        "",
+        "file",
+        "copy of /proc/PID/smaps of the same run; the header then lists the page sizes of each file's mappings",
+    ),
 }
 
 FETCH = "instruction fetch"

@@ -31,8 +31,16 @@ from scmsim.trace.syscalls.text import unescape
 
 SUMMARY = "text of Valgrind's lackey, --trace-mem=yes, with --trace-syscalls=yes or a strace of the same run"
 PARAMS = {
-    "calls": ("", "file", "text of the strace -f -y that saw Valgrind write this text; none: the calls are in it"),
-    "smaps": ("", "file", "copy of /proc/PID/smaps of the same run, for the header: what was mapped by which pages"),
+    "calls": (
+        "",
+        "file",
+        "text of the strace -f -y that recorded Valgrind writing this text; none: this text contains the calls",
+    ),
+    "smaps": (
+        "",
+        "file",
+        "copy of /proc/PID/smaps of the same run; the header then lists the page sizes of each file's mappings",
+    ),
 }
 
 _TOOL = "text of Valgrind's lackey with --trace-mem=yes"

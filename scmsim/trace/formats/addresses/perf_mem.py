@@ -31,7 +31,7 @@ from scmsim.trace.syscalls.names import is_special
 SUMMARY = "text of perf script with addresses of data: perf mem record, or page faults, with the mappings"
 PARAMS = {
     "calls": ("", "file", "text of the strace -f -y -ttt of the same run; none: the mappings are in the text"),
-    "shift": ("0", "text", "seconds from perf's clock to the time since 1970, with calls"),
+    "shift": ("0", "text", "with calls: seconds to add to perf's clock to get the time since 1970"),
 }
 
 RECORD = "record of perf that maps nothing"

@@ -25,7 +25,7 @@ from scmsim.trace.reading.report import Report
 
 SUMMARY = "block trace as text: blkparse, or ftrace's blk tracer with blk_classic"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
-    "action": ("Q", "Q|D|C", "the moment that makes a row: queued, issued to the driver, or completed")
+    "action": ("Q", "Q|D|C", "event of a request that becomes a row: queued, issued to the driver, or completed")
 }
 _TOOL = "text of blkparse"
 _LINE = re.compile(

@@ -22,7 +22,7 @@ from scmsim.trace.reading.report import Report
 SUMMARY = "cache trace of libCacheSim, lcs (binary, also .zst), with operations; objects are files, or blocks with --set block=512"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
     "block": (0, "bytes", "ids are block numbers of one device with blocks of this many bytes (0: objects are files)"),
-    "op": ("read", "read|write", "what a request is whose operation is not told"),
+    "op": ("read", "read|write", "operation of a request for which the trace records none"),
 }
 _TOOL = "an lcs trace"
 _MAGIC = (0x123456789ABCDEF0).to_bytes(8, "little")

@@ -23,7 +23,7 @@ SUMMARY = (
 )
 PARAMS: dict[str, tuple[str | int, str, str]] = {
     "block": (0, "bytes", "ids are block numbers of one device with blocks of this many bytes (0: objects are files)"),
-    "op": ("read", "read|write", "what a request is; the format does not say it"),
+    "op": ("read", "read|write", "operation of each request; the format does not record it"),
 }
 RECORD = np.dtype([("time", "<u4"), ("ident", "<u8"), ("length", "<u4"), ("next", "<i8")])
 _TOOL = "an oracleGeneral trace"

@@ -19,17 +19,21 @@ from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import MOST_TITLES, clip
 from scmsim.trace.reading.report import Report
 
-SUMMARY = "any table, a read or write a line, its columns named by --columns time=ts,op=type,offset=off,length=len"
+SUMMARY = "any table with one read or write per line; --columns time=ts,op=type,offset=off,length=len names the columns"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
     "columns": ("", "text", "ROLE=COLUMN,..., the same as --columns"),
-    "delimiter": ("comma", "comma|semicolon|tab|space", "the character between the columns"),
+    "delimiter": ("comma", "comma|semicolon|tab|space", "the character that separates the columns"),
     "time_unit": ("s", "s|ms|us|ns", "unit of the time column"),
-    "unit": (1, "bytes", "what an offset and a length count (512 for sectors)"),
-    "offset_unit": (0, "bytes", "what an offset counts, where it is not `unit` (SPC, CloudPhysics: 512)"),
-    "length_unit": (0, "bytes", "what a length counts, where it is not `unit`"),
-    "granularity": ("file", "file|block", "whether a file of the table is a file, or a device that is all there"),
-    "read": ("", "text", "further words for a read, like R+0"),
-    "write": ("", "text", "further words for a write, like W+1"),
+    "unit": (1, "bytes", "unit of offsets and lengths (512 for sectors)"),
+    "offset_unit": (0, "bytes", "unit of offsets, if different from `unit` (SPC, CloudPhysics: 512); 0: `unit`"),
+    "length_unit": (0, "bytes", "unit of lengths, if different from `unit`; 0: `unit`"),
+    "granularity": (
+        "file",
+        "file|block",
+        "whether the column `file` names files, or devices that exist in full from the start",
+    ),
+    "read": ("", "text", "further values of the column `op` that mean a read, joined by +, such as R+0"),
+    "write": ("", "text", "further values of the column `op` that mean a write, joined by +, such as W+1"),
 }
 _ROLES = ("time", "op", "offset", "length", "file", "thread")
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
@@ -109,7 +113,7 @@ def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int],
             "write it like time=ts,op=type,offset=off,length=len"
         )
     if len(set(wanted.values())) < len(wanted):
-        raise UsageError(f"--columns {columns!r} gives a column two roles; give each its own")
+        raise UsageError(f"--columns {columns!r} gives one column two roles; name a separate column for each role")
     if all(name.isdecimal() for name in wanted.values()):
         return {role: _number(name) for role, name in wanted.items()}, 0
     lines = titles_of(given.head, delimiter)

@@ -21,8 +21,8 @@ SUMMARY = (
     "binary log of Darshan: segments of its extended tracing, else counters of whole files (needs the package darshan)"
 )
 PARAMS: dict[str, tuple[str | int, str, str]] = {
-    "rows": ("auto", "auto|segments|counters", "what makes rows; auto: segments if the log has any, else counters"),
-    "stdio_buffer": (0, "bytes", "join calls of the C library to system calls of this size (0: each call is a row)"),
+    "rows": ("auto", "auto|segments|counters", "source of the rows; auto: segments if the log has any, else counters"),
+    "stdio_buffer": (0, "bytes", "join calls of the C library into system calls of this size (0: each call is a row)"),
 }
 _TOOL = "a Darshan log"
 _SEGMENTS = "DXT_POSIX"

@@ -17,7 +17,7 @@ from scmsim.trace.reading.report import Report
 
 SUMMARY = "text of darshan-parser: counters of whole files, which make a rough trace"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
-    "stdio_buffer": (0, "bytes", "join calls of the C library to system calls of this size (0: each call is a row)"),
+    "stdio_buffer": (0, "bytes", "join calls of the C library into system calls of this size (0: each call is a row)"),
 }
 _TOOL = "text of darshan-parser"
 _VALUE = re.compile(r"-?\d{1,20}(?:\.\d{1,40})?")

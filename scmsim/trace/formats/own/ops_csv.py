@@ -19,7 +19,7 @@ from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.lines import BadLine, Progress, clip
 from scmsim.trace.reading.report import Report
 
-SUMMARY = "operations as a table: op,path,offset,length and more; any trace can be written so and read back"
+SUMMARY = "operations as a table: op,path,offset,length and more; any trace can be written in this format and read back"
 WRITES = True
 ENDING = ".csv"
 PARAMS: dict[str, tuple[str | int, str, str]] = {}

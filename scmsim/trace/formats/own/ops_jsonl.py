@@ -15,7 +15,7 @@ from scmsim.trace.reading.importing import Import, importer
 from scmsim.trace.reading.lines import BadLine, Progress, clip, json_object
 from scmsim.trace.reading.report import Report
 
-SUMMARY = 'operations as lines of JSON ({"op": "write", "path": "/a", ...}); any trace can be written so and read back'
+SUMMARY = 'operations as lines of JSON ({"op": "write", "path": "/a", ...}); any trace can be written in this format and read back'
 WRITES = True
 ENDING = ".jsonl"
 PARAMS: dict[str, tuple[str | int, str, str]] = {}

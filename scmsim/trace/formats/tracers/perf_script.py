@@ -40,7 +40,11 @@ from scmsim.trace.syscalls.state import Maps, Place, Table, Task
 
 SUMMARY = "text of perf script with raw_syscalls:* or syscalls:* tracepoints (no file names: descriptors only)"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
-    "arch": ("x86-64", "x86-64|arm64", "whose numbers raw_syscalls has; arm64 also for riscv64")
+    "arch": (
+        "x86-64",
+        "x86-64|arm64",
+        "architecture that defines the call numbers of raw_syscalls; arm64 also for riscv64",
+    )
 }
 _LINE = re.compile(rb"^[^\n]*\d\.\d{1,9}:\s+(?:raw_)?syscalls:sys_(?:enter|exit)", re.MULTILINE)
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost (\d{1,15})|LOST (\d{1,15}) events")

@@ -26,7 +26,7 @@ def test_accesses_between_the_calls_of_a_strace(tmp_path: Path) -> None:
 
 
 def test_without_a_strace_it_says_what_to_record(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds accesses but no calls.*strace -f -y -ttt"):
+    with pytest.raises(UsageError, match="has accesses but no calls.*strace -f -y -ttt"):
         convert("drmemtrace.txt", tmp_path)
 
 

@@ -42,7 +42,7 @@ def test_calls_and_accesses_of_one_text(tmp_path: Path) -> None:
 
 
 def test_a_text_without_calls_says_what_to_record(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds accesses but no calls.*--trace-syscalls=yes"):
+    with pytest.raises(UsageError, match="has accesses but no calls.*--trace-syscalls=yes"):
         convert_text(tmp_path, "I  0401a0,3\n S 1fff000608,8\n", "lackey")
 
 

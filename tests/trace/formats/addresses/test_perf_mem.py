@@ -83,7 +83,7 @@ def test_a_strace_of_the_same_run_ends_mappings(tmp_path: Path) -> None:
 
 
 def test_samples_without_mappings_say_what_to_print(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds accesses but no calls.*--show-mmap-events"):
+    with pytest.raises(UsageError, match="has accesses but no calls.*--show-mmap-events"):
         convert_text(tmp_path, f"{HEAD}: 1 mem-loads: 7f0000000005 5080022 |OP LOAD|LVL L1 hit|\n", "perf-mem")
 
 

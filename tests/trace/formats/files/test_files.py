@@ -80,7 +80,7 @@ def test_a_table_by_names_and_by_numbers(tmp_path: Path) -> None:
         ("", "does not name op, offset, length"),
         ("op=type,offset=off", "does not name length"),
         ("op=type,offset=off,length=lne", "did you mean 'len'"),
-        ("op=type,offset=off,length=off", "gives a column two roles"),
+        ("op=type,offset=off,length=off", "gives one column two roles"),
         ("op=type,offst=off,length=len", "did you mean 'offset'"),
         ("op=,offset=off,length=len", "names no column"),
         ("op=1,offset=2,length=99999", "no column '99999'"),

@@ -153,7 +153,7 @@ def test_where_bpf_is_not_allowed_one_line_says_so(monkeypatch: pytest.MonkeyPat
         backend.probe()
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(EnvironmentProblem, match="bpf is for root; run as root, or use --backend strace"):
+    with pytest.raises(EnvironmentProblem, match="the back end bpf needs root; run as root, or use --backend strace"):
         backend.probe()
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(backend, "_BTF", Path("/"))
