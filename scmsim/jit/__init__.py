@@ -140,7 +140,7 @@ def is_kept(kernel):
 
 
 def calling(*kernels):
-    """Decorate a Python function that calls `kernels`, given in the order in which the function needs them."""
+    """Decorate a Python function that calls `kernels`; the first of `kernels` must be the kernel that it needs first."""
 
     def marked(function):
         function.kernels = kernels
